@@ -1,0 +1,25 @@
+// Finds the checkpoint directory behind a model's name, and makes it where the model is synthetic.
+#pragma once
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/safetensors.h"
+
+#include <filesystem>
+#include <string>
+
+namespace decodelab {
+
+/// A model that can be loaded.
+struct CheckpointSource {
+  std::filesystem::path directory;
+  ModelConfig config;
+  bool synthetic = false;
+};
+
+/// The configuration behind `--model`, without touching any weight. Throws std::invalid_argument where there is none.
+ModelConfig config_of(const std::string& model);
+
+/// A directory with the weights of `model`; a synthetic one is written to the cache first, with progress on stderr.
+CheckpointSource open_checkpoint(const std::string& model, ElementType dtype);
+
+}  // namespace decodelab

@@ -1,0 +1,179 @@
+// `decodelab generate`: completions of one batch of prompts under one arm.
+#include "bench/commands/checkpoint_source.h"
+#include "bench/commands/commands.h"
+#include "bench/commands/output.h"
+#include "bench/commands/terminal.h"
+#include "bench/machine/environment.h"
+#include "bench/plan/arm.h"
+#include "bench/plan/sweep_plan.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/tokenizer.h"
+#include "engine/generation/generation.h"
+#include "engine/runtime.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace decodelab {
+namespace {
+
+struct Options {
+  std::string model;
+  std::vector<std::string> prompt_ids;
+  std::vector<std::string> prompts;
+  std::int64_t max_tokens = 16;
+  std::string arm = "bigcode";
+  std::string dtype = "fp32";
+  std::string device = "cpu";
+  std::int64_t threads = 0;
+  bool ignore_eos = false;
+  bool log_probs = false;
+  std::string logits_file;
+  std::string output = "text";
+};
+
+std::vector<std::int64_t> parse_ids(const std::string& text) {
+  std::vector<std::int64_t> ids;
+  const char* at = text.data();
+  const char* end = text.data() + text.size();
+  while (at != end) {
+    std::int64_t id = 0;
+    const auto parsed = std::from_chars(at, end, id);
+    if (parsed.ec != std::errc() || (parsed.ptr != end && *parsed.ptr != ',')) {
+      throw std::invalid_argument(fmt::format("--prompt-ids '{}': expected token ids separated by commas, as in 1,2,3", text));
+    }
+    ids.push_back(id);
+    at = parsed.ptr == end ? end : parsed.ptr + 1;
+  }
+  return ids;
+}
+
+/// Why there is no tokenizer, or the tokenizer.
+struct TokenizerLookup {
+  std::optional<Tokenizer> tokenizer;
+  std::string why_not;
+};
+
+TokenizerLookup find_tokenizer(const std::filesystem::path& directory) {
+  const auto file = directory / "tokenizer.json";
+  if (!std::filesystem::exists(file)) {
+    return {.tokenizer = {}, .why_not = fmt::format("{} is not there; give token ids with --prompt-ids", file.string())};
+  }
+  try {
+    return {.tokenizer = Tokenizer::load(file), .why_not = ""};
+  } catch (const std::invalid_argument& error) {
+    return {.tokenizer = {}, .why_not = error.what()};
+  }
+}
+
+nlohmann::ordered_json to_json(const Completion& completion, const std::vector<std::int64_t>& prompt, const std::optional<Tokenizer>& tokenizer) {
+  nlohmann::ordered_json json{{"prompt_ids", prompt}, {"token_ids", completion.token_ids}, {"text", nullptr}, {"finish_reason", completion.finish_reason}};
+  if (tokenizer) {
+    json["text"] = tokenizer->decode(completion.token_ids);
+  }
+  if (!completion.token_log_probs.empty()) {
+    json["token_log_probs"] = completion.token_log_probs;
+    json["ranks"] = completion.ranks;
+    json["prefill_log_probs"] = completion.prefill_log_probs;
+  }
+  return json;
+}
+
+/// Writes the prompts' last logits as one fp32 tensor `prefill_logits`, [B, V].
+void write_logits(const std::filesystem::path& file, const std::vector<Completion>& completions) {
+  std::vector<float> logits;
+  for (const Completion& completion : completions) {
+    logits.insert(logits.end(), completion.prefill_logits.begin(), completion.prefill_logits.end());
+  }
+  const auto rows = static_cast<std::int64_t>(completions.size());
+  const TensorToWrite tensor{.name = "prefill_logits",
+                             .type = ElementType::float32,
+                             .shape = {rows, static_cast<std::int64_t>(logits.size()) / rows},
+                             .data = std::as_bytes(std::span<const float>(logits))};
+  write_safetensors(file, {&tensor, 1});
+}
+
+ExitCode run(const Options& options) {
+  if (options.output != "text" && options.output != "json") {
+    throw std::invalid_argument(fmt::format("-o '{}': generate prints text or json", options.output));
+  }
+  const Arm arm = parse_arm(options.arm);
+  const std::string device = require_device(options.device);
+  const ElementType dtype = dtype_from_name(options.dtype);
+  const ModelConfig config = config_of(options.model);
+  if (const std::string reason = unsupported_reason(arm, {.config = config, .dtype = dtype, .device = device}); !reason.empty()) {
+    throw std::invalid_argument(fmt::format("--arm '{}': {}", options.arm, reason));
+  }
+  GenerationRequest request{.prompts = {}, .max_tokens = options.max_tokens, .eos_token_id = options.ignore_eos ? -1 : config.eos_token_id, .details = {}};
+  for (const std::string& ids : options.prompt_ids) {
+    request.prompts.push_back(parse_ids(ids));
+  }
+  const CheckpointSource source = open_checkpoint(options.model, dtype);
+  const TokenizerLookup lookup = find_tokenizer(source.directory);
+  if (!options.prompts.empty() && !lookup.tokenizer) {
+    throw std::invalid_argument("--prompt needs a byte-level BPE tokenizer.json: " + lookup.why_not);
+  }
+  for (const std::string& text : options.prompts) {
+    request.prompts.push_back(lookup.tokenizer->encode(text));
+  }
+  if (request.prompts.empty()) {
+    throw std::invalid_argument("--prompt-ids: no prompt was given; try --prompt-ids 1,2,3, or --prompt TEXT where the model has a tokenizer");
+  }
+  if (options.log_probs) {
+    request.details = {.prefill_log_probs = true, .token_log_prob = true, .rank = true};
+  }
+  request.keep_prefill_logits = !options.logits_file.empty();
+  set_threads(options.threads == 0 ? detect_machine().cores : options.threads);
+  std::shared_ptr<const Model> model;
+  {
+    ByteProgress progress("loading " + options.model);
+    model = Model::load(source.directory, dtype, device, [&](std::int64_t done, std::int64_t total) { progress(done, total); });
+  }
+  const Engine engine(model, bind_arm(arm, reference_plan()));
+  const std::vector<Completion> completions = generate(engine, request);
+  if (request.keep_prefill_logits) {
+    write_logits(options.logits_file, completions);
+  }
+  if (options.output == "json") {
+    nlohmann::ordered_json json{{"schema_version", 1}, {"model", options.model}, {"arm", arm.label}, {"dtype", options.dtype}, {"device", device}};
+    json["completions"] = nlohmann::ordered_json::array();
+    for (std::size_t row = 0; row < completions.size(); ++row) {
+      json["completions"].push_back(to_json(completions[row], request.prompts[row], lookup.tokenizer));
+    }
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return ExitCode::ok;
+  }
+  for (const Completion& completion : completions) {
+    fmt::print("{}\n", lookup.tokenizer ? lookup.tokenizer->decode(completion.token_ids) : fmt::format("{}", fmt::join(completion.token_ids, ",")));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, ExitCode& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("generate", "Complete one batch of prompts under one arm, greedily.");
+  command->add_option("-m,--model", options->model, "A checkpoint directory, or synthetic:NAME")->required();
+  command->add_option("--prompt-ids", options->prompt_ids, "Token ids of one prompt, as 1,2,3; repeat for each row")->allow_extra_args(false);
+  command->add_option("--prompt", options->prompts, "Text of one prompt, where the model has a byte-level BPE tokenizer.json; repeat")->allow_extra_args(false);
+  command->add_option("--max-tokens", options->max_tokens, "Tokens of each completion")->capture_default_str();
+  command->add_option("--arm", options->arm, "PRESET[,+variant][,-variant]")->capture_default_str();
+  command->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
+  command->add_option("--device", options->device, "cpu or cuda:N")->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads of every operator; 0: one for each core")->capture_default_str();
+  command->add_flag("--ignore-eos", options->ignore_eos, "Go on past the end-of-sequence token");
+  command->add_flag("--log-probs", options->log_probs, "Also give log-probabilities and ranks (json)");
+  command->add_option("--logits", options->logits_file, "Write the logits of each prompt's last token to this safetensors file");
+  command->add_option("-o,--output", options->output, "text or json")->capture_default_str();
+  command->footer("Example:\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm bigcode -o json");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace decodelab

@@ -1,0 +1,78 @@
+// `decodelab launch`: one launch of a sweep, started by the sweep itself and not by people.
+#include "bench/commands/commands.h"
+#include "bench/machine/environment.h"
+#include "bench/measure/child_process.h"
+#include "bench/measure/engine_worker.h"
+#include "bench/measure/interrupt.h"
+#include "bench/measure/launch_runner.h"
+#include "bench/measure/launcher.h"
+#include "bench/plan/arm.h"
+#include "bench/plan/sweep_plan.h"
+#include "engine/runtime.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+
+namespace decodelab {
+namespace {
+
+struct Options {
+  std::string store;
+  std::int64_t run = 0;
+  std::int64_t launch = 0;
+};
+
+void send(const LaunchEvent& event) {
+  const std::string line = to_json_line(event);
+  // A parent that is gone has already taken this process with it.
+  [[maybe_unused]] const auto written = write(ChildProcess::kEventDescriptor, line.data(), line.size());
+}
+
+ExitCode run(const Options& options) {
+  catch_interrupts();
+  const auto start = std::chrono::steady_clock::now();
+  Store store(options.store, StoreAccess::write);
+  const LaunchPlan plan = launch_plan_from_json(store.load_run_record(options.run).plan_json);
+  set_threads(plan.threads);
+  const auto model = Model::load(plan.checkpoint, dtype_from_name(plan.dtype), plan.device);
+  send({.event = "done", .kind = "load", .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), .message = ""});
+  const CellInput input{.seed = static_cast<std::uint64_t>(plan.seed), .max_tokens = plan.max_tokens};
+  const LaunchContext context{
+      .make_worker =
+          [&](const std::string& label) {
+            return make_engine_worker(std::make_shared<const Engine>(model, bind_arm(parse_arm(label), reference_plan())), input);
+          },
+      .available_memory_bytes = [&] { return plan.device == "cpu" ? available_memory_bytes() : free_device_bytes(plan.device); },
+      .piece_started = [](const LaunchPiece& piece) { send({.event = "started", .kind = piece.kind, .cell = piece.cell, .message = ""}); },
+      .piece_done =
+          [](const LaunchPiece& piece, double seconds) {
+            send({.event = "done", .kind = piece.kind, .cell = piece.cell, .seconds = seconds, .message = ""});
+          },
+      .arm_started = [](std::int64_t arm_id) { send({.event = "arm", .kind = "", .arm_id = arm_id, .message = ""}); },
+      .stop_requested = interrupted,
+  };
+  return run_launch(store, options.run, options.launch, context) == LaunchEnd::complete ? ExitCode::ok : ExitCode::interrupted;
+}
+
+}  // namespace
+
+void add_launch_command(CLI::App& app, ExitCode& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("launch", "One launch of a sweep; started by 'sweep'.");
+  command->group("");  // Not shown in --help.
+  command->add_option("--store", options->store)->required();
+  command->add_option("--run", options->run)->required();
+  command->add_option("--launch", options->launch)->required();
+  command->callback([options, &exit_code] {
+    try {
+      exit_code = run(*options);
+    } catch (const std::exception& error) {
+      send({.event = "error", .kind = "", .message = error.what()});
+      throw;
+    }
+  });
+}
+
+}  // namespace decodelab

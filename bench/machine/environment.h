@@ -1,0 +1,92 @@
+// What the machine is, how much memory is left for this process, and how much of its cores others use meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reports/store/record.h"
+
+namespace decodelab {
+
+/// The stable facts of this machine, from /proc, /etc/os-release and cpuid; `accelerator` is left empty, for this file
+/// knows of none.
+///
+/// `cores` are those in the calling thread's affinity mask: call it before threads are bound to cores.
+MachineRecord detect_machine();
+
+/// Bytes that this process can still take before something refuses or kills it: the least of MemAvailable, the headroom
+/// of its cgroups and that of RLIMIT_AS. Running out of memory on a CPU is SIGKILL and no exception, so a cell is
+/// compared with this beforehand. Throws std::runtime_error where /proc/meminfo cannot be read.
+std::int64_t available_memory_bytes();
+
+/// Bytes of memory that this process holds now (VmRSS), and the most it ever held (VmHWM). Both throw
+/// std::runtime_error without /proc.
+std::int64_t resident_bytes();
+std::int64_t peak_resident_bytes();
+
+struct MemoryInfo {
+  std::int64_t total_bytes = 0;
+  std::int64_t available_bytes = 0;  ///< Free, plus what the kernel would drop for a new allocation.
+};
+
+/// Reads the text of /proc/meminfo. Throws std::runtime_error naming a field that is missing or malformed.
+MemoryInfo parse_meminfo(std::string_view text);
+
+/// The bytes of one `Name:   123 kB` line of /proc/meminfo or /proc/self/status; nothing where there is no such line.
+std::optional<std::int64_t> kilobyte_field(std::string_view text, std::string_view name);
+
+/// "model name" of the first processor in the text of /proc/cpuinfo, or "unknown" (most ARM kernels do not tell).
+std::string parse_cpu_model(std::string_view cpuinfo);
+
+/// PRETTY_NAME in the text of /etc/os-release, or "Linux".
+std::string parse_os_name(std::string_view os_release);
+
+/// Limit minus usage of the tightest memory cgroup that this process is in; nothing where none is limited.
+///
+/// `root_path` is where cgroups are mounted (/sys/fs/cgroup) and `proc_self_cgroup` the text of /proc/self/cgroup.
+/// Version 1, 2 and the hybrid of both are read, each with all its ancestors. Page cache that the kernel drops first
+/// (inactive_file) is not usage. May be negative. In a container whose own folder is mounted as the root, folders named
+/// by the text are absent and only the root counts.
+std::optional<std::int64_t> cgroup_headroom(const std::filesystem::path& root_path, std::string_view proc_self_cgroup);
+
+/// One look at the clocks of the CPU.
+struct CpuSnapshot {
+  double busy_seconds = 0;  ///< user + nice + system + irq + softirq + steal of all cores since boot.
+  double own_seconds = 0;   ///< User and system time of this process's threads, and of no other process.
+  double wall_seconds = 0;
+  std::int64_t cores = 0;  ///< Cores that are online, whether this process may use them or not.
+};
+
+/// `busy_seconds` and `cores` in the text of /proc/stat, whose numbers are in `ticks_per_second`. Throws
+/// std::runtime_error if malformed.
+CpuSnapshot parse_proc_stat(std::string_view text, double ticks_per_second);
+
+/// Core seconds that other processes and the hypervisor used between two snapshots, never below 0.
+double other_cpu_seconds_since(const CpuSnapshot& from, const CpuSnapshot& to);
+
+/// The same as a share, 0 to 1, of all core time that passed (wall time * cores); 0 where no time passed.
+double other_cpu_share(const CpuSnapshot& from, const CpuSnapshot& to);
+
+/// Measures what others use of the machine's cores from its start on.
+///
+/// The kernel counts in ticks of 10 ms a core, so a span of less than about a second is only roughly known. Processes
+/// that this one started count as others.
+class CpuClock final {
+ public:
+  /// Starts at once.
+  CpuClock() : start_(now()) {}
+  void restart() { start_ = now(); }
+
+  double other_seconds() const { return other_cpu_seconds_since(start_, now()); }
+  double other_share() const { return other_cpu_share(start_, now()); }
+
+  static CpuSnapshot now();
+
+ private:
+  CpuSnapshot start_;
+};
+
+}  // namespace decodelab

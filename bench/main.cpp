@@ -1,0 +1,50 @@
+// The one program: parses the command line, runs a subcommand, and turns what it throws into an exit code and one sentence.
+#include "bench/commands/commands.h"
+
+#include <exception>
+#include <iostream>
+#include <string_view>
+
+namespace {
+
+using decodelab::ExitCode;
+
+int fail(ExitCode code, std::string_view message) {
+  // libtorch appends a stack trace; a person wants the first line.
+  std::cerr << "decodelab: " << message.substr(0, message.find('\n')) << '\n';
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"An ablation laboratory for LLM decoding: which optimization is worth what, on your model and your machine.", "decodelab"};
+  app.set_version_flag("--version", [] { return decodelab::version_text(); });
+  app.require_subcommand(1);
+  app.footer(
+      "Example:\n"
+      "  decodelab sweep -m synthetic:tiny --arm causal --arm bigcode --batch 1,8 --length 16-256x4 --name first\n"
+      "  decodelab report first --out first-report\n"
+      "'decodelab SUBCOMMAND --help' explains one.");
+  ExitCode exit_code = ExitCode::ok;
+  decodelab::add_sweep_command(app, exit_code);
+  decodelab::add_report_command(app, exit_code);
+  decodelab::add_generate_command(app, exit_code);
+  decodelab::add_list_command(app, exit_code);
+  decodelab::add_launch_command(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      return app.exit(error);
+    }
+    return fail(ExitCode::usage, std::string(error.what()) + " (see --help)");
+  } catch (const decodelab::AbsentDevice& error) {
+    return fail(ExitCode::absent_device, error.what());
+  } catch (const std::invalid_argument& error) {
+    return fail(ExitCode::usage, error.what());
+  } catch (const std::exception& error) {
+    return fail(ExitCode::internal, error.what());
+  }
+  return static_cast<int>(exit_code);
+}

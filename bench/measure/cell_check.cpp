@@ -1,0 +1,145 @@
+// Memory first, then outputs, then a probe of time and memory: what a cell goes through before its first block.
+#include "bench/measure/cell_check.h"
+
+#include "bench/measure/launch_runner.h"
+#include "bench/measure/steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+namespace decodelab {
+namespace {
+
+/// Part of the memory at hand that a cell may ask for: closed forms leave out what allocators and matrix libraries keep for themselves.
+constexpr double kUsableMemory = 0.9;
+
+std::string gigabytes(std::int64_t bytes) { return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9); }
+
+bool fits(const Worker& worker, const CellRecord& cell, std::int64_t available) {
+  return static_cast<double>(worker.bytes_needed(cell)) <= kUsableMemory * static_cast<double>(available);
+}
+
+/// The cell itself, or the largest one by halving the batch and then the length in which the reference fits.
+std::optional<CellRecord> cell_for_reference(const CellRecord& cell, const Worker& reference, std::int64_t available) {
+  CellRecord smaller = cell;
+  while (!fits(reference, smaller, available)) {
+    if (smaller.batch > 1) {
+      smaller.batch /= 2;
+    } else if (smaller.length > 1) {
+      smaller.length /= 2;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return smaller;
+}
+
+std::int64_t verified_steps(const CellRecord& cell) { return cell.phase == "decode" ? kVerifiedDecodeSteps : kVerifiedPrefillSteps; }
+
+/// Whole periods where the model's positions leave room for one, at least one step.
+std::int64_t limit_steps(const CellRecord& cell, std::int64_t steps, std::int64_t positions) {
+  if (cell.phase != "decode" || cell.length + steps <= positions) {
+    return steps;
+  }
+  const std::int64_t room = std::max<std::int64_t>(positions - cell.length, 1);
+  return room >= kPeriodSteps ? room / kPeriodSteps * kPeriodSteps : room;
+}
+
+/// Compares one arm with the reference's outputs; leaves the row planned when they agree.
+void verify(CellArmRecord& row, Worker& worker, const CellRecord& cell, const OutputTrace& expected) {
+  const bool forced = cell.dtype != "fp32";
+  const OutputTrace got = worker.outputs(cell, verified_steps(cell), forced ? &expected.tokens : nullptr);
+  const VerificationResult result = compare_outputs(expected, got, cell.dtype);
+  row.ties = result.ties;
+  if (!result.correct) {
+    row.status = RowStatus::incorrect;
+    row.reason = result.difference;
+  }
+}
+
+}  // namespace
+
+CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error) {
+  const std::string_view message = error.what();
+  row.reason = std::string(message.substr(0, message.find('\n')));
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr || message.find("out of memory") != std::string_view::npos ||
+                      message.find("not enough memory") != std::string_view::npos;
+  row.status = memory ? RowStatus::oom : RowStatus::failed;
+  return row;
+}
+
+CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers, std::int64_t positions,
+                     const std::function<std::int64_t()>& available_memory_bytes) {
+  const std::int64_t available = available_memory_bytes();
+  const auto planned = [](const CellArmRecord& row) { return row.status == RowStatus::planned; };
+  for (CellArmRecord& row : rows) {
+    const Worker& worker = *workers.by_arm.at(row.arm_id);
+    if (planned(row) && !fits(worker, cell, available)) {
+      row.status = RowStatus::oom;
+      row.reason = fmt::format("would need {} beyond the weights, and {} of memory are at hand", gigabytes(worker.bytes_needed(cell)),
+                               gigabytes(available));
+    }
+  }
+  if (std::ranges::none_of(rows, planned)) {
+    return {.rows = std::move(rows), .steps = 0};
+  }
+
+  std::optional<OutputTrace> expected;
+  const std::optional<CellRecord> compared = cell_for_reference(cell, *workers.reference, available);
+  std::string no_reference = "the reference does not fit into memory at any size, so that nothing proves this arm right";
+  if (compared) {
+    try {
+      workers.started(workers.reference_arm);
+      expected = workers.reference->outputs(*compared, verified_steps(*compared), nullptr);
+    } catch (const std::exception& error) {
+      no_reference = "the reference failed here, so that nothing proves this arm right: " + row_of_exception({}, error).reason;
+    }
+  }
+
+  std::int64_t slowest_ns = 0;
+  for (CellArmRecord& row : rows) {
+    if (!planned(row)) {
+      continue;
+    }
+    if (!expected) {
+      row.status = RowStatus::failed;
+      row.reason = no_reference;
+      continue;
+    }
+    Worker& worker = *workers.by_arm.at(row.arm_id);
+    try {
+      workers.started(row.arm_id);
+      verify(row, worker, *compared, *expected);
+      if (!planned(row)) {
+        continue;
+      }
+      if (compared->batch != cell.batch || compared->length != cell.length) {
+        row.flags.push_back(fmt::format("verified-at-b{}-l{}", compared->batch, compared->length));
+      }
+      const Probe probe = worker.probe(cell);
+      row.peak_bytes = probe.peak_bytes;
+      slowest_ns = std::max(slowest_ns, probe.step_ns);
+    } catch (const std::exception& error) {
+      row = row_of_exception(row, error);
+    }
+  }
+  if (std::ranges::none_of(rows, planned)) {
+    return {.rows = std::move(rows), .steps = 0};
+  }
+  const std::int64_t steps = limit_steps(cell, plan_steps(slowest_ns).steps, positions);
+  if (steps % kPeriodSteps != 0) {
+    for (CellArmRecord& row : rows) {
+      if (planned(row)) {
+        row.flags.emplace_back(kPeriodNotCoveredFlag);
+      }
+    }
+  }
+  return {.rows = std::move(rows), .steps = steps};
+}
+
+}  // namespace decodelab

@@ -1,0 +1,39 @@
+// One child process whose messages come line by line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace decodelab {
+
+/// A child with a pipe from its descriptor kEventDescriptor; it dies with its parent. Destroying it kills it.
+class ChildProcess {
+ public:
+  /// The descriptor that the child writes its messages to.
+  static constexpr int kEventDescriptor = 3;
+
+  /// Starts `arguments[0]` with `arguments`. Throws std::runtime_error when it cannot.
+  explicit ChildProcess(const std::vector<std::string>& arguments);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  /// The next whole line, or nothing after `timeout_ms` without one; check ended() then.
+  std::optional<std::string> read_line(int timeout_ms);
+  /// The child has closed its pipe and every line was read.
+  bool ended() const { return ended_ && buffer_.find('\n') == std::string::npos; }
+  /// Waits for the end: the exit status as waitpid() tells it.
+  int wait();
+  void signal(int number) const;
+
+ private:
+  pid_t process_ = -1;
+  int descriptor_ = -1;
+  bool ended_ = false;
+  std::string buffer_;
+};
+
+}  // namespace decodelab

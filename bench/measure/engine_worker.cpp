@@ -1,0 +1,206 @@
+// Runs the cells of a sweep on the engine and times their steps.
+#include "bench/measure/engine_worker.h"
+
+#include "bench/measure/steps.h"
+#include "bench/measure/torch_memory.h"
+#include "bench/measure/warmup.h"
+#include "bench/plan/sweep_plan.h"
+#include "engine/kernels/philox.h"
+#include "engine/runtime.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+
+namespace decodelab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Steps of a probe after the first, and the time after which no further one is taken.
+constexpr int kProbeSteps = 4;
+constexpr std::int64_t kProbeBudgetNs = 200'000'000;
+
+/// Runs one cell of one engine step by step, restarting where the cell says so.
+class CellRunner {
+ public:
+  CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell)
+      : engine_(engine), input_(input), cell_(cell) {
+    const ModelConfig& config = engine.model().config();
+    if (cell.phase != "decode" || cell.fill == "generated") {
+      prompts_ = random_prompts(input.seed, cell.batch, cell.length, config.vocabulary_size);
+    }
+    if (cell.phase == "decode") {
+      for (const auto& prompt : random_prompts(input.seed + 1, cell.batch, 1, config.vocabulary_size)) {
+        first_tokens_.push_back(prompt.front());
+      }
+    }
+  }
+
+  /// Puts the session where the next step may run; `steps` decode steps must fit after it. Never timed.
+  void prepare(std::int64_t steps) {
+    session_.reset();
+    steps_left_ = cell_.phase == "decode" ? steps : 1;
+    if (cell_.phase != "decode") {
+      return;
+    }
+    make_session(cell_.length + steps);
+    if (cell_.fill == "generated") {
+      session_->prefill(prompts_);
+    } else {
+      session_->fill_random(cell_.length, input_.seed);
+      session_->force_tokens(first_tokens_);
+    }
+  }
+
+  bool has_room() const { return steps_left_ > 0; }
+
+  /// One step: a decode step, a prefill with its session's allocation, or a completion. `forced` replaces what a decode step is fed.
+  StepResult step() {
+    --steps_left_;
+    if (cell_.phase == "decode") {
+      return session_->decode();
+    }
+    const std::int64_t new_tokens = cell_.phase == "generate" ? input_.max_tokens - 1 : 0;
+    make_session(cell_.length + new_tokens);
+    StepResult result = session_->prefill(prompts_);
+    for (std::int64_t token = 0; token < new_tokens; ++token) {
+      result = session_->decode();
+    }
+    return result;
+  }
+
+  std::int64_t timed_step_ns() {
+    const auto start = Clock::now();
+    step();
+    synchronize(engine_.model().device());
+    return std::chrono::nanoseconds(Clock::now() - start).count();
+  }
+
+  Session& session() { return *session_; }
+  const std::vector<std::vector<std::int64_t>>& prompts() const { return prompts_; }
+  void make_session(std::int64_t max_tokens) {
+    session_.emplace(engine_, SessionOptions{.batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}});
+  }
+
+ private:
+  const Engine& engine_;
+  const CellInput& input_;
+  const CellRecord& cell_;
+  std::vector<std::vector<std::int64_t>> prompts_;
+  std::vector<std::int64_t> first_tokens_;
+  std::optional<Session> session_;
+  std::int64_t steps_left_ = 0;
+};
+
+class EngineWorker final : public Worker {
+ public:
+  EngineWorker(std::shared_ptr<const Engine> engine, const CellInput& input) : engine_(std::move(engine)), input_(input) {}
+
+  std::int64_t bytes_needed(const CellRecord& cell) const override {
+    if (cell.phase == "decode") {
+      return engine_->step_bytes(cell.batch, 1, cell.length, cell.length + room(cell));
+    }
+    return engine_->step_bytes(cell.batch, cell.length, 0, positions_needed(cell, input_.max_tokens));
+  }
+
+  OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const std::vector<std::vector<std::int64_t>>* forced) override {
+    const ModelConfig& config = engine_->model().config();
+    const std::int64_t total = std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
+    OutputTrace trace{.tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
+    CellRunner runner(*engine_, input_, cell);
+    const auto keep = [&](StepResult result) {
+      trace.tokens.push_back(std::move(result.token_ids));
+      trace.logits.push_back(runner.session().last_logits());
+    };
+    if (cell.phase == "decode") {
+      runner.prepare(total);
+      keep(runner.session().decode());
+    } else {
+      runner.make_session(cell.length + total - 1);
+      keep(runner.session().prefill(runner.prompts()));
+    }
+    for (std::int64_t step = 1; step < total; ++step) {
+      if (forced != nullptr) {
+        runner.session().force_tokens(forced->at(static_cast<std::size_t>(step - 1)));
+      }
+      keep(runner.session().decode());
+    }
+    return trace;
+  }
+
+  Probe probe(const CellRecord& cell) override {
+    CellRunner runner(*engine_, input_, cell);
+    Probe probe;
+    {
+      PeakMemory memory(engine_->model().device());
+      runner.prepare(1);
+      probe.step_ns = runner.timed_step_ns();
+      probe.peak_bytes = memory.peak_bytes();
+    }
+    std::int64_t total = probe.step_ns;
+    runner.prepare(std::min<std::int64_t>(room(cell), kProbeSteps));
+    for (int step = 0; step < kProbeSteps && total < kProbeBudgetNs; ++step) {
+      if (!runner.has_room()) {
+        runner.prepare(room(cell));
+      }
+      const std::int64_t elapsed = runner.timed_step_ns();
+      total += elapsed;
+      probe.step_ns = std::min(probe.step_ns, elapsed);
+    }
+    return probe;
+  }
+
+  VisitTimes visit(const CellRecord& cell) override {
+    CellRunner runner(*engine_, input_, cell);
+    Warmup warmup;
+    while (!warmup.done()) {
+      if (!runner.has_room()) {
+        runner.prepare(std::min(room(cell), kWarmupMaximumSteps));
+      }
+      warmup.add(runner.timed_step_ns());
+    }
+    VisitTimes times{.warmup_steps = warmup.steps(), .quiet = warmup.quiet(), .wall_ns = 0, .samples_ns = {}};
+    times.samples_ns.reserve(static_cast<std::size_t>(cell.steps));
+    // The cell starts afresh, so that its timed steps are those from its length on, with the growth that belongs to them.
+    runner.prepare(cell.steps);
+    for (std::int64_t step = 0; step < cell.steps; ++step) {
+      if (!runner.has_room()) {
+        runner.prepare(cell.steps);
+      }
+      times.samples_ns.push_back(runner.timed_step_ns());
+      times.wall_ns += times.samples_ns.back();
+    }
+    return times;
+  }
+
+ private:
+  /// Decode steps that the model's positions leave after the cell's length, as far as any visit goes.
+  std::int64_t room(const CellRecord& cell) const {
+    return std::min(engine_->model().config().positions - cell.length, std::max(kMaximumSteps, kWarmupMaximumSteps));
+  }
+
+  std::shared_ptr<const Engine> engine_;
+  CellInput input_;
+};
+
+}  // namespace
+
+std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, const CellInput& input) {
+  return std::make_unique<EngineWorker>(std::move(engine), input);
+}
+
+std::vector<std::vector<std::int64_t>> random_prompts(std::uint64_t seed, std::int64_t batch, std::int64_t length, std::int64_t vocabulary_size) {
+  std::vector<std::vector<std::int64_t>> prompts(static_cast<std::size_t>(batch));
+  constexpr std::uint64_t kPromptStream = 0;
+  std::uint64_t counter = 0;
+  for (auto& prompt : prompts) {
+    for (std::int64_t token = 0; token < length; ++token) {
+      prompt.push_back(static_cast<std::int64_t>(philox4x32(philox_counter(counter++, kPromptStream), seed).word[0] % static_cast<std::uint64_t>(vocabulary_size)));
+    }
+  }
+  return prompts;
+}
+
+}  // namespace decodelab

@@ -1,0 +1,191 @@
+// Checks the cells of a run once, then runs one launch's blocks and stores each as it ends.
+#include "bench/measure/launch_runner.h"
+
+#include "bench/machine/environment.h"
+#include "bench/measure/block_order.h"
+#include "bench/measure/cell_check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+namespace decodelab {
+namespace {
+
+/// The arm that every other is checked against.
+constexpr const char* kReferenceArm = "causal";
+
+std::int64_t unix_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+class LaunchRunner {
+ public:
+  LaunchRunner(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context)
+      : store_(store), context_(context), launch_(launch), data_(store.load_run(run_id)), finished_(store.finished_blocks(run_id)) {
+    for (const ArmRecord& arm : data_.arms) {
+      owned_.push_back(context.make_worker(arm.label));
+      workers_.by_arm[arm.id] = owned_.back().get();
+      if (arm.label == kReferenceArm) {
+        workers_.reference = owned_.back().get();
+        workers_.reference_arm = arm.id;
+      }
+    }
+    workers_.started = context.arm_started;
+    if (workers_.reference == nullptr) {
+      owned_.push_back(context.make_worker(kReferenceArm));
+      workers_.reference = owned_.back().get();
+    }
+  }
+
+  LaunchEnd run() {
+    if (!check_cells()) {
+      return LaunchEnd::stopped;
+    }
+    for (std::int64_t block = 0; block < data_.run.blocks_per_launch; ++block) {
+      for (std::size_t cell = 0; cell < data_.cells.size(); ++cell) {
+        if (data_.cells[cell].steps == 0 || finished_.contains({launch_, block, data_.cells[cell].id})) {
+          continue;
+        }
+        if (context_.stop_requested()) {
+          return LaunchEnd::stopped;
+        }
+        timed("block", cell, [&] { run_block(data_.cells[cell], block); });
+      }
+    }
+    return LaunchEnd::complete;
+  }
+
+ private:
+  template <typename Work>
+  void timed(const char* kind, std::size_t cell, Work&& work) {
+    const LaunchPiece piece{.kind = kind, .cell = static_cast<std::int64_t>(cell)};
+    context_.piece_started(piece);
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    context_.piece_done(piece, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+
+  std::vector<CellArmRecord*> rows_of(const CellRecord& cell) {
+    std::vector<CellArmRecord*> rows;
+    for (CellArmRecord& row : data_.cell_arms) {
+      if (row.cell_id == cell.id) {
+        rows.push_back(&row);
+      }
+    }
+    return rows;
+  }
+
+  void update(CellArmRecord& row, const CellArmRecord& changed) {
+    row = changed;
+    store_.update_cell_arm(row);
+  }
+
+  /// The largest cells first: they tell most about the time that the whole sweep will take.
+  bool check_cells() {
+    std::vector<std::size_t> order(data_.cells.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t index) {
+      const CellRecord& cell = data_.cells[index];
+      return cell.batch * (cell.phase == "decode" ? 1 : cell.length);
+    });
+    for (const std::size_t index : order) {
+      CellRecord& cell = data_.cells[index];
+      const std::vector<CellArmRecord*> rows = rows_of(cell);
+      if (cell.steps > 0 || std::ranges::none_of(rows, [](const CellArmRecord* row) { return row->status == RowStatus::planned; })) {
+        continue;
+      }
+      if (context_.stop_requested()) {
+        return false;
+      }
+      timed("check", index, [&] { check(cell, rows); });
+    }
+    return true;
+  }
+
+  void check(CellRecord& cell, const std::vector<CellArmRecord*>& rows) {
+    std::vector<CellArmRecord> copies;
+    for (const CellArmRecord* row : rows) {
+      copies.push_back(*row);
+    }
+    const CellCheck result = check_cell(cell, std::move(copies), workers_, data_.run.model.positions, context_.available_memory_bytes);
+    for (std::size_t index = 0; index < rows.size(); ++index) {
+      update(*rows[index], result.rows[index]);
+    }
+    if (result.steps > 0) {
+      cell.steps = result.steps;
+      store_.set_steps(cell.id, cell.steps);
+    }
+  }
+
+  /// Runs a block until it is whole; an arm that throws is given up and the block starts over without it.
+  void run_block(const CellRecord& cell, std::int64_t block) {
+    while (true) {
+      std::vector<CellArmRecord*> active;
+      for (CellArmRecord* row : rows_of(cell)) {
+        if (row->status == RowStatus::planned || row->status == RowStatus::ok) {
+          active.push_back(row);
+        }
+      }
+      if (active.empty() || try_block(cell, block, active)) {
+        return;
+      }
+    }
+  }
+
+  bool try_block(const CellRecord& cell, std::int64_t block, const std::vector<CellArmRecord*>& active) {
+    BlockRecord record{.launch = launch_, .block = block, .cell_id = cell.id, .started_unix_ns = unix_ns(), .other_cpu_share = 0, .visits = {}};
+    const std::vector<std::size_t> order =
+        mirrored_order(active.size(), static_cast<std::uint64_t>(data_.run.seed), static_cast<std::uint64_t>(cell_index(cell)),
+                       static_cast<std::uint64_t>(launch_), static_cast<std::uint64_t>(block));
+    const CpuClock others;
+    std::int64_t previous = 0;
+    for (const std::size_t index : order) {
+      CellArmRecord& row = *active[index];
+      try {
+        context_.arm_started(row.arm_id);
+        VisitTimes times = workers_.by_arm.at(row.arm_id)->visit(cell);
+        record.visits.push_back({.arm_id = row.arm_id,
+                                 .position = static_cast<std::int64_t>(record.visits.size()),
+                                 .previous_arm_id = previous,
+                                 .warmup_steps = times.warmup_steps,
+                                 .quiet = times.quiet,
+                                 .wall_ns = times.wall_ns,
+                                 .samples_ns = std::move(times.samples_ns)});
+        previous = row.arm_id;
+      } catch (const std::exception& error) {
+        update(row, row_of_exception(row, error));
+        return false;
+      }
+    }
+    record.other_cpu_share = others.other_share();
+    store_.add_block(data_.run.id, record);
+    for (CellArmRecord* row : active) {
+      if (row->status == RowStatus::planned) {
+        CellArmRecord ok = *row;
+        ok.status = RowStatus::ok;
+        update(*row, ok);
+      }
+    }
+    return true;
+  }
+
+  std::size_t cell_index(const CellRecord& cell) const { return static_cast<std::size_t>(&cell - data_.cells.data()); }
+
+  Store& store_;
+  const LaunchContext& context_;
+  std::int64_t launch_;
+  RunData data_;
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> finished_;
+  std::vector<std::unique_ptr<Worker>> owned_;
+  ArmWorkers workers_;
+};
+
+}  // namespace
+
+LaunchEnd run_launch(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context) {
+  return LaunchRunner(store, run_id, launch, context).run();
+}
+
+}  // namespace decodelab

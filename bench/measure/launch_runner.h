@@ -1,0 +1,46 @@
+// What one launch of a sweep does: check cells that nobody checked yet, then run its blocks.
+#pragma once
+
+#include "bench/measure/worker.h"
+#include "reports/store/store.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace decodelab {
+
+/// A piece of a launch that is timed as a whole for the progress display.
+struct LaunchPiece {
+  std::string kind;       ///< check or block.
+  std::int64_t cell = 0;  ///< Index of the cell in its run.
+};
+
+/// What a launch needs from outside; all of it can be replaced in a test.
+struct LaunchContext {
+  std::function<std::unique_ptr<Worker>(const std::string& arm_label)> make_worker;
+  std::function<std::int64_t()> available_memory_bytes;
+  std::function<void(const LaunchPiece&)> piece_started;
+  std::function<void(const LaunchPiece&, double seconds)> piece_done;
+  std::function<void(std::int64_t arm_id)> arm_started;  ///< What runs now, should the process die of it; 0: the oracle, which is no arm of the run.
+  std::function<bool()> stop_requested;  ///< Asked between pieces; the one in hand is finished first.
+};
+
+/// How a launch ended.
+enum class LaunchEnd { complete, stopped };
+
+/// Steps whose outputs are compared with the reference before an arm is timed.
+inline constexpr std::int64_t kVerifiedPrefillSteps = 4;
+inline constexpr std::int64_t kVerifiedDecodeSteps = 8;
+
+/// Runs launch `launch` (from 0) of a run that the store holds, skipping what it already holds.
+///
+/// Every cell is checked once a run, before any block: each arm whose closed-form bytes exceed the memory at hand becomes `oom` without
+/// being tried; each other arm's outputs are compared with the reference (`causal`), and a wrong one becomes `incorrect`; what throws
+/// becomes `oom` or `failed`, with the reason. Where the reference itself does not fit, the comparison is made at the largest half of the
+/// batch, then of the length, that does, and the rows carry the flag `verified-at-bN-lM`. Then the steps are fixed by the slowest arm.
+/// Blocks go round-robin over the cells; an arm that throws in a block loses its further visits, never those of the others.
+LaunchEnd run_launch(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context);
+
+}  // namespace decodelab

@@ -1,0 +1,40 @@
+// Starts the launches of a sweep, each in a fresh process, and survives what happens to them.
+#pragma once
+
+#include "bench/plan/sweep_plan.h"
+#include "reports/store/store.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace decodelab {
+
+/// What a launch tells its parent, one JSON object per line on a descriptor of its own (libraries print on stdout).
+struct LaunchEvent {
+  std::string event;   ///< loaded, started, done, arm, error
+  std::string kind;    ///< load, check or block
+  std::int64_t cell = 0;
+  std::int64_t arm_id = 0;
+  double seconds = 0;
+  std::string message;
+};
+std::string to_json_line(const LaunchEvent& event);
+/// Throws std::invalid_argument for a line that is none.
+LaunchEvent launch_event_from_json(const std::string& line);
+
+/// How a sweep ended, as far as its launches are concerned.
+enum class SweepEnd { complete, interrupted };
+
+/// Shows the progress of the whole sweep; called when something happened and every half second.
+using ProgressDisplay = std::function<void(double fraction, double remaining_seconds, const std::string& label)>;
+
+/// Runs every launch of the run that is not there yet, one after the other, as `program launch --store ... --run ... --launch i`.
+///
+/// A launch that dies leaves `failed` on the row that it was running (`oom` where the system killed it) and is started again for what is left.
+/// SIGINT and SIGTERM let the block in hand finish. Throws std::runtime_error when a launch cannot start or fails outside of any cell.
+SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std::int64_t run_id, const ModelConfig& config,
+                      std::int64_t max_tokens, const ProgressDisplay& display);
+
+}  // namespace decodelab

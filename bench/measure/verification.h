@@ -1,0 +1,52 @@
+// Decides from two arms' outputs whether they compute the same thing, before either is timed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace decodelab {
+
+/// What an arm put out for one cell, on the host.
+struct OutputTrace {
+  std::vector<std::vector<std::int64_t>> tokens;  ///< [step][row]: the ids that the arm chose.
+  std::vector<std::vector<float>> logits;         ///< [step], each [B * V] by rows: chosen from; 16-bit types widened.
+  std::int64_t batch = 0;
+  std::int64_t vocabulary = 0;
+};
+
+struct VerificationResult {
+  bool correct = false;
+  std::string difference;  ///< The first difference in one sentence; empty where correct.
+  std::int64_t ties = 0;   ///< 16-bit types: rows whose largest logit is another id, within the tie rule.
+  double worst = 0;        ///< Largest max|a - b| / max|b| of any row that was compared, b being the reference.
+};
+
+/// The largest max|a - b| / max|b| of a row that is not a difference, float32 1e-3, float16 5e-3, bfloat16 2e-2.
+///
+/// `dtype` may also be fp32, fp16 or bf16. Throws std::invalid_argument, naming the known ones, for any other.
+double logit_tolerance(std::string_view dtype);
+
+/// Compares two free runs of greedy decoding in fp32: tokens must be equal.
+///
+/// Logits may be absent from both traces; where present they differ by about 1e-6 to 1e-4 between right
+/// implementations, which `worst` reports, and are a difference beyond logit_tolerance("float32"). NaN, infinity,
+/// shapes that differ and no steps at all are differences. Stops at the first difference, for a row that chose another
+/// token computes something else from there on.
+VerificationResult compare_free_running(const OutputTrace& reference, const OutputTrace& candidate);
+
+/// Compares two 16-bit runs that were both fed the reference's tokens, so that rounding does not move the next step.
+///
+/// Each row's logits must be within the tolerance of `dtype`, and may have their largest at another id only where the
+/// reference's two largest are closer than twice the tolerance times max|b|: rounding alone can swap those, and it
+/// counts as a tie. A token that is neither the reference's nor at the candidate's own largest logit is a difference
+/// too: its choice is wrong, whatever its logits. NaN, infinity, shapes that differ, absent logits and no steps at all
+/// are differences. Ties are counted up to the first difference.
+VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
+                                          std::string_view dtype);
+
+/// The comparison that the dtype asks for: free running for float32, teacher-forced for 16-bit types.
+VerificationResult compare_outputs(const OutputTrace& reference, const OutputTrace& candidate, std::string_view dtype);
+
+}  // namespace decodelab

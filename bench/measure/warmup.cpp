@@ -1,0 +1,57 @@
+// Decides from step times alone whether a cell has warmed up.
+#include "bench/measure/warmup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace decodelab {
+namespace {
+
+constexpr std::int64_t kMinimumNs = 20'000'000;    ///< A core's clock needs some milliseconds to rise.
+constexpr std::int64_t kSlowStepNs = 500'000'000;  ///< Eight such steps would cost more than they tell.
+constexpr double kQuietDifference = 0.01;
+constexpr std::size_t kHalf = 4;
+
+double median_of_half(std::array<std::int64_t, kHalf> steps) {
+  std::sort(steps.begin(), steps.end());
+  return 0.5 * (static_cast<double>(steps[1]) + static_cast<double>(steps[2]));
+}
+
+}  // namespace
+
+void Warmup::add(std::int64_t step_ns) {
+  if (step_ns < 0) {
+    throw std::invalid_argument(fmt::format("warm-up: a step took {} ns; expected at least 0.", step_ns));
+  }
+  slow_ = slow_ || (steps_ == 0 && step_ns > kSlowStepNs);
+  last_[static_cast<std::size_t>(steps_ % kWindow)] = step_ns;
+  ++steps_;
+  total_ns_ += step_ns;
+}
+
+bool Warmup::quiet() const {
+  if (slow_) {
+    return true;
+  }
+  if (steps_ < kWindow) {
+    return false;
+  }
+  std::array<std::int64_t, kHalf> earlier{};
+  std::array<std::int64_t, kHalf> later{};
+  for (std::size_t i = 0; i < kHalf; ++i) {
+    const std::size_t oldest = static_cast<std::size_t>(steps_ % kWindow) + i;
+    earlier[i] = last_[oldest % kWindow];
+    later[i] = last_[(oldest + kHalf) % kWindow];
+  }
+  const double before = median_of_half(earlier);
+  return std::abs(median_of_half(later) - before) < kQuietDifference * before;
+}
+
+bool Warmup::done() const {
+  return steps_ >= kWarmupMaximumSteps || (steps_ > 0 && total_ns_ >= kMinimumNs && quiet());
+}
+
+}  // namespace decodelab

@@ -1,0 +1,40 @@
+// The rule that ends warm-up: long enough, and steps that no longer change.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace decodelab {
+
+/// Most warm-up steps of a visit; a cell needs room for them: length + kWarmupMaximumSteps + timed steps <= positions.
+inline constexpr std::int64_t kWarmupMaximumSteps = 50;
+
+/// Fed with the time of each warm-up step, says when to stop; it runs nothing and reads no clock.
+///
+/// Warm-up is over after at least one step and 20 ms once the cell is quiet, or after kWarmupMaximumSteps, whatever
+/// they took: for steps below 0.4 ms the limit comes before the 20 ms, for it is what room in the positions was kept
+/// for. Quiet means that the later half of the last 8 steps differs from the earlier half by less than 1 % of it, each
+/// half by the median of its 4 steps, since a cost that comes every 8th step (a cache that grows in blocks) falls into
+/// one half and would keep any mean unquiet. A first step over 0.5 s is enough by itself. The design also asks that the
+/// counters of a step repeat; no counters exist yet, so the rule is of times alone.
+class Warmup final {
+ public:
+  /// Throws std::invalid_argument for a time below 0. Steps after done() are counted and may change quiet().
+  void add(std::int64_t step_ns);
+
+  bool done() const;
+  /// Whether the steps so far are quiet; false when done() is a `warmup-not-quiet` flag on the row.
+  bool quiet() const;
+  std::int64_t steps() const { return steps_; }
+  std::int64_t total_ns() const { return total_ns_; }
+
+ private:
+  static constexpr std::int64_t kWindow = 8;
+
+  std::array<std::int64_t, kWindow> last_{};  ///< A ring: step i is at i % kWindow.
+  std::int64_t steps_ = 0;
+  std::int64_t total_ns_ = 0;
+  bool slow_ = false;  ///< The first step alone was over 0.5 s.
+};
+
+}  // namespace decodelab

@@ -1,0 +1,43 @@
+// Something that decodes and can be timed: an arm of our own engine now, another build or engine later.
+#pragma once
+
+#include "bench/measure/verification.h"
+#include "reports/store/record.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace decodelab {
+
+/// What one visit measured.
+struct VisitTimes {
+  std::int64_t warmup_steps = 0;
+  bool quiet = false;
+  std::int64_t wall_ns = 0;
+  std::vector<std::int64_t> samples_ns;
+};
+
+/// What is learned about a cell before its first block.
+struct Probe {
+  std::optional<std::int64_t> peak_bytes;  ///< The most bytes of tensors held beyond the weights, cache included; empty where it cannot be known.
+  std::int64_t step_ns = 0;                ///< The fastest step seen: what the number of timed steps is planned by.
+};
+
+/// One arm that cells can be run on. Calls throw what the engine throws; the caller makes a row of it.
+class Worker {
+ public:
+  virtual ~Worker() = default;
+
+  /// Bytes that the cell needs at most beyond the weights, in closed form.
+  virtual std::int64_t bytes_needed(const CellRecord& cell) const = 0;
+  /// Runs `steps` steps of the cell and keeps their tokens and logits. With `forced` (tokens by step and row), each decode step is fed those
+  /// instead of its own: teacher forcing.
+  virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const std::vector<std::vector<std::int64_t>>* forced) = 0;
+  /// Runs a step or a few outside of any timed visit, to learn what they hold and about how long they take.
+  virtual Probe probe(const CellRecord& cell) = 0;
+  /// Warm-up, then `cell.steps` timed steps.
+  virtual VisitTimes visit(const CellRecord& cell) = 0;
+};
+
+}  // namespace decodelab

@@ -1,0 +1,191 @@
+// Parses arms and writes them in canonical form.
+#include "bench/plan/arm.h"
+
+#include "bench/plan/suggest.h"
+#include "variants/presets.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+
+namespace decodelab {
+namespace {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) {
+      return parts;
+    }
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// The tail of a sentence about an unknown name.
+std::string nearest(const std::string& name, const std::vector<std::string>& names) {
+  const std::string guess = did_you_mean(name, names);
+  return guess.empty() ? fmt::format("; the nearest are {}", fmt::join(nearest_names(name, names), ", ")) : "; " + guess;
+}
+
+[[noreturn]] void refuse(std::string_view arm, const std::string& problem) {
+  throw std::invalid_argument(fmt::format("--arm '{}': {}", arm, problem));
+}
+
+const Variant& variant_named(std::string_view arm, const std::string& name) {
+  const auto& variants = registered_variants();
+  const auto found = variants.find(name);
+  if (found == variants.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, variant] : variants) {
+      names.push_back(known);
+    }
+    refuse(arm, fmt::format("there is no variant '{}'{} ('decodelab list variants' shows all)", name, nearest(name, names)));
+  }
+  return found->second;
+}
+
+const Preset& preset_named(std::string_view arm, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets()) {
+    if (preset.name == name) {
+      return preset;
+    }
+    names.push_back(preset.name);
+  }
+  if (registered_variants().contains(name)) {
+    refuse(arm, fmt::format("'{0}' is a variant, not a preset: write 'causal,+{0}'", name));
+  }
+  refuse(arm, fmt::format("there is no preset '{}'{} ('decodelab list presets' shows all)", name, nearest(name, names)));
+}
+
+/// Parses `name[:parameter=n]...` and checks it; parameters at their defaults are left out.
+std::pair<std::string, std::map<std::string, std::int64_t>> parse_variant(std::string_view arm, std::string_view text) {
+  const std::vector<std::string> parts = split(text, ':');
+  const Variant& variant = variant_named(arm, parts.front());
+  std::map<std::string, std::int64_t> given;
+  for (std::size_t index = 1; index < parts.size(); ++index) {
+    const std::size_t equals = parts[index].find('=');
+    std::int64_t value = 0;
+    const char* end = parts[index].data() + parts[index].size();
+    const char* begin = equals == std::string::npos ? end : parts[index].data() + equals + 1;
+    const auto parsed = std::from_chars(begin, end, value);
+    if (begin == end || parsed.ec != std::errc() || parsed.ptr != end) {
+      refuse(arm, fmt::format("'{}' is no parameter: expected name=number, as in '{}:{}=8'", parts[index], variant.name,
+                              variant.parameters.empty() ? "name" : variant.parameters.front().name));
+    }
+    if (!given.emplace(parts[index].substr(0, equals), value).second) {
+      refuse(arm, fmt::format("the parameter '{}' of '{}' is set twice", parts[index].substr(0, equals), variant.name));
+    }
+  }
+  try {
+    complete_parameters(variant, given);
+  } catch (const std::invalid_argument& error) {
+    refuse(arm, error.what());
+  }
+  for (const ParameterSpec& spec : variant.parameters) {
+    const auto set = given.find(spec.name);
+    if (set != given.end() && set->second == spec.default_value) {
+      given.erase(set);
+    }
+  }
+  return {variant.name, given};
+}
+
+std::string spell(const std::string& name, const std::map<std::string, std::int64_t>& parameters) {
+  std::string text = name;
+  for (const auto& [parameter, value] : parameters) {
+    text += fmt::format(":{}={}", parameter, value);
+  }
+  return text;
+}
+
+VariantSet variants_of(const Preset& preset) {
+  VariantSet variants;
+  for (const std::string& text : preset.variants) {
+    variants.insert(parse_variant(preset.name, text));
+  }
+  return variants;
+}
+
+std::string canonical(const Preset& preset, const VariantSet& before, const VariantSet& after) {
+  for (const Preset& other : presets()) {
+    if (variants_of(other) == after) {
+      return other.name;
+    }
+  }
+  std::string label = preset.name;
+  for (const auto& [name, parameters] : after) {
+    const auto held = before.find(name);
+    if (held == before.end() || held->second != parameters) {
+      label += ",+" + spell(name, parameters);
+    }
+  }
+  for (const auto& [name, parameters] : before) {
+    if (!after.contains(name)) {
+      label += ",-" + name;
+    }
+  }
+  return label;
+}
+
+}  // namespace
+
+Arm parse_arm(std::string_view text) {
+  const std::vector<std::string> words = split(text, ',');
+  const Preset& preset = preset_named(text, words.front());
+  const VariantSet before = variants_of(preset);
+  VariantSet after = before;
+  for (std::size_t index = 1; index < words.size(); ++index) {
+    const std::string_view word = words[index];
+    if (word.starts_with('+')) {
+      const auto [name, parameters] = parse_variant(text, word.substr(1));
+      after[name] = parameters;
+    } else if (word.starts_with('-')) {
+      const std::string& name = variant_named(text, std::string(word.substr(1))).name;
+      if (after.erase(name) == 0) {
+        std::vector<std::string> held;
+        for (const auto& [other, parameters] : after) {
+          held.push_back(other);
+        }
+        refuse(text, fmt::format("'{}' cannot be removed, because it is not there; the arm has {}", name,
+                                 held.empty() ? "no variant" : fmt::format("{}", fmt::join(held, ", "))));
+      }
+    } else {
+      refuse(text, fmt::format("'{}' is neither added nor removed: write '+{}' or '-{}'", word, word, word));
+    }
+  }
+  Arm arm{.label = canonical(preset, before, after), .variants = after};
+  try {
+    bind_arm(arm, EnginePlan{});
+  } catch (const std::invalid_argument& error) {
+    refuse(text, error.what());
+  }
+  return arm;
+}
+
+EnginePlan bind_arm(const Arm& arm, EnginePlan base) {
+  for (const auto& [name, parameters] : arm.variants) {
+    const Variant& variant = registered_variants().at(name);
+    variant.apply(base, complete_parameters(variant, parameters));
+  }
+  return base;
+}
+
+std::string unsupported_reason(const Arm& arm, const RunsOn& where) {
+  for (const auto& [name, parameters] : arm.variants) {
+    const Variant& variant = registered_variants().at(name);
+    if (variant.unsupported) {
+      if (const std::string reason = variant.unsupported(where); !reason.empty()) {
+        return fmt::format("{}: {}", name, reason);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace decodelab

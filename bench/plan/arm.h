@@ -1,0 +1,36 @@
+// The grammar of arms: a preset with variants added or removed, and the plan that comes of it.
+#pragma once
+
+#include "variants/registry.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace decodelab {
+
+/// The variants of an arm with the parameters that were set, by name.
+using VariantSet = std::map<std::string, std::map<std::string, std::int64_t>>;
+
+/// What a sweep compares. Two arms are the same when their labels are.
+struct Arm {
+  /// The canonical form: the preset, then added variants, then removed ones, each sorted, parameters at their defaults left out.
+  std::string label;
+  VariantSet variants;
+};
+
+/// Parses `preset[,+variant[:parameter=n]...][,-variant]...`, one shell word.
+///
+/// A variant that the preset has may be added again to change its parameters. Throws std::invalid_argument in one sentence for an
+/// unknown preset or variant (with the nearest names), an unknown parameter or value, a variant removed that is not there, and two variants on one slot.
+Arm parse_arm(std::string_view text);
+
+/// `base` with the arm's variants bound. Throws std::invalid_argument for two variants on one slot.
+EnginePlan bind_arm(const Arm& arm, EnginePlan base);
+
+/// Why the arm cannot run there, in one sentence; empty: it can.
+std::string unsupported_reason(const Arm& arm, const RunsOn& where);
+
+}  // namespace decodelab

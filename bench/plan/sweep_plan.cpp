@@ -1,0 +1,152 @@
+// Makes the cells and arms of a sweep, with a row for each pair.
+#include "bench/plan/sweep_plan.h"
+
+#include "bench/plan/arm.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace decodelab {
+namespace {
+
+std::vector<ArmRecord> make_arms(const SweepRequest& request) {
+  if (request.arms.empty()) {
+    throw std::invalid_argument("--arm: a sweep needs at least one arm, e.g. --arm causal --arm bigcode");
+  }
+  std::vector<ArmRecord> arms;
+  for (const std::string& text : request.arms) {
+    const std::string label = parse_arm(text).label;
+    if (std::ranges::any_of(arms, [&](const ArmRecord& arm) { return arm.label == label; })) {
+      throw std::invalid_argument(fmt::format("--arm '{}' stands for the arm {}, which is there already", text, label));
+    }
+    arms.push_back({.id = 0, .label = label, .baseline = false});
+  }
+  const std::string baseline = request.baseline.empty() ? arms.front().label : parse_arm(request.baseline).label;
+  const auto found = std::ranges::find(arms, baseline, &ArmRecord::label);
+  if (found == arms.end()) {
+    throw std::invalid_argument(fmt::format("--baseline '{}' is none of the arms: add --arm {}", request.baseline, baseline));
+  }
+  found->baseline = true;
+  return arms;
+}
+
+void check_counts(const SweepRequest& request) {
+  const auto at_least_one = [](const char* flag, std::int64_t value) {
+    if (value < 1) {
+      throw std::invalid_argument(fmt::format("{} must be at least 1, got {}", flag, value));
+    }
+  };
+  at_least_one("--launches", request.launches);
+  at_least_one("--blocks", request.blocks);
+  at_least_one("--threads", request.threads);
+  at_least_one("--max-tokens", request.max_tokens);
+}
+
+}  // namespace
+
+std::string to_json(const LaunchPlan& plan) {
+  return nlohmann::json{{"model", plan.model},     {"checkpoint", plan.checkpoint}, {"dtype", plan.dtype},
+                        {"device", plan.device},   {"threads", plan.threads},       {"seed", plan.seed},
+                        {"fill", plan.fill},       {"max_tokens", plan.max_tokens}}
+      .dump();
+}
+
+LaunchPlan launch_plan_from_json(const std::string& text) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    return {.model = json.at("model"),
+            .checkpoint = json.at("checkpoint"),
+            .dtype = json.at("dtype"),
+            .device = json.at("device"),
+            .threads = json.at("threads"),
+            .seed = json.at("seed"),
+            .max_tokens = json.at("max_tokens"),
+            .fill = json.at("fill")};
+  } catch (const nlohmann::json::exception& error) {
+    throw std::invalid_argument(fmt::format("the plan that the store holds for this run cannot be read ({}): the store is damaged", error.what()));
+  }
+}
+
+ElementType dtype_from_name(std::string_view name) {
+  if (name == "fp32") {
+    return ElementType::float32;
+  }
+  if (name == "fp16") {
+    return ElementType::float16;
+  }
+  if (name == "bf16") {
+    return ElementType::bfloat16;
+  }
+  throw std::invalid_argument(fmt::format("--dtype: '{}' is unknown; expected fp32, fp16 or bf16", name));
+}
+
+std::int64_t positions_needed(const CellRecord& cell, std::int64_t max_tokens) {
+  if (cell.phase == "prefill") {
+    return cell.length;
+  }
+  return cell.length + (cell.phase == "generate" ? max_tokens - 1 : kFewestDecodeSteps);
+}
+
+RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
+  check_counts(request);
+  const ElementType dtype = dtype_from_name(request.dtype);
+  RunData data;
+  data.run = {.name = request.name,
+              .command = request.command,
+              .seed = request.seed,
+              .launches = request.launches,
+              .blocks_per_launch = request.blocks,
+              .quick = request.quick};
+  data.arms = make_arms(request);
+  for (const std::string& phase : request.phases) {
+    for (const std::int64_t batch : request.batches) {
+      for (const std::int64_t length : request.lengths) {
+        data.cells.push_back({.phase = phase, .batch = batch, .length = length, .dtype = request.dtype, .device = request.device,
+                              .threads = request.threads, .scope = phase == "generate" ? "generate" : "step",
+                              .fill = phase == "decode" ? request.fill : "generated"});
+      }
+    }
+  }
+  bool any_fits = false;
+  for (std::size_t cell = 0; cell < data.cells.size(); ++cell) {
+    const std::int64_t needed = positions_needed(data.cells[cell], request.max_tokens);
+    any_fits = any_fits || needed <= config.positions;
+    for (std::size_t arm = 0; arm < data.arms.size(); ++arm) {
+      CellArmRecord row{.cell_id = static_cast<std::int64_t>(cell), .arm_id = static_cast<std::int64_t>(arm)};
+      row.reason = needed > config.positions
+                       ? fmt::format("needs {} positions, and the model has {}", needed, config.positions)
+                       : unsupported_reason(parse_arm(data.arms[arm].label), {.config = config, .dtype = dtype, .device = request.device});
+      row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
+      data.cell_arms.push_back(std::move(row));
+    }
+  }
+  if (!any_fits) {
+    throw std::invalid_argument(fmt::format("--length: no cell fits the model, which has {} positions; the shortest asked for is {}{}",
+                                            config.positions, *std::ranges::min_element(request.lengths),
+                                            request.phases == std::vector<std::string>{"decode"} ? " plus 8 decode steps" : ""));
+  }
+  return data;
+}
+
+double prior_step_seconds(const CellRecord& cell, const ModelConfig& config, std::int64_t max_tokens) {
+  constexpr double kFlopsPerSecond = 1e11;
+  constexpr double kBytesPerSecond = 2e10;
+  constexpr double kStepOverhead = 1e-3;
+  const double parameters = static_cast<double>(parameter_count(config));
+  const auto seconds = [&](double tokens, double keys) {
+    const double rows = static_cast<double>(cell.batch) * tokens;
+    const double attention_flops = 4.0 * rows * keys * static_cast<double>(config.hidden_size * config.layers);
+    return kStepOverhead + std::max((2 * parameters * rows + attention_flops) / kFlopsPerSecond, 2 * parameters / kBytesPerSecond);
+  };
+  const auto length = static_cast<double>(cell.length);
+  if (cell.phase == "prefill") {
+    return seconds(length, length);
+  }
+  const double step = seconds(1, length);
+  return cell.phase == "decode" ? step : seconds(length, length) + static_cast<double>(max_tokens - 1) * step;
+}
+
+}  // namespace decodelab

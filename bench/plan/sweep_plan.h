@@ -1,0 +1,68 @@
+// What a sweep will do: its cells, its arms, and how often; all that a launch or a resumed run needs to know.
+#pragma once
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/safetensors.h"
+#include "reports/store/record.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace decodelab {
+
+/// A sweep as asked for. Everything is checked by make_sweep().
+struct SweepRequest {
+  std::string model;
+  std::vector<std::string> arms;   ///< As typed.
+  std::string baseline;            ///< As typed; empty: the first arm.
+  std::vector<std::string> phases{"prefill", "decode"};
+  std::vector<std::int64_t> batches{1};
+  std::vector<std::int64_t> lengths{128};
+  std::string dtype = "fp32";
+  std::string device = "cpu";
+  std::int64_t threads = 0;        ///< 0: one for each core that the process may use.
+  std::int64_t launches = 5;
+  std::int64_t blocks = 2;         ///< In each launch.
+  std::int64_t seed = 1;
+  std::int64_t max_tokens = 16;    ///< Tokens of a completion, phase generate.
+  std::string fill = "random";
+  bool quick = false;
+  std::string name;
+  std::string command;
+};
+
+/// The part of a plan that is not in the cells and arms of its run: what a fresh process needs to time them.
+struct LaunchPlan {
+  std::string model;            ///< As typed.
+  std::string checkpoint;       ///< The directory that is loaded.
+  std::string dtype;
+  std::string device;
+  std::int64_t threads = 0;
+  std::int64_t seed = 0;
+  std::int64_t max_tokens = 0;
+  std::string fill;
+};
+
+std::string to_json(const LaunchPlan& plan);
+LaunchPlan launch_plan_from_json(const std::string& text);
+
+/// The element type of `--dtype`: fp32, fp16, bf16. Throws std::invalid_argument with the names that are known.
+ElementType dtype_from_name(std::string_view name);
+
+/// Steps that a decode cell must have room for beyond its length: one period of 8.
+inline constexpr std::int64_t kFewestDecodeSteps = 8;
+
+/// Positions that a cell needs of the model.
+std::int64_t positions_needed(const CellRecord& cell, std::int64_t max_tokens);
+
+/// The cells and arms of a request, each pair with a status: `planned`, or `unsupported` with its reason. Cells are in the order phase,
+/// batch, length. Throws std::invalid_argument for anything that no row can stand for: no arm, an arm twice, a baseline that is no arm,
+/// launches or blocks under 1, and a sweep none of whose cells fits the model.
+RunData make_sweep(const SweepRequest& request, const ModelConfig& config);
+
+/// Seconds that one step of a cell may take on a typical core, only to weigh cells against each other for a first ETA.
+double prior_step_seconds(const CellRecord& cell, const ModelConfig& config, std::int64_t max_tokens);
+
+}  // namespace decodelab

@@ -1,0 +1,30 @@
+# The one flags target: every library and program of ours links `decodelab_flags`, and no flag is set anywhere else.
+include_guard(GLOBAL)
+
+add_library(decodelab_flags INTERFACE)
+target_include_directories(decodelab_flags INTERFACE ${CMAKE_SOURCE_DIR})
+# g++ 12 at -O3 has false -Wrestrict and -Wmaybe-uninitialized warnings inside std::string. Designated initializers name the
+# members that matter; the others are zero, and that is no mistake.
+target_compile_options(decodelab_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wno-restrict -Wno-maybe-uninitialized
+    -Wno-missing-field-initializers>
+  $<$<AND:$<BOOL:${DECODELAB_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
+# Sources that differ only in folders above the checkout build the same program.
+target_compile_options(decodelab_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=>)
+if(DECODELAB_SANITIZE)
+  target_compile_options(decodelab_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${DECODELAB_SANITIZE} -fno-omit-frame-pointer>)
+  target_link_options(decodelab_flags INTERFACE -fsanitize=${DECODELAB_SANITIZE})
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  # A precompiled header changes its time stamp in every build folder; its content is what counts. ccache reads this when it runs,
+  # not when CMake does. -fpch-preprocess lets ccache see through a precompiled header.
+  set(ccache_launcher ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache_launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${ccache_launcher})
+  target_compile_options(decodelab_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+endif()

@@ -1,0 +1,23 @@
+# Third-party libraries other than libtorch, all from the system's package manager (tools/bootstrap installs them).
+include_guard(GLOBAL)
+
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(Boost REQUIRED CONFIG)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_path(FMT_INCLUDE_DIR fmt/format.h REQUIRED)
+find_path(SQLITECPP_INCLUDE_DIR SQLiteCpp/SQLiteCpp.h REQUIRED)
+find_library(SQLITECPP_LIBRARY SQLiteCpp REQUIRED)
+find_library(SQLITE3_LIBRARY sqlite3 REQUIRED)
+find_library(PCRE2_LIBRARY pcre2-8 REQUIRED)
+
+# Header-only: the torch wheel ships newer {fmt} headers that shadow the system's and do not link with its library.
+add_library(decodelab_fmt INTERFACE)
+target_compile_definitions(decodelab_fmt INTERFACE FMT_HEADER_ONLY)
+target_include_directories(decodelab_fmt SYSTEM INTERFACE ${FMT_INCLUDE_DIR})
+
+add_library(decodelab_sqlite INTERFACE)
+target_include_directories(decodelab_sqlite SYSTEM INTERFACE ${SQLITECPP_INCLUDE_DIR})
+target_link_libraries(decodelab_sqlite INTERFACE ${SQLITECPP_LIBRARY} ${SQLITE3_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})

@@ -1,0 +1,80 @@
+# Our libraries and programs. A new file in a folder below is picked up by its glob; no list here names single variants or tests.
+include_guard(GLOBAL)
+
+function(decodelab_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 lib "" "" "SOURCES;LINK")
+  if(lib_SOURCES)
+    add_library(${name} STATIC ${lib_SOURCES})
+    target_link_libraries(${name} PUBLIC decodelab_flags ${lib_LINK})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE decodelab_flags ${lib_LINK})
+  endif()
+endfunction()
+
+# --- torch-free: builds and tests in seconds ---------------------------------------------------------------------------
+file(GLOB_RECURSE reports_sources CONFIGURE_DEPENDS reports/*.cpp)
+file(GLOB_RECURSE profiles_sources CONFIGURE_DEPENDS profiles/*.cpp)
+file(GLOB checkpoint_sources CONFIGURE_DEPENDS engine/checkpoint/*.cpp)
+list(FILTER checkpoint_sources EXCLUDE REGEX "/weights[^/]*\\.cpp$")
+file(GLOB_RECURSE bench_core_sources CONFIGURE_DEPENDS bench/plan/*.cpp bench/machine/*.cpp bench/measure/*.cpp)
+list(FILTER bench_core_sources EXCLUDE REGEX "/(torch|engine)_[^/]*\\.cpp$")
+
+decodelab_library(reports SOURCES ${reports_sources}
+  LINK decodelab_fmt decodelab_sqlite nlohmann_json::nlohmann_json Boost::headers Threads::Threads)
+decodelab_library(profiles SOURCES ${profiles_sources} LINK ZLIB::ZLIB)
+decodelab_library(checkpoint_formats SOURCES ${checkpoint_sources}
+  LINK decodelab_fmt nlohmann_json::nlohmann_json ${PCRE2_LIBRARY} Threads::Threads)
+# What names slots and variants without touching a tensor: the grammar of arms is tested without torch.
+decodelab_library(plan_core SOURCES engine/plan.cpp variants/registry.cpp variants/presets.cpp LINK decodelab_fmt)
+decodelab_library(bench_core SOURCES ${bench_core_sources}
+  LINK plan_core checkpoint_formats reports profiles decodelab_fmt CLI11::CLI11)
+
+if(NOT DECODELAB_TORCH)
+  return()
+endif()
+
+# --- on libtorch -------------------------------------------------------------------------------------------------------
+file(GLOB_RECURSE engine_sources CONFIGURE_DEPENDS engine/*.cpp)
+list(REMOVE_ITEM engine_sources ${checkpoint_sources} ${CMAKE_SOURCE_DIR}/engine/plan.cpp)
+file(GLOB_RECURSE engine_cuda_sources CONFIGURE_DEPENDS engine/*.cu)
+file(GLOB_RECURSE variants_sources CONFIGURE_DEPENDS variants/*/*.cpp)
+file(GLOB_RECURSE variants_cuda_sources CONFIGURE_DEPENDS variants/*/*.cu)
+if(NOT DECODELAB_HAS_CUDA)
+  set(engine_cuda_sources)
+  set(variants_cuda_sources)
+endif()
+
+decodelab_library(engine SOURCES ${engine_sources} ${engine_cuda_sources}
+  LINK decodelab_torch checkpoint_formats plan_core profiles decodelab_fmt)
+target_precompile_headers(engine PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/engine/tensor.h>)
+
+# An OBJECT library: a static archive silently drops files that do nothing but register themselves.
+add_library(variants OBJECT ${variants_sources} ${variants_cuda_sources})
+target_link_libraries(variants PUBLIC engine)
+target_precompile_headers(variants REUSE_FROM engine)
+
+file(GLOB_RECURSE bench_torch_sources CONFIGURE_DEPENDS bench/measure/torch_*.cpp bench/measure/engine_*.cpp bench/commands/*.cpp)
+decodelab_library(bench_torch SOURCES ${bench_torch_sources} LINK bench_core engine)
+
+find_package(Git QUIET)
+add_custom_target(decodelab_version
+  COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DOUTPUT=${CMAKE_BINARY_DIR}/generated/decodelab_commit.h
+          -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake
+  BYPRODUCTS ${CMAKE_BINARY_DIR}/generated/decodelab_commit.h COMMENT "Recording the commit")
+add_dependencies(bench_torch decodelab_version)
+target_include_directories(bench_torch PRIVATE ${CMAKE_BINARY_DIR}/generated)
+
+add_executable(decodelab bench/main.cpp)
+target_link_libraries(decodelab PRIVATE variants bench_torch)
+
+if(DECODELAB_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+  file(GLOB micro_sources CONFIGURE_DEPENDS bench/micro/*_benchmark.cpp)
+  foreach(source ${micro_sources})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE variants engine benchmark::benchmark)
+    target_precompile_headers(${name} REUSE_FROM engine)
+  endforeach()
+endif()

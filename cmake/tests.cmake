@@ -1,0 +1,75 @@
+# Tests mirror the tree: tests/<folder>/<file>_test.cpp (GoogleTest), tests/program/*_test.py (the built program, from outside) and
+# tests/tools/*_test.py (the scripts in tools/).
+include_guard(GLOBAL)
+include(GoogleTest)
+find_package(GTest REQUIRED)
+
+# Builds every test program that needs no libtorch (tools/test builds it with sanitizers).
+add_custom_target(torch_free_tests)
+
+# One program a group. Torch-free groups list every test in ctest; groups on libtorch are one ctest entry each, since each start costs 0.3 s.
+function(decodelab_test_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 test "TORCH" "" "SOURCES;LINK")
+  if(NOT test_SOURCES)
+    # Nothing to build yet: the name stays a target, so that scripts can ask for it.
+    add_custom_target(${name})
+    return()
+  endif()
+  add_executable(${name} ${test_SOURCES})
+  target_link_libraries(${name} PRIVATE ${test_LINK} GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE DECODELAB_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+  if(test_TORCH)
+    target_precompile_headers(${name} REUSE_FROM engine)
+    add_test(NAME ${name} COMMAND ${name})
+    # Its threads take all cores; beside another such test both would be slow.
+    set_tests_properties(${name} PROPERTIES LABELS torch RUN_SERIAL TRUE)
+  else()
+    add_dependencies(torch_free_tests ${name})
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()
+
+file(GLOB_RECURSE reports_tests CONFIGURE_DEPENDS tests/reports/*_test.cpp)
+file(GLOB_RECURSE profiles_tests CONFIGURE_DEPENDS tests/profiles/*_test.cpp)
+file(GLOB_RECURSE checkpoint_tests CONFIGURE_DEPENDS tests/engine/checkpoint/*_test.cpp)
+set(weights_tests ${checkpoint_tests})
+list(FILTER checkpoint_tests EXCLUDE REGEX "/weights[^/]*_test\\.cpp$")
+list(FILTER weights_tests INCLUDE REGEX "/weights[^/]*_test\\.cpp$")
+file(GLOB_RECURSE bench_core_tests CONFIGURE_DEPENDS tests/bench/plan/*_test.cpp tests/bench/machine/*_test.cpp tests/bench/measure/*_test.cpp)
+list(FILTER bench_core_tests EXCLUDE REGEX "/(torch|engine)_[^/]*_test\\.cpp$")
+
+decodelab_test_program(reports_test SOURCES ${reports_tests} LINK reports)
+decodelab_test_program(profiles_test SOURCES ${profiles_tests} LINK profiles)
+decodelab_test_program(checkpoint_test SOURCES ${checkpoint_tests} LINK checkpoint_formats)
+decodelab_test_program(bench_core_test SOURCES ${bench_core_tests} LINK bench_core)
+
+if(DECODELAB_TORCH)
+  file(GLOB engine_tests CONFIGURE_DEPENDS tests/engine/*_test.cpp tests/engine/layers/*_test.cpp
+    tests/engine/sampling/*_test.cpp tests/engine/generation/*_test.cpp tests/engine/kernels/*_test.cpp)
+  file(GLOB_RECURSE variants_tests CONFIGURE_DEPENDS tests/variants/*_test.cpp)
+  file(GLOB_RECURSE bench_torch_tests CONFIGURE_DEPENDS tests/bench/measure/torch_*_test.cpp tests/bench/measure/engine_*_test.cpp)
+  decodelab_test_program(engine_test TORCH SOURCES ${engine_tests} ${weights_tests} LINK engine)
+  decodelab_test_program(variants_test TORCH SOURCES ${variants_tests} LINK variants bench_torch)
+  decodelab_test_program(bench_torch_test TORCH SOURCES ${bench_torch_tests} LINK variants bench_torch)
+
+  file(GLOB program_tests CONFIGURE_DEPENDS tests/program/*_test.py)
+  find_program(DECODELAB_PYTHON python3 HINTS ${DECODELAB_VENV}/bin NO_DEFAULT_PATH)
+  if(NOT DECODELAB_PYTHON)
+    message(FATAL_ERROR "No python3 in ${DECODELAB_VENV}/bin: run tools/bootstrap, or pass -DDECODELAB_VENV=DIR.")
+  endif()
+  foreach(test ${program_tests})
+    get_filename_component(name ${test} NAME_WE)
+    add_test(NAME program.${name} COMMAND ${DECODELAB_PYTHON} -m unittest -v ${name}
+      WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/program)
+    set_tests_properties(program.${name} PROPERTIES LABELS torch
+      ENVIRONMENT "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1" RUN_SERIAL TRUE TIMEOUT 900)
+  endforeach()
+
+  file(GLOB tools_tests CONFIGURE_DEPENDS tests/tools/*_test.py)
+  foreach(test ${tools_tests})
+    get_filename_component(name ${test} NAME_WE)
+    add_test(NAME tools.${name} COMMAND ${DECODELAB_PYTHON} -m unittest -v ${name}
+      WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/tools)
+    set_tests_properties(tools.${name} PROPERTIES LABELS tools ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 TIMEOUT 120)
+  endforeach()
+endif()

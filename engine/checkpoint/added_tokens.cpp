@@ -1,0 +1,109 @@
+// The tokens of a tokenizer.json that are matched in the text before anything else.
+#include "engine/checkpoint/added_tokens.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/checkpoint/json_text.h"
+
+namespace decodelab {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;
+
+[[noreturn]] void refuse(const std::string& file_name, const std::string& expected, const std::string& got) {
+  throw std::invalid_argument(fmt::format("{}: added_tokens: expected {}, got {}", file_name, expected, got));
+}
+
+bool flag(const json& token, const char* key, bool fallback, const std::string& file_name) {
+  const auto value = token.find(key);
+  if (value == token.end()) {
+    return fallback;
+  }
+  if (!value->is_boolean()) {
+    refuse(file_name, fmt::format("'{}' as true or false", key), shown(*value));
+  }
+  return value->get<bool>();
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& file_name) {
+  if (list.is_null()) {
+    return;
+  }
+  if (!list.is_array()) {
+    refuse(file_name, "a list", shown(list));
+  }
+  std::set<std::string> contents;
+  for (const json& token : list) {
+    const auto id = token.is_object() ? token.find("id") : token.end();
+    const auto content = token.is_object() ? token.find("content") : token.end();
+    if (id == token.end() || !id->is_number_unsigned() || id->get<std::uint64_t>() > kMaxId || content == token.end() || !content->is_string() ||
+        content->get_ref<const std::string&>().empty()) {
+      refuse(file_name, fmt::format("an id from 0 to {} and a content", kMaxId), shown(token));
+    }
+    for (const char* key : {"lstrip", "rstrip", "single_word"}) {
+      if (flag(token, key, false, file_name)) {
+        refuse(file_name, fmt::format("tokens that match their content alone ('{}' false); give token ids with --prompt-ids", key), shown(token));
+      }
+    }
+    const Candidate candidate{.content = content->get<std::string>(), .id = id->get<std::int64_t>()};
+    const std::int64_t known = model.id_of(candidate.content);
+    if ((known >= 0 ? known != candidate.id : model.bytes_of().contains(candidate.id)) || !contents.insert(candidate.content).second ||
+        !by_id_.emplace(candidate.id, Token{.content = candidate.content, .special = flag(token, "special", false, file_name)}).second) {
+      refuse(file_name, "every token and every id once, and as in the vocabulary", shown(token));
+    }
+    Matcher& matcher = flag(token, "normalized", true, file_name) ? normalized_ : raw_;
+    matcher[static_cast<unsigned char>(candidate.content.front())].push_back(candidate);
+  }
+  for (Matcher* matcher : {&raw_, &normalized_}) {
+    for (auto& candidates : *matcher) {
+      std::ranges::stable_sort(candidates, std::greater<>(), [](const Candidate& candidate) { return candidate.content.size(); });
+    }
+  }
+}
+
+void AddedTokens::split_piece(const Matcher& matcher, std::string_view text, std::vector<AddedTokenPiece>& pieces) {
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto& candidates = matcher[static_cast<unsigned char>(text[at])];
+    const auto found = std::ranges::find_if(candidates, [&](const Candidate& candidate) { return text.substr(at).starts_with(candidate.content); });
+    if (found == candidates.end()) {
+      ++at;
+      continue;
+    }
+    if (begin != at) {
+      pieces.push_back({.text = text.substr(begin, at - begin)});
+    }
+    pieces.push_back({.text = text.substr(at, found->content.size()), .id = found->id});
+    at += found->content.size();
+    begin = at;
+  }
+  if (begin != text.size()) {
+    pieces.push_back({.text = text.substr(begin)});
+  }
+}
+
+std::vector<AddedTokenPiece> AddedTokens::split(std::string_view text) const {
+  std::vector<AddedTokenPiece> raw;
+  split_piece(raw_, text, raw);
+  std::vector<AddedTokenPiece> pieces;
+  for (const AddedTokenPiece& piece : raw) {
+    if (piece.id >= 0) {
+      pieces.push_back(piece);
+    } else {
+      split_piece(normalized_, piece.text, pieces);
+    }
+  }
+  return pieces;
+}
+
+}  // namespace decodelab

@@ -1,0 +1,54 @@
+// The tokens of a tokenizer.json that are matched in the text before anything else.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/checkpoint/bpe.h"
+
+namespace decodelab {
+
+/// A stretch of the text between added tokens, or one of them.
+struct AddedTokenPiece {
+  std::string_view text;
+  std::int64_t id = -1;  ///< -1: no added token.
+};
+
+/// Finds added tokens, the leftmost first and of those the longest; first those of the raw text (normalized: false), then the others in what is left.
+class AddedTokens {
+ public:
+  struct Token {
+    std::string content;
+    bool special = false;
+  };
+
+  /// Takes the value of the key `added_tokens`. Throws std::invalid_argument, naming `file_name`, for a malformed list, a content or id that stands
+  /// twice or is another token in `model`, and for tokens that take spaces or match whole words only (lstrip, rstrip, single_word).
+  AddedTokens(const nlohmann::json& list, const Bpe& model, const std::string& file_name);
+
+  /// `text` in order; pieces may not be empty.
+  std::vector<AddedTokenPiece> split(std::string_view text) const;
+  const std::unordered_map<std::int64_t, Token>& by_id() const { return by_id_; }
+
+ private:
+  struct Candidate {
+    std::string content;
+    std::int64_t id;
+  };
+  // Tokens by their first byte, the longest first.
+  using Matcher = std::array<std::vector<Candidate>, 256>;
+
+  static void split_piece(const Matcher& matcher, std::string_view text, std::vector<AddedTokenPiece>& pieces);
+
+  std::unordered_map<std::int64_t, Token> by_id_;
+  Matcher raw_;
+  Matcher normalized_;
+};
+
+}  // namespace decodelab

@@ -1,0 +1,38 @@
+// Text to token ids and back, by the byte-level BPE of a tokenizer.json.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace decodelab {
+
+/// Byte-level BPE (Sennrich 2016, arXiv:1508.07909; byte alphabet of GPT-2), as Hugging Face's tokenizers save it.
+class Tokenizer {
+ public:
+  /// Reads a tokenizer.json. Throws std::invalid_argument naming the file when it is malformed, or when its model is not BPE or it is not
+  /// byte-level (no ByteLevel pre-tokenizer): the sentence names the kind that was found and what can be used instead (--prompt-ids).
+  static Tokenizer load(const std::filesystem::path& file);
+  /// The same from text; `file_name` is only for messages.
+  static Tokenizer parse(std::string_view json, const std::string& file_name);
+  ~Tokenizer();
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+
+  /// Ids of `text` (UTF-8; other bytes are kept as they are). Added tokens are matched first. No post-processor is applied.
+  std::vector<std::int64_t> encode(std::string_view text) const;
+  /// Bytes of `ids`; special added tokens are left out when `skip_special`. Throws std::invalid_argument for an id that is not there.
+  std::string decode(std::span<const std::int64_t> ids, bool skip_special = true) const;
+  std::int64_t size() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  explicit Tokenizer(std::unique_ptr<Impl> impl);
+};
+
+}  // namespace decodelab

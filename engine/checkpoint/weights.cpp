@@ -1,0 +1,182 @@
+// Matches a checkpoint's tensors with what the configuration asks for, and copies them where the model will read them.
+#include "engine/checkpoint/weights.h"
+
+#include "engine/scalar_type.h"
+#include "engine/tensor.h"
+
+#include <sys/mman.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+
+namespace decodelab {
+namespace {
+
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+/// Every tensor starts on a cache line.
+constexpr std::size_t kAlignmentBytes = 64;
+/// More names than this in an error help nobody.
+constexpr std::size_t kNamesInAnError = 8;
+
+std::size_t round_up(std::size_t bytes, std::size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+
+/// Anonymous memory on huge pages where the system grants them.
+class Arena {
+ public:
+  explicit Arena(std::size_t bytes) : bytes_(round_up(bytes, kHugePageBytes)) {
+    address_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (address_ == MAP_FAILED) {
+      throw std::runtime_error(fmt::format("the weights need {} bytes of memory, and the system granted none", bytes_));
+    }
+    madvise(address_, bytes_, MADV_HUGEPAGE);
+  }
+  ~Arena() { munmap(address_, bytes_); }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  void* take(std::size_t bytes) {
+    void* taken = static_cast<char*>(address_) + used_;
+    used_ += round_up(bytes, kAlignmentBytes);
+    return taken;
+  }
+
+ private:
+  std::size_t bytes_;
+  std::size_t used_ = 0;
+  void* address_;
+};
+
+/// The name that weight_specs() uses for a tensor of the file.
+std::string full_name(const std::string& stored) {
+  return stored.starts_with("transformer.") || stored == "lm_head.weight" ? stored : "transformer." + stored;
+}
+
+bool is_mask_buffer(std::string_view name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
+
+std::string some_of(const std::vector<std::string>& names) {
+  const std::size_t shown = std::min(names.size(), kNamesInAnError);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  return shown < names.size() ? fmt::format("{} and {} more", text, names.size() - shown) : text;
+}
+
+/// The stored tensors by full name, without those that the model does not need.
+std::map<std::string, StoredTensor> match(const std::filesystem::path& directory, const std::map<std::string, StoredTensor>& stored,
+                                          const std::vector<WeightSpec>& specs) {
+  std::map<std::string, StoredTensor> by_name;
+  for (const auto& [name, tensor] : stored) {
+    if (!is_mask_buffer(name)) {
+      by_name.emplace(full_name(name), tensor);
+    }
+  }
+  std::vector<std::string> missing;
+  std::vector<std::string> unknown;
+  for (const WeightSpec& spec : specs) {
+    const auto found = by_name.find(spec.name);
+    if (found == by_name.end()) {
+      missing.push_back(spec.name);
+    } else if (found->second.shape != spec.shape) {
+      throw std::invalid_argument(fmt::format("{}: tensor '{}' has shape [{}], but config.json asks for [{}]", directory.string(), spec.name,
+                                              fmt::join(found->second.shape, ", "), fmt::join(spec.shape, ", ")));
+    }
+  }
+  for (const auto& [name, tensor] : by_name) {
+    if (name != "lm_head.weight" && std::none_of(specs.begin(), specs.end(), [&](const WeightSpec& spec) { return spec.name == name; })) {
+      unknown.push_back(name);
+    }
+  }
+  if (!missing.empty() || !unknown.empty()) {
+    std::string problem = directory.string() + ": the weights do not fit config.json";
+    if (!missing.empty()) {
+      problem += fmt::format("; {} missing: {}", missing.size(), some_of(missing));
+    }
+    if (!unknown.empty()) {
+      problem += fmt::format("; {} unknown: {}", unknown.size(), some_of(unknown));
+    }
+    throw std::invalid_argument(problem);
+  }
+  return by_name;
+}
+
+/// A tensor over the file's own bytes, valid while the reader lives.
+at::Tensor view_of(const std::string& name, const StoredTensor& stored) {
+  return at::from_blob(const_cast<std::byte*>(stored.data.data()), stored.shape, at::TensorOptions(scalar_type(stored.element_type(name))));
+}
+
+void check_tied_head(const std::filesystem::path& directory, const std::map<std::string, StoredTensor>& stored) {
+  const auto head = stored.find("lm_head.weight");
+  if (head == stored.end()) {
+    return;
+  }
+  const StoredTensor& embedding = stored.at("transformer.wte.weight");
+  const StoredTensor& tied = head->second;
+  if (tied.shape != embedding.shape || tied.dtype != embedding.dtype || !std::ranges::equal(tied.data, embedding.data)) {
+    throw std::invalid_argument(directory.string() +
+                                ": lm_head.weight differs from transformer.wte.weight, but this model family ties them; save the checkpoint tied");
+  }
+}
+
+}  // namespace
+
+Weights::Weights() = default;
+Weights::~Weights() = default;
+Weights::Weights(Weights&&) noexcept = default;
+Weights& Weights::operator=(Weights&&) noexcept = default;
+
+const at::Tensor& Weights::at(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    throw std::logic_error("the transformer asked for the weight '" + name + "', which weight_specs() does not list");
+  }
+  return found->second;
+}
+
+std::int64_t Weights::bytes() const {
+  std::int64_t total = 0;
+  for (const auto& [name, tensor] : tensors_) {
+    total += static_cast<std::int64_t>(tensor.nbytes());
+  }
+  return total;
+}
+
+Weights Weights::load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype, const std::string& device_name,
+                      const LoadProgress& progress) {
+  const c10::InferenceMode inference;
+  const SafetensorsReader reader(directory);
+  const std::vector<WeightSpec> specs = weight_specs(config);
+  const std::map<std::string, StoredTensor> stored = match(directory, reader.tensors(), specs);
+  check_tied_head(directory, stored);
+
+  const at::Device device(device_name);
+  const auto options = at::TensorOptions(scalar_type(dtype)).device(device);
+  const std::int64_t total = parameter_count(config) * static_cast<std::int64_t>(element_bytes(dtype));
+  std::shared_ptr<Arena> arena;
+  if (device.is_cpu()) {
+    arena = std::make_shared<Arena>(static_cast<std::size_t>(total) + specs.size() * kAlignmentBytes);
+  }
+  Weights weights;
+  std::int64_t done = 0;
+  for (const WeightSpec& spec : specs) {
+    const at::Tensor source = view_of(spec.name, stored.at(spec.name));
+    at::Tensor tensor;
+    if (arena) {
+      void* memory = arena->take(static_cast<std::size_t>(source.numel()) * element_bytes(dtype));
+      tensor = at::from_blob(memory, spec.shape, [arena](void*) {}, options);
+      tensor.copy_(source);
+    } else {
+      tensor = source.to(options, false, /*copy=*/true);
+    }
+    done += static_cast<std::int64_t>(tensor.nbytes());
+    weights.tensors_.emplace(spec.name, std::move(tensor));
+    if (progress) {
+      progress(done, total);
+    }
+  }
+  return weights;
+}
+
+}  // namespace decodelab

@@ -1,0 +1,71 @@
+// Loads a model, builds a plan's implementations, and knows what a step will need.
+#include "engine/engine.h"
+
+#include "engine/checkpoint/weights.h"
+#include "engine/engine_impl.h"
+#include "engine/tensor.h"
+
+#include <algorithm>
+
+namespace decodelab {
+
+Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Model::~Model() = default;
+
+std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory, ElementType dtype, const std::string& device,
+                                         const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  const ModelConfig config = load_model_config(directory);
+  Weights weights = Weights::load(directory, config, dtype, device, progress);
+  auto transformer = make_transformer(config, weights);
+  const std::int64_t bytes = weights.bytes();
+  auto impl = std::make_unique<Impl>(Impl{.config = config,
+                                          .dtype = dtype,
+                                          .device = device,
+                                          .weights = std::move(weights),
+                                          .weight_bytes = bytes,
+                                          .transformer = std::move(transformer)});
+  return std::shared_ptr<const Model>(new Model(std::move(impl)));
+}
+
+const ModelConfig& Model::config() const { return impl_->config; }
+ElementType Model::dtype() const { return impl_->dtype; }
+const std::string& Model::device() const { return impl_->device; }
+std::int64_t Model::weight_bytes() const { return impl_->weight_bytes; }
+
+Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : impl_(std::make_unique<Impl>()) {
+  const ModelConfig& config = model->config();
+  impl_->model = std::move(model);
+  impl_->prefill_attention = plan.prefill_attention.factory()(config);
+  impl_->decode_attention = plan.decode_attention.factory()(config);
+  impl_->make_cache = plan.kv_growth.factory();
+  impl_->lm_head_rows = plan.lm_head_rows.factory()();
+  impl_->token_choice = plan.token_choice.factory()();
+  impl_->token_details = plan.token_details.factory()();
+}
+Engine::~Engine() = default;
+
+const Model& Engine::model() const { return *impl_->model; }
+
+std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past, std::int64_t max_tokens) const {
+  const ModelConfig& config = model().config();
+  const auto bytes = static_cast<std::int64_t>(element_bytes(model().dtype()));
+  const std::int64_t keys = past + tokens;
+  const std::int64_t rows = batch_size * tokens;
+  const std::int64_t layer_cache = batch_size * std::max(keys, max_tokens) * config.kv_width() * bytes;
+  // One layer is held twice while it grows.
+  const std::int64_t cache = (config.layers + 1) * layer_cache;
+
+  const Attention& attention = past == 0 ? *impl_->prefill_attention : *impl_->decode_attention;
+  const std::int64_t hidden = rows * config.hidden_size * bytes;
+  const std::int64_t in_attention =
+      attention.workspace_bytes(batch_size, tokens, keys, bytes) + 4 * hidden + rows * config.kv_width() * bytes + batch_size * tokens * keys;
+  const std::int64_t in_mlp = 3 * hidden + 2 * rows * config.intermediate_size * bytes;
+
+  const DetailsRequest details = impl_->token_details->effective({});
+  const std::int64_t logits_rows = impl_->lm_head_rows->all_positions({}) ? rows : batch_size;
+  const std::int64_t in_head = 2 * hidden + (logits_rows + batch_size) * config.vocabulary_size * bytes +
+                               token_details_workspace_bytes(details, tokens, config.vocabulary_size, bytes);
+  return cache + std::max({in_attention, in_mlp, in_head});
+}
+
+}  // namespace decodelab

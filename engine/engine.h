@@ -1,0 +1,106 @@
+// A decode engine: one model, one plan, and the sessions that decode with them. No torch in this header.
+#pragma once
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/plan.h"
+#include "engine/sampling/token_details.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+
+/// A checkpoint on a device, shared by every engine that decodes with it.
+class Model {
+ public:
+  /// Loads a checkpoint directory; `device` is `cpu` or `cuda:n`. Errors are those of load_model_config() and Weights::load().
+  static std::shared_ptr<const Model> load(const std::filesystem::path& directory, ElementType dtype, const std::string& device,
+                                           const std::function<void(std::int64_t, std::int64_t)>& progress = {});
+  ~Model();
+
+  const ModelConfig& config() const;
+  ElementType dtype() const;
+  const std::string& device() const;
+  std::int64_t weight_bytes() const;
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  explicit Model(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What a session is made for.
+struct SessionOptions {
+  std::int64_t batch_size = 0;
+  std::int64_t max_tokens = 0;  ///< The most tokens that a row will ever hold: prompt and completion; at most the model's positions.
+  DetailsRequest details;
+};
+
+/// What one step gave, a value a row.
+struct StepResult {
+  std::vector<std::int64_t> token_ids;
+  std::vector<TokenDetails> details;  ///< Empty when the arm computed none.
+};
+
+class Engine;
+
+/// The state of one batch of sequences: cache and last tokens. It belongs to the caller; several sessions can share one engine, which must
+/// outlive them. A session is used by one thread at a time.
+class Session {
+ public:
+  Session(const Engine& engine, const SessionOptions& options);
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  /// Runs the prompts, one a row and none empty, from position 0, and chooses each row's first token. For a fresh session only.
+  /// Throws std::invalid_argument for ids outside of the vocabulary, std::length_error for more tokens than the session was made for.
+  StepResult prefill(std::span<const std::vector<std::int64_t>> prompts);
+  /// Feeds each row the token that was chosen for it last, and chooses the next. Throws std::length_error past `max_tokens`.
+  StepResult decode();
+  /// Replaces the tokens that the next decode() feeds (teacher forcing; the first input of a filled session).
+  void force_tokens(std::span<const std::int64_t> token_ids);
+
+  /// Fills every layer of a fresh session with `length` random keys and values a row, through the plan's own growth rule, as if that
+  /// many tokens had been prefilled; the same numbers for every plan, from a counter-based generator keyed by (seed, layer).
+  void fill_random(std::int64_t length, std::uint64_t seed);
+  /// Cuts every row back to `length` tokens.
+  void truncate(std::int64_t length);
+
+  /// Logits of each row's last real position in the last step, [B * V] in row order, as fp32 on the host.
+  std::vector<float> last_logits() const;
+  std::vector<std::int64_t> lengths() const;
+  std::int64_t cache_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A model decoded under a plan. Immutable, so any number of sessions may use it.
+class Engine {
+ public:
+  Engine(std::shared_ptr<const Model> model, const EnginePlan& plan);
+  ~Engine();
+
+  const Model& model() const;
+  /// Bytes that a prefill (`tokens` = length, `past` = 0) or a decode step (`tokens` = 1, `past` = length) holds at most beyond the
+  /// weights, cache included, in closed form; `max_tokens` as in SessionOptions. Used to refuse a cell before it is tried.
+  std::int64_t step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past, std::int64_t max_tokens) const;
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace decodelab

@@ -1,0 +1,37 @@
+// What stands behind Model and Engine; for the engine's own files only.
+#pragma once
+
+#include "engine/checkpoint/weights.h"
+#include "engine/engine.h"
+#include "engine/layers/attention.h"
+#include "engine/layers/kv_cache.h"
+#include "engine/layers/lm_head_rows.h"
+#include "engine/layers/transformer.h"
+#include "engine/sampling/token_choice.h"
+#include "engine/sampling/token_details.h"
+
+#include <memory>
+#include <string>
+
+namespace decodelab {
+
+struct Model::Impl {
+  ModelConfig config;
+  ElementType dtype;
+  std::string device;
+  Weights weights;
+  std::int64_t weight_bytes;
+  std::unique_ptr<Transformer> transformer;
+};
+
+struct Engine::Impl {
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<Attention> prefill_attention;
+  std::unique_ptr<Attention> decode_attention;
+  KvCacheFactory make_cache;
+  std::unique_ptr<LmHeadRows> lm_head_rows;
+  std::unique_ptr<TokenChoice> token_choice;
+  std::unique_ptr<TokenDetailsPolicy> token_details;
+};
+
+}  // namespace decodelab

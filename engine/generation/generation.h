@@ -1,0 +1,37 @@
+// Whole completions for a batch of prompts.
+#pragma once
+
+#include "engine/engine.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+
+/// What is to be generated.
+struct GenerationRequest {
+  std::vector<std::vector<std::int64_t>> prompts;  ///< Token ids, none empty; one row of the batch each.
+  std::int64_t max_tokens = 16;                    ///< Tokens of each completion, at least 1.
+  std::int64_t eos_token_id = -1;                  ///< Ends a row; -1: nothing does but max_tokens.
+  DetailsRequest details;
+  bool keep_prefill_logits = false;
+};
+
+/// What became of one prompt.
+struct Completion {
+  std::vector<std::int64_t> token_ids;  ///< Without the end-of-sequence token.
+  std::string finish_reason;            ///< `eos` or `length`
+  std::vector<float> prefill_log_probs;
+  std::vector<float> token_log_probs;  ///< One a token where they were asked for.
+  std::vector<std::int64_t> ranks;     ///< One a token where they were asked for.
+  std::vector<float> prefill_logits;   ///< [V], of the prompt's last token, where they were asked for.
+};
+
+/// Decodes all prompts as one batch until every row has ended. Rows that ended early are computed on and their tokens dropped.
+///
+/// Throws std::invalid_argument for no prompt, an empty one, ids outside of the vocabulary, and more tokens than the model has positions.
+std::vector<Completion> generate(const Engine& engine, const GenerationRequest& request);
+
+}  // namespace decodelab

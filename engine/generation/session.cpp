@@ -1,0 +1,176 @@
+// One batch of sequences from prompt to last token: a forward step, the choice, and the details.
+#include "engine/engine.h"
+#include "engine/engine_impl.h"
+#include "engine/kernels/random_fill.h"
+#include "engine/layers/keys_values.h"
+#include "engine/layers/step_rows.h"
+#include "engine/sampling/chosen_tokens.h"
+#include "engine/scalar_type.h"
+#include "engine/tensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+namespace decodelab {
+namespace {
+
+std::vector<std::int64_t> ones(std::size_t count) { return std::vector<std::int64_t>(count, 1); }
+
+/// Prompts as one tensor [B, T], each row padded at its end with token 0.
+at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> prompts, std::int64_t tokens, std::int64_t vocabulary_size) {
+  at::Tensor ids = at::zeros({static_cast<std::int64_t>(prompts.size()), tokens}, at::kLong);
+  auto* row = ids.mutable_data_ptr<std::int64_t>();
+  for (std::size_t index = 0; index < prompts.size(); ++index, row += tokens) {
+    for (const std::int64_t id : prompts[index]) {
+      if (id < 0 || id >= vocabulary_size) {
+        throw std::invalid_argument(fmt::format("prompt {} has the token id {}, but the vocabulary has the ids 0 to {}", index + 1, id,
+                                                vocabulary_size - 1));
+      }
+    }
+    std::ranges::copy(prompts[index], row);
+  }
+  return ids;
+}
+
+}  // namespace
+
+struct Session::Impl {
+  const Engine::Impl& engine;
+  SessionOptions options;
+  std::unique_ptr<KvCache> cache;
+  at::Tensor input_ids;    ///< [B, 1] int64 on the device: what the next decode step is fed.
+  at::Tensor last_logits;  ///< [B, V]
+
+  const Model::Impl& model() const { return engine.model->impl(); }
+
+  StepRows rows(std::vector<std::int64_t> added) const {
+    return {cache->lengths(), std::move(added), model().config.positions, at::Device(model().device)};
+  }
+
+  StepResult step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
+    const Transformer& transformer = *model().transformer;
+    const Attention& attention = prefill ? *engine.prefill_attention : *engine.decode_attention;
+    const at::Tensor hidden = forward(transformer, attention, *cache, ids, rows).flatten(0, 1);  // [B * T, d]
+
+    std::optional<at::Tensor> all_logits;
+    if (rows.tokens() == 1) {
+      last_logits = transformer.head(hidden);
+      all_logits = last_logits.unsqueeze(1);
+    } else if (engine.lm_head_rows->all_positions(options.details)) {
+      const at::Tensor logits = transformer.head(hidden);
+      last_logits = logits.index_select(0, rows.last_token_index());
+      all_logits = logits.unflatten(0, {rows.batch_size(), rows.tokens()});
+    } else {
+      last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()));
+    }
+
+    ChosenTokens chosen = engine.token_choice->choose(last_logits);
+    input_ids = std::move(chosen.device);
+    StepResult result{.token_ids = std::move(chosen.host), .details = {}};
+    const DetailsRequest wanted = engine.token_details->effective(options.details);
+    if (wanted.any()) {
+      result.details = compute_token_details({.last_logits = last_logits,
+                                              .all_logits = all_logits ? &*all_logits : nullptr,
+                                              .input_ids = ids,
+                                              .token_ids = result.token_ids,
+                                              .rows = rows,
+                                              .prefill = prefill},
+                                             wanted);
+    }
+    return result;
+  }
+};
+
+Session::Session(const Engine& engine, const SessionOptions& options) {
+  const c10::InferenceMode inference;
+  const Model& model = engine.model();
+  const ModelConfig& config = model.config();
+  if (options.batch_size < 1) {
+    throw std::invalid_argument(fmt::format("a session needs a batch of at least 1 row, got {}", options.batch_size));
+  }
+  if (options.max_tokens < 1 || options.max_tokens > config.positions) {
+    throw std::invalid_argument(
+        fmt::format("a session for {} tokens does not fit the model, which has {} positions", options.max_tokens, config.positions));
+  }
+  impl_ = std::make_unique<Impl>(Impl{.engine = engine.impl(),
+                                      .options = options,
+                                      .cache = engine.impl().make_cache({.layers = config.layers,
+                                                                         .batch_size = options.batch_size,
+                                                                         .width = config.kv_width(),
+                                                                         .max_tokens = options.max_tokens,
+                                                                         .dtype = model.dtype(),
+                                                                         .device = model.device()}),
+                                      .input_ids = {},
+                                      .last_logits = {}});
+}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+StepResult Session::prefill(std::span<const std::vector<std::int64_t>> prompts) {
+  const c10::InferenceMode inference;
+  if (static_cast<std::int64_t>(prompts.size()) != impl_->options.batch_size) {
+    throw std::invalid_argument(fmt::format("the session has {} rows, but {} prompts came", impl_->options.batch_size, prompts.size()));
+  }
+  std::vector<std::int64_t> added;
+  for (const auto& prompt : prompts) {
+    if (prompt.empty()) {
+      throw std::invalid_argument(fmt::format("prompt {} is empty: a prompt needs at least one token", added.size() + 1));
+    }
+    added.push_back(static_cast<std::int64_t>(prompt.size()));
+  }
+  if (std::ranges::any_of(impl_->cache->lengths(), [](std::int64_t length) { return length != 0; })) {
+    throw std::logic_error("prefill() starts at position 0 and needs a fresh session");
+  }
+  const StepRows rows = impl_->rows(std::move(added));
+  const at::Tensor ids = padded_ids(prompts, rows.tokens(), impl_->model().config.vocabulary_size).to(rows.device());
+  return impl_->step(ids, rows, true);
+}
+
+StepResult Session::decode() {
+  const c10::InferenceMode inference;
+  if (!impl_->input_ids.defined()) {
+    throw std::logic_error("decode() needs a prefill() or force_tokens() before it");
+  }
+  return impl_->step(impl_->input_ids, impl_->rows(ones(static_cast<std::size_t>(impl_->options.batch_size))), false);
+}
+
+void Session::force_tokens(std::span<const std::int64_t> token_ids) {
+  const c10::InferenceMode inference;
+  if (static_cast<std::int64_t>(token_ids.size()) != impl_->options.batch_size) {
+    throw std::invalid_argument(fmt::format("the session has {} rows, but {} tokens came", impl_->options.batch_size, token_ids.size()));
+  }
+  impl_->input_ids = at::tensor(at::ArrayRef<std::int64_t>(token_ids.data(), token_ids.size()), at::kLong).unsqueeze(1).to(impl_->model().device);
+}
+
+void Session::fill_random(std::int64_t length, std::uint64_t seed) {
+  const c10::InferenceMode inference;
+  const KvCacheOptions& options = impl_->cache->options();
+  const StepRows rows = impl_->rows(std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), length));
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    const at::Tensor random = random_uniform({options.batch_size, length, options.width}, seed, fmt::format("kv.{}", layer), options.device);
+    impl_->cache->append(layer, random.to(scalar_type(options.dtype)), rows);
+  }
+  impl_->cache->advance(rows);
+}
+
+void Session::truncate(std::int64_t length) {
+  const c10::InferenceMode inference;
+  for (std::int64_t row = 0; row < impl_->options.batch_size; ++row) {
+    impl_->cache->truncate(row, length);
+  }
+}
+
+std::vector<float> Session::last_logits() const {
+  const c10::InferenceMode inference;
+  const at::Tensor logits = impl_->last_logits.to(at::kCPU, at::kFloat).contiguous();
+  return {logits.const_data_ptr<float>(), logits.const_data_ptr<float>() + logits.numel()};
+}
+
+std::vector<std::int64_t> Session::lengths() const { return impl_->cache->lengths(); }
+std::int64_t Session::cache_bytes() const { return impl_->cache->bytes(); }
+
+}  // namespace decodelab

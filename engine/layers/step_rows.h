@@ -1,0 +1,63 @@
+// The rows of one forward step: what each row already holds, what it adds, and which keys its queries may see.
+#pragma once
+
+#include "engine/tensor.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace decodelab {
+
+/// B rows that add up to T tokens each in one step. Rows start at key 0; a row that adds fewer than T tokens is padded at its end.
+///
+/// Because rows are aligned at their start, causal visibility alone keeps every real query from every padding key: query t of row b
+/// stands at position past[b] + t and sees the keys 0 .. past[b] + t.
+class StepRows {
+ public:
+  /// `past[b]` keys are held, `added[b]` >= 1 real tokens come. `positions` is the model's limit: positions of padding are clamped to it.
+  StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions, at::Device device);
+
+  std::int64_t batch_size() const { return static_cast<std::int64_t>(past_.size()); }
+  /// T: the most tokens that a row adds.
+  std::int64_t tokens() const { return tokens_; }
+  /// L: the most keys that a row holds after this step.
+  std::int64_t keys() const { return keys_; }
+  const std::vector<std::int64_t>& past() const { return past_; }
+  const std::vector<std::int64_t>& added() const { return added_; }
+  /// All rows hold the same number of keys and add the same number of tokens.
+  bool uniform() const { return uniform_; }
+  at::Device device() const { return device_; }
+
+  /// Position ids, [B, T] int64 (uniform: [1, T]).
+  const at::Tensor& position_ids() const;
+  /// True where a query may see a key, [B, T, L] bool (uniform: [1, T, L]); made once a step, when first asked for.
+  const at::Tensor& visible() const;
+
+  /// Where the real tokens of a ragged step go: `source` indexes [B * T], `row` and `position` the cache; each [sum of added] int64.
+  struct Scatter {
+    at::Tensor source;
+    at::Tensor row;
+    at::Tensor position;
+  };
+  const Scatter& scatter() const;
+
+  /// Index of each row's last real token in [B * T], [B] int64.
+  const at::Tensor& last_token_index() const;
+
+ private:
+  at::Tensor to_device(const std::vector<std::int64_t>& values) const;
+
+  std::vector<std::int64_t> past_;
+  std::vector<std::int64_t> added_;
+  std::int64_t positions_;
+  at::Device device_;
+  std::int64_t tokens_ = 0;
+  std::int64_t keys_ = 0;
+  bool uniform_ = true;
+  mutable at::Tensor position_ids_;
+  mutable at::Tensor visible_;
+  mutable at::Tensor last_token_index_;
+  mutable Scatter scatter_;
+};
+
+}  // namespace decodelab

@@ -1,0 +1,47 @@
+// A decoder-only transformer cut into the segments around attention: one file a model family.
+#pragma once
+
+#include "engine/checkpoint/model_config.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace at {
+class Tensor;
+}
+
+namespace decodelab {
+
+class Attention;
+class KvCache;
+class StepRows;
+class Weights;
+struct Projected;
+
+/// The layers of one model family. Letters as in ModelConfig; B rows, T tokens. Everything is in the model's dtype on its device.
+class Transformer {
+ public:
+  virtual ~Transformer() = default;
+
+  /// Token and position embeddings: ids [B, T] int64 -> [B, T, d].
+  virtual at::Tensor embed(const at::Tensor& token_ids, const StepRows& rows) const = 0;
+  /// The first norm and the projections of `layer`: [B, T, d] -> query [B, T, H * k], key_value [B, T, 2 * G * k].
+  virtual Projected before_attention(std::int64_t layer, const at::Tensor& hidden) const = 0;
+  /// Output projection, residuals and MLP of `layer`: hidden [B, T, d] and attended [B, T, H * k] -> [B, T, d].
+  virtual at::Tensor after_attention(std::int64_t layer, const at::Tensor& hidden, const at::Tensor& attended) const = 0;
+  /// The last norm and the language-model head: [R, d] -> logits [R, V].
+  virtual at::Tensor head(const at::Tensor& hidden) const = 0;
+
+  virtual const ModelConfig& config() const = 0;
+};
+
+/// Runs all layers on the step's token ids [B, T], appends to `cache`, and returns the hidden states before the last norm, [B, T, d].
+at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache, const at::Tensor& token_ids, const StepRows& rows);
+
+/// GPTBigCode (SantaCoder, StarCoder): learned positions, pre-norm blocks, multi-query or multi-head attention, tied head.
+std::unique_ptr<Transformer> make_gpt_bigcode(const ModelConfig& config, const Weights& weights);
+
+/// The transformer of `config.family`.
+std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights);
+
+}  // namespace decodelab

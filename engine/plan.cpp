@@ -1,0 +1,26 @@
+// The parts of the plan that touch no tensor.
+#include "engine/plan.h"
+
+namespace decodelab {
+
+std::int64_t Parameters::integer(std::string_view name) const {
+  const auto found = values_.find(std::string(name));
+  if (found == values_.end()) {
+    throw std::logic_error("a variant asked for its parameter '" + std::string(name) + "' but never declared it");
+  }
+  return found->second;
+}
+
+std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
+  std::vector<BoundSlot> slots;
+  const auto add = [&slots](const auto& slot) { slots.push_back({slot.name(), slot.variant()}); };
+  add(plan.prefill_attention);
+  add(plan.decode_attention);
+  add(plan.kv_growth);
+  add(plan.lm_head_rows);
+  add(plan.token_choice);
+  add(plan.token_details);
+  return slots;
+}
+
+}  // namespace decodelab

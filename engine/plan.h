@@ -1,0 +1,95 @@
+// Which implementation each replaceable part of the engine uses: the slots, and the plan that binds them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace decodelab {
+
+struct ModelConfig;
+struct KvCacheOptions;
+class Attention;
+class KvCache;
+class LmHeadRows;
+class TokenChoice;
+class TokenDetailsPolicy;
+
+/// The parameters of one variant in one arm, defaults filled in.
+class Parameters {
+ public:
+  Parameters() = default;
+  explicit Parameters(std::map<std::string, std::int64_t> values) : values_(std::move(values)) {}
+
+  /// Throws std::logic_error for a name that the variant did not declare.
+  std::int64_t integer(std::string_view name) const;
+
+ private:
+  std::map<std::string, std::int64_t> values_;
+};
+
+/// One replaceable part of the engine: the reference until a variant binds it, and then that variant for good.
+template <typename Factory>
+class Slot {
+ public:
+  explicit Slot(std::string name) : name_(std::move(name)) {}
+
+  /// Puts the plainest implementation in; for reference_plan() only.
+  void set_reference(Factory factory) { factory_ = std::move(factory); }
+
+  /// Binds `variant`. Throws std::invalid_argument, naming both, when another variant is bound already.
+  void bind(std::string variant, Factory factory) {
+    if (!variant_.empty()) {
+      throw std::invalid_argument("variants '" + variant_ + "' and '" + variant + "' both bind the slot '" + name_ +
+                                  "': keep one of them and remove the other (an arm removes with ',-" + variant_ + "')");
+    }
+    variant_ = std::move(variant);
+    factory_ = std::move(factory);
+  }
+
+  const std::string& name() const { return name_; }
+  /// The variant's name; empty for the reference.
+  const std::string& variant() const { return variant_; }
+  const Factory& factory() const { return factory_; }
+
+ private:
+  std::string name_;
+  std::string variant_;
+  Factory factory_;
+};
+
+using AttentionFactory = std::function<std::unique_ptr<Attention>(const ModelConfig&)>;
+using KvCacheFactory = std::function<std::unique_ptr<KvCache>(const KvCacheOptions&)>;
+using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
+using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>()>;
+using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;
+
+/// A slot for every replaceable part; a variant binds one or more of them.
+struct EnginePlan {
+  Slot<AttentionFactory> prefill_attention{"prefill_attention"};
+  Slot<AttentionFactory> decode_attention{"decode_attention"};
+  Slot<KvCacheFactory> kv_growth{"kv_growth"};
+  Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};
+  Slot<TokenChoiceFactory> token_choice{"token_choice"};
+  Slot<TokenDetailsFactory> token_details{"token_details"};
+};
+
+/// A slot's name and the variant that is bound to it (empty: the reference).
+struct BoundSlot {
+  std::string slot;
+  std::string variant;
+};
+
+/// Every slot of a plan, in the order of EnginePlan.
+std::vector<BoundSlot> slots_of(const EnginePlan& plan);
+
+/// The plan with every slot on its plainest implementation: the oracle, and the preset `causal`.
+EnginePlan reference_plan();
+
+}  // namespace decodelab

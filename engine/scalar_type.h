@@ -1,0 +1,22 @@
+// The element types of a checkpoint as libtorch knows them.
+#pragma once
+
+#include "engine/checkpoint/safetensors.h"
+#include "engine/tensor.h"
+
+namespace decodelab {
+
+/// libtorch's element type for ours.
+inline at::ScalarType scalar_type(ElementType type) {
+  switch (type) {
+    case ElementType::float32:
+      return at::kFloat;
+    case ElementType::float16:
+      return at::kHalf;
+    case ElementType::bfloat16:
+      break;
+  }
+  return at::kBFloat16;
+}
+
+}  // namespace decodelab

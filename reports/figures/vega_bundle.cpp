@@ -1,0 +1,35 @@
+// Embeds Vega's JavaScript (cmake/vega.cmake makes the file and defines its path).
+#include "reports/figures/vega_bundle.h"
+
+#ifdef DECODELAB_VEGA_BUNDLE
+
+// The assembler reads the file: as an array of numbers it would cost the compiler seconds.
+__asm__(
+    ".pushsection .rodata\n"
+    ".global decodelab_vega_begin\n"
+    ".global decodelab_vega_end\n"
+    "decodelab_vega_begin:\n"
+    ".incbin \"" DECODELAB_VEGA_BUNDLE
+    "\"\n"
+    "decodelab_vega_end:\n"
+    ".byte 0\n"
+    ".popsection\n");
+
+extern "C" const char decodelab_vega_begin[];
+extern "C" const char decodelab_vega_end[];
+
+namespace decodelab {
+
+std::string_view vega_bundle() { return {decodelab_vega_begin, static_cast<std::size_t>(decodelab_vega_end - decodelab_vega_begin)}; }
+
+}  // namespace decodelab
+
+#else
+
+namespace decodelab {
+
+std::string_view vega_bundle() { return {}; }
+
+}  // namespace decodelab
+
+#endif

@@ -1,0 +1,11 @@
+// The JavaScript that makes figures interactive, embedded in the program.
+#pragma once
+
+#include <string_view>
+
+namespace decodelab {
+
+/// Vega, Vega-Lite and Vega-Embed as one script without a closing script tag; empty in a build without vl-convert.
+std::string_view vega_bundle();
+
+}  // namespace decodelab

@@ -1,0 +1,161 @@
+// JSON, JSON lines and CSV of a run.
+#include "reports/page/json.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "reports/page/format.h"
+
+namespace decodelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
+
+Json run_to_json(const RunRecord& run) {
+  return {{"id", run.id},
+          {"uuid", run.uuid},
+          {"name", run.name},
+          {"command", run.command},
+          {"seed", run.seed},
+          {"launches", run.launches},
+          {"blocks_per_launch", run.blocks_per_launch},
+          {"started_unix_ns", run.started_unix_ns},
+          {"ended_unix_ns", run.ended_unix_ns == 0 ? Json(nullptr) : Json(run.ended_unix_ns)},
+          {"quick", run.quick},
+          {"build",
+           {{"commit", run.build.commit},
+            {"compiler", run.build.compiler},
+            {"build_type", run.build.build_type},
+            {"libtorch", run.build.libtorch},
+            {"cuda", run.build.cuda}}},
+          {"model",
+           {{"name", run.model.name},
+            {"family", run.model.family},
+            {"parameters", run.model.parameters},
+            {"positions", run.model.positions},
+            {"random_weights", run.model.random_weights}}}};
+}
+
+Json machine_to_json(const MachineRecord& machine) {
+  return {{"cpu", machine.cpu}, {"cores", machine.cores}, {"memory_bytes", machine.memory_bytes},
+          {"isa", machine.isa}, {"os", machine.os},       {"accelerator", machine.accelerator}};
+}
+
+std::string csv_field(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return escape_csv(value.get<std::string>());
+  if (value.is_array()) {
+    std::string joined;
+    for (const Json& item : value) joined += (joined.empty() ? "" : " ") + item.get<std::string>();
+    return escape_csv(joined);
+  }
+  return escape_csv(dump(value, -1));
+}
+
+}  // namespace
+
+Json row_to_json(const SummaryRow& row) {
+  return {{"arm", row.arm.label},
+          {"model", row.model},
+          {"phase", row.cell.phase},
+          {"scope", row.cell.scope},
+          {"batch", row.cell.batch},
+          {"length", row.cell.length},
+          {"dtype", row.cell.dtype},
+          {"device", row.cell.device},
+          {"threads", row.cell.threads},
+          {"status", to_string(row.status)},
+          {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)},
+          {"engaged", or_null(row.engaged)},
+          {"launches", row.launches},
+          {"blocks", row.blocks},
+          {"steps", row.steps},
+          {"warmup", row.warmup},
+          {"median_ns", or_null(row.median_ns)},
+          {"mean_ns", or_null(row.mean_ns)},
+          {"min_ns", or_null(row.min_ns)},
+          {"max_ns", or_null(row.max_ns)},
+          {"p90_ns", or_null(row.p90_ns)},
+          {"p95_ns", or_null(row.p95_ns)},
+          {"p99_ns", or_null(row.p99_ns)},
+          {"time_ratio", or_null(row.time_ratio)},
+          {"time_ratio_low", or_null(row.time_ratio_low)},
+          {"time_ratio_high", or_null(row.time_ratio_high)},
+          {"speedup", or_null(row.speedup)},
+          {"mde", or_null(row.mde)},
+          {"verdict", or_null(row.verdict)},
+          {"bound_share", or_null(row.bound_share)},
+          {"peak_bytes", or_null(row.peak_bytes)},
+          {"flags", row.flags},
+          {"counters", row.counters.empty() ? Json::object() : Json(row.counters)}};
+}
+
+Json summary_to_json(const RunSummary& summary) {
+  Json rows = Json::array();
+  for (const SummaryRow& row : summary.rows) rows.push_back(row_to_json(row));
+  return {{"schema_version", kReportSchemaVersion},
+          {"run", run_to_json(summary.run)},
+          {"machine", machine_to_json(summary.run.machine)},
+          {"rows", std::move(rows)}};
+}
+
+std::string to_json(const RunSummary& summary) { return dump(summary_to_json(summary), 2) + "\n"; }
+
+std::string to_jsonl(const RunSummary& summary) {
+  std::string text;
+  for (const SummaryRow& row : summary.rows) {
+    Json line{{"schema_version", kReportSchemaVersion}, {"run", summary.run.uuid}};
+    line.update(row_to_json(row));
+    text += dump(line, -1) + "\n";
+  }
+  return text;
+}
+
+std::string to_csv(const RunSummary& summary) {
+  std::string text = "run";
+  const Json header = row_to_json({});  // named, since items() refers to it
+  for (const auto& [key, value] : header.items()) text += "," + key;
+  text += "\n";
+  for (const SummaryRow& row : summary.rows) {
+    text += escape_csv(summary.run.uuid);
+    const Json fields = row_to_json(row);
+    for (const auto& [key, value] : fields.items()) text += "," + csv_field(value);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string blocks_to_csv(const RunData& data) {
+  std::unordered_map<std::int64_t, const CellRecord*> cells;
+  for (const CellRecord& cell : data.cells) cells.emplace(cell.id, &cell);
+  std::unordered_map<std::int64_t, std::string> arms{{0, ""}};
+  for (const ArmRecord& arm : data.arms) arms.emplace(arm.id, arm.label);
+  std::string text =
+      "run,launch,block,cell_id,phase,batch,length,started_unix_ns,other_cpu_share,position,arm,previous_arm,warmup_steps,quiet,steps,wall_ns,"
+      "visit_mean_ns,visit_median_ns\n";
+  for (const BlockRecord& block : data.blocks) {
+    const CellRecord& cell = *cells.at(block.cell_id);
+    for (const VisitRecord& visit : block.visits) {
+      std::vector<double> sorted(visit.samples_ns.begin(), visit.samples_ns.end());
+      std::sort(sorted.begin(), sorted.end());
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", escape_csv(data.run.uuid), block.launch, block.block, cell.id,
+                          escape_csv(cell.phase), cell.batch, cell.length, block.started_unix_ns, block.other_cpu_share, visit.position,
+                          escape_csv(arms.at(visit.arm_id)), escape_csv(arms.at(visit.previous_arm_id)), visit.warmup_steps, visit.quiet ? 1 : 0,
+                          sorted.size(), visit.wall_ns, sorted.empty() ? "" : fmt::format("{:.0f}", visit_statistic(visit.samples_ns)),
+                          sorted.empty() ? "" : fmt::format("{:.0f}", quantile(sorted, 0.5)));
+    }
+  }
+  return text;
+}
+
+}  // namespace decodelab

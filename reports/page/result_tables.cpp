@@ -1,0 +1,215 @@
+// Builds the tables of a run from its rows.
+#include "reports/page/result_tables.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "reports/page/format.h"
+
+namespace decodelab {
+namespace {
+
+constexpr std::size_t kCellsInANote = 6;  // a longer list of cells says less than its count
+constexpr std::size_t kMarkdownSeparator = 3;
+constexpr std::size_t kMarkdownMargin = 2;
+
+using Rows = std::vector<const SummaryRow*>;
+
+std::string step_name(const std::string& phase) { return phase == "prefill" ? "Prefill" : phase == "decode" ? "Decode (token)" : "Decode (total)"; }
+
+int phase_rank(const std::string& phase) { return phase == "prefill" ? 0 : phase == "decode" ? 1 : 2; }
+
+std::string status_name(const SummaryRow& row) { return row.status == RowStatus::planned ? (row.blocks > 0 ? "running" : "not run") : to_string(row.status); }
+
+std::string time_or_blank(const std::optional<std::int64_t>& ns) { return ns ? format_time(static_cast<double>(*ns)) : ""; }
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(parts.size(), kCellsInANote); ++i) text += (i == 0 ? "" : ", ") + parts[i];
+  if (parts.size() > kCellsInANote) text += fmt::format(" and {} more", parts.size() - kCellsInANote);
+  return text;
+}
+
+// "b1 pp64, b4 pp64: bigcode is unsupported: reason", once for cells that share arm, status and reason.
+std::vector<std::string> fate_notes(const Rows& rows) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> cells;
+  for (const SummaryRow* row : rows) {
+    if (row->status == RowStatus::ok || (row->status == RowStatus::planned && row->reason.empty())) continue;
+    cells[{row->arm.label, status_name(*row), row->reason}].push_back(cell_label(row->cell));
+  }
+  std::vector<std::string> notes;
+  for (const auto& [fate, labels] : cells) {
+    const auto& [arm, status, reason] = fate;
+    notes.push_back(fmt::format("{}: {} is {}{}{}", joined(labels), arm, status, reason.empty() ? "" : ": ", reason.empty() ? "." : reason));
+  }
+  return notes;
+}
+
+std::vector<std::string> flag_notes(const Rows& rows) {
+  std::map<std::string, std::vector<std::string>> places;
+  for (const SummaryRow* row : rows) {
+    for (const std::string& flag : row->flags) places[flag].push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
+  }
+  std::vector<std::string> notes;
+  for (const auto& [flag, labels] : places) notes.push_back(fmt::format("Flag '{}': {}.", flag, labels.size() == rows.size() ? "every row" : joined(labels)));
+  return notes;
+}
+
+// Why percentiles are blank, for the rules of the columns shown.
+std::vector<std::string> percentile_notes(const Rows& rows) {
+  std::vector<std::string> notes;
+  for (const PercentileRule& rule : kPercentileRules) {
+    if (std::string_view(rule.name) == "p95") continue;  // not a column of this table
+    const auto lacks = [&](const SummaryRow* row) { return row->steps > 0 && (row->steps < rule.steps || row->launches < rule.launches); };
+    const auto row = std::find_if(rows.begin(), rows.end(), lacks);
+    if (row == rows.end()) continue;
+    notes.push_back(fmt::format("{} is blank: it needs {} steps and {} launches, and {} has {} and {}.", rule.name, rule.steps, rule.launches,
+                                cell_label((*row)->cell), (*row)->steps, (*row)->launches));
+  }
+  return notes;
+}
+
+Table latency_table(const Rows& rows) {
+  const SummaryRow& first = *rows.front();
+  Table table{.title = fmt::format("{}, length {} ({}, {}, {} thread{})", first.arm.label, first.cell.length, first.cell.dtype, first.cell.device,
+                                   first.cell.threads, first.cell.threads == 1 ? "" : "s"),
+              .columns = {{"Step"}, {"Batch Size", true}, {"Average", true}, {"Lowest", true}, {"Highest", true}, {"p50", true}, {"p90", true}, {"p99", true}},
+              .rows = {},
+              .notes = percentile_notes(rows)};
+  for (const SummaryRow* row : rows) {
+    table.rows.push_back({row->run_id,
+                          row->cell.id,
+                          {step_name(row->cell.phase), std::to_string(row->cell.batch), time_or_blank(row->mean_ns), time_or_blank(row->min_ns),
+                           time_or_blank(row->max_ns), time_or_blank(row->median_ns), time_or_blank(row->p90_ns), time_or_blank(row->p99_ns)}});
+  }
+  for (std::string& note : fate_notes(rows)) table.notes.push_back(std::move(note));
+  return table;
+}
+
+std::string letter(std::size_t index) {
+  return index < 26 ? std::string(1, static_cast<char>('A' + index)) : letter(index / 26 - 1) + static_cast<char>('A' + index % 26);
+}
+
+// Puts letters in the place of labels when they make the table too wide.
+void shorten_arms(Table& table, std::size_t arm_column, const std::vector<ArmRecord>& arms) {
+  if (table_width(table, kMarkdownSeparator, kMarkdownMargin) <= kTableWidth) return;
+  std::vector<std::string> legend;
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    bool used = false;
+    for (TableRow& row : table.rows) {
+      if (row.fields[arm_column] != arms[i].label) continue;
+      row.fields[arm_column] = letter(i);
+      used = true;
+    }
+    if (used) legend.push_back(fmt::format("{} = {}{}", letter(i), arms[i].label, arms[i].baseline ? " (baseline)" : ""));
+  }
+  table.notes.insert(table.notes.begin(), legend.begin(), legend.end());
+}
+
+Table comparison_table(const RunSummary& summary, const std::string& setting, const Rows& rows) {
+  const std::string baseline = summary.baseline();
+  Table table{.title = baseline.empty() ? fmt::format("Arms without a baseline ({})", setting) : fmt::format("Compared with {} ({})", baseline, setting),
+              .columns = {{"Cell"}, {"Arm"}, {"Median", true}, {"Time ratio [95 %]", true}, {"Detects", true}, {"Peak", true}, {"Status"}},
+              .rows = {},
+              .notes = {}};
+  for (const SummaryRow* row : rows) {
+    table.rows.push_back({row->run_id,
+                          row->cell.id,
+                          {cell_label(row->cell), row->arm.label, time_or_blank(row->median_ns), format_ratio(*row), row->mde ? format_percent(*row->mde) : "",
+                           row->peak_bytes ? format_bytes(*row->peak_bytes) : "", status_name(*row)}});
+  }
+  shorten_arms(table, 1, summary.arms);
+  if (!baseline.empty()) {
+    table.notes.push_back(
+        "Time ratio: arm / baseline, below 1 is faster; paired within blocks, averaged over launches, with its Student-t interval. It differs from the "
+        "quotient of two medians, which is not paired: that one keeps the drift between visits that pairing cancels, and drops costs that come only every few steps.");
+    table.notes.push_back("Detects: the smallest effect that this many launches find with 80 % power.");
+  }
+  std::vector<std::string> unpaired;
+  for (const SummaryRow* row : rows) {
+    if (row->blocks > 0 && row->comparable() && !row->time_ratio && !baseline.empty()) unpaired.push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
+  }
+  if (!unpaired.empty()) table.notes.push_back(fmt::format("No ratio, since the baseline was not measured there: {}.", joined(unpaired)));
+  for (auto notes : {fate_notes(rows), flag_notes(rows)}) {
+    for (std::string& note : notes) table.notes.push_back(std::move(note));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<Table> latency_tables(const RunSummary& summary) {
+  // Whole completions have a scope of their own and yet belong to this table, as its row Decode (total).
+  using Key = std::tuple<std::int64_t, std::int64_t, std::string, std::string, std::int64_t, std::string, std::string>;
+  std::map<Key, Rows> groups;
+  for (const SummaryRow& row : summary.rows) {
+    const std::string scope = row.cell.phase == "generate" ? "" : row.cell.scope;
+    groups[{row.arm.id, row.cell.length, row.cell.dtype, row.cell.device, row.cell.threads, row.cell.fill, scope}].push_back(&row);
+  }
+  for (auto& [key, rows] : groups) {
+    if (!std::get<6>(key).empty()) continue;
+    for (auto& [other, target] : groups) {
+      auto bare = other;
+      std::get<6>(bare).clear();
+      if (std::get<6>(other).empty() || bare != key) continue;
+      target.insert(target.end(), rows.begin(), rows.end());
+      rows.clear();
+      break;
+    }
+  }
+  std::vector<Table> tables;
+  for (auto& [key, rows] : groups) {
+    if (rows.empty()) continue;
+    std::stable_sort(rows.begin(), rows.end(), [](const SummaryRow* a, const SummaryRow* b) {
+      return std::pair(phase_rank(a->cell.phase), a->cell.batch) < std::pair(phase_rank(b->cell.phase), b->cell.batch);
+    });
+    tables.push_back(latency_table(rows));
+  }
+  return tables;
+}
+
+std::vector<Table> comparison_tables(const RunSummary& summary) {
+  std::vector<std::pair<std::string, Rows>> groups;  // in the order in which settings were planned
+  for (const SummaryRow& row : summary.rows) {
+    const std::string setting = setting_label(row.cell);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first == setting; });
+    if (group == groups.end()) group = groups.insert(group, {setting, {}});
+    group->second.push_back(&row);
+  }
+  std::vector<Table> tables;
+  for (const auto& [setting, rows] : groups) tables.push_back(comparison_table(summary, setting, rows));
+  return tables;
+}
+
+Table ledger_table(const RunSummary& summary) {
+  Table table{.title = "Planned, measured and excluded cells",
+              .columns = {{"Arm"}, {"Planned", true}, {"ok", true}, {"Excluded", true}, {"Why"}},
+              .rows = {},
+              .notes = {}};
+  for (const ArmRecord& arm : summary.arms) {
+    std::int64_t planned = 0;
+    std::int64_t ok = 0;
+    std::map<std::string, std::int64_t> excluded;
+    for (const SummaryRow& row : summary.rows) {
+      if (row.arm.id != arm.id) continue;
+      ++planned;
+      if (row.status == RowStatus::ok) {
+        ++ok;
+      } else {
+        ++excluded[status_name(row)];
+      }
+    }
+    std::vector<std::string> why;
+    for (const auto& [status, count] : excluded) why.push_back(fmt::format("{} {}", count, status));
+    table.rows.push_back({0, 0, {arm.label + (arm.baseline ? " (baseline)" : ""), std::to_string(planned), std::to_string(ok), std::to_string(planned - ok), joined(why)}});
+  }
+  Rows rows;
+  for (const SummaryRow& row : summary.rows) rows.push_back(&row);
+  table.notes = fate_notes(rows);
+  return table;
+}
+
+}  // namespace decodelab

@@ -1,0 +1,97 @@
+// Order statistics, trimmed means and Student-t intervals.
+#include "reports/statistics/estimates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <fmt/format.h>
+
+namespace decodelab {
+namespace {
+
+constexpr double kTrimmedShare = 0.1;       // measurement.md, "Visits, blocks, launches"
+constexpr double kTwoSided95 = 0.975;       // upper quantile of a two-sided 95 % interval
+constexpr double kPower = 0.8;
+constexpr double kSpreadConfidence = 0.8;   // of the upper limit of s
+
+void require_values(std::size_t count) {
+  if (count == 0) throw std::invalid_argument("An estimate needs at least one value, got none.");
+}
+
+double standard_deviation(std::span<const double> values) {
+  const double center = mean(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - center) * (value - center);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+// Cuts kTrimmedShare of the weight at each end of the sorted values.
+double trimmed_mean(std::span<double> values) {
+  if (values.size() == 1) return values.front();
+  std::sort(values.begin(), values.end());
+  const double count = static_cast<double>(values.size());
+  const double cut = kTrimmedShare * count;
+  double sum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double rank = static_cast<double>(i);
+    const double kept = std::min({1.0, std::max(0.0, rank + 1 - cut), std::max(0.0, count - rank - cut)});
+    sum += kept * values[i];
+  }
+  return sum / (count - 2 * cut);
+}
+
+}  // namespace
+
+double mean(std::span<const double> values) {
+  require_values(values.size());
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double quantile(std::span<const double> sorted, double p) {
+  require_values(sorted.size());
+  if (!(p >= 0 && p <= 1)) throw std::invalid_argument(fmt::format("A quantile is taken at a share from 0 to 1, got {}.", p));
+  const double place = p * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+double visit_statistic(std::span<const std::int64_t> samples_ns) {
+  require_values(samples_ns.size());
+  if (samples_ns.size() < kPeriodSteps) return mean(std::vector<double>(samples_ns.begin(), samples_ns.end()));
+  const std::size_t periods = samples_ns.size() / kPeriodSteps;
+  std::vector<double> residue_class(periods);
+  double sum = 0;
+  for (std::size_t residue = 0; residue < kPeriodSteps; ++residue) {
+    for (std::size_t period = 0; period < periods; ++period) residue_class[period] = static_cast<double>(samples_ns[period * kPeriodSteps + residue]);
+    sum += trimmed_mean(residue_class);
+  }
+  return sum / static_cast<double>(kPeriodSteps);
+}
+
+double student_t_quantile(double p, std::size_t n) {
+  if (n < 2) throw std::invalid_argument(fmt::format("Student's t needs at least 2 values, got {}.", n));
+  return boost::math::quantile(boost::math::students_t(static_cast<double>(n - 1)), p);
+}
+
+std::optional<Interval> mean_interval(std::span<const double> values) {
+  if (values.size() < 2) return std::nullopt;
+  const double center = mean(values);
+  const double half = student_t_quantile(kTwoSided95, values.size()) * standard_deviation(values) / std::sqrt(static_cast<double>(values.size()));
+  return Interval{center - half, center + half};
+}
+
+std::optional<double> detectable_mean(std::span<const double> values) {
+  const std::size_t n = values.size();
+  if (n < 2) return std::nullopt;
+  const double freedom = static_cast<double>(n - 1);
+  const double lower_chi_squared = boost::math::quantile(boost::math::chi_squared(freedom), 1 - kSpreadConfidence);
+  const double spread = standard_deviation(values) * std::sqrt(freedom / lower_chi_squared);
+  return (student_t_quantile(kTwoSided95, n) + student_t_quantile(kPower, n)) * spread / std::sqrt(static_cast<double>(n));
+}
+
+}  // namespace decodelab

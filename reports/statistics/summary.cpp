@@ -1,0 +1,156 @@
+// Rows of a run from its samples: order statistics, percentiles by rule, paired ratios.
+#include "reports/statistics/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <stdexcept>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace decodelab {
+namespace {
+
+using Blocks = std::vector<const BlockRecord*>;
+
+std::optional<std::int64_t> whole_ns(double ns) { return std::llround(ns); }
+
+void add_flag(SummaryRow& row, const std::string& flag) {
+  if (std::find(row.flags.begin(), row.flags.end(), flag) == row.flags.end()) row.flags.push_back(flag);
+}
+
+// Counts, order statistics and percentiles of the pooled steps.
+void add_times(SummaryRow& row, const Blocks& blocks) {
+  std::vector<double> samples;
+  std::set<std::int64_t> launches;
+  bool quiet = true;
+  bool whole_periods = true;
+  for (const BlockRecord* block : blocks) {
+    bool timed = false;
+    for (const VisitRecord& visit : block->visits) {
+      if (visit.arm_id != row.arm.id || visit.samples_ns.empty()) continue;
+      timed = true;
+      samples.insert(samples.end(), visit.samples_ns.begin(), visit.samples_ns.end());
+      row.warmup = std::max(row.warmup, visit.warmup_steps);
+      quiet = quiet && visit.quiet;
+      whole_periods = whole_periods && visit.samples_ns.size() % kPeriodSteps == 0;
+    }
+    if (!timed) continue;
+    ++row.blocks;
+    launches.insert(block->launch);
+  }
+  if (samples.empty()) return;
+  std::sort(samples.begin(), samples.end());
+  row.launches = std::ssize(launches);
+  row.steps = std::ssize(samples);
+  row.median_ns = whole_ns(quantile(samples, 0.5));
+  row.mean_ns = whole_ns(mean(samples));
+  row.min_ns = whole_ns(samples.front());
+  row.max_ns = whole_ns(samples.back());
+  std::optional<std::int64_t>* const percentiles[] = {&row.p90_ns, &row.p95_ns, &row.p99_ns};
+  for (std::size_t i = 0; i < std::size(kPercentileRules); ++i) {
+    const PercentileRule& rule = kPercentileRules[i];
+    if (row.steps >= rule.steps && row.launches >= rule.launches) *percentiles[i] = whole_ns(quantile(samples, rule.share));
+  }
+  if (!quiet) add_flag(row, "warm-up-not-quiet");
+  if (!whole_periods && row.cell.phase != "generate") add_flag(row, "period-not-covered");
+  if (row.launches == 1) add_flag(row, kThisProcessOnly);
+}
+
+void add_cell_mean(SummaryRow& row, const Blocks& blocks) {
+  row.launch_means_ns = launch_means(blocks, row.arm.id);
+  if (row.launch_means_ns.empty()) return;
+  std::vector<double> values;
+  for (const auto& [launch, ns] : row.launch_means_ns) values.push_back(ns);
+  row.cell_mean_ns = mean(values);
+  row.cell_mean_interval_ns = mean_interval(values);
+}
+
+void add_comparison(SummaryRow& row, const Blocks& blocks, const ArmRecord* baseline, bool baseline_comparable) {
+  if (baseline == nullptr || !row.comparable() || row.blocks == 0) return;
+  if (row.arm.id == baseline->id) {
+    row.time_ratio = 1;
+    row.speedup = 1;
+    return;
+  }
+  if (!baseline_comparable) return;
+  row.comparison = compare_arms(blocks, row.arm.id, baseline->id);
+  row.time_ratio = row.comparison.time_ratio;
+  if (row.time_ratio) row.speedup = 1 / *row.time_ratio;
+  row.mde = row.comparison.mde;
+  if (!row.comparison.interval) return;
+  row.time_ratio_low = row.comparison.interval->low;
+  row.time_ratio_high = row.comparison.interval->high;
+}
+
+SummaryRow start_row(const RunData& data, const CellRecord& cell, const ArmRecord& arm, const CellArmRecord& fate) {
+  SummaryRow row;
+  row.run_id = data.run.id;
+  row.cell = cell;
+  row.arm = arm;
+  row.model = data.run.model.name;
+  row.status = fate.status;
+  row.reason = fate.reason;
+  row.engaged = fate.engaged;
+  row.peak_bytes = fate.peak_bytes;
+  row.flags = fate.flags;
+  return row;
+}
+
+template <class Record>
+std::unordered_map<std::int64_t, const Record*> by_id(const std::vector<Record>& records) {
+  std::unordered_map<std::int64_t, const Record*> index;
+  for (const Record& record : records) index.emplace(record.id, &record);
+  return index;
+}
+
+}  // namespace
+
+double SummaryRow::plotted_length() const {
+  const double length = static_cast<double>(cell.length);
+  return cell.phase == "decode" && cell.steps > 1 ? length + static_cast<double>(cell.steps - 1) / 2 : length;
+}
+
+bool SummaryRow::comparable() const {
+  // A planned row with times belongs to a run that is still under way.
+  return (status == RowStatus::ok || status == RowStatus::planned) && engaged != std::optional(false);
+}
+
+std::string RunSummary::baseline() const {
+  for (const ArmRecord& arm : arms) {
+    if (arm.baseline) return arm.label;
+  }
+  return {};
+}
+
+RunSummary summarize(const RunData& data) {
+  RunSummary summary{.run = data.run, .arms = data.arms, .rows = {}};
+  const auto cells = by_id(data.cells);
+  const auto arms = by_id(data.arms);
+  std::unordered_map<std::int64_t, Blocks> blocks_of_cell;
+  for (const BlockRecord& block : data.blocks) blocks_of_cell[block.cell_id].push_back(&block);
+  const auto baseline = std::find_if(data.arms.begin(), data.arms.end(), [](const ArmRecord& arm) { return arm.baseline; });
+  const ArmRecord* const baseline_arm = baseline == data.arms.end() ? nullptr : &*baseline;
+
+  std::set<std::int64_t> cells_with_baseline;
+  for (const CellArmRecord& fate : data.cell_arms) {
+    const auto cell = cells.find(fate.cell_id);
+    const auto arm = arms.find(fate.arm_id);
+    if (cell == cells.end() || arm == arms.end()) {
+      throw std::invalid_argument(
+          fmt::format("Run {} has a row for cell {} and arm {}, but not both of them. The store is damaged.", data.run.id, fate.cell_id, fate.arm_id));
+    }
+    summary.rows.push_back(start_row(data, *cell->second, *arm->second, fate));
+    if (arm->second == baseline_arm && summary.rows.back().comparable()) cells_with_baseline.insert(fate.cell_id);
+  }
+  for (SummaryRow& row : summary.rows) {
+    const Blocks& blocks = blocks_of_cell[row.cell.id];
+    add_times(row, blocks);
+    add_cell_mean(row, blocks);
+    add_comparison(row, blocks, baseline_arm, cells_with_baseline.contains(row.cell.id));
+  }
+  return summary;
+}
+
+}  // namespace decodelab

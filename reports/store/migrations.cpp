@@ -1,0 +1,130 @@
+// The schema of the store, step by step.
+#include "reports/store/migrations.h"
+
+#include <array>
+
+#include "reports/store/store.h"
+
+namespace decodelab {
+namespace {
+
+// Builds, machines and models are shared by runs and never change: their whole row is their identity.
+constexpr const char* kFirstSchema = R"sql(
+CREATE TABLE builds (
+  id INTEGER PRIMARY KEY,
+  git_commit TEXT NOT NULL,
+  compiler TEXT NOT NULL,
+  build_type TEXT NOT NULL,
+  libtorch TEXT NOT NULL,
+  cuda TEXT NOT NULL,
+  UNIQUE (git_commit, compiler, build_type, libtorch, cuda)
+) STRICT;
+
+CREATE TABLE machines (
+  id INTEGER PRIMARY KEY,
+  cpu TEXT NOT NULL,
+  cores INTEGER NOT NULL,
+  memory_bytes INTEGER NOT NULL,
+  isa TEXT NOT NULL,
+  os TEXT NOT NULL,
+  accelerator TEXT NOT NULL,
+  UNIQUE (cpu, cores, memory_bytes, isa, os, accelerator)
+) STRICT;
+
+CREATE TABLE models (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  family TEXT NOT NULL,
+  parameters INTEGER NOT NULL,
+  positions INTEGER NOT NULL,
+  random_weights INTEGER NOT NULL CHECK (random_weights IN (0, 1)),
+  UNIQUE (name, family, parameters, positions, random_weights)
+) STRICT;
+
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  uuid TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  command TEXT NOT NULL,
+  plan_json TEXT NOT NULL,
+  seed INTEGER NOT NULL,
+  launches INTEGER NOT NULL,
+  blocks_per_launch INTEGER NOT NULL,
+  started_unix_ns INTEGER NOT NULL,
+  ended_unix_ns INTEGER NOT NULL,
+  quick INTEGER NOT NULL CHECK (quick IN (0, 1)),
+  build_id INTEGER NOT NULL REFERENCES builds (id),
+  machine_id INTEGER NOT NULL REFERENCES machines (id),
+  model_id INTEGER NOT NULL REFERENCES models (id)
+) STRICT;
+CREATE INDEX runs_by_name ON runs (name, started_unix_ns);
+
+CREATE TABLE cells (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  phase TEXT NOT NULL,
+  batch INTEGER NOT NULL,
+  length INTEGER NOT NULL,
+  dtype TEXT NOT NULL,
+  device TEXT NOT NULL,
+  threads INTEGER NOT NULL,
+  scope TEXT NOT NULL,
+  fill TEXT NOT NULL,
+  steps INTEGER NOT NULL,
+  UNIQUE (run_id, phase, batch, length, dtype, device, threads, scope, fill),
+  UNIQUE (run_id, id)
+) STRICT;
+
+CREATE TABLE arms (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  label TEXT NOT NULL,
+  baseline INTEGER NOT NULL CHECK (baseline IN (0, 1)),
+  UNIQUE (run_id, label)
+) STRICT;
+
+CREATE TABLE cell_arms (
+  cell_id INTEGER NOT NULL REFERENCES cells (id) ON DELETE CASCADE,
+  arm_id INTEGER NOT NULL REFERENCES arms (id) ON DELETE CASCADE,
+  status TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  engaged INTEGER CHECK (engaged IN (0, 1)),
+  peak_bytes INTEGER,
+  ties INTEGER NOT NULL,
+  flags TEXT NOT NULL,
+  PRIMARY KEY (cell_id, arm_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE blocks (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  launch INTEGER NOT NULL,
+  block INTEGER NOT NULL,
+  cell_id INTEGER NOT NULL,
+  started_unix_ns INTEGER NOT NULL,
+  other_cpu_share REAL NOT NULL,
+  UNIQUE (run_id, launch, block, cell_id),
+  FOREIGN KEY (run_id, cell_id) REFERENCES cells (run_id, id) ON DELETE CASCADE
+) STRICT;
+
+CREATE TABLE visits (
+  block_id INTEGER NOT NULL REFERENCES blocks (id) ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  arm_id INTEGER NOT NULL REFERENCES arms (id) ON DELETE CASCADE,
+  previous_arm_id INTEGER REFERENCES arms (id) ON DELETE CASCADE,
+  warmup_steps INTEGER NOT NULL,
+  quiet INTEGER NOT NULL CHECK (quiet IN (0, 1)),
+  wall_ns INTEGER NOT NULL,
+  samples_ns BLOB NOT NULL CHECK (length(samples_ns) % 8 = 0),
+  PRIMARY KEY (block_id, position)
+) STRICT;
+)sql";
+
+constexpr std::array kSteps{kFirstSchema};
+static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
+
+}  // namespace
+
+std::span<const char* const> migration_steps() { return kSteps; }
+
+}  // namespace decodelab

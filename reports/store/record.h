@@ -1,0 +1,129 @@
+// The rows of the store as plain structs: what a sweep writes and what every table, figure and verdict is read from.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+
+/// The program that measured; stable for a commit, a compiler and a set of libraries.
+struct BuildRecord {
+  std::string commit;
+  std::string compiler;
+  std::string build_type;
+  std::string libtorch;
+  std::string cuda;  ///< Empty in a build without CUDA.
+};
+
+/// Stable facts of a machine only: no clock rate and no load, which change while a run is under way.
+struct MachineRecord {
+  std::string cpu;
+  std::int64_t cores = 0;
+  std::int64_t memory_bytes = 0;
+  std::string isa;  ///< Space-separated vector extensions that the kernels choose by: avx2, avx512f, avx512bf16, amx_bf16.
+  std::string os;
+  std::string accelerator;  ///< Empty where the device is the CPU.
+};
+
+/// A checkpoint, or the same made from a seed.
+struct ModelRecord {
+  std::string name;  ///< As given on the command line.
+  std::string family;
+  std::int64_t parameters = 0;
+  std::int64_t positions = 0;
+  bool random_weights = false;  ///< True: times mean something, texts do not.
+};
+
+/// What became of one arm in one cell.
+enum class RowStatus { planned, ok, oom, unsupported, incorrect, not_engaged, failed, timeout, throttled };
+
+/// The kebab-case name of a status, as it stands in the store and in every output.
+const char* to_string(RowStatus status);
+/// Throws std::invalid_argument for a name that is no status.
+RowStatus row_status_from_string(const std::string& name);
+
+/// One point of the sweep.
+struct CellRecord {
+  std::int64_t id = 0;  ///< Given by the store.
+  std::string phase;    ///< prefill, decode or generate.
+  std::int64_t batch = 0;
+  std::int64_t length = 0;  ///< Prompt tokens for prefill, keys already held for decode.
+  std::string dtype;
+  std::string device;
+  std::int64_t threads = 0;
+  std::string scope = "step";
+  std::string fill = "random";
+  std::int64_t steps = 0;  ///< Timed steps of a visit, equal for all arms; 0 until the pilot has fixed it.
+};
+
+/// What a sweep compares; `label` is the canonical form.
+struct ArmRecord {
+  std::int64_t id = 0;
+  std::string label;
+  bool baseline = false;
+};
+
+/// One arm in one cell: its fate, and what was found out outside of the timed passes.
+struct CellArmRecord {
+  std::int64_t cell_id = 0;
+  std::int64_t arm_id = 0;
+  RowStatus status = RowStatus::planned;
+  std::string reason;           ///< One sentence; empty where the status is ok or planned.
+  std::optional<bool> engaged;  ///< Unknown until counters prove it.
+  std::optional<std::int64_t> peak_bytes;  ///< Most bytes of tensors held above the weights and the cache of the start, in one step.
+  std::int64_t ties = 0;        ///< 16-bit types: argmaxes that differed inside the tie rule.
+  std::vector<std::string> flags;
+};
+
+/// One arm in one cell at one moment.
+struct VisitRecord {
+  std::int64_t arm_id = 0;
+  std::int64_t position = 0;         ///< Place in the block's order, from 0.
+  std::int64_t previous_arm_id = 0;  ///< 0 for the first visit of a block.
+  std::int64_t warmup_steps = 0;
+  bool quiet = false;                ///< Whether warm-up ended by its rule and not by its limit.
+  std::int64_t wall_ns = 0;          ///< The visit's timed steps in one piece, synchronized at both ends.
+  std::vector<std::int64_t> samples_ns;  ///< Every timed step, raw, in the order in which it ran.
+};
+
+/// One round in which every arm visits the cell, in an order that is its own mirror image.
+struct BlockRecord {
+  std::int64_t launch = 0;  ///< Index of the process within the run, from 0.
+  std::int64_t block = 0;   ///< Index within the launch, from 0.
+  std::int64_t cell_id = 0;
+  std::int64_t started_unix_ns = 0;
+  double other_cpu_share = 0;  ///< Share of the block's core time that other processes used.
+  std::vector<VisitRecord> visits;
+};
+
+/// One invocation of `sweep`.
+struct RunRecord {
+  std::int64_t id = 0;
+  std::string uuid;
+  std::string name;  ///< May be empty.
+  std::string command;
+  std::string plan_json;  ///< The whole plan, so that `--resume` needs nothing else.
+  std::int64_t seed = 0;
+  std::int64_t launches = 0;
+  std::int64_t blocks_per_launch = 0;
+  std::int64_t started_unix_ns = 0;
+  std::int64_t ended_unix_ns = 0;  ///< 0 while the run is not finished.
+  bool quick = false;
+  BuildRecord build;
+  MachineRecord machine;
+  ModelRecord model;
+};
+
+/// A run with everything that belongs to it, as the reports read it. Cells, arms and blocks are in the order in which they were planned or ran.
+struct RunData {
+  RunRecord run;
+  std::vector<CellRecord> cells;
+  std::vector<ArmRecord> arms;
+  std::vector<CellArmRecord> cell_arms;
+  std::vector<BlockRecord> blocks;
+};
+
+}  // namespace decodelab

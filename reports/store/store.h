@@ -1,0 +1,62 @@
+// One SQLite file of runs: written a block at a time, read by everything that reports.
+#pragma once
+
+#include "reports/store/record.h"
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+namespace decodelab {
+
+/// How a store is opened. `read` never creates a file and changes nothing; `write` creates it when it is not there.
+enum class StoreAccess { read, write };
+
+/// The store of runs: STRICT tables, WAL, foreign keys, `user_version` migrations, samples as little-endian int64 blobs.
+///
+/// Every function throws std::runtime_error with the file's name when SQLite fails. Opening throws std::invalid_argument when the
+/// file is missing (read), cannot be created (write), is no store, or was written by a newer schema than kSchemaVersion.
+/// Several processes may write to one store: writers wait for each other up to a minute.
+class Store {
+ public:
+  static constexpr int kSchemaVersion = 1;
+
+  Store(const std::filesystem::path& path, StoreAccess access);
+  ~Store();
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+
+  /// Adds a run with its cells, arms and one `planned` row (or the given status) per cell and arm, in one transaction.
+  /// Fills the ids and the uuid in; `cell_arms[i].cell_id` and `.arm_id` are on entry indices into `cells` and `arms`, ids on return.
+  void add_run(RunData& data);
+
+  /// Sets what became of one arm in one cell.
+  void update_cell_arm(const CellArmRecord& row);
+  /// Fixes the number of timed steps of a cell, before its first block.
+  void set_steps(std::int64_t cell_id, std::int64_t steps);
+  /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch, block, cell) is refused.
+  void add_block(std::int64_t run_id, const BlockRecord& block);
+  /// Marks a run as finished.
+  void end_run(std::int64_t run_id, std::int64_t ended_unix_ns);
+
+  /// The run that `selector` names: an id, a name (the newest of that name), `latest`, `latest~n`.
+  /// Throws std::invalid_argument with the names that exist when there is none.
+  std::int64_t find_run(std::string_view selector) const;
+  RunRecord load_run_record(std::int64_t run_id) const;
+  RunData load_run(std::int64_t run_id) const;
+  /// The (launch, block, cell id) triples that are already there, for `--resume`.
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> finished_blocks(std::int64_t run_id) const;
+  std::vector<RunRecord> list_runs() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// `[STORE@]RUN` cut into the store's path (`fallback` where none is given) and the selector.
+std::pair<std::filesystem::path, std::string> split_run_selector(std::string_view text, const std::filesystem::path& fallback);
+
+}  // namespace decodelab

@@ -1,0 +1,244 @@
+// A launch on arms that are made up: what is checked before timing, what becomes a row, and what survives.
+#include "bench/measure/launch_runner.h"
+
+#include "bench/measure/steps.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+
+namespace decodelab {
+namespace {
+
+/// What a made-up arm does.
+struct Behaviour {
+  std::int64_t step_ns = 1'000'000;
+  std::int64_t bytes = 1000;          ///< For a batch of 1.
+  std::int64_t token = 3;             ///< What it chooses in every step.
+  bool throws_in_outputs = false;
+  int throws_in_visit = -1;           ///< Number of the visit that throws.
+};
+
+struct Log {
+  std::vector<std::string> outputs;  ///< "arm bN" for each call
+  std::vector<std::string> visits;
+};
+
+class FakeWorker final : public Worker {
+ public:
+  FakeWorker(std::string label, Behaviour behaviour, Log& log) : label_(std::move(label)), behaviour_(behaviour), log_(log) {}
+
+  std::int64_t bytes_needed(const CellRecord& cell) const override { return behaviour_.bytes * cell.batch; }
+  OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const std::vector<std::vector<std::int64_t>>*) override {
+    log_.outputs.push_back(label_ + " b" + std::to_string(cell.batch));
+    if (behaviour_.throws_in_outputs) {
+      throw std::runtime_error("this arm is broken\nand this line is a stack trace");
+    }
+    OutputTrace trace{.tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = 4};
+    for (std::int64_t step = 0; step < steps; ++step) {
+      trace.tokens.emplace_back(static_cast<std::size_t>(cell.batch), behaviour_.token);
+    }
+    return trace;
+  }
+  Probe probe(const CellRecord&) override { return {.peak_bytes = behaviour_.bytes, .step_ns = behaviour_.step_ns}; }
+  VisitTimes visit(const CellRecord& cell) override {
+    if (visits_++ == behaviour_.throws_in_visit) {
+      throw std::bad_alloc();
+    }
+    log_.visits.push_back(label_);
+    return {.warmup_steps = 2, .quiet = true, .wall_ns = behaviour_.step_ns * cell.steps,
+            .samples_ns = std::vector<std::int64_t>(static_cast<std::size_t>(cell.steps), behaviour_.step_ns)};
+  }
+
+ private:
+  std::string label_;
+  Behaviour behaviour_;
+  Log& log_;
+  int visits_ = 0;
+};
+
+class LaunchRunnerTest : public ::testing::Test {
+ protected:
+  LaunchRunnerTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "decodelab-launch-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    store_.emplace(folder_ / "store.sqlite", StoreAccess::write);
+  }
+  ~LaunchRunnerTest() override {
+    store_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  /// A run of one decode cell of the given batch for each of `batches`.
+  void add_run(const std::vector<std::string>& arms, const std::vector<std::int64_t>& batches = {2}, std::int64_t blocks = 2) {
+    RunData data;
+    data.run.seed = 1;
+    data.run.launches = 2;
+    data.run.blocks_per_launch = blocks;
+    data.run.model.positions = 2048;
+    for (const std::string& arm : arms) {
+      data.arms.push_back({.id = 0, .label = arm, .baseline = arm == arms.front()});
+    }
+    for (const std::int64_t batch : batches) {
+      data.cells.push_back({.phase = "decode", .batch = batch, .length = 16, .dtype = "fp32", .device = "cpu", .threads = 1});
+      for (std::size_t arm = 0; arm < arms.size(); ++arm) {
+        data.cell_arms.push_back({.cell_id = static_cast<std::int64_t>(data.cells.size() - 1), .arm_id = static_cast<std::int64_t>(arm)});
+      }
+    }
+    store_->add_run(data);
+    run_ = data.run.id;
+  }
+
+  LaunchEnd launch(std::int64_t index, int stop_after_pieces = -1) {
+    int pieces = 0;
+    const LaunchContext context{
+        .make_worker = [&](const std::string& label) { return std::make_unique<FakeWorker>(label, behaviours_[label], log_); },
+        .available_memory_bytes = [&] { return available_; },
+        .piece_started = [](const LaunchPiece&) {},
+        .piece_done = [&](const LaunchPiece&, double) { ++pieces; },
+        .arm_started = [](std::int64_t) {},
+        .stop_requested = [&] { return stop_after_pieces >= 0 && pieces >= stop_after_pieces; },
+    };
+    return run_launch(*store_, run_, index, context);
+  }
+
+  CellArmRecord row(const std::string& arm, std::size_t cell = 0) {
+    const RunData data = store_->load_run(run_);
+    const std::int64_t arm_id = std::find_if(data.arms.begin(), data.arms.end(), [&](const ArmRecord& record) { return record.label == arm; })->id;
+    return *std::find_if(data.cell_arms.begin(), data.cell_arms.end(), [&](const CellArmRecord& record) {
+      return record.arm_id == arm_id && record.cell_id == data.cells[cell].id;
+    });
+  }
+
+  std::filesystem::path folder_;
+  std::optional<Store> store_;
+  std::int64_t run_ = 0;
+  std::map<std::string, Behaviour> behaviours_;
+  std::int64_t available_ = 1'000'000;
+  Log log_;
+};
+
+TEST_F(LaunchRunnerTest, StoresMirroredBlocksOfEveryArm) {
+  add_run({"causal", "a", "b"});
+  EXPECT_EQ(launch(0), LaunchEnd::complete);
+  EXPECT_EQ(launch(1), LaunchEnd::complete);
+  const RunData data = store_->load_run(run_);
+  ASSERT_EQ(data.blocks.size(), 4u);
+  for (const BlockRecord& block : data.blocks) {
+    ASSERT_EQ(block.visits.size(), 6u);
+    for (std::size_t visit = 0; visit < 3; ++visit) {
+      EXPECT_EQ(block.visits[visit].arm_id, block.visits[5 - visit].arm_id);
+    }
+    EXPECT_EQ(block.visits[1].previous_arm_id, block.visits[0].arm_id);
+    EXPECT_EQ(static_cast<std::int64_t>(block.visits[0].samples_ns.size()), data.cells[0].steps);
+  }
+  EXPECT_EQ(row("a").status, RowStatus::ok);
+  EXPECT_EQ(row("a").peak_bytes, 1000);
+}
+
+TEST_F(LaunchRunnerTest, ChecksACellOnceARun) {
+  add_run({"causal", "a"});
+  launch(0);
+  const std::size_t checked = log_.outputs.size();
+  EXPECT_EQ(checked, 3u);  // the reference, and each arm
+  launch(1);
+  EXPECT_EQ(log_.outputs.size(), checked);
+}
+
+TEST_F(LaunchRunnerTest, UsesTheReferenceAsOracleEvenWhenItIsNoArm) {
+  add_run({"a", "b"});
+  behaviours_["causal"].token = 1;
+  launch(0);
+  EXPECT_EQ(row("a").status, RowStatus::incorrect);
+  EXPECT_EQ(row("b").status, RowStatus::incorrect);
+}
+
+TEST_F(LaunchRunnerTest, NeverTimesAnArmThatIsWrong) {
+  add_run({"causal", "wrong"});
+  behaviours_["wrong"].token = 2;
+  launch(0);
+  EXPECT_EQ(row("wrong").status, RowStatus::incorrect);
+  EXPECT_FALSE(row("wrong").reason.empty());
+  EXPECT_EQ(row("causal").status, RowStatus::ok);
+  EXPECT_EQ(std::count(log_.visits.begin(), log_.visits.end(), "wrong"), 0);
+}
+
+TEST_F(LaunchRunnerTest, NeverTriesACellThatDoesNotFitIntoMemory) {
+  add_run({"causal", "large"}, {1, 4});
+  behaviours_["large"].bytes = 300'000;
+  launch(0);
+  EXPECT_EQ(row("large", 0).status, RowStatus::ok);
+  EXPECT_EQ(row("large", 1).status, RowStatus::oom);
+  EXPECT_EQ(std::count(log_.outputs.begin(), log_.outputs.end(), "large b4"), 0);
+  EXPECT_EQ(row("causal", 1).status, RowStatus::ok);
+}
+
+TEST_F(LaunchRunnerTest, VerifiesAtASmallerSizeWhereTheReferenceDoesNotFit) {
+  add_run({"causal", "small"}, {8});
+  behaviours_["causal"].bytes = 300'000;
+  launch(0);
+  EXPECT_EQ(row("causal").status, RowStatus::oom);
+  EXPECT_EQ(row("small").status, RowStatus::ok);
+  EXPECT_EQ(row("small").flags, (std::vector<std::string>{"verified-at-b2-l16"}));
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"causal b2", "small b2"}));
+}
+
+TEST_F(LaunchRunnerTest, MakesARowOfAnArmThatThrows) {
+  add_run({"causal", "broken"});
+  behaviours_["broken"].throws_in_outputs = true;
+  launch(0);
+  EXPECT_EQ(row("broken").status, RowStatus::failed);
+  EXPECT_EQ(row("broken").reason, "this arm is broken");
+  EXPECT_EQ(row("causal").status, RowStatus::ok);
+}
+
+TEST_F(LaunchRunnerTest, TimesNothingThatNoReferenceVouchesFor) {
+  add_run({"a"});
+  behaviours_["causal"].throws_in_outputs = true;
+  launch(0);
+  EXPECT_EQ(row("a").status, RowStatus::failed);
+  EXPECT_NE(row("a").reason.find("the reference failed here"), std::string::npos);
+  EXPECT_TRUE(log_.visits.empty());
+}
+
+TEST_F(LaunchRunnerTest, GoesOnWithTheOthersWhenAnArmThrowsInABlock) {
+  add_run({"causal", "dies"});
+  behaviours_["dies"].throws_in_visit = 3;
+  launch(0);
+  EXPECT_EQ(row("dies").status, RowStatus::oom);
+  EXPECT_EQ(row("causal").status, RowStatus::ok);
+  const RunData data = store_->load_run(run_);
+  ASSERT_EQ(data.blocks.size(), 2u);
+  EXPECT_EQ(data.blocks[0].visits.size(), 4u);
+  EXPECT_EQ(data.blocks[1].visits.size(), 2u);
+}
+
+TEST_F(LaunchRunnerTest, FixesTheStepsByTheSlowestArm) {
+  add_run({"causal", "slow"});
+  behaviours_["slow"].step_ns = 20'000'000;
+  launch(0);
+  EXPECT_EQ(store_->load_run(run_).cells[0].steps, plan_steps(20'000'000).steps);
+}
+
+TEST_F(LaunchRunnerTest, FlagsARowWhoseVisitsHoldNoWholePeriod) {
+  add_run({"causal"});
+  behaviours_["causal"].step_ns = 1'000'000'000;
+  launch(0);
+  EXPECT_EQ(row("causal").flags, (std::vector<std::string>{kPeriodNotCoveredFlag}));
+}
+
+TEST_F(LaunchRunnerTest, StopsBetweenPiecesAndResumesWithWhatIsLeft) {
+  add_run({"causal", "a"}, {1, 2, 3});
+  EXPECT_EQ(launch(0, 5), LaunchEnd::stopped);  // three checks, two blocks
+  EXPECT_EQ(store_->load_run(run_).blocks.size(), 2u);
+  EXPECT_EQ(launch(0), LaunchEnd::complete);
+  EXPECT_EQ(store_->load_run(run_).blocks.size(), 6u);
+  EXPECT_EQ(log_.outputs.size(), 9u);
+}
+
+}  // namespace
+}  // namespace decodelab

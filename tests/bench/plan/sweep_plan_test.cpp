@@ -1,0 +1,114 @@
+// A sweep's cells, arms and rows, and the requests that no row can stand for.
+#include "bench/plan/sweep_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+ModelConfig model() {
+  ModelConfig config;
+  config.family = "gpt_bigcode";
+  config.layers = 4;
+  config.hidden_size = 256;
+  config.heads = 4;
+  config.kv_heads = 1;
+  config.head_dim = 64;
+  config.intermediate_size = 1024;
+  config.vocabulary_size = 4096;
+  config.positions = 128;
+  return config;
+}
+
+SweepRequest request() {
+  SweepRequest asked;
+  asked.model = "synthetic:tiny";
+  asked.arms = {"causal", "bigcode"};
+  asked.batches = {1, 8};
+  asked.lengths = {16, 64};
+  asked.threads = 2;
+  return asked;
+}
+
+TEST(SweepPlan, HasARowForEveryCellAndArm) {
+  const RunData data = make_sweep(request(), model());
+  ASSERT_EQ(data.cells.size(), 8u);
+  ASSERT_EQ(data.arms.size(), 2u);
+  EXPECT_EQ(data.cell_arms.size(), 16u);
+  EXPECT_EQ(data.cells.front().phase, "prefill");
+  EXPECT_EQ(data.cells.back().phase, "decode");
+  EXPECT_EQ(data.cells.back().batch, 8);
+  EXPECT_TRUE(data.arms.front().baseline);
+  for (const CellArmRecord& row : data.cell_arms) {
+    EXPECT_EQ(row.status, RowStatus::planned);
+  }
+}
+
+TEST(SweepPlan, MakesARowUnsupportedWhereTheModelHasTooFewPositions) {
+  SweepRequest asked = request();
+  asked.lengths = {64, 121, 128, 129};
+  const RunData data = make_sweep(asked, model());
+  for (const CellArmRecord& row : data.cell_arms) {
+    const CellRecord& cell = data.cells[static_cast<std::size_t>(row.cell_id)];
+    const bool fits = cell.phase == "prefill" ? cell.length <= 128 : cell.length <= 120;
+    EXPECT_EQ(row.status, fits ? RowStatus::planned : RowStatus::unsupported) << cell.phase << ' ' << cell.length;
+    EXPECT_EQ(row.reason.empty(), fits);
+  }
+}
+
+TEST(SweepPlan, RefusesASweepNoneOfWhoseCellsFits) {
+  SweepRequest asked = request();
+  asked.lengths = {129, 4000};
+  EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
+  asked.lengths = {125};
+  asked.phases = {"decode"};
+  EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
+}
+
+TEST(SweepPlan, RefusesRequestsThatNoRowCanStandFor) {
+  const auto refused = [](void (*bend)(SweepRequest&)) {
+    SweepRequest asked = request();
+    bend(asked);
+    EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
+  };
+  refused([](SweepRequest& asked) { asked.arms = {}; });
+  refused([](SweepRequest& asked) { asked.arms = {"causal", "causal,+kv-grow,-kv-grow"}; });
+  refused([](SweepRequest& asked) { asked.arms = {"no-such-preset"}; });
+  refused([](SweepRequest& asked) { asked.baseline = "causal,+kv-grow"; });
+  refused([](SweepRequest& asked) { asked.launches = 0; });
+  refused([](SweepRequest& asked) { asked.blocks = 0; });
+  refused([](SweepRequest& asked) { asked.threads = -1; });
+  refused([](SweepRequest& asked) { asked.dtype = "float8"; });
+}
+
+TEST(SweepPlan, TakesAnotherBaselineThanTheFirstArm) {
+  SweepRequest asked = request();
+  asked.baseline = "bigcode,-kv-grow,+kv-grow";
+  const RunData data = make_sweep(asked, model());
+  EXPECT_FALSE(data.arms[0].baseline);
+  EXPECT_TRUE(data.arms[1].baseline);
+}
+
+TEST(LaunchPlan, SurvivesJson) {
+  const LaunchPlan plan{.model = "a \"model\"", .checkpoint = "/x/y", .dtype = "bf16", .device = "cpu", .threads = 2, .seed = 7, .max_tokens = 5, .fill = "random"};
+  const LaunchPlan back = launch_plan_from_json(to_json(plan));
+  EXPECT_EQ(to_json(back), to_json(plan));
+  EXPECT_EQ(back.model, plan.model);
+  EXPECT_THROW(launch_plan_from_json("{}"), std::invalid_argument);
+  EXPECT_THROW(launch_plan_from_json("rubbish"), std::invalid_argument);
+}
+
+TEST(PriorStepSeconds, GrowsWithTheWork) {
+  const auto seconds = [](const char* phase, std::int64_t batch, std::int64_t length) {
+    CellRecord cell;
+    cell.phase = phase;
+    cell.batch = batch;
+    cell.length = length;
+    return prior_step_seconds(cell, model(), 16);
+  };
+  EXPECT_LT(seconds("prefill", 1, 16), seconds("prefill", 8, 64));
+  EXPECT_LT(seconds("decode", 1, 64), seconds("generate", 1, 64));
+}
+
+}  // namespace
+}  // namespace decodelab

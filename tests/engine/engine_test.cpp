@@ -1,0 +1,61 @@
+// The engine's own statements: slots that refuse a second variant, devices, and closed forms of memory.
+#include "engine/engine.h"
+
+#include "engine/runtime.h"
+#include "tests/engine/test_model.h"
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+TEST(Slot, RefusesASecondVariantAndNamesBoth) {
+  Slot<int> slot("kv_growth");
+  slot.set_reference(1);
+  slot.bind("kv-grow", 2);
+  try {
+    slot.bind("kv-preallocated", 3);
+    FAIL() << "a second variant was bound";
+  } catch (const std::invalid_argument& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("kv-grow"), std::string::npos);
+    EXPECT_NE(message.find("kv-preallocated"), std::string::npos);
+    EXPECT_NE(message.find("kv_growth"), std::string::npos);
+  }
+  EXPECT_EQ(slot.factory(), 2);
+}
+
+TEST(ReferencePlan, HasAnImplementationAndNoVariantInEverySlot) {
+  const EnginePlan plan = reference_plan();
+  EXPECT_TRUE(plan.prefill_attention.factory() && plan.decode_attention.factory() && plan.kv_growth.factory() && plan.lm_head_rows.factory() &&
+              plan.token_choice.factory() && plan.token_details.factory());
+  for (const BoundSlot& slot : slots_of(plan)) {
+    EXPECT_EQ(slot.variant, "") << slot.slot;
+  }
+}
+
+TEST(Devices, AreToldApartByNameAndByPresence) {
+  EXPECT_TRUE(check_device("cpu").present);
+  for (const char* name : {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:0x", ""}) {
+    EXPECT_FALSE(check_device(name).well_named) << name;
+  }
+  const DeviceCheck absent = check_device("cuda:63");
+  EXPECT_TRUE(absent.well_named);
+  EXPECT_FALSE(absent.present);
+  EXPECT_NE(absent.message.find("cuda:63"), std::string::npos);
+}
+
+TEST(ModelLoad, HonoursTheActivation) {
+  const auto logits = [](Activation activation) {
+    const Engine engine(testing::small_model(testing::small_config(true, activation)), reference_plan());
+    Session session(engine, {.batch_size = 1, .max_tokens = 4, .details = {}});
+    session.prefill(std::vector<std::vector<std::int64_t>>{{1, 2, 3}});
+    return session.last_logits();
+  };
+  const double difference = testing::relative_difference(logits(Activation::gelu_tanh), logits(Activation::gelu_erf));
+  EXPECT_GT(difference, 1e-6);
+  EXPECT_LT(difference, 1e-2);
+}
+
+}  // namespace
+}  // namespace decodelab

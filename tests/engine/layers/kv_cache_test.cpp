@@ -1,0 +1,153 @@
+// Every cache holds what was appended, whatever the lengths, and zero behind it.
+#include "engine/layers/kv_cache.h"
+
+#include "engine/layers/keys_values.h"
+#include "engine/layers/step_rows.h"
+#include "engine/tensor.h"
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+constexpr std::int64_t kLayers = 2;
+constexpr std::int64_t kRows = 3;
+constexpr std::int64_t kWidth = 6;
+constexpr std::int64_t kMaxTokens = 40;
+
+KvCacheOptions options() {
+  return {.layers = kLayers, .batch_size = kRows, .width = kWidth, .max_tokens = kMaxTokens, .dtype = ElementType::float32, .device = "cpu"};
+}
+
+struct NamedCache {
+  const char* name;
+  std::unique_ptr<KvCache> (*make)();
+};
+
+std::unique_ptr<KvCache> concatenated() { return make_concatenated_cache(options()); }
+std::unique_ptr<KvCache> growing() {
+  return make_growing_cache(options(), [](std::int64_t needed, std::int64_t) { return (needed + 7) / 8 * 8; }, 0);
+}
+std::unique_ptr<KvCache> preallocated() {
+  return make_growing_cache(options(), [](std::int64_t needed, std::int64_t) { return needed; }, kMaxTokens);
+}
+
+class KvCacheTest : public ::testing::TestWithParam<NamedCache> {};
+
+/// Appends random tokens to `cache` and to plain lists, and compares.
+class Mirror {
+ public:
+  explicit Mirror(KvCache& cache) : cache_(cache), held_(kLayers * kRows) {}
+
+  void append(const std::vector<std::int64_t>& added) {
+    const StepRows rows(cache_.lengths(), added, kMaxTokens, at::kCPU);
+    for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+      const at::Tensor tokens = at::rand({kRows, rows.tokens(), kWidth});
+      const KeysValues got = cache_.append(layer, tokens, rows);
+      ASSERT_EQ(got.keys.size(1), rows.keys());
+      for (std::int64_t row = 0; row < kRows; ++row) {
+        auto& list = held_[static_cast<std::size_t>(layer * kRows + row)];
+        for (std::int64_t token = 0; token < added[static_cast<std::size_t>(row)]; ++token) {
+          list.push_back(tokens[row][token]);
+        }
+        const auto length = static_cast<std::int64_t>(list.size());
+        const at::Tensor expected = at::stack(list);
+        const at::Tensor joined = at::cat({got.keys[row], got.values[row]}, 1);
+        EXPECT_TRUE(at::equal(joined.narrow(0, 0, length), expected)) << "layer " << layer << " row " << row;
+        EXPECT_TRUE(at::equal(joined.narrow(0, length, rows.keys() - length), at::zeros({rows.keys() - length, kWidth})))
+            << "tail of layer " << layer << " row " << row;
+      }
+    }
+    cache_.advance(rows);
+  }
+
+  void truncate(std::int64_t row, std::int64_t length) {
+    cache_.truncate(row, length);
+    for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+      held_[static_cast<std::size_t>(layer * kRows + row)].resize(static_cast<std::size_t>(length));
+    }
+  }
+
+ private:
+  KvCache& cache_;
+  std::vector<std::vector<at::Tensor>> held_;
+};
+
+TEST_P(KvCacheTest, HoldsUniformRows) {
+  const auto cache = GetParam().make();
+  Mirror mirror(*cache);
+  mirror.append({5, 5, 5});
+  for (int step = 0; step < 12; ++step) {
+    mirror.append({1, 1, 1});
+  }
+  EXPECT_EQ(cache->lengths(), (std::vector<std::int64_t>{17, 17, 17}));
+}
+
+TEST_P(KvCacheTest, HoldsRaggedRowsWithZeroTails) {
+  const auto cache = GetParam().make();
+  Mirror mirror(*cache);
+  mirror.append({5, 1, 9});
+  for (int step = 0; step < 10; ++step) {
+    mirror.append({1, 1, 1});
+  }
+  mirror.append({2, 4, 1});
+  EXPECT_EQ(cache->lengths(), (std::vector<std::int64_t>{17, 15, 20}));
+}
+
+TEST_P(KvCacheTest, ForgetsTruncatedTokensAndWritesOverThem) {
+  const auto cache = GetParam().make();
+  Mirror mirror(*cache);
+  mirror.append({6, 6, 6});
+  mirror.append({3, 3, 3});
+  mirror.truncate(0, 4);
+  mirror.truncate(1, 8);
+  mirror.truncate(2, 7);
+  mirror.append({1, 1, 1});
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    mirror.truncate(row, 5);
+  }
+  mirror.append({1, 1, 1});
+  EXPECT_EQ(cache->lengths(), (std::vector<std::int64_t>{6, 6, 6}));
+}
+
+TEST_P(KvCacheTest, RefusesMoreTokensThanItWasMadeFor) {
+  const auto cache = GetParam().make();
+  const StepRows rows(cache->lengths(), {kMaxTokens + 1, 1, 1}, kMaxTokens + 1, at::kCPU);
+  EXPECT_THROW(cache->append(0, at::zeros({kRows, kMaxTokens + 1, kWidth}), rows), std::length_error);
+}
+
+TEST_P(KvCacheTest, RefusesToTruncateToMoreThanItHolds) {
+  const auto cache = GetParam().make();
+  Mirror mirror(*cache);
+  mirror.append({2, 2, 2});
+  EXPECT_THROW(cache->truncate(1, 3), std::invalid_argument);
+  EXPECT_THROW(cache->truncate(1, -1), std::invalid_argument);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KvCacheTest,
+                         ::testing::Values(NamedCache{"concatenated", concatenated}, NamedCache{"growing", growing},
+                                           NamedCache{"preallocated", preallocated}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(GrowingCache, AllocatesOnlyWhenItsRuleSays) {
+  const auto cache = growing();
+  Mirror mirror(*cache);
+  mirror.append({5, 5, 5});
+  const std::int64_t at_first = cache->bytes();
+  EXPECT_EQ(at_first, kLayers * kRows * 8 * kWidth * 4);
+  mirror.append({3, 3, 3});
+  EXPECT_EQ(cache->bytes(), at_first);
+  mirror.append({1, 1, 1});
+  EXPECT_EQ(cache->bytes(), 2 * at_first);
+}
+
+TEST(ConcatenatedCache, HoldsNoSlotMoreThanItsTokens) {
+  const auto cache = concatenated();
+  Mirror mirror(*cache);
+  mirror.append({5, 5, 5});
+  mirror.append({1, 1, 1});
+  EXPECT_EQ(cache->bytes(), kLayers * kRows * 6 * kWidth * 4);
+}
+
+}  // namespace
+}  // namespace decodelab

@@ -1,0 +1,102 @@
+// Small models for tests, and the tolerances that they are held to.
+#pragma once
+
+#include "engine/checkpoint/element_conversion.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/synthetic.h"
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace decodelab::testing {
+
+/// max|a - b| / max|b| that a right implementation stays within, by the model's dtype.
+inline double tolerance(ElementType dtype) {
+  static const std::map<ElementType, double> table{{ElementType::float32, 1e-4}, {ElementType::float16, 5e-3}, {ElementType::bfloat16, 2e-2}};
+  return table.at(dtype);
+}
+
+inline double relative_difference(const std::vector<float>& got, const std::vector<float>& expected) {
+  double worst = 0;
+  double largest = 0;
+  for (std::size_t index = 0; index < expected.size(); ++index) {
+    worst = std::max(worst, std::abs(static_cast<double>(got.at(index)) - expected[index]));
+    largest = std::max(largest, std::abs(static_cast<double>(expected[index])));
+  }
+  return worst / largest;
+}
+
+/// A folder that goes when the test does.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "decodelab-test-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// 2 layers, 48 wide, 4 heads of 12, vocabulary 97, 64 positions.
+inline ModelConfig small_config(bool multi_query = true, Activation activation = Activation::gelu_tanh) {
+  ModelConfig config;
+  config.family = "gpt_bigcode";
+  config.layers = 2;
+  config.hidden_size = 48;
+  config.heads = 4;
+  config.kv_heads = multi_query ? 1 : 4;
+  config.head_dim = 12;
+  config.intermediate_size = 96;
+  config.vocabulary_size = 97;
+  config.positions = 64;
+  config.activation = activation;
+  config.eos_token_id = 0;
+  return config;
+}
+
+/// Writes a checkpoint of `config` whose weights are ten times as wide as a real initialization, so that two layers tell tokens apart.
+inline void write_small_checkpoint(const std::filesystem::path& directory, const ModelConfig& config) {
+  std::ofstream(directory / "config.json") << config_json(config);
+  std::vector<std::vector<float>> values;
+  std::vector<TensorToWrite> tensors;
+  for (const WeightSpec& spec : weight_specs(config)) {
+    std::int64_t count = 1;
+    for (const std::int64_t size : spec.shape) {
+      count *= size;
+    }
+    const SyntheticDistribution distribution = synthetic_distribution(spec);
+    values.emplace_back(static_cast<std::size_t>(count));
+    fill_synthetic(values.back(), 7, spec.name, 0, distribution.mean, 10 * distribution.half_width);
+  }
+  std::size_t index = 0;
+  for (const WeightSpec& spec : weight_specs(config)) {
+    tensors.push_back({.name = spec.name, .type = ElementType::float32, .shape = spec.shape, .data = std::as_bytes(std::span<const float>(values[index++]))});
+  }
+  write_safetensors(directory / "model.safetensors", tensors);
+}
+
+inline std::shared_ptr<const Model> small_model(const ModelConfig& config, ElementType dtype = ElementType::float32) {
+  const TemporaryFolder folder;
+  write_small_checkpoint(folder.path(), config);
+  return Model::load(folder.path(), dtype, "cpu");
+}
+
+/// Prompts of different lengths, the first one the longest.
+inline std::vector<std::vector<std::int64_t>> ragged_prompts() { return {{5, 17, 96, 3, 22, 41, 8, 60, 12}, {7}, {1, 2, 3, 4}, {90, 80, 70, 60, 50, 40}}; }
+
+}  // namespace decodelab::testing

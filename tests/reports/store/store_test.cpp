@@ -1,0 +1,437 @@
+// The store keeps what it is given, refuses what is not its own, and survives a kill and several writers.
+#include "reports/store/store.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <gtest/gtest.h>
+
+#include "reports/store/migrations.h"
+#include "tests/reports/contains.h"
+#include "tests/reports/sample_run.h"
+#include "tests/reports/temporary_folder.h"
+
+namespace decodelab {
+namespace {
+
+using testing::contains;
+using testing::planned_run;
+using testing::sample_run;
+using testing::SampleOptions;
+using testing::TemporaryFolder;
+
+const SampleOptions kSmall{.phases = {"decode"}, .batches = {1, 4}, .lengths = {64, 128}, .arms = {{"causal"}, {"bigcode", 0.7}}, .launches = 2, .steps = 8};
+
+// Puts a whole run into a store; the ids of a first run are those of sample_run().
+RunData add_sample(Store& store, const SampleOptions& options = kSmall) {
+  const RunData sample = sample_run(options);
+  RunData data = planned_run(options);
+  store.add_run(data);
+  for (const CellArmRecord& row : sample.cell_arms) store.update_cell_arm(row);
+  for (const BlockRecord& block : sample.blocks) store.add_block(data.run.id, block);
+  return data;
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("not std::invalid_argument: ") + error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Store, GivesBackWhatItWasGiven) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  data.cell_arms[1] = {0, 1, RowStatus::oom, "needs 3 GiB", false, 1'234'567'890'123, 7, {"period-not-covered", "carry-over"}};
+  store.add_run(data);
+  EXPECT_EQ(data.run.id, 1);
+  EXPECT_EQ(data.run.uuid.size(), 36U);
+  EXPECT_EQ(data.cells[3].id, 4);
+  EXPECT_EQ(data.cell_arms[7].cell_id, 4);
+  EXPECT_EQ(data.cell_arms[7].arm_id, 2);
+  const RunData sample = sample_run(kSmall);
+  for (const BlockRecord& block : sample.blocks) store.add_block(data.run.id, block);
+
+  const RunData loaded = store.load_run(1);
+  EXPECT_EQ(loaded.run.command, data.run.command);
+  EXPECT_EQ(loaded.run.uuid, data.run.uuid);
+  EXPECT_EQ(loaded.run.plan_json, data.run.plan_json);
+  EXPECT_EQ(loaded.run.build.commit, "0123456789ab");
+  EXPECT_EQ(loaded.run.machine.memory_bytes, 68'719'476'736);
+  EXPECT_EQ(loaded.run.machine.isa, data.run.machine.isa);
+  EXPECT_EQ(loaded.run.model.parameters, 1'124'886'528);
+  EXPECT_TRUE(loaded.run.model.random_weights);
+  ASSERT_EQ(loaded.cells.size(), 4U);
+  EXPECT_EQ(loaded.cells[2].batch, 4);
+  EXPECT_EQ(loaded.cells[2].length, 64);
+  EXPECT_EQ(loaded.cells[2].scope, "step");
+  ASSERT_EQ(loaded.arms.size(), 2U);
+  EXPECT_TRUE(loaded.arms[0].baseline);
+  EXPECT_EQ(loaded.arms[1].label, "bigcode");
+  const CellArmRecord& row = loaded.cell_arms[1];
+  EXPECT_EQ(row.status, RowStatus::oom);
+  EXPECT_EQ(row.reason, "needs 3 GiB");
+  EXPECT_EQ(row.engaged, std::optional(false));
+  EXPECT_EQ(row.peak_bytes, std::optional<std::int64_t>(1'234'567'890'123));
+  EXPECT_EQ(row.ties, 7);
+  EXPECT_EQ(row.flags, (std::vector<std::string>{"period-not-covered", "carry-over"}));
+  EXPECT_EQ(loaded.cell_arms[0].engaged, std::nullopt);
+  EXPECT_EQ(loaded.cell_arms[0].peak_bytes, std::nullopt);
+  ASSERT_EQ(loaded.blocks.size(), sample.blocks.size());
+  for (std::size_t b = 0; b < sample.blocks.size(); ++b) {
+    EXPECT_EQ(loaded.blocks[b].launch, sample.blocks[b].launch);
+    EXPECT_EQ(loaded.blocks[b].other_cpu_share, sample.blocks[b].other_cpu_share);
+    ASSERT_EQ(loaded.blocks[b].visits.size(), sample.blocks[b].visits.size());
+    for (std::size_t v = 0; v < sample.blocks[b].visits.size(); ++v) {
+      EXPECT_EQ(loaded.blocks[b].visits[v].samples_ns, sample.blocks[b].visits[v].samples_ns);
+      EXPECT_EQ(loaded.blocks[b].visits[v].previous_arm_id, sample.blocks[b].visits[v].previous_arm_id);
+      EXPECT_EQ(loaded.blocks[b].visits[v].wall_ns, sample.blocks[b].visits[v].wall_ns);
+      EXPECT_TRUE(loaded.blocks[b].visits[v].quiet);
+    }
+  }
+}
+
+TEST(Store, WritesSamplesAsLittleEndianBlobs) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  store.add_run(data);
+  BlockRecord block{.cell_id = 1, .visits = {{.arm_id = 1, .samples_ns = {0x0102030405060708, -2, 0}}}};
+  store.add_block(1, block);
+  SQLite::Database raw((folder / "a.sqlite").string());
+  EXPECT_EQ(raw.execAndGet("SELECT hex(samples_ns) FROM visits").getString(), "0807060504030201FEFFFFFFFFFFFFFF0000000000000000");
+  EXPECT_EQ(store.load_run(1).blocks.at(0).visits.at(0).samples_ns, block.visits[0].samples_ns);
+}
+
+TEST(Store, RefusesASecondBlockOfTheSamePlaceAndKeepsTheFirst) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  store.add_run(data);
+  BlockRecord block{.launch = 1, .block = 0, .cell_id = 2, .visits = {{.arm_id = 1, .samples_ns = {5}}}};
+  store.add_block(1, block);
+  block.visits[0].samples_ns = {6};
+  EXPECT_TRUE(contains(message_of([&] { store.add_block(1, block); }), {"block 0 of launch 1 in cell 2", "a.sqlite"}));
+  EXPECT_EQ(store.load_run(1).blocks.at(0).visits.at(0).samples_ns, std::vector<std::int64_t>{5});
+}
+
+TEST(Store, WritesNothingOfABlockWhoseLastVisitIsInvalid) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  store.add_run(data);
+  const BlockRecord block{.cell_id = 1, .visits = {{.arm_id = 1, .samples_ns = {5}}, {.arm_id = 99, .position = 1, .samples_ns = {5}}}};
+  try {
+    store.add_block(1, block);
+    FAIL() << "an arm that does not exist was accepted";
+  } catch (const std::runtime_error& error) {
+    EXPECT_TRUE(contains(error.what(), {"a.sqlite"}));
+  }
+  EXPECT_TRUE(store.load_run(1).blocks.empty());
+}
+
+TEST(Store, RefusesACellOfAnotherRun) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData first = planned_run(kSmall);
+  RunData second = planned_run(kSmall);
+  store.add_run(first);
+  store.add_run(second);
+  EXPECT_THROW(store.add_block(second.run.id, {.cell_id = first.cells[0].id, .visits = {}}), std::runtime_error);
+}
+
+TEST(Store, WritesNothingOfARunWithTheSameArmTwice) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  data.arms[1].label = data.arms[0].label;
+  EXPECT_THROW(store.add_run(data), std::runtime_error);
+  EXPECT_EQ(data.run.id, 0);
+  EXPECT_TRUE(store.list_runs().empty());
+}
+
+TEST(Store, RefusesRowsThatPointOutsideOfThePlan) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  data.cell_arms[0].cell_id = 4;
+  EXPECT_TRUE(contains(message_of([&] { store.add_run(data); }), {"cell 4 of 4"}));
+}
+
+TEST(Store, SharesBuildMachineAndModelBetweenRuns) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  for (int i = 0; i < 3; ++i) {
+    RunData data = planned_run(kSmall);
+    store.add_run(data);
+  }
+  SQLite::Database raw((folder / "a.sqlite").string());
+  EXPECT_EQ(raw.execAndGet("SELECT (SELECT count(*) FROM builds) + (SELECT count(*) FROM machines) + (SELECT count(*) FROM models)").getInt(), 3);
+}
+
+TEST(Store, UpdatesRowsStepsAndTheEnd) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  data.run.ended_unix_ns = 0;
+  store.add_run(data);
+  CellArmRecord row;
+  row.cell_id = 2;
+  row.arm_id = 1;
+  row.status = RowStatus::incorrect;
+  row.reason = "tokens differ";
+  store.update_cell_arm(row);
+  store.set_steps(2, 48);
+  store.end_run(1, 77);
+  const RunData loaded = store.load_run(1);
+  EXPECT_EQ(loaded.cell_arms[2].status, RowStatus::incorrect);
+  EXPECT_EQ(loaded.cell_arms[2].reason, "tokens differ");
+  EXPECT_EQ(loaded.cells[1].steps, 48);
+  EXPECT_EQ(loaded.run.ended_unix_ns, 77);
+  EXPECT_TRUE(contains(message_of([&] { store.set_steps(99, 1); }), {"no cell 99"}));
+  EXPECT_TRUE(contains(message_of([&] { store.end_run(99, 1); }), {"no run 99"}));
+  row.cell_id = 9;
+  EXPECT_TRUE(contains(message_of([&] { store.update_cell_arm(row); }), {"cell 9 and arm 1"}));
+  EXPECT_TRUE(contains(message_of([&] { static_cast<void>(store.load_run(99)); }), {"no run 99"}));
+}
+
+TEST(Store, FindsRunsByIdNameUuidAndAge) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  std::string uuid;
+  for (int i = 0; i < 3; ++i) {
+    RunData data = planned_run(kSmall);
+    data.run.name = i == 2 ? "7" : "nightly";
+    data.run.started_unix_ns += i;
+    store.add_run(data);
+    uuid = data.run.uuid;
+  }
+  EXPECT_EQ(store.find_run("latest"), 3);
+  EXPECT_EQ(store.find_run("latest~2"), 1);
+  EXPECT_EQ(store.find_run("1"), 1);
+  EXPECT_EQ(store.find_run("nightly"), 2);
+  EXPECT_EQ(store.find_run("7"), 3);  // no id 7, so the name counts
+  EXPECT_EQ(store.find_run(uuid), 3);
+  for (const char* missing : {"weekly", "latest~3", "latest~", "latest~x", "latest~-1", "99", ""}) {
+    EXPECT_TRUE(contains(message_of([&] { static_cast<void>(store.find_run(missing)); }), {"nightly", "3 (7)"})) << missing;
+  }
+}
+
+TEST(Store, SaysThatAStoreWithoutRunsHasNone) {
+  const TemporaryFolder folder;
+  const Store store(folder / "a.sqlite", StoreAccess::write);
+  EXPECT_TRUE(contains(message_of([&] { static_cast<void>(store.find_run("latest")); }), {"no runs at all"}));
+}
+
+TEST(Store, ListsFinishedBlocksForResume) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  store.add_run(data);
+  EXPECT_TRUE(store.finished_blocks(1).empty());
+  store.add_block(1, {.launch = 1, .block = 0, .cell_id = 3, .visits = {}});
+  store.add_block(1, {.launch = 0, .block = 1, .cell_id = 2, .visits = {}});
+  EXPECT_EQ(store.finished_blocks(1), (std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>>{{0, 1, 2}, {1, 0, 3}}));
+}
+
+TEST(Store, SplitsTheStoreFromTheRun) {
+  EXPECT_EQ(split_run_selector("latest", "d.sqlite"), (std::pair<std::filesystem::path, std::string>("d.sqlite", "latest")));
+  EXPECT_EQ(split_run_selector("/a@b/c.sqlite@latest~1", "d"), (std::pair<std::filesystem::path, std::string>("/a@b/c.sqlite", "latest~1")));
+  for (const char* wrong : {"", "@latest", "a.sqlite@"}) {
+    EXPECT_TRUE(contains(message_of([&] { split_run_selector(wrong, "d"); }), {"[STORE@]RUN"})) << wrong;
+  }
+}
+
+TEST(Store, RefusesAStoreOfANewerSchema) {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.sqlite";
+  { Store store(path, StoreAccess::write); }
+  SQLite::Database((path).string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 2");
+  for (const StoreAccess access : {StoreAccess::read, StoreAccess::write}) {
+    EXPECT_TRUE(contains(message_of([&] { Store(path, access); }), {"a.sqlite", "schema 2", "up to 1", "--store"}));
+  }
+}
+
+TEST(Store, RefusesAFileThatIsNotSqliteAndLeavesItAsItWas) {
+  const TemporaryFolder folder;
+  const auto path = folder / "notes.txt";
+  const std::string content(5000, 'x');
+  std::ofstream(path) << content;
+  for (const StoreAccess access : {StoreAccess::read, StoreAccess::write}) {
+    EXPECT_TRUE(contains(message_of([&] { Store(path, access); }), {"notes.txt", "no decodelab store"}));
+  }
+  EXPECT_EQ(testing::read_file(path), content);
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"notes.txt"});
+}
+
+TEST(Store, RefusesAnSqliteFileOfAnotherProgram) {
+  const TemporaryFolder folder;
+  const auto path = folder / "other.sqlite";
+  SQLite::Database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec("CREATE TABLE t (x)");
+  for (const StoreAccess access : {StoreAccess::read, StoreAccess::write}) {
+    EXPECT_TRUE(contains(message_of([&] { Store(path, access); }), {"other.sqlite", "no decodelab store"}));
+  }
+}
+
+TEST(Store, NamesAPathThatCannotBeWrittenAndCreatesNothing) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(contains(message_of([&] { Store(folder / "absent/a.sqlite", StoreAccess::write); }), {"absent/a.sqlite"}));
+  EXPECT_TRUE(contains(message_of([&] { Store("/proc/a.sqlite", StoreAccess::write); }), {"/proc/a.sqlite"}));
+  EXPECT_TRUE(contains(message_of([&] { Store(folder.path(), StoreAccess::write); }), {"not a regular file"}));
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(Store, NamesAMissingFileWhenReadingAndCreatesNothing) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(contains(message_of([&] { Store(folder / "a.sqlite", StoreAccess::read); }), {"a.sqlite", "does not exist"}));
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(Store, LeavesNoFileBesideTheStoreWhenItOnlyReads) {
+  const TemporaryFolder folder;
+  const auto path = folder / "a #?%41.sqlite";
+  {
+    Store store(path, StoreAccess::write);
+    add_sample(store);
+  }
+  const Store store(path, StoreAccess::read);
+  EXPECT_EQ(store.load_run(1).blocks.size(), 16U);
+  EXPECT_EQ(store.list_runs().size(), 1U);
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"a #?%41.sqlite"});
+}
+
+TEST(Store, RefusesToWriteThroughAReader) {
+  const TemporaryFolder folder;
+  { Store store(folder / "a.sqlite", StoreAccess::write); }
+  Store store(folder / "a.sqlite", StoreAccess::read);
+  RunData data = planned_run(kSmall);
+  EXPECT_THROW(store.add_run(data), std::runtime_error);
+}
+
+TEST(Store, ShowsAReaderWhatAWriterAddedSinceItOpened) {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.sqlite";
+  { Store store(path, StoreAccess::write); }
+  const Store reader(path, StoreAccess::read);
+  EXPECT_TRUE(reader.list_runs().empty());
+  Store writer(path, StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  writer.add_run(data);
+  EXPECT_EQ(reader.list_runs().size(), 1U);
+  writer.add_block(1, {.cell_id = 1, .visits = {}});
+  EXPECT_EQ(reader.finished_blocks(1).size(), 1U);
+}
+
+TEST(Store, IsReadableAfterItsWriterWasKilled) {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.sqlite";
+  {
+    Store store(path, StoreAccess::write);
+    RunData data = planned_run(kSmall);
+    store.add_run(data);
+  }
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Store store(path, StoreAccess::write);
+    for (std::int64_t block = 0;; ++block) {
+      BlockRecord record{.block = block, .cell_id = 1 + block % 4, .visits = {}};
+      for (std::int64_t p = 0; p < 4; ++p) record.visits.push_back({.arm_id = 1 + p % 2, .position = p, .samples_ns = std::vector<std::int64_t>(4096, block)});
+      store.add_block(1, record);
+      if (write(ready[1], "x", 1) != 1) _exit(1);
+    }
+  }
+  char byte = 0;
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(read(ready[0], &byte, 1), 1);  // well inside of its work
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+
+  {
+    const Store reader(path, StoreAccess::read);
+    const RunData data = reader.load_run(1);
+    EXPECT_GE(data.blocks.size(), 20U);
+    for (const BlockRecord& block : data.blocks) {
+      ASSERT_EQ(block.visits.size(), 4U);
+      for (const VisitRecord& visit : block.visits) EXPECT_EQ(visit.samples_ns, std::vector<std::int64_t>(4096, block.block));
+    }
+  }
+  Store writer(path, StoreAccess::write);
+  const std::size_t before = writer.finished_blocks(1).size();
+  writer.add_block(1, {.launch = 1, .cell_id = 1, .visits = {}});
+  EXPECT_EQ(writer.finished_blocks(1).size(), before + 1);
+  EXPECT_EQ(SQLite::Database(path.string()).execAndGet("PRAGMA integrity_check").getString(), "ok");
+}
+
+TEST(Store, LetsSeveralProcessesCreateAndFillIt) {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.sqlite";
+  constexpr int kWriters = 4;
+  constexpr std::int64_t kBlocks = 15;
+  std::vector<pid_t> children;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      try {
+        Store store(path, StoreAccess::write);
+        RunData data = planned_run(kSmall);
+        store.add_run(data);
+        for (std::int64_t b = 0; b < kBlocks; ++b) store.add_block(data.run.id, {.block = b, .cell_id = data.cells[0].id, .visits = {{.arm_id = data.arms[0].id, .samples_ns = {b}}}});
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "writer %d: %s\n", writer, error.what());
+        _exit(1);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  const Store store(path, StoreAccess::read);
+  const auto runs = store.list_runs();
+  ASSERT_EQ(runs.size(), std::size_t{kWriters});
+  for (const RunRecord& run : runs) EXPECT_EQ(store.load_run(run.id).blocks.size(), std::size_t{kBlocks});
+}
+
+TEST(Store, HasOneMigrationStepPerSchemaAndOnlyStrictTables) {
+  EXPECT_EQ(migration_steps().size(), static_cast<std::size_t>(Store::kSchemaVersion));
+  const TemporaryFolder folder;
+  { Store store(folder / "a.sqlite", StoreAccess::write); }
+  SQLite::Database raw((folder / "a.sqlite").string());
+  EXPECT_EQ(raw.execAndGet("SELECT count(*) FROM pragma_table_list WHERE type = 'table' AND schema = 'main' AND name NOT LIKE 'sqlite%' AND NOT strict").getInt(), 0);
+  EXPECT_EQ(raw.execAndGet("PRAGMA journal_mode").getString(), "wal");
+  EXPECT_EQ(raw.execAndGet("PRAGMA application_id").getInt(), kStoreApplicationId);
+}
+
+TEST(RowStatus, NamesReadBackAndUnknownOnesAreRefused) {
+  for (const RowStatus status : {RowStatus::planned, RowStatus::ok, RowStatus::oom, RowStatus::unsupported, RowStatus::incorrect, RowStatus::not_engaged,
+                                 RowStatus::failed, RowStatus::timeout, RowStatus::throttled}) {
+    EXPECT_EQ(row_status_from_string(to_string(status)), status);
+  }
+  EXPECT_STREQ(to_string(RowStatus::not_engaged), "not-engaged");
+  EXPECT_TRUE(contains(message_of([] { static_cast<void>(row_status_from_string("fine")); }), {"'fine'", "not-engaged"}));
+}
+
+}  // namespace
+}  // namespace decodelab

@@ -1,0 +1,49 @@
+// The arms that stand for every registered variant: alone on the reference, with default and with extreme parameters.
+#pragma once
+
+#include "bench/plan/arm.h"
+#include "engine/engine.h"
+#include "engine/generation/generation.h"
+#include "tests/engine/test_model.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace decodelab::testing {
+
+/// `causal,+variant` for every registered variant, and again with each parameter at its minimum and at a large value.
+inline std::vector<std::string> arms_of_every_variant() {
+  std::vector<std::string> arms;
+  for (const auto& [name, variant] : registered_variants()) {
+    arms.push_back("causal,+" + name);
+    for (const ParameterSpec& parameter : variant.parameters) {
+      arms.push_back("causal,+" + name + ":" + parameter.name + "=" + std::to_string(parameter.minimum));
+      arms.push_back("causal,+" + name + ":" + parameter.name + "=" + std::to_string(std::min<std::int64_t>(parameter.maximum, 37)));
+    }
+  }
+  return arms;
+}
+
+inline Engine engine_for(const std::string& arm, std::shared_ptr<const Model> model) {
+  return Engine(std::move(model), bind_arm(parse_arm(arm), reference_plan()));
+}
+
+/// Logits of `steps` steps after the ragged prompts, each step fed `forced` where there are tokens.
+inline std::vector<std::vector<float>> forced_logits(const Engine& engine, const std::vector<Completion>& forced, std::int64_t steps) {
+  Session session(engine, {.batch_size = 4, .max_tokens = 40, .details = {}});
+  session.prefill(ragged_prompts());
+  std::vector<std::vector<float>> logits{session.last_logits()};
+  for (std::int64_t step = 0; step < steps; ++step) {
+    std::vector<std::int64_t> tokens;
+    for (const Completion& completion : forced) {
+      tokens.push_back(completion.token_ids[static_cast<std::size_t>(step)]);
+    }
+    session.force_tokens(tokens);
+    session.decode();
+    logits.push_back(session.last_logits());
+  }
+  return logits;
+}
+
+}  // namespace decodelab::testing

@@ -1,0 +1,122 @@
+// What every variant must hold, whichever it is: it iterates the registry.
+#include "tests/variants/arms.h"
+#include "variants/presets.h"
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+using testing::arms_of_every_variant;
+using testing::engine_for;
+using testing::ragged_prompts;
+using testing::small_config;
+using testing::small_model;
+
+constexpr std::int64_t kTokens = 24;
+
+std::vector<std::string> arms_and_presets() {
+  std::vector<std::string> arms = arms_of_every_variant();
+  for (const Preset& preset : presets()) {
+    arms.push_back(preset.name);
+  }
+  return arms;
+}
+
+std::vector<Completion> complete(const std::string& arm, const std::shared_ptr<const Model>& model, const DetailsRequest& details = {}) {
+  return generate(engine_for(arm, model), {.prompts = ragged_prompts(), .max_tokens = kTokens, .details = details, .keep_prefill_logits = true});
+}
+
+std::string where(const RunsOn& runs_on, const std::string& arm) { return unsupported_reason(parse_arm(arm), runs_on); }
+
+TEST(EveryVariant, GeneratesTheReferencesTokensInFp32) {
+  for (const bool multi_query : {true, false}) {
+    const auto model = small_model(small_config(multi_query));
+    const std::vector<Completion> expected = complete("causal", model);
+    for (const std::string& arm : arms_and_presets()) {
+      if (!where({.config = model->config(), .dtype = model->dtype(), .device = "cpu"}, arm).empty()) {
+        continue;
+      }
+      const std::vector<Completion> got = complete(arm, model);
+      for (std::size_t row = 0; row < expected.size(); ++row) {
+        EXPECT_EQ(got[row].token_ids, expected[row].token_ids) << arm << ", row " << row;
+        EXPECT_LT(testing::relative_difference(got[row].prefill_logits, expected[row].prefill_logits), testing::tolerance(ElementType::float32)) << arm;
+      }
+    }
+  }
+}
+
+TEST(EveryVariant, StaysWithinTheToleranceOf16BitTypes) {
+  for (const ElementType dtype : {ElementType::bfloat16, ElementType::float16}) {
+    const auto model = small_model(small_config(), dtype);
+    const std::vector<Completion> fed = complete("causal", model);
+    const auto expected = testing::forced_logits(engine_for("causal", model), fed, kTokens - 1);
+    for (const std::string& arm : arms_and_presets()) {
+      if (!where({.config = model->config(), .dtype = dtype, .device = "cpu"}, arm).empty()) {
+        continue;
+      }
+      const auto got = testing::forced_logits(engine_for(arm, model), fed, kTokens - 1);
+      for (std::size_t step = 0; step < expected.size(); ++step) {
+        EXPECT_LT(testing::relative_difference(got[step], expected[step]), testing::tolerance(dtype)) << arm << ", step " << step;
+      }
+    }
+  }
+}
+
+TEST(EveryVariant, ComputesTheDetailsThatAreAskedFor) {
+  const auto model = small_model(small_config());
+  const DetailsRequest details{.prefill_log_probs = true, .token_log_prob = true, .rank = true};
+  const std::vector<Completion> expected = complete("causal", model, details);
+  for (const std::string& arm : arms_and_presets()) {
+    const std::vector<Completion> got = complete(arm, model, details);
+    for (std::size_t row = 0; row < expected.size(); ++row) {
+      EXPECT_EQ(got[row].ranks, expected[row].ranks) << arm;
+      ASSERT_EQ(got[row].prefill_log_probs.size(), expected[row].prefill_log_probs.size()) << arm;
+      ASSERT_EQ(got[row].token_log_probs.size(), expected[row].token_log_probs.size()) << arm;
+      for (std::size_t token = 0; token < expected[row].token_log_probs.size(); ++token) {
+        EXPECT_NEAR(got[row].token_log_probs[token], expected[row].token_log_probs[token], 1e-4) << arm;
+      }
+      for (std::size_t token = 0; token < expected[row].prefill_log_probs.size(); ++token) {
+        EXPECT_NEAR(got[row].prefill_log_probs[token], expected[row].prefill_log_probs[token], 1e-4) << arm;
+      }
+    }
+  }
+}
+
+TEST(EveryVariant, BindsASlotAndSaysWhereItComesFrom) {
+  for (const auto& [name, variant] : registered_variants()) {
+    EXPECT_FALSE(slots_bound_by(variant).empty()) << name;
+    EXPECT_FALSE(variant.summary.empty()) << name;
+    EXPECT_EQ(variant.summary.back(), '.') << name;
+    EXPECT_FALSE(variant.source.empty()) << name;
+    for (const ParameterSpec& parameter : variant.parameters) {
+      EXPECT_LE(parameter.minimum, parameter.default_value) << name;
+      EXPECT_LE(parameter.default_value, parameter.maximum) << name;
+      EXPECT_FALSE(parameter.help.empty()) << name;
+    }
+    for (const BoundSlot& slot : slots_of(bind_arm(parse_arm("causal,+" + name), reference_plan()))) {
+      EXPECT_TRUE(slot.variant.empty() || slot.variant == name) << "the slot " << slot.slot << " is bound under another name, " << slot.variant;
+    }
+  }
+}
+
+TEST(EveryVariant, StaysBelowItsClosedFormOfMemory) {
+  const auto model = small_model(small_config());
+  for (const std::string& arm : arms_and_presets()) {
+    const Engine engine = engine_for(arm, model);
+    EXPECT_GT(engine.step_bytes(4, 32, 0, 40), 0) << arm;
+    EXPECT_GT(engine.step_bytes(8, 32, 0, 40), engine.step_bytes(4, 32, 0, 40)) << arm;
+    EXPECT_GT(engine.step_bytes(4, 1, 40, 48), engine.step_bytes(4, 1, 8, 16)) << arm;
+  }
+}
+
+TEST(Presets, NameRegisteredVariantsAndAreTheirOwnCanonicalForm) {
+  for (const Preset& preset : presets()) {
+    EXPECT_EQ(parse_arm(preset.name).label, preset.name);
+    EXPECT_EQ(parse_arm(preset.name).variants.size(), preset.variants.size());
+  }
+  EXPECT_TRUE(parse_arm("causal").variants.empty());
+}
+
+}  // namespace
+}  // namespace decodelab

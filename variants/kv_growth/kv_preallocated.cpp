@@ -1,0 +1,32 @@
+// Allocates the key-value cache once for a whole generation, instead of at each step.
+#include "engine/layers/kv_cache.h"
+#include "variants/registry.h"
+
+namespace decodelab {
+namespace {
+
+/// Key lengths that are a multiple of 8 take the aligned 16-bit matrix kernels (the study's step 3).
+constexpr std::int64_t kLengthMultiple = 8;
+constexpr std::int64_t kMostMultiple = 1 << 20;
+
+void apply(EnginePlan& plan, const Parameters& parameters) {
+  const std::int64_t multiple = parameters.integer("multiple");
+  plan.kv_growth.bind("kv-preallocated", [multiple](const KvCacheOptions& options) {
+    const std::int64_t slots = (options.max_tokens + multiple - 1) / multiple * multiple;
+    const auto never = [](std::int64_t needed, std::int64_t) { return needed; };
+    return make_growing_cache(options, never, slots);
+  });
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "kv-preallocated",
+    .summary = "The cache is allocated once, for prompt and completion, rounded up.",
+    .source = "SantaCoder study (text-generation-inference, bigcode), step 3",
+    .parameters = {{.name = "multiple", .default_value = kLengthMultiple, .minimum = 1, .maximum = kMostMultiple, .help = "tokens that the length is rounded up to"}},
+    .expects = {},
+    .unsupported = {},
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab

@@ -1,0 +1,78 @@
+// The one singleton of the project: the list of variants.
+#include "variants/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+
+namespace decodelab {
+namespace {
+
+std::map<std::string, Variant>& list() {
+  static std::map<std::string, Variant> variants;
+  return variants;
+}
+
+bool is_kebab_case(const std::string& name) {
+  return !name.empty() && name.front() != '-' && name.back() != '-' && std::ranges::all_of(name, [](unsigned char letter) {
+    return std::islower(letter) != 0 || std::isdigit(letter) != 0 || letter == '-';
+  });
+}
+
+}  // namespace
+
+bool register_variant(Variant variant) {
+  if (!is_kebab_case(variant.name)) {
+    throw std::logic_error("variant '" + variant.name + "': a name is in kebab-case");
+  }
+  if (!variant.apply) {
+    throw std::logic_error("variant '" + variant.name + "' binds nothing: it has no apply");
+  }
+  const std::string name = variant.name;
+  if (!list().emplace(name, std::move(variant)).second) {
+    throw std::logic_error("variant '" + name + "' is registered twice");
+  }
+  return true;
+}
+
+const std::map<std::string, Variant>& registered_variants() { return list(); }
+
+std::vector<std::string> slots_bound_by(const Variant& variant) {
+  EnginePlan plan;
+  variant.apply(plan, complete_parameters(variant, {}));
+  std::vector<std::string> bound;
+  for (const BoundSlot& slot : slots_of(plan)) {
+    if (!slot.variant.empty()) {
+      bound.push_back(slot.slot);
+    }
+  }
+  return bound;
+}
+
+Parameters complete_parameters(const Variant& variant, const std::map<std::string, std::int64_t>& given) {
+  std::map<std::string, std::int64_t> values;
+  for (const ParameterSpec& spec : variant.parameters) {
+    values[spec.name] = spec.default_value;
+  }
+  for (const auto& [name, value] : given) {
+    const auto spec = std::ranges::find(variant.parameters, name, &ParameterSpec::name);
+    if (spec == variant.parameters.end()) {
+      std::string known;
+      for (const ParameterSpec& other : variant.parameters) {
+        known += (known.empty() ? "" : ", ") + other.name;
+      }
+      throw std::invalid_argument(fmt::format("variant '{}' has no parameter '{}'; it has {}", variant.name, name,
+                                              known.empty() ? "none" : known));
+    }
+    if (value < spec->minimum || value > spec->maximum) {
+      throw std::invalid_argument(fmt::format("variant '{}': {}={} is outside of {} to {}", variant.name, name, value, spec->minimum,
+                                              spec->maximum));
+    }
+    values[name] = value;
+  }
+  return Parameters(std::move(values));
+}
+
+}  // namespace decodelab

@@ -1,0 +1,61 @@
+// The list of variants, filled by one register_variant() statement a file.
+#pragma once
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/plan.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace decodelab {
+
+/// A number that an arm may set after a colon: `kv-grow:tokens=16`.
+struct ParameterSpec {
+  std::string name;
+  std::int64_t default_value = 0;
+  std::int64_t minimum = 1;
+  std::int64_t maximum = 0;
+  std::string help;  ///< A noun phrase with the unit.
+};
+
+/// What a variant is asked to run on.
+struct RunsOn {
+  const ModelConfig& config;
+  ElementType dtype;
+  std::string device;
+};
+
+/// One optimization.
+struct Variant {
+  std::string name;
+  std::string summary;  ///< One sentence.
+  std::string source;   ///< Where the idea comes from.
+  std::vector<ParameterSpec> parameters;
+  /// Counters of a decode or prefill step that prove that the variant ran, and the values they must have: `scope.counter` -> value.
+  std::map<std::string, std::int64_t> expects;
+  /// Why the variant cannot run there, in one sentence; empty: it can. No function: it can anywhere.
+  std::function<std::string(const RunsOn&)> unsupported;
+  /// Binds the variant's slots.
+  std::function<void(EnginePlan&, const Parameters&)> apply;
+};
+
+/// Adds a variant to the list and returns true, so that a namespace-scope constant can call it. Throws std::logic_error for a second variant
+/// of the same name, for one without apply, and for a name that is not kebab-case.
+bool register_variant(Variant variant);
+
+/// All variants, by name.
+const std::map<std::string, Variant>& registered_variants();
+
+/// The slots that a variant binds with its default parameters.
+std::vector<std::string> slots_bound_by(const Variant& variant);
+
+/// `variant`'s parameters: the given ones checked against their limits, the others at their defaults.
+/// Throws std::invalid_argument for an unknown name or a value outside of its limits.
+Parameters complete_parameters(const Variant& variant, const std::map<std::string, std::int64_t>& given);
+
+}  // namespace decodelab
