@@ -4,7 +4,7 @@ include_guard(GLOBAL)
 set(DECODELAB_VENV ${CMAKE_SOURCE_DIR}/.venv CACHE PATH "The virtual environment that tools/bootstrap makes")
 get_filename_component(vega_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(vega_python ${DECODELAB_VENV}/bin/python)
-set(vega_bundle ${CMAKE_BINARY_DIR}/generated/vega_bundle.js)
+set(vega_bundle ${CMAKE_BINARY_DIR}/generated/vega_bundle.base64)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/generated)
 
 execute_process(COMMAND ${vega_python} -c "import vl_convert" RESULT_VARIABLE vega_missing OUTPUT_QUIET ERROR_QUIET)

@@ -27,6 +27,8 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory,
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }
 
+void check_checkpoint(const std::filesystem::path& directory) { Weights::check(directory, load_model_config(directory)); }
+
 const ModelConfig& Model::config() const { return impl_->config; }
 ElementType Model::dtype() const { return impl_->dtype; }
 const std::string& Model::device() const { return impl_->device; }

@@ -37,6 +37,9 @@ class Model {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Throws what Model::load() would throw for a malformed checkpoint, without copying any weight.
+void check_checkpoint(const std::filesystem::path& directory);
+
 /// What a session is made for.
 struct SessionOptions {
   std::int64_t batch_size = 0;

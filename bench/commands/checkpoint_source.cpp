@@ -4,6 +4,7 @@
 #include "bench/commands/terminal.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/checkpoint/synthetic_cache.h"
+#include "engine/engine.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +32,7 @@ ModelConfig config_of(const std::string& model) {
 CheckpointSource open_checkpoint(const std::string& model, ElementType dtype) {
   const ModelConfig config = config_of(model);
   if (!synthetic_config(model)) {
+    check_checkpoint(model);
     return {.directory = std::filesystem::absolute(model), .config = config, .synthetic = false};
   }
   ByteProgress progress("making " + model);

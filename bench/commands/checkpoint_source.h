@@ -19,7 +19,8 @@ struct CheckpointSource {
 /// The configuration behind `--model`, without touching any weight. Throws std::invalid_argument where there is none.
 ModelConfig config_of(const std::string& model);
 
-/// A directory with the weights of `model`; a synthetic one is written to the cache first, with progress on stderr.
+/// A directory with the weights of `model`, checked as check_checkpoint() does; a synthetic one is written to the cache first, with progress
+/// on stderr.
 CheckpointSource open_checkpoint(const std::string& model, ElementType dtype);
 
 }  // namespace decodelab

@@ -101,8 +101,8 @@ struct OpenRun {
   std::int64_t max_tokens;
 };
 
-OpenRun begin(Store& store, RunData data, const SweepRequest& request, const ModelConfig& config) {
-  const CheckpointSource source = open_checkpoint(request.model, dtype_from_name(request.dtype));
+OpenRun begin(Store& store, RunData data, const SweepRequest& request, const CheckpointSource& source) {
+  const ModelConfig& config = source.config;
   data.run.plan_json = to_json(LaunchPlan{.model = request.model,
                                           .checkpoint = source.directory.string(),
                                           .dtype = request.dtype,
@@ -138,7 +138,7 @@ OpenRun resume(Store& store, const std::string& selector) {
 ExitCode run(Options& options) {
   const OutputFormat format = output_format(options.output);
   std::optional<RunData> planned;
-  ModelConfig config;
+  std::optional<CheckpointSource> source;
   if (options.resume.empty()) {
     SweepRequest& request = options.request;
     if (request.model.empty()) {
@@ -155,19 +155,20 @@ ExitCode run(Options& options) {
       request.blocks = options.blocks_given ? request.blocks : kQuickBlocks;
     }
     request.command = own_command();
-    config = config_of(request.model);
+    const ModelConfig config = config_of(request.model);
     planned = make_sweep(request, config);
     if (options.dry_run) {
       print_dry_run(*planned, request, config);
       return ExitCode::ok;
     }
+    source = open_checkpoint(request.model, dtype_from_name(request.dtype));
   }
   if (!planned) {
     // A store that is not there must not come into being by looking for a run in it.
     Store(options.store, StoreAccess::read).find_run(options.resume);
   }
   Store store(options.store, StoreAccess::write);
-  const OpenRun open = planned ? begin(store, std::move(*planned), options.request, config) : resume(store, options.resume);
+  const OpenRun open = planned ? begin(store, std::move(*planned), options.request, *source) : resume(store, options.resume);
   catch_interrupts();
   SweepEnd end{};
   {

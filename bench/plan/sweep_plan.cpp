@@ -106,7 +106,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
       for (const std::int64_t length : request.lengths) {
         data.cells.push_back({.phase = phase, .batch = batch, .length = length, .dtype = request.dtype, .device = request.device,
                               .threads = request.threads, .scope = phase == "generate" ? "generate" : "step",
-                              .fill = phase == "decode" ? request.fill : "generated"});
+                              .fill = request.fill});
       }
     }
   }

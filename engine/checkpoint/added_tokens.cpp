@@ -46,19 +46,25 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
   for (const json& token : list) {
     const auto id = token.is_object() ? token.find("id") : token.end();
     const auto content = token.is_object() ? token.find("content") : token.end();
-    if (id == token.end() || !id->is_number_unsigned() || id->get<std::uint64_t>() > kMaxId || content == token.end() || !content->is_string() ||
-        content->get_ref<const std::string&>().empty()) {
+    if (id == token.end() || !id->is_number_unsigned() || id->get<std::uint64_t>() > kMaxId || content == token.end() ||
+        !content->is_string() || content->get_ref<const std::string&>().empty()) {
       refuse(file_name, fmt::format("an id from 0 to {} and a content", kMaxId), shown(token));
     }
     for (const char* key : {"lstrip", "rstrip", "single_word"}) {
       if (flag(token, key, false, file_name)) {
-        refuse(file_name, fmt::format("tokens that match their content alone ('{}' false); give token ids with --prompt-ids", key), shown(token));
+        refuse(file_name,
+               fmt::format("tokens that match their content alone ('{}' false); give token ids with --prompt-ids", key),
+               shown(token));
       }
     }
     const Candidate candidate{.content = content->get<std::string>(), .id = id->get<std::int64_t>()};
     const std::int64_t known = model.id_of(candidate.content);
-    if ((known >= 0 ? known != candidate.id : model.bytes_of().contains(candidate.id)) || !contents.insert(candidate.content).second ||
-        !by_id_.emplace(candidate.id, Token{.content = candidate.content, .special = flag(token, "special", false, file_name)}).second) {
+    if ((known >= 0 ? known != candidate.id : model.bytes_of().contains(candidate.id)) ||
+        !contents.insert(candidate.content).second ||
+        !by_id_
+             .emplace(candidate.id,
+                      Token{.content = candidate.content, .special = flag(token, "special", false, file_name)})
+             .second) {
       refuse(file_name, "every token and every id once, and as in the vocabulary", shown(token));
     }
     Matcher& matcher = flag(token, "normalized", true, file_name) ? normalized_ : raw_;
@@ -66,7 +72,8 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
   }
   for (Matcher* matcher : {&raw_, &normalized_}) {
     for (auto& candidates : *matcher) {
-      std::ranges::stable_sort(candidates, std::greater<>(), [](const Candidate& candidate) { return candidate.content.size(); });
+      std::ranges::stable_sort(candidates, std::greater<>(),
+                               [](const Candidate& candidate) { return candidate.content.size(); });
     }
   }
 }
@@ -75,7 +82,8 @@ void AddedTokens::split_piece(const Matcher& matcher, std::string_view text, std
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto& candidates = matcher[static_cast<unsigned char>(text[at])];
-    const auto found = std::ranges::find_if(candidates, [&](const Candidate& candidate) { return text.substr(at).starts_with(candidate.content); });
+    const auto found = std::ranges::find_if(
+        candidates, [&](const Candidate& candidate) { return text.substr(at).starts_with(candidate.content); });
     if (found == candidates.end()) {
       ++at;
       continue;

@@ -20,7 +20,8 @@ struct AddedTokenPiece {
   std::int64_t id = -1;  ///< -1: no added token.
 };
 
-/// Finds added tokens, the leftmost first and of those the longest; first those of the raw text (normalized: false), then the others in what is left.
+/// Finds added tokens, the leftmost first and of those the longest; first those of the raw text (normalized: false),
+/// then the others in what is left.
 class AddedTokens {
  public:
   struct Token {
@@ -28,8 +29,9 @@ class AddedTokens {
     bool special = false;
   };
 
-  /// Takes the value of the key `added_tokens`. Throws std::invalid_argument, naming `file_name`, for a malformed list, a content or id that stands
-  /// twice or is another token in `model`, and for tokens that take spaces or match whole words only (lstrip, rstrip, single_word).
+  /// Takes the value of the key `added_tokens`. Throws std::invalid_argument, naming `file_name`, for a malformed list,
+  /// a content or id that stands twice or is another token in `model`, and for tokens that take spaces or match whole
+  /// words only (lstrip, rstrip, single_word).
   AddedTokens(const nlohmann::json& list, const Bpe& model, const std::string& file_name);
 
   /// `text` in order; pieces may not be empty.

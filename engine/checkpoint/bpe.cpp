@@ -27,14 +27,18 @@ struct Candidate {
   std::ptrdiff_t position;
   std::int64_t result;
 
-  bool operator>(const Candidate& other) const { return std::tie(rank, position) > std::tie(other.rank, other.position); }
+  bool operator>(const Candidate& other) const {
+    return std::tie(rank, position) > std::tie(other.rank, other.position);
+  }
 };
 
 }  // namespace
 
 std::size_t Bpe::PairHash::operator()(const std::pair<std::int64_t, std::int64_t>& pair) const {
   // Ids have less than 31 bits; the odd multiplier (2^64 / golden ratio) spreads them.
-  return (static_cast<std::uint64_t>(pair.first) << 32 | static_cast<std::uint64_t>(pair.second)) * 0x9E3779B97F4A7C15u >> 16;
+  return (static_cast<std::uint64_t>(pair.first) << 32 | static_cast<std::uint64_t>(pair.second)) *
+             0x9E3779B97F4A7C15u >>
+         16;
 }
 
 std::int64_t Bpe::id_of(const std::string& token) const {
@@ -59,7 +63,8 @@ void Bpe::encode(std::string_view word, std::vector<std::int64_t>& ids) const {
   for (const char byte : word) {
     const std::int64_t id = id_of_byte_[static_cast<unsigned char>(byte)];
     if (id < 0) {
-      throw std::invalid_argument(fmt::format("the text has the byte 0x{:02x}, which this tokenizer has no token for", static_cast<unsigned char>(byte)));
+      throw std::invalid_argument(fmt::format("the text has the byte 0x{:02x}, which this tokenizer has no token for",
+                                              static_cast<unsigned char>(byte)));
     }
     const auto position = static_cast<std::ptrdiff_t>(symbols.size());
     symbols.push_back({.id = id, .previous = position - 1, .next = position + 1, .live = true});

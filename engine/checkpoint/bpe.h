@@ -17,11 +17,13 @@ namespace decodelab {
 /// Merges pairs of neighbours by rank until none is left (Sennrich 2016, arXiv:1508.07909), from single bytes on.
 class Bpe {
  public:
-  /// Takes the value of the key `model`. Throws std::invalid_argument, naming `file_name`, when it is no byte-level BPE (unigram, word pieces,
-  /// a prefix or suffix for parts of words, dropout, byte fallback), or when a merge names a token that is not in the vocabulary.
+  /// Takes the value of the key `model`. Throws std::invalid_argument, naming `file_name`, when it is no byte-level BPE
+  /// (unigram, word pieces, a prefix or suffix for parts of words, dropout, byte fallback), or when a merge names a
+  /// token that is not in the vocabulary.
   Bpe(const nlohmann::json& model, const std::string& file_name);
 
-  /// Appends the ids of `word`, raw bytes. Takes n log n steps for n bytes. Throws std::invalid_argument for a byte that the vocabulary lacks.
+  /// Appends the ids of `word`, raw bytes. Takes n log n steps for n bytes. Throws std::invalid_argument for a byte
+  /// that the vocabulary lacks.
   void encode(std::string_view word, std::vector<std::int64_t>& ids) const;
 
   /// The id of a token as the file writes it; -1 when there is none.
@@ -42,11 +44,11 @@ class Bpe {
   void read_merges(const nlohmann::json& merges, const std::string& file_name);
   const Merge* find_merge(std::int64_t left, std::int64_t right) const;
 
-  std::unordered_map<std::string, std::int64_t> ids_;                // By the file's spelling.
+  std::unordered_map<std::string, std::int64_t> ids_;  // By the file's spelling.
   std::unordered_map<std::int64_t, std::string> bytes_of_;
-  std::array<std::int64_t, 256> id_of_byte_{};                       // -1 where there is none.
+  std::array<std::int64_t, 256> id_of_byte_{};  // -1 where there is none.
   std::unordered_map<std::pair<std::int64_t, std::int64_t>, Merge, PairHash> merges_;
-  bool ignore_merges_ = false;                                       // A word that is a token is that token, whatever its merges give.
+  bool ignore_merges_ = false;  // A word that is a token is that token, whatever its merges give.
 };
 
 }  // namespace decodelab

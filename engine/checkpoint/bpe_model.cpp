@@ -13,7 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;  // Hugging Face's ids have 32 bits; none has a billion tokens.
+constexpr std::uint64_t kMaxId =
+    (std::uint64_t{1} << 31) - 1;  // Hugging Face's ids have 32 bits; none has a billion tokens.
 
 [[noreturn]] void refuse(const std::string& file_name, const std::string& expected, const std::string& got) {
   throw std::invalid_argument(fmt::format("{}: model: expected {}, got {}", file_name, expected, got));
@@ -24,11 +25,14 @@ void check_kind(const json& model, const std::string& file_name) {
   const auto type = model.find("type");
   const bool named = type != model.end() && type->is_string();
   if ((named && *type != json("BPE")) || (!named && !model.contains("merges"))) {
-    refuse(file_name, "BPE", fmt::format("{}; this tokenizer cannot be read, give token ids with --prompt-ids", type == model.end() ? "no type" : shown(*type)));
+    refuse(file_name, "BPE",
+           fmt::format("{}; this tokenizer cannot be read, give token ids with --prompt-ids",
+                       type == model.end() ? "no type" : shown(*type)));
   }
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"}) {
     const auto value = model.find(key);
-    const bool idle = value == model.end() || value->is_null() || *value == json("") || *value == json(false) || (value->is_number() && *value == json(0));
+    const bool idle = value == model.end() || value->is_null() || *value == json("") || *value == json(false) ||
+                      (value->is_number() && *value == json(0));
     if (!idle) {
       refuse(file_name, fmt::format("a byte-level BPE without '{}'", key), shown(*value));
     }
@@ -99,7 +103,8 @@ void Bpe::read_merges(const json& merges, const std::string& file_name) {
     const auto [left, right] = merge_of(merge, file_name);
     for (const std::string& token : {left, right, left + right}) {
       if (id_of(token) < 0) {
-        refuse(file_name, fmt::format("tokens of the vocabulary in the merge {}", shown(merge)), fmt::format("{}, which is not in it", in_quotes(token)));
+        refuse(file_name, fmt::format("tokens of the vocabulary in the merge {}", shown(merge)),
+               fmt::format("{}, which is not in it", in_quotes(token)));
       }
     }
     merges_.insert_or_assign({id_of(left), id_of(right)}, Merge{.rank = rank++, .result = id_of(left + right)});

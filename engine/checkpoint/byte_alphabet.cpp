@@ -8,7 +8,9 @@ namespace {
 
 constexpr int kCharacters = 256 + 68;  // Code points that stand for a byte lie below this.
 
-constexpr bool stands_for_itself(int byte) { return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae; }
+constexpr bool stands_for_itself(int byte) {
+  return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+}
 
 struct Alphabet {
   std::array<int, 256> character_of{};

@@ -15,7 +15,8 @@
 namespace decodelab {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "safetensors are little-endian, and elements are copied as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "safetensors are little-endian, and elements are copied as they lie in memory");
 
 constexpr std::uint32_t kSignBit = 0x80000000u;
 constexpr std::uint32_t kInfinity = 0x7f800000u;
@@ -58,7 +59,8 @@ void convert_to_bfloat16(std::span<const float> values, std::byte* out) {
 
 #if defined(__x86_64__)
 
-__attribute__((target("avx,f16c"))) std::size_t convert_vectors_to_float16(std::span<const float> values, std::byte* out) {
+__attribute__((target("avx,f16c"))) std::size_t convert_vectors_to_float16(std::span<const float> values,
+                                                                           std::byte* out) {
   std::size_t i = 0;
   for (; i + 8 <= values.size(); i += 8) {
     const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(values.data() + i), _MM_FROUND_TO_NEAREST_INT);
@@ -83,21 +85,16 @@ bool has_f16c() { return false; }
 
 void convert_elements(std::span<const float> values, ElementType type, std::span<std::byte> out) {
   if (out.size() != values.size() * element_bytes(type)) {
-    throw std::invalid_argument(
-        fmt::format("convert_elements: expected {} bytes for {} elements, got {}", values.size() * element_bytes(type), values.size(), out.size()));
+    throw std::invalid_argument(fmt::format("convert_elements: expected {} bytes for {} elements, got {}",
+                                            values.size() * element_bytes(type), values.size(), out.size()));
   }
   if (values.empty()) {
     return;
   }
   switch (type) {
-    case ElementType::float32:
-      std::memcpy(out.data(), values.data(), out.size());
-      return;
-    case ElementType::bfloat16:
-      convert_to_bfloat16(values, out.data());
-      return;
-    case ElementType::float16:
-      break;
+    case ElementType::float32: std::memcpy(out.data(), values.data(), out.size()); return;
+    case ElementType::bfloat16: convert_to_bfloat16(values, out.data()); return;
+    case ElementType::float16: break;
   }
   const std::size_t done = has_f16c() ? convert_vectors_to_float16(values, out.data()) : 0;
   convert_each(values.subspan(done), out.data() + 2 * done, to_float16);

@@ -19,12 +19,16 @@ namespace {
 struct Descriptor {
   int value;
   ~Descriptor() {
-    if (value >= 0) ::close(value);
+    if (value >= 0) {
+      ::close(value);
+    }
   }
 };
 
 void unmap(std::span<const std::byte> bytes) {
-  if (!bytes.empty()) ::munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
+  if (!bytes.empty()) {
+    ::munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
+  }
 }
 
 }  // namespace
@@ -41,11 +45,14 @@ FileMap::FileMap(const std::filesystem::path& file) {
   if (!S_ISREG(status.st_mode)) {
     throw std::invalid_argument(fmt::format("{}: expected a file, got a directory or a device", file.string()));
   }
-  if (status.st_size == 0) return;  // mmap refuses a length of zero; an empty span says the same.
+  if (status.st_size == 0) {
+    return;  // mmap refuses a length of zero; an empty span says the same.
+  }
   const auto size = static_cast<std::size_t>(status.st_size);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.value, 0);
   if (address == MAP_FAILED) {
-    throw std::runtime_error(fmt::format("{}: cannot be mapped ({} bytes): {}", file.string(), size, std::strerror(errno)));
+    throw std::runtime_error(
+        fmt::format("{}: cannot be mapped ({} bytes): {}", file.string(), size, std::strerror(errno)));
   }
   bytes_ = {static_cast<const std::byte*>(address), size};
 }

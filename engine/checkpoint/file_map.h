@@ -9,8 +9,9 @@ namespace decodelab {
 
 /// The bytes of a file without reading them: pages come in when they are touched.
 ///
-/// Throws std::invalid_argument when the file is missing or no regular file, std::runtime_error when the system refuses. A file that is cut short
-/// while mapped raises SIGBUS on access; checkpoints are written by rename, which leaves an open map on the old bytes.
+/// Throws std::invalid_argument when the file is missing or no regular file, std::runtime_error when the system
+/// refuses. A file that is cut short while mapped raises SIGBUS on access; checkpoints are written by rename, which
+/// leaves an open map on the old bytes.
 class FileMap {
  public:
   explicit FileMap(const std::filesystem::path& file);

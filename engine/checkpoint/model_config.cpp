@@ -46,13 +46,18 @@ class Keys {
     throw std::invalid_argument(fmt::format("{}: key '{}': expected {}, got {}", file_name_, key, expected, got));
   }
 
-  // The value of the first of `names` that is there (the others are transformers' aliases), or null. Two that disagree are refused.
+  // The value of the first of `names` that is there (the others are transformers' aliases), or null. Two that disagree
+  // are refused.
   const json* find(std::initializer_list<const char*> names) const {
     const json* value = nullptr;
     for (const char* name : names) {
       const auto found = object_.find(name);
-      if (found == object_.end()) continue;
-      if (value != nullptr && *value != *found) refuse(name, fmt::format("the same as '{}' ({})", *names.begin(), shown(*value)), shown(*found));
+      if (found == object_.end()) {
+        continue;
+      }
+      if (value != nullptr && *value != *found) {
+        refuse(name, fmt::format("the same as '{}' ({})", *names.begin(), shown(*value)), shown(*found));
+      }
       value = &*found;
     }
     return value;
@@ -60,8 +65,11 @@ class Keys {
 
   std::int64_t dimension(std::initializer_list<const char*> names, std::int64_t fallback, std::int64_t limit) const {
     const json* value = find(names);
-    if (value == nullptr) return fallback;
-    if (!value->is_number_unsigned() || value->get<std::uint64_t>() == 0 || value->get<std::uint64_t>() > static_cast<std::uint64_t>(limit)) {
+    if (value == nullptr) {
+      return fallback;
+    }
+    if (!value->is_number_unsigned() || value->get<std::uint64_t>() == 0 ||
+        value->get<std::uint64_t>() > static_cast<std::uint64_t>(limit)) {
       refuse(*names.begin(), fmt::format("an integer from 1 to {}", limit), shown(*value));
     }
     return value->get<std::int64_t>();
@@ -69,8 +77,12 @@ class Keys {
 
   bool flag(const char* name, bool fallback) const {
     const json* value = find({name});
-    if (value == nullptr) return fallback;
-    if (!value->is_boolean()) refuse(name, "true or false", shown(*value));
+    if (value == nullptr) {
+      return fallback;
+    }
+    if (!value->is_boolean()) {
+      refuse(name, "true or false", shown(*value));
+    }
     return value->get<bool>();
   }
 
@@ -81,30 +93,47 @@ class Keys {
 
 void check_family(const Keys& keys) {
   const json* family = keys.find({"model_type"});
-  if (family == nullptr) keys.refuse("model_type", fmt::format("a supported family ({})", kFamily), "none");
-  if (*family != json(kFamily)) keys.refuse("model_type", fmt::format("a supported family ({})", kFamily), shown(*family));
-  if (keys.flag("add_cross_attention", false)) keys.refuse("add_cross_attention", "false (a decoder alone)", "true");
-  if (!keys.flag("tie_word_embeddings", true)) keys.refuse("tie_word_embeddings", "true (a head that shares the token embedding)", "false");
+  if (family == nullptr) {
+    keys.refuse("model_type", fmt::format("a supported family ({})", kFamily), "none");
+  }
+  if (*family != json(kFamily)) {
+    keys.refuse("model_type", fmt::format("a supported family ({})", kFamily), shown(*family));
+  }
+  if (keys.flag("add_cross_attention", false)) {
+    keys.refuse("add_cross_attention", "false (a decoder alone)", "true");
+  }
+  if (!keys.flag("tie_word_embeddings", true)) {
+    keys.refuse("tie_word_embeddings", "true (a head that shares the token embedding)", "false");
+  }
   const json* quantization = keys.find({"quantization_config"});
   if (quantization != nullptr && !quantization->is_null()) {
-    keys.refuse("quantization_config", "none: weights in F32, F16 or BF16; use the checkpoint before its quantization", shown(*quantization));
+    keys.refuse("quantization_config", "none: weights in F32, F16 or BF16; use the checkpoint before its quantization",
+                shown(*quantization));
   }
 }
 
 double epsilon(const Keys& keys) {
   const json* value = keys.find({"layer_norm_epsilon"});
-  if (value == nullptr) return 1e-5;
+  if (value == nullptr) {
+    return 1e-5;
+  }
   const double number = value->is_number() ? value->get<double>() : -1;
-  if (!(number > 0 && number < 1)) keys.refuse("layer_norm_epsilon", "a number between 0 and 1", shown(*value));
+  if (!(number > 0 && number < 1)) {
+    keys.refuse("layer_norm_epsilon", "a number between 0 and 1", shown(*value));
+  }
   return number;
 }
 
 Activation activation(const Keys& keys) {
   const json* value = keys.find({"activation_function"});
-  if (value == nullptr) return Activation::gelu_tanh;
+  if (value == nullptr) {
+    return Activation::gelu_tanh;
+  }
   std::string names;
   for (const ActivationName& known : kActivations) {
-    if (*value == json(known.name)) return known.activation;
+    if (*value == json(known.name)) {
+      return known.activation;
+    }
     names += (names.empty() ? "" : ", ") + std::string(known.name);
   }
   keys.refuse("activation_function", fmt::format("one of {}", names), shown(*value));
@@ -113,17 +142,26 @@ Activation activation(const Keys& keys) {
 std::int64_t eos_token(const Keys& keys, std::int64_t vocabulary_size) {
   constexpr std::int64_t kDefault = 50256;  // GPTBigCodeConfig's.
   const json* value = keys.find({"eos_token_id"});
-  if (value != nullptr && value->is_array()) value = value->empty() ? nullptr : &value->front();
-  else if (value == nullptr) return kDefault < vocabulary_size ? kDefault : -1;
-  if (value == nullptr || value->is_null() || *value == json(-1)) return -1;
-  if (!value->is_number_unsigned()) keys.refuse("eos_token_id", "a token id, a list of them or null", shown(*value));
+  if (value != nullptr && value->is_array()) {
+    value = value->empty() ? nullptr : &value->front();
+  } else if (value == nullptr) {
+    return kDefault < vocabulary_size ? kDefault : -1;
+  }
+  if (value == nullptr || value->is_null() || *value == json(-1)) {
+    return -1;
+  }
+  if (!value->is_number_unsigned()) {
+    keys.refuse("eos_token_id", "a token id, a list of them or null", shown(*value));
+  }
   // A token that the head cannot give never ends a text; transformers accepts such a file, and so do we.
   return value->get<std::uint64_t>() < static_cast<std::uint64_t>(vocabulary_size) ? value->get<std::int64_t>() : -1;
 }
 
 std::int64_t elements(const WeightSpec& weight) {
   std::int64_t count = 1;
-  for (const std::int64_t dimension : weight.shape) count *= dimension;
+  for (const std::int64_t dimension : weight.shape) {
+    count *= dimension;
+  }
   return count;
 }
 
@@ -163,7 +201,8 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file_na
   config.positions = keys.dimension({"n_positions", "max_position_embeddings"}, 1024, kMaxRows);
   config.vocabulary_size = keys.dimension({"vocab_size"}, 50257, kMaxRows);
   const json* inner = keys.find({"n_inner"});
-  config.intermediate_size = inner == nullptr || inner->is_null() ? 4 * config.hidden_size : keys.dimension({"n_inner"}, 0, kMaxIntermediate);
+  config.intermediate_size =
+      inner == nullptr || inner->is_null() ? 4 * config.hidden_size : keys.dimension({"n_inner"}, 0, kMaxIntermediate);
   if (config.hidden_size % config.heads != 0) {
     keys.refuse("n_embd", fmt::format("a multiple of n_head ({})", config.heads), std::to_string(config.hidden_size));
   }
@@ -210,14 +249,18 @@ std::vector<WeightSpec> weight_specs(const ModelConfig& config) {
   std::vector<WeightSpec> weights;
   weights.push_back({"transformer.wte.weight", {config.vocabulary_size, config.hidden_size}});
   weights.push_back({"transformer.wpe.weight", {config.positions, config.hidden_size}});
-  for (std::int64_t i = 0; i < config.layers; ++i) append_layer(weights, config, i);
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    append_layer(weights, config, i);
+  }
   append_norm(weights, "transformer.ln_f", config.hidden_size);
   return weights;
 }
 
 std::int64_t parameter_count(const ModelConfig& config) {
   std::int64_t count = 0;
-  for (const WeightSpec& weight : weight_specs(config)) count += elements(weight);
+  for (const WeightSpec& weight : weight_specs(config)) {
+    count += elements(weight);
+  }
   return count;
 }
 

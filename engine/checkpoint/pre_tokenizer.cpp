@@ -19,7 +19,8 @@ using Behavior = PreTokenizer::Behavior;
 using Step = PreTokenizer::Step;
 
 // GPT-2's pattern (github.com/openai/gpt-2, src/encoder.py).
-constexpr std::string_view kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 struct BehaviorName {
   std::string_view name;
@@ -31,7 +32,8 @@ constexpr std::array<BehaviorName, 5> kBehaviors{{{"Removed", Behavior::removed}
                                                   {"MergedWithNext", Behavior::merged_with_next},
                                                   {"Contiguous", Behavior::contiguous}}};
 
-// Turns the description into steps; ByteLevel must come last, since nothing can be cut once bytes are written as characters.
+// Turns the description into steps; ByteLevel must come last, since nothing can be cut once bytes are written as
+// characters.
 class Builder {
  public:
   explicit Builder(const std::string& file_name) : file_name_(file_name) {}
@@ -67,7 +69,8 @@ class Builder {
       add_byte_level(part);
     } else if (kind == "Digits") {
       const bool individual = flag(part, "individual_digits", false);
-      steps_.push_back({.pattern = Regex(R"(\p{N})"), .behavior = individual ? Behavior::isolated : Behavior::contiguous});
+      steps_.push_back(
+          {.pattern = Regex(R"(\p{N})"), .behavior = individual ? Behavior::isolated : Behavior::contiguous});
     } else if (kind == "Split") {
       add_split(part);
     } else {
@@ -100,14 +103,16 @@ class Builder {
                            ? kBehaviors.end()
                            : std::ranges::find(kBehaviors, name->get_ref<const std::string&>(), &BehaviorName::name);
     if (known == kBehaviors.end()) {
-      refuse("a Split with a behavior (Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous)", shown(part));
+      refuse("a Split with a behavior (Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous)",
+             shown(part));
     }
     steps_.push_back({.pattern = pattern_of(part), .invert = flag(part, "invert", false), .behavior = known->behavior});
   }
 
   Regex pattern_of(const json& part) const {
     const auto pattern = part.find("pattern");
-    const bool single = pattern != part.end() && pattern->is_object() && pattern->size() == 1 && pattern->front().is_string();
+    const bool single =
+        pattern != part.end() && pattern->is_object() && pattern->size() == 1 && pattern->front().is_string();
     const std::string text = single ? pattern->front().get<std::string>() : "";
     if (!single || text.empty() || (!pattern->contains("Regex") && !pattern->contains("String"))) {
       refuse("a Split with a pattern, either {\"Regex\": ...} or {\"String\": ...}", shown(part));
@@ -115,7 +120,8 @@ class Builder {
     try {
       return Regex(pattern->contains("Regex") ? text : literal(text));
     } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument(fmt::format("{}: pre_tokenizer: {}; give token ids with --prompt-ids instead", file_name_, error.what()));
+      throw std::invalid_argument(
+          fmt::format("{}: pre_tokenizer: {}; give token ids with --prompt-ids instead", file_name_, error.what()));
     }
   }
 
@@ -167,17 +173,12 @@ std::vector<TextSpan> join_spans(const std::vector<TextSpan>& spans, Joins joins
 std::vector<TextSpan> apply_behavior(std::vector<TextSpan> spans, Behavior behavior) {
   const auto match_after_other = [](bool matched, bool previous) { return matched && !previous; };
   switch (behavior) {
-    case Behavior::isolated:
-      return spans;
-    case Behavior::removed:
-      std::erase_if(spans, [](const TextSpan& span) { return span.matched; });
-      return spans;
+    case Behavior::isolated: return spans;
+    case Behavior::removed: std::erase_if(spans, [](const TextSpan& span) { return span.matched; }); return spans;
     case Behavior::contiguous:
       return join_spans(spans, [](bool matched, bool previous) { return matched == previous; });
-    case Behavior::merged_with_previous:
-      return join_spans(spans, match_after_other);
-    case Behavior::merged_with_next:
-      break;
+    case Behavior::merged_with_previous: return join_spans(spans, match_after_other);
+    case Behavior::merged_with_next: break;
   }
   std::ranges::reverse(spans);
   auto joined = join_spans(spans, match_after_other);
@@ -208,7 +209,8 @@ void append_parts(std::vector<std::string>& parts, std::string word, const Step&
 
 }  // namespace
 
-PreTokenizer::PreTokenizer(const json& description, const std::string& file_name) : steps_(Builder(file_name).build(description)) {}
+PreTokenizer::PreTokenizer(const json& description, const std::string& file_name)
+    : steps_(Builder(file_name).build(description)) {}
 
 std::vector<std::string> PreTokenizer::split(std::string_view text) const {
   std::vector<std::string> words;

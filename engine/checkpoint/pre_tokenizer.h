@@ -12,14 +12,16 @@
 
 namespace decodelab {
 
-/// ByteLevel, alone or as the last of a Sequence with Split and Digits, with the meaning that Hugging Face's tokenizers give them.
+/// ByteLevel, alone or as the last of a Sequence with Split and Digits, with the meaning that Hugging Face's tokenizers
+/// give them.
 class PreTokenizer {
  public:
-  /// Takes the value of the key `pre_tokenizer`. Throws std::invalid_argument, naming `file_name` and the kind that was found, for anything else.
+  /// Takes the value of the key `pre_tokenizer`. Throws std::invalid_argument, naming `file_name` and the kind that was
+  /// found, for anything else.
   PreTokenizer(const nlohmann::json& description, const std::string& file_name);
 
-  /// The words of `text` as bytes, none of them empty. Together they are the text, but for spaces that add_prefix_space puts in front and for
-  /// matches that a Split with the behavior Removed leaves out.
+  /// The words of `text` as bytes, none of them empty. Together they are the text, but for spaces that add_prefix_space
+  /// puts in front and for matches that a Split with the behavior Removed leaves out.
   std::vector<std::string> split(std::string_view text) const;
 
   /// What happens to the stretches that a pattern matched.
@@ -27,9 +29,9 @@ class PreTokenizer {
 
   /// One cut: every word so far is replaced by its parts.
   struct Step {
-    bool add_prefix_space = false;  ///< Before the cut, to words that do not begin with a space.
+    bool add_prefix_space = false;                ///< Before the cut, to words that do not begin with a space.
     std::optional<Regex> pattern = std::nullopt;  ///< None: no cut.
-    bool invert = false;            ///< What lies between matches counts as the match.
+    bool invert = false;                          ///< What lies between matches counts as the match.
     Behavior behavior = Behavior::isolated;
   };
 

@@ -2,6 +2,7 @@
 #include "engine/checkpoint/regex.h"
 
 #include <array>
+#include <new>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -14,9 +15,9 @@
 namespace decodelab {
 namespace {
 
-constexpr std::size_t kMaxPatternBytes = 20'000;        // GPT-4's has 150, the longest seen a few thousand.
-constexpr std::uint32_t kMaxSteps = 1'000'000;          // Per match; real patterns need a handful, exponential ones any number.
-constexpr std::size_t kJitStackBytes = std::size_t{1} << 20;  // PCRE2's own 32 KB end on words of some thousand characters.
+constexpr std::size_t kMaxPatternBytes = 20'000;  // GPT-4's has 150, the longest seen a few thousand.
+constexpr std::uint32_t kMaxSteps = 1'000'000;  // Per match; real patterns need a handful, exponential ones any number.
+constexpr std::size_t kJitStackBytes = std::size_t{1} << 20;  // Enough for words of some ten thousand characters.
 
 template <auto Free>
 struct Deleter {
@@ -52,7 +53,8 @@ struct Regex::Code {
 
 Regex::Regex(std::string_view oniguruma_pattern) {
   if (oniguruma_pattern.size() > kMaxPatternBytes) {
-    throw std::invalid_argument(fmt::format("expected a pattern of at most {} bytes, got {}", kMaxPatternBytes, oniguruma_pattern.size()));
+    throw std::invalid_argument(
+        fmt::format("expected a pattern of at most {} bytes, got {}", kMaxPatternBytes, oniguruma_pattern.size()));
   }
   const std::string pattern = pcre2_pattern(oniguruma_pattern);
   constexpr std::uint32_t kOptions = PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C;
@@ -60,9 +62,11 @@ Regex::Regex(std::string_view oniguruma_pattern) {
   PCRE2_SIZE position = 0;
   auto code = std::make_shared<Code>();
   code->pattern = std::string(oniguruma_pattern);
-  code->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), kOptions, &error, &position, nullptr));
+  code->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), kOptions, &error,
+                                 &position, nullptr));
   if (code->code == nullptr) {
-    throw std::invalid_argument(fmt::format("the pattern {} cannot be compiled: {}", in_quotes(oniguruma_pattern), message_of(error)));
+    throw std::invalid_argument(
+        fmt::format("the pattern {} cannot be compiled: {}", in_quotes(oniguruma_pattern), message_of(error)));
   }
   pcre2_jit_compile(code->code.get(), PCRE2_JIT_COMPLETE);  // Where there is no JIT, matching interprets.
   code_ = std::move(code);
@@ -71,24 +75,34 @@ Regex::Regex(std::string_view oniguruma_pattern) {
 std::vector<TextSpan> Regex::split(std::string_view text) const {
   const MatchData data(pcre2_match_data_create_from_pattern(code_->code.get(), nullptr));
   const MatchContext context(pcre2_match_context_create(nullptr));
-  const JitStack stack(pcre2_jit_stack_create(32 * 1024, kJitStackBytes, nullptr));
+  JitStack
+      stack;  // Made when a match needs more than the 32 KB that PCRE2 takes from the machine's stack; most never do.
   if (data == nullptr || context == nullptr) {
     throw std::bad_alloc();
   }
   pcre2_set_match_limit(context.get(), kMaxSteps);
-  pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
 
   std::vector<TextSpan> spans;
-  std::size_t start = 0;     // Where to look next.
-  std::size_t covered = 0;   // The end of the last match.
+  std::size_t start = 0;    // Where to look next.
+  std::size_t covered = 0;  // The end of the last match.
   bool matched_before = false;
   while (start <= text.size()) {
-    const int result = pcre2_match(code_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), start, 0, data.get(), context.get());
+    const int result = pcre2_match(code_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), start, 0,
+                                   data.get(), context.get());
     if (result == PCRE2_ERROR_NOMATCH) {
       break;
     }
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT && stack == nullptr) {
+      stack.reset(pcre2_jit_stack_create(kJitStackBytes, kJitStackBytes, nullptr));
+      if (stack == nullptr) {
+        throw std::bad_alloc();
+      }
+      pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+      continue;
+    }
     if (result < 0) {
-      throw std::invalid_argument(fmt::format("the pattern {} cannot be matched: {}", in_quotes(code_->pattern), message_of(result)));
+      throw std::invalid_argument(
+          fmt::format("the pattern {} cannot be matched: {}", in_quotes(code_->pattern), message_of(result)));
     }
     const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(data.get());
     const std::size_t begin = offsets[0];

@@ -18,8 +18,8 @@ struct TextSpan {
 
 /// The same pattern for PCRE2 (UTF and UCP), with \s spelled out: PCRE2 counts U+180E as a space, Unicode does not.
 ///
-/// Throws std::invalid_argument for what the two libraries understand differently: \w \b \h and their like, ^ and $, inline flags but (?i:...),
-/// nested classes and && within them, `}+`, verbs.
+/// Throws std::invalid_argument for what the two libraries understand differently: \w \b \h and their like, ^ and $,
+/// inline flags but (?i:...), nested classes and && within them, `}+`, verbs.
 std::string pcre2_pattern(std::string_view oniguruma_pattern);
 
 /// A compiled pattern; may be used from several threads at once.
@@ -28,8 +28,8 @@ class Regex {
   /// Throws std::invalid_argument for a pattern that pcre2_pattern() or PCRE2 refuses.
   explicit Regex(std::string_view oniguruma_pattern);
 
-  /// All of `text` in order: matches (perhaps empty ones) and what lies between them. Bytes that are no UTF-8 match nothing.
-  /// Throws std::invalid_argument when PCRE2 gives up on the pattern (too many steps).
+  /// All of `text` in order: matches (perhaps empty ones) and what lies between them. Bytes that are no UTF-8 match
+  /// nothing. Throws std::invalid_argument when PCRE2 gives up on the pattern (too many steps).
   std::vector<TextSpan> split(std::string_view text) const;
 
  private:

@@ -9,7 +9,8 @@
 namespace decodelab {
 namespace {
 
-// Unicode's White_Space: five control characters, U+0085 and the separators. \p{Z} comes last so that a '-' after it stays a plain character.
+// Unicode's White_Space: five control characters, U+0085 and the separators. \p{Z} comes last so that a '-' after it
+// stays a plain character.
 constexpr std::string_view kSpaces = R"(\x{09}-\x{0d}\x{85}\p{Z})";
 // What may follow "(?": the rest are flags and names, which the two libraries read differently.
 constexpr std::string_view kGroups[] = {":", "i:", "=", "!", "<=", "<!", ">"};
@@ -35,7 +36,8 @@ class Translator {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw std::invalid_argument(fmt::format("the pattern {} has {}, which is not supported", in_quotes(pattern_), what));
+    throw std::invalid_argument(
+        fmt::format("the pattern {} has {}, which is not supported", in_quotes(pattern_), what));
   }
   bool follows(std::string_view text) const { return pattern_.substr(at_).starts_with(text); }
   void take(std::size_t count) {
@@ -52,8 +54,10 @@ class Translator {
       take_space(escaped == 'S');
       return;
     }
-    const bool alphanumeric = (escaped >= 'a' && escaped <= 'z') || (escaped >= 'A' && escaped <= 'Z') || (escaped >= '0' && escaped <= '9');
-    const bool property = (escaped == 'p' || escaped == 'P' || escaped == 'x') && at_ + 2 < pattern_.size() && pattern_[at_ + 2] == '{';
+    const bool alphanumeric =
+        (escaped >= 'a' && escaped <= 'z') || (escaped >= 'A' && escaped <= 'Z') || (escaped >= '0' && escaped <= '9');
+    const bool property =
+        (escaped == 'p' || escaped == 'P' || escaped == 'x') && at_ + 2 < pattern_.size() && pattern_[at_ + 2] == '{';
     if (alphanumeric && !property && kSameEscapes.find(escaped) == std::string_view::npos) {
       refuse(fmt::format("'\\{}'", escaped));
     }
@@ -82,7 +86,8 @@ class Translator {
 
   void take_outside() {
     if (follows("^") || follows("$") || follows("(*") || follows("}+")) {
-      refuse(fmt::format("'{}' outside of brackets", pattern_.substr(at_, pattern_[at_] == '^' || pattern_[at_] == '$' ? 1 : 2)));
+      refuse(fmt::format("'{}' outside of brackets",
+                         pattern_.substr(at_, pattern_[at_] == '^' || pattern_[at_] == '$' ? 1 : 2)));
     }
     if (follows("(?")) {
       at_ += 2;

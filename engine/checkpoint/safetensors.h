@@ -22,7 +22,8 @@ std::size_t element_bytes(ElementType type);
 std::string_view safetensors_name(ElementType type);
 
 /// One tensor of a file. `data` lies in the map, little-endian and row-major, and lives as long as the reader does.
-/// It is aligned to its element only if the writer saw to it (the official one and ours do; the format does not ask for it).
+/// It is aligned to its element only if the writer saw to it (the official one and ours do; the format does not ask for
+/// it).
 struct StoredTensor {
   std::string dtype;  ///< As the file names it: F32, F16, BF16, I64, ...
   std::vector<std::int64_t> shape;
@@ -34,21 +35,25 @@ struct StoredTensor {
 
 /// The table in the header of one safetensors file, every entry checked against `file` (the whole file's bytes).
 ///
-/// Refused with std::invalid_argument naming `file_name`: a file shorter than its header says, a header over 100 MB or that is no JSON object,
-/// a tensor without dtype, shape or data_offsets, a negative or overflowing dimension, offsets outside of the file, reversed or overlapping,
-/// data bytes that belong to no tensor, a byte count that is not shape x element size, an unknown dtype name, a key that stands twice. Tensors of
-/// no elements are fine. `__metadata__` is not read. The data of the result points into `file`. Format: github.com/huggingface/safetensors (README, "Format").
+/// Refused with std::invalid_argument naming `file_name`: a file shorter than its header says, a header over 100 MB or
+/// that is no JSON object, a tensor without dtype, shape or data_offsets, a negative or overflowing dimension, offsets
+/// outside of the file, reversed or overlapping, data bytes that belong to no tensor, a byte count that is not shape x
+/// element size, an unknown dtype name, a key that stands twice. Tensors of no elements are fine. `__metadata__` is not
+/// read. The data of the result points into `file`. Format: github.com/huggingface/safetensors (README, "Format").
 std::map<std::string, StoredTensor> parse_safetensors(std::span<const std::byte> file, const std::string& file_name);
 
 /// The file of each tensor, from the text of a model.safetensors.index.json; `file_name` is only for messages.
 ///
-/// Throws std::invalid_argument naming the file for text that is no JSON object with a `weight_map`, and for a shard name with '/' or '..'.
+/// Throws std::invalid_argument naming the file for text that is no JSON object with a `weight_map`, and for a shard
+/// name with '/' or '..'.
 std::map<std::string, std::string> parse_safetensors_index(std::string_view text, const std::string& file_name);
 
-/// The tensors of one checkpoint directory: `model.safetensors`, or the shards that `model.safetensors.index.json` names.
+/// The tensors of one checkpoint directory: `model.safetensors`, or the shards that `model.safetensors.index.json`
+/// names.
 class SafetensorsReader {
  public:
-  /// Throws std::invalid_argument when neither is there, a shard is missing, a tensor is in two shards, or a file is malformed.
+  /// Throws std::invalid_argument when neither is there, a shard is missing, a tensor is in two shards, or a file is
+  /// malformed.
   explicit SafetensorsReader(const std::filesystem::path& directory);
   ~SafetensorsReader();
   SafetensorsReader(SafetensorsReader&&) noexcept;
@@ -69,8 +74,9 @@ struct TensorToWrite {
   std::span<const std::byte> data;
 };
 
-/// Writes a safetensors file through a temporary neighbour and a rename, so that a reader never sees half of one; nothing is copied.
-/// Throws as SafetensorsWriter (engine/checkpoint/safetensors_writer.h), which takes the data in pieces.
+/// Writes a safetensors file through a temporary neighbour and a rename, so that a reader never sees half of one;
+/// nothing is copied. Throws as SafetensorsWriter (engine/checkpoint/safetensors_writer.h), which takes the data in
+/// pieces.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors);
 
 }  // namespace decodelab

@@ -21,15 +21,17 @@ struct TensorToDeclare {
   std::vector<std::int64_t> shape;
 };
 
-/// Writes to a temporary neighbour of `path` and renames it on commit(); without a commit the temporary goes with the writer.
+/// Writes to a temporary neighbour of `path` and renames it on commit(); without a commit the temporary goes with the
+/// writer.
 ///
-/// The header is padded so that the data begins at a multiple of 64 bytes. Tensors lie in the declared order, 4-byte types before 2-byte ones, so
-/// that every element is aligned in a memory map. `__metadata__` is {"format": "pt"}, which transformers asks for. The write functions may
-/// be called from several threads. All throw std::runtime_error with the file's name when the system refuses (disk full, no permission).
+/// The header is padded so that the data begins at a multiple of 64 bytes. Tensors lie in the declared order, 4-byte
+/// types before 2-byte ones, so that every element is aligned in a memory map. `__metadata__` is {"format": "pt"},
+/// which transformers asks for. The write functions may be called from several threads. All throw std::runtime_error
+/// with the file's name when the system refuses (disk full, no permission).
 class SafetensorsWriter {
  public:
-  /// Creates the temporary at its full size. Throws std::invalid_argument for a name that stands twice or is not UTF-8 or is `__metadata__`, for
-  /// a negative dimension and for sizes that overflow.
+  /// Creates the temporary at its full size. Throws std::invalid_argument for a name that stands twice or is not UTF-8
+  /// or is `__metadata__`, for a negative dimension and for sizes that overflow.
   SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorToDeclare> tensors);
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
@@ -38,7 +40,8 @@ class SafetensorsWriter {
   /// Writes a whole tensor. Throws std::invalid_argument when it was not declared, or not with this many bytes.
   void write(std::string_view name, std::span<const std::byte> data);
   /// Writes a part of a tensor that begins at `offset_bytes` of it; each byte is written once, in any order.
-  /// Throws std::invalid_argument when the part lies outside of the tensor or the tensor would have more bytes than were declared.
+  /// Throws std::invalid_argument when the part lies outside of the tensor or the tensor would have more bytes than
+  /// were declared.
   void write_part(std::string_view name, std::int64_t offset_bytes, std::span<const std::byte> data);
   /// Flushes to the disk and renames. Throws std::invalid_argument naming a tensor that is not complete.
   void commit();

@@ -13,7 +13,8 @@ namespace decodelab {
 namespace {
 
 constexpr std::string_view kPrefix = "synthetic:";
-constexpr float kHalfWidth = 0.02f * 1.7320508f;  // A uniform distribution of half width w has the standard deviation w / sqrt(3).
+constexpr float kHalfWidth =
+    0.02f * 1.7320508f;  // A uniform distribution of half width w has the standard deviation w / sqrt(3).
 
 struct Shape {
   std::string_view name;
@@ -27,7 +28,8 @@ struct Shape {
   std::int64_t eos_token_id;
 };
 
-// bigcode/gpt_bigcode-santacoder, bigcode/starcoder and bigcode/tiny_starcoder_py as on the hub; `tiny` is ours, for tests and first tries.
+// bigcode/gpt_bigcode-santacoder, bigcode/starcoder and bigcode/tiny_starcoder_py as on the hub; `tiny` is ours, for
+// tests and first tries.
 constexpr std::array<Shape, 4> kShapes{{
     {"santacoder", 24, 2048, 16, 8192, 49280, 2048, Activation::gelu_tanh, 49152},
     {"starcoder", 40, 6144, 48, 24576, 49152, 8192, Activation::gelu_erf, 0},
@@ -51,7 +53,8 @@ std::optional<ModelConfig> synthetic_config(std::string_view name) {
   }
   const auto shape = std::ranges::find(kShapes, name.substr(kPrefix.size()), &Shape::name);
   if (shape == kShapes.end()) {
-    throw std::invalid_argument(fmt::format("expected a synthetic model ({}), got {}", fmt::join(synthetic_names(), ", "), in_quotes(name)));
+    throw std::invalid_argument(
+        fmt::format("expected a synthetic model ({}), got {}", fmt::join(synthetic_names(), ", "), in_quotes(name)));
   }
   return ModelConfig{.family = "gpt_bigcode",
                      .layers = shape->layers,

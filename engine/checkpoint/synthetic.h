@@ -15,7 +15,8 @@ namespace decodelab {
 /// The names that synthetic_config() knows, with their prefix: synthetic:santacoder, ...
 std::vector<std::string> synthetic_names();
 
-/// The configuration behind a name such as synthetic:starcoder, that of the model on the hub; nothing for a name without the prefix `synthetic:`.
+/// The configuration behind a name such as synthetic:starcoder, that of the model on the hub; nothing for a name
+/// without the prefix `synthetic:`.
 ///
 /// Throws std::invalid_argument with the known names for an unknown one.
 std::optional<ModelConfig> synthetic_config(std::string_view name);
@@ -26,7 +27,8 @@ struct SyntheticDistribution {
   float half_width = 0;
 };
 
-/// What a weight is filled with: standard deviation 0.02 (GPTBigCodeConfig's initializer_range) about 1 for the scale of a norm, about 0 for all others.
+/// What a weight is filled with: standard deviation 0.02 (GPTBigCodeConfig's initializer_range) about 1 for the scale
+/// of a norm, about 0 for all others.
 SyntheticDistribution synthetic_distribution(const WeightSpec& weight);
 
 /// The number of a tensor's random stream: FNV-1a of its name, 64 bits.
@@ -34,9 +36,10 @@ std::uint64_t synthetic_stream(std::string_view tensor_name);
 
 /// Elements [first_index, first_index + out.size()) of the tensor `tensor_name`, fp32.
 ///
-/// Element i is uniform_float() of word i % 4 of Philox4x32-10 (engine/kernels/philox.h) with the key `seed` and the counter
-/// (i / 4, synthetic_stream(tensor_name)): each depends on nothing else, so that chunks, threads and a GPU all give the same bits.
-/// Throws std::invalid_argument for a negative first_index.
-void fill_synthetic(std::span<float> out, std::uint64_t seed, std::string_view tensor_name, std::int64_t first_index, float mean, float half_width);
+/// Element i is uniform_float() of word i % 4 of Philox4x32-10 (engine/kernels/philox.h) with the key `seed` and the
+/// counter (i / 4, synthetic_stream(tensor_name)): each depends on nothing else, so that chunks, threads and a GPU all
+/// give the same bits. Throws std::invalid_argument for a negative first_index.
+void fill_synthetic(std::span<float> out, std::uint64_t seed, std::string_view tensor_name, std::int64_t first_index,
+                    float mean, float half_width);
 
 }  // namespace decodelab

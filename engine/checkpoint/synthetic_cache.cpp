@@ -25,19 +25,18 @@
 namespace decodelab {
 namespace {
 
-constexpr std::int64_t kChunkElements = std::int64_t{1} << 20;  // 4 MB of fp32 a thread: stays in the second cache or close to it.
-constexpr int kThreads = 2;                                     // One fills while the other writes; more wait for the disk.
-constexpr std::uintmax_t kSpareBytes = std::uintmax_t{64} << 20;  // Left free for the header, config.json and everybody else.
-constexpr int kLayoutVersion = 1;                               // Of the generator and the files; another number is another directory.
+constexpr std::int64_t kChunkElements = std::int64_t{1}
+                                        << 20;  // 4 MB of fp32 a thread: stays in the second cache or close to it.
+constexpr int kThreads = 2;                     // One fills while the other writes; more wait for the disk.
+constexpr std::uintmax_t kSpareBytes = std::uintmax_t{64}
+                                       << 20;  // Left free for the header, config.json and everybody else.
+constexpr int kLayoutVersion = 1;              // Of the generator and the files; another number is another directory.
 
 const char* short_name(ElementType type) {
   switch (type) {
-    case ElementType::float32:
-      return "fp32";
-    case ElementType::float16:
-      return "fp16";
-    case ElementType::bfloat16:
-      break;
+    case ElementType::float32: return "fp32";
+    case ElementType::float16: return "fp16";
+    case ElementType::bfloat16: break;
   }
   return "bf16";
 }
@@ -48,7 +47,8 @@ class TemporaryDirectory {
   TemporaryDirectory(const std::filesystem::path& parent, const std::string& name) {
     std::string pattern = (parent / ("." + name + ".tmp-XXXXXX")).string();
     if (::mkdtemp(pattern.data()) == nullptr) {
-      throw std::runtime_error(fmt::format("{}: cannot be created: {}; set DECODELAB_CACHE to another place", pattern, std::strerror(errno)));
+      throw std::runtime_error(fmt::format("{}: cannot be created: {}; set DECODELAB_CACHE to another place", pattern,
+                                           std::strerror(errno)));
     }
     path_ = pattern;
   }
@@ -66,7 +66,8 @@ class TemporaryDirectory {
   // False when somebody else put a directory there first.
   bool rename_to(const std::filesystem::path& target) {
     std::error_code error;
-    std::filesystem::permissions(path_, std::filesystem::perms(0755), error);  // mkdtemp gives 0700; a cache may be shared.
+    std::filesystem::permissions(path_, std::filesystem::perms(0755),
+                                 error);  // mkdtemp gives 0700; a cache may be shared.
     std::filesystem::rename(path_, target, error);
     if (!error) {
       path_.clear();
@@ -149,7 +150,8 @@ class ChunkQueue {
   std::exception_ptr failure_;
 };
 
-void fill_chunks(const std::stop_token& stop, ChunkQueue& queue, SafetensorsWriter& writer, ElementType type, std::uint64_t seed) {
+void fill_chunks(const std::stop_token& stop, ChunkQueue& queue, SafetensorsWriter& writer, ElementType type,
+                 std::uint64_t seed) {
   std::exception_ptr failure;
   try {
     std::vector<float> values(kChunkElements);
@@ -170,7 +172,8 @@ void fill_chunks(const std::stop_token& stop, ChunkQueue& queue, SafetensorsWrit
   queue.leave(failure);
 }
 
-void write_weights(const std::filesystem::path& file, const ModelConfig& config, ElementType type, std::uint64_t seed, const MaterializeProgress& progress) {
+void write_weights(const std::filesystem::path& file, const ModelConfig& config, ElementType type, std::uint64_t seed,
+                   const MaterializeProgress& progress) {
   const std::vector<WeightSpec> weights = weight_specs(config);
   const std::int64_t total_bytes = parameter_count(config) * static_cast<std::int64_t>(element_bytes(type));
   std::vector<TensorToDeclare> tensors;
@@ -211,12 +214,15 @@ void check_cached(const std::filesystem::path& directory, const ModelConfig& con
     const SafetensorsReader reader(directory);
     for (const WeightSpec& weight : weight_specs(config)) {
       const auto found = reader.tensors().find(weight.name);
-      if (found == reader.tensors().end() || found->second.shape != weight.shape || found->second.dtype != safetensors_name(type)) {
-        throw std::invalid_argument(fmt::format("tensor {} is missing or has another shape or type", in_quotes(weight.name)));
+      if (found == reader.tensors().end() || found->second.shape != weight.shape ||
+          found->second.dtype != safetensors_name(type)) {
+        throw std::invalid_argument(
+            fmt::format("tensor {} is missing or has another shape or type", in_quotes(weight.name)));
       }
     }
   } catch (const std::invalid_argument& error) {
-    throw std::runtime_error(fmt::format("{}: the cached model is damaged ({}); delete the directory and try again", directory.string(), error.what()));
+    throw std::runtime_error(fmt::format("{}: the cached model is damaged ({}); delete the directory and try again",
+                                         directory.string(), error.what()));
   }
 }
 
@@ -230,7 +236,8 @@ std::filesystem::path default_cache_directory() {
   if (const auto cache = variable("DECODELAB_CACHE"); !cache.empty()) {
     return cache;
   }
-  if (const auto cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) {  // The XDG specification asks to ignore relative ones.
+  if (const auto cache = variable("XDG_CACHE_HOME");
+      cache.is_absolute()) {  // The XDG specification asks to ignore relative ones.
     return cache / "decodelab";
   }
   if (const auto home = variable("HOME"); !home.empty()) {
@@ -243,19 +250,23 @@ void require_free_bytes(const std::filesystem::path& directory, std::uintmax_t b
   std::error_code error;
   const auto space = std::filesystem::space(directory, error);
   if (error) {
-    throw std::runtime_error(fmt::format("{}: its free space is not to be had: {}", directory.string(), error.message()));
+    throw std::runtime_error(
+        fmt::format("{}: its free space is not to be had: {}", directory.string(), error.message()));
   }
   if (space.available < bytes) {
-    throw std::runtime_error(fmt::format("{}: expected {} bytes free, got {}; free {} bytes or set DECODELAB_CACHE to another disk", directory.string(),
-                                         bytes, space.available, bytes - space.available));
+    throw std::runtime_error(
+        fmt::format("{}: expected {} bytes free, got {}; free {} bytes or set DECODELAB_CACHE to another disk",
+                    directory.string(), bytes, space.available, bytes - space.available));
   }
 }
 
-std::filesystem::path materialize_synthetic(std::string_view name, ElementType type, std::uint64_t seed, const std::filesystem::path& cache_directory,
+std::filesystem::path materialize_synthetic(std::string_view name, ElementType type, std::uint64_t seed,
+                                            const std::filesystem::path& cache_directory,
                                             const MaterializeProgress& progress) {
   const auto config = synthetic_config(name);
   if (!config.has_value()) {
-    throw std::invalid_argument(fmt::format("expected a synthetic model ({}), got {}", fmt::join(synthetic_names(), ", "), in_quotes(name)));
+    throw std::invalid_argument(
+        fmt::format("expected a synthetic model ({}), got {}", fmt::join(synthetic_names(), ", "), in_quotes(name)));
   }
   std::string directory_name = fmt::format("{}-{}-seed{}-v{}", name, short_name(type), seed, kLayoutVersion);
   std::ranges::replace(directory_name, ':', '-');
@@ -264,9 +275,11 @@ std::filesystem::path materialize_synthetic(std::string_view name, ElementType t
     std::error_code error;
     std::filesystem::create_directories(cache_directory, error);
     if (error) {
-      throw std::runtime_error(fmt::format("{}: cannot be created: {}; set DECODELAB_CACHE to another place", cache_directory.string(), error.message()));
+      throw std::runtime_error(fmt::format("{}: cannot be created: {}; set DECODELAB_CACHE to another place",
+                                           cache_directory.string(), error.message()));
     }
-    require_free_bytes(cache_directory, static_cast<std::uintmax_t>(parameter_count(*config)) * element_bytes(type) + kSpareBytes);
+    require_free_bytes(cache_directory,
+                       static_cast<std::uintmax_t>(parameter_count(*config)) * element_bytes(type) + kSpareBytes);
     TemporaryDirectory temporary(cache_directory, directory_name);
     write_weights(temporary.path() / "model.safetensors", *config, type, seed, progress);
     write_config(temporary.path() / "config.json", *config);

@@ -15,18 +15,23 @@ namespace decodelab {
 /// Throws std::invalid_argument when none of DECODELAB_CACHE, XDG_CACHE_HOME and HOME is set.
 std::filesystem::path default_cache_directory();
 
-/// Throws std::runtime_error with the numbers when the file system of `directory`, which must exist, has less than `bytes` free.
+/// Throws std::runtime_error with the numbers when the file system of `directory`, which must exist, has less than
+/// `bytes` free.
 void require_free_bytes(const std::filesystem::path& directory, std::uintmax_t bytes);
 
-/// Told how much of a model's data is on disk; called on the caller's thread. What it throws ends the work and passes on.
+/// Told how much of a model's data is on disk; called on the caller's thread. What it throws ends the work and passes
+/// on.
 using MaterializeProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
-/// The directory of the checkpoint that `name` (synthetic:tiny, ...), a type and a seed stand for: config.json and model.safetensors.
+/// The directory of the checkpoint that `name` (synthetic:tiny, ...), a type and a seed stand for: config.json and
+/// model.safetensors.
 ///
-/// It is `cache_directory`/synthetic-tiny-bf16-seed0-v1 and is made if it is not there yet, in a temporary directory that is renamed at the
-/// end: several processes may ask for the same one at once. Two threads fill; memory stays below 50 MB. Throws std::invalid_argument for an unknown
-/// name, std::runtime_error when the disk has too little room or the directory is there but damaged. `progress` may be empty.
-std::filesystem::path materialize_synthetic(std::string_view name, ElementType type, std::uint64_t seed, const std::filesystem::path& cache_directory,
+/// It is `cache_directory`/synthetic-tiny-bf16-seed0-v1 and is made if it is not there yet, in a temporary directory
+/// that is renamed at the end: several processes may ask for the same one at once. Two threads fill; memory stays below
+/// 50 MB. Throws std::invalid_argument for an unknown name, std::runtime_error when the disk has too little room or the
+/// directory is there but damaged. `progress` may be empty.
+std::filesystem::path materialize_synthetic(std::string_view name, ElementType type, std::uint64_t seed,
+                                            const std::filesystem::path& cache_directory,
                                             const MaterializeProgress& progress);
 
 }  // namespace decodelab

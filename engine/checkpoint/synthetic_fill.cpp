@@ -36,14 +36,17 @@ void fill_plainly(std::span<float> out, std::uint64_t first_index, const Stream&
 
 #if defined(__x86_64__)
 
-constexpr int kVectors = 2;                            // Independent chains of rounds; one leaves the multiplier idle, three spill registers.
-constexpr std::size_t kValuesAtOnce = 16 * kVectors;   // A vector holds 4 blocks of 4 values.
+constexpr int kVectors = 2;  // Independent chains of rounds; one leaves the multiplier idle, three spill registers.
+constexpr std::size_t kValuesAtOnce = 16 * kVectors;  // A vector holds 4 blocks of 4 values.
 
-__attribute__((target("avx2,fma"))) inline __m256i broadcast(std::uint64_t value) { return _mm256_set1_epi64x(static_cast<long long>(value)); }
+__attribute__((target("avx2,fma"))) inline __m256i broadcast(std::uint64_t value) {
+  return _mm256_set1_epi64x(static_cast<long long>(value));
+}
 
-// Each 64-bit lane holds one 32-bit word of one block, with rubbish above it: vpmuludq reads the low halves only, so that a round needs no
-// shuffles. 3 times as fast as what g++ 12 makes of the plain rule.
-__attribute__((target("avx2,fma"))) void fill_groups(float* out, std::size_t groups, std::uint64_t block, const Stream& stream) {
+// Each 64-bit lane holds one 32-bit word of one block, with rubbish above it: vpmuludq reads the low halves only, so
+// that a round needs no shuffles. 3 times as fast as what g++ 12 makes of the plain rule.
+__attribute__((target("avx2,fma"))) void fill_groups(float* out, std::size_t groups, std::uint64_t block,
+                                                     const Stream& stream) {
   const __m256i multiplier_0 = broadcast(0xD2511F53u);
   const __m256i multiplier_2 = broadcast(0xCD9E8D57u);
   const __m256 scale = _mm256_set1_ps(1.0f / 8388608.0f);
@@ -75,14 +78,17 @@ __attribute__((target("avx2,fma"))) void fill_groups(float* out, std::size_t gro
       key_1 += 0xBB67AE85u;
     }
     for (int i = 0; i < kVectors; ++i) {
-      const __m256i low = _mm256_blend_epi32(word_0[i], _mm256_slli_epi64(word_1[i], 32), 0xAA);   // Words 0 and 1 of blocks 0 to 3.
+      const __m256i low =
+          _mm256_blend_epi32(word_0[i], _mm256_slli_epi64(word_1[i], 32), 0xAA);  // Words 0 and 1 of blocks 0 to 3.
       const __m256i high = _mm256_blend_epi32(word_2[i], _mm256_slli_epi64(word_3[i], 32), 0xAA);  // Words 2 and 3.
       const __m256i even = _mm256_unpacklo_epi64(low, high);                                       // Blocks 0 and 2.
       const __m256i odd = _mm256_unpackhi_epi64(low, high);
       const __m256i first = _mm256_srai_epi32(_mm256_permute2x128_si256(even, odd, 0x20), 8);
       const __m256i second = _mm256_srai_epi32(_mm256_permute2x128_si256(even, odd, 0x31), 8);
-      _mm256_storeu_ps(out + 16 * i, _mm256_fmadd_ps(half_width, _mm256_mul_ps(_mm256_cvtepi32_ps(first), scale), mean));
-      _mm256_storeu_ps(out + 16 * i + 8, _mm256_fmadd_ps(half_width, _mm256_mul_ps(_mm256_cvtepi32_ps(second), scale), mean));
+      _mm256_storeu_ps(out + 16 * i,
+                       _mm256_fmadd_ps(half_width, _mm256_mul_ps(_mm256_cvtepi32_ps(first), scale), mean));
+      _mm256_storeu_ps(out + 16 * i + 8,
+                       _mm256_fmadd_ps(half_width, _mm256_mul_ps(_mm256_cvtepi32_ps(second), scale), mean));
     }
   }
 }
@@ -106,7 +112,8 @@ std::size_t fill_vectors(std::span<float>, std::uint64_t, const Stream&) { retur
 
 }  // namespace
 
-void fill_synthetic(std::span<float> out, std::uint64_t seed, std::string_view tensor_name, std::int64_t first_index, float mean, float half_width) {
+void fill_synthetic(std::span<float> out, std::uint64_t seed, std::string_view tensor_name, std::int64_t first_index,
+                    float mean, float half_width) {
   if (first_index < 0) {
     throw std::invalid_argument(fmt::format("fill_synthetic: expected first_index from 0 up, got {}", first_index));
   }

@@ -38,15 +38,18 @@ void check_parts(const json& object, const std::string& file_name) {
     throw std::invalid_argument(fmt::format("{}: expected version 1.0, got {}", file_name, shown(version)));
   }
   const json& normalizer = value_of(object, "normalizer");
-  const bool empty_sequence = normalizer.is_object() && kind_of(normalizer) == "Sequence" && value_of(normalizer, "normalizers") == json::array();
+  const bool empty_sequence = normalizer.is_object() && kind_of(normalizer) == "Sequence" &&
+                              value_of(normalizer, "normalizers") == json::array();
   if (!normalizer.is_null() && !empty_sequence) {
-    throw std::invalid_argument(fmt::format("{}: expected no normalizer, got {}; this tokenizer cannot be read, give token ids with --prompt-ids", file_name,
-                                            in_quotes(kind_of(normalizer))));
+    throw std::invalid_argument(fmt::format(
+        "{}: expected no normalizer, got {}; this tokenizer cannot be read, give token ids with --prompt-ids",
+        file_name, in_quotes(kind_of(normalizer))));
   }
   const json& decoder = value_of(object, "decoder");
   if (!decoder.is_null() && kind_of(decoder) != "ByteLevel") {
-    throw std::invalid_argument(fmt::format("{}: expected the decoder ByteLevel, got {}; this tokenizer cannot be read, give token ids with --prompt-ids", file_name,
-                                            in_quotes(kind_of(decoder))));
+    throw std::invalid_argument(fmt::format(
+        "{}: expected the decoder ByteLevel, got {}; this tokenizer cannot be read, give token ids with --prompt-ids",
+        file_name, in_quotes(kind_of(decoder))));
   }
 }
 
@@ -76,7 +79,9 @@ Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
-Tokenizer Tokenizer::load(const std::filesystem::path& file) { return parse(read_text_file(file, kMaxFileBytes), file.string()); }
+Tokenizer Tokenizer::load(const std::filesystem::path& file) {
+  return parse(read_text_file(file, kMaxFileBytes), file.string());
+}
 
 Tokenizer Tokenizer::parse(std::string_view json_text, const std::string& file_name) {
   const json object = parse_json_object(json_text, file_name);
@@ -107,7 +112,8 @@ std::string Tokenizer::decode(std::span<const std::int64_t> ids, bool skip_speci
     }
     const auto found = impl_->model.bytes_of().find(id);
     if (found == impl_->model.bytes_of().end()) {
-      throw std::invalid_argument(fmt::format("expected token ids of this tokenizer (largest {}), got {}", impl_->size - 1, id));
+      throw std::invalid_argument(
+          fmt::format("expected token ids of this tokenizer (largest {}), got {}", impl_->size - 1, id));
     }
     text += found->second;
   }

@@ -14,8 +14,9 @@ namespace decodelab {
 /// Byte-level BPE (Sennrich 2016, arXiv:1508.07909; byte alphabet of GPT-2), as Hugging Face's tokenizers save it.
 class Tokenizer {
  public:
-  /// Reads a tokenizer.json. Throws std::invalid_argument naming the file when it is malformed, or when its model is not BPE or it is not
-  /// byte-level (no ByteLevel pre-tokenizer): the sentence names the kind that was found and what can be used instead (--prompt-ids).
+  /// Reads a tokenizer.json. Throws std::invalid_argument naming the file when it is malformed, or when its model is
+  /// not BPE or it is not byte-level (no ByteLevel pre-tokenizer): the sentence names the kind that was found and what
+  /// can be used instead (--prompt-ids).
   static Tokenizer load(const std::filesystem::path& file);
   /// The same from text; `file_name` is only for messages.
   static Tokenizer parse(std::string_view json, const std::string& file_name);
@@ -23,9 +24,11 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  /// Ids of `text` (UTF-8; other bytes are kept as they are). Added tokens are matched first. No post-processor is applied.
+  /// Ids of `text` (UTF-8; other bytes are kept as they are). Added tokens are matched first. No post-processor is
+  /// applied.
   std::vector<std::int64_t> encode(std::string_view text) const;
-  /// Bytes of `ids`; special added tokens are left out when `skip_special`. Throws std::invalid_argument for an id that is not there.
+  /// Bytes of `ids`; special added tokens are left out when `skip_special`. Throws std::invalid_argument for an id that
+  /// is not there.
   std::string decode(std::span<const std::int64_t> ids, bool skip_special = true) const;
   std::int64_t size() const;
 

@@ -64,13 +64,26 @@ std::string some_of(const std::vector<std::string>& names) {
   return shown < names.size() ? fmt::format("{} and {} more", text, names.size() - shown) : text;
 }
 
-/// The stored tensors by full name, without those that the model does not need.
+void check_tied_head(const std::filesystem::path& directory, const std::map<std::string, StoredTensor>& stored) {
+  const auto head = stored.find("lm_head.weight");
+  if (head == stored.end()) {
+    return;
+  }
+  const StoredTensor& embedding = stored.at("transformer.wte.weight");
+  const StoredTensor& tied = head->second;
+  if (tied.shape != embedding.shape || tied.dtype != embedding.dtype || !std::ranges::equal(tied.data, embedding.data)) {
+    throw std::invalid_argument(directory.string() +
+                                ": lm_head.weight differs from transformer.wte.weight, but this model family ties them; save the checkpoint tied");
+  }
+}
+
+/// The stored tensors by full name, every one that the model needs with its shape and a dtype that can be read.
 std::map<std::string, StoredTensor> match(const std::filesystem::path& directory, const std::map<std::string, StoredTensor>& stored,
                                           const std::vector<WeightSpec>& specs) {
   std::map<std::string, StoredTensor> by_name;
   for (const auto& [name, tensor] : stored) {
-    if (!is_mask_buffer(name)) {
-      by_name.emplace(full_name(name), tensor);
+    if (!is_mask_buffer(name) && !by_name.emplace(full_name(name), tensor).second) {
+      throw std::invalid_argument(fmt::format("{}: the tensor '{}' is there twice, with the prefix 'transformer.' and without", directory.string(), name));
     }
   }
   std::vector<std::string> missing;
@@ -82,6 +95,8 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
     } else if (found->second.shape != spec.shape) {
       throw std::invalid_argument(fmt::format("{}: tensor '{}' has shape [{}], but config.json asks for [{}]", directory.string(), spec.name,
                                               fmt::join(found->second.shape, ", "), fmt::join(spec.shape, ", ")));
+    } else {
+      found->second.element_type(spec.name);
     }
   }
   for (const auto& [name, tensor] : by_name) {
@@ -99,25 +114,13 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
     }
     throw std::invalid_argument(problem);
   }
+  check_tied_head(directory, by_name);
   return by_name;
 }
 
 /// A tensor over the file's own bytes, valid while the reader lives.
 at::Tensor view_of(const std::string& name, const StoredTensor& stored) {
   return at::from_blob(const_cast<std::byte*>(stored.data.data()), stored.shape, at::TensorOptions(scalar_type(stored.element_type(name))));
-}
-
-void check_tied_head(const std::filesystem::path& directory, const std::map<std::string, StoredTensor>& stored) {
-  const auto head = stored.find("lm_head.weight");
-  if (head == stored.end()) {
-    return;
-  }
-  const StoredTensor& embedding = stored.at("transformer.wte.weight");
-  const StoredTensor& tied = head->second;
-  if (tied.shape != embedding.shape || tied.dtype != embedding.dtype || !std::ranges::equal(tied.data, embedding.data)) {
-    throw std::invalid_argument(directory.string() +
-                                ": lm_head.weight differs from transformer.wte.weight, but this model family ties them; save the checkpoint tied");
-  }
 }
 
 }  // namespace
@@ -143,13 +146,17 @@ std::int64_t Weights::bytes() const {
   return total;
 }
 
+void Weights::check(const std::filesystem::path& directory, const ModelConfig& config) {
+  const SafetensorsReader reader(directory);
+  match(directory, reader.tensors(), weight_specs(config));
+}
+
 Weights Weights::load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype, const std::string& device_name,
                       const LoadProgress& progress) {
   const c10::InferenceMode inference;
   const SafetensorsReader reader(directory);
   const std::vector<WeightSpec> specs = weight_specs(config);
   const std::map<std::string, StoredTensor> stored = match(directory, reader.tensors(), specs);
-  check_tied_head(directory, stored);
 
   const at::Device device(device_name);
   const auto options = at::TensorOptions(scalar_type(dtype)).device(device);

@@ -29,6 +29,8 @@ class Weights {
   /// for a tensor whose shape is not what `config` says.
   static Weights load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype, const std::string& device,
                       const LoadProgress& progress = {});
+  /// Throws what load() would throw for that directory, without copying any weight.
+  static void check(const std::filesystem::path& directory, const ModelConfig& config);
   ~Weights();
   Weights(Weights&&) noexcept;
   Weights& operator=(Weights&&) noexcept;

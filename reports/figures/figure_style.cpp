@@ -31,11 +31,19 @@ Json labels(const std::vector<ArmRecord>& arms) {
 constexpr double kLegendWidth = 960;     // of the narrowest figure with a legend, in pixels
 constexpr double kCharacterWidth = 6.6;  // of a label at 12 pixels, on average
 
-// As many columns as fit with the longest label.
-std::size_t legend_columns(const std::vector<ArmRecord>& arms) {
-  double widest = 1;
-  for (const ArmRecord& arm : arms) widest = std::max(widest, kCharacterWidth * static_cast<double>(arm.label.size()) + 34);
-  return std::clamp<std::size_t>(static_cast<std::size_t>(kLegendWidth / widest), 1, 5);
+constexpr double kSymbolWidth = 34;      // of a legend entry, with the gap after it
+constexpr double kWiderFonts = 0.2;      // a browser without the font that the labels were measured with takes up to so much more
+
+double longest_label(const std::vector<ArmRecord>& arms) {
+  std::size_t longest = 0;
+  for (const ArmRecord& arm : arms) longest = std::max(longest, arm.label.size());
+  return kCharacterWidth * static_cast<double>(longest);
+}
+
+Json arm_legend(const std::vector<ArmRecord>& arms) {
+  const double spare = kWiderFonts * longest_label(arms);
+  const auto columns = static_cast<std::size_t>(kLegendWidth / (longest_label(arms) + spare + kSymbolWidth));
+  return {{"title", nullptr}, {"orient", "top"}, {"labelLimit", 900}, {"symbolOpacity", 1}, {"columns", std::clamp<std::size_t>(columns, 1, 5)}, {"columnPadding", 10 + spare}};
 }
 
 template <class Choose>
@@ -45,7 +53,7 @@ Json arm_channel(const std::vector<ArmRecord>& arms, const Choose& choose) {
   return {{"field", "arm"},
           {"type", "nominal"},
           {"scale", {{"domain", labels(arms)}, {"range", range}}},
-          {"legend", {{"title", nullptr}, {"orient", "top"}, {"labelLimit", 900}, {"symbolOpacity", 1}, {"columns", legend_columns(arms)}}}};
+          {"legend", arm_legend(arms)}};
 }
 
 }  // namespace
@@ -53,7 +61,7 @@ Json arm_channel(const std::vector<ArmRecord>& arms, const Choose& choose) {
 Json start_spec(const std::string& title) {
   const Json axis{{"labelColor", kInkColor}, {"titleColor", kInkColor},     {"domainColor", kInkColor}, {"tickColor", kInkColor}, {"gridColor", kGridColor},
                   {"labelFontSize", 11},     {"titleFontSize", 11.5},      {"titleFontWeight", "normal"}, {"titlePadding", 6},    {"domainOpacity", 0.5},
-                  {"tickOpacity", 0.5},      {"tickSize", 4},           {"minExtent", 34}};
+                  {"tickOpacity", 0.5},      {"tickSize", 4}};
   return {{"$schema", fmt::format("https://vega.github.io/schema/vega-lite/v{}.json", std::string(kVegaLiteVersion).substr(0, 1))},
           {"description", title},
           {"background", kPaperColor},
@@ -62,8 +70,9 @@ Json start_spec(const std::string& title) {
            {{"font", "Liberation Sans, Arial, Helvetica, sans-serif"},
             {"aria", false},  // the page describes the whole figure once and has its data as a table
             {"axis", axis},
+            {"axisY", {{"minExtent", 36}, {"maxExtent", 36}}},  // so that panels below each other stand in line
             {"legend", {{"labelColor", kInkColor}, {"titleColor", kInkColor}, {"labelFontSize", 12}, {"symbolSize", 70}, {"symbolStrokeWidth", 2}}},
-            {"title", {{"color", kInkColor}, {"fontSize", 12.5}, {"fontWeight", 600}, {"anchor", "start"}, {"offset", 8}}},
+            {"title", {{"color", kInkColor}, {"fontSize", 12.5}, {"fontWeight", 600}, {"anchor", "start"}, {"frame", "group"}, {"offset", 8}}},
             {"header", {{"labelColor", kInkColor}, {"titleColor", kInkColor}}},
             {"view", {{"stroke", nullptr}}},
             {"concat", {{"spacing", 12}}}}}};
@@ -77,7 +86,9 @@ Json arm_color(const std::vector<ArmRecord>& arms) {
 }
 
 Json arm_shape(const std::vector<ArmRecord>& arms) {
-  return arm_channel(arms, [](std::size_t i) { return Json(kArmShapes[i % kArmShapes.size()]); });
+  Json channel = arm_channel(arms, [](std::size_t i) { return Json(kArmShapes[i % kArmShapes.size()]); });
+  channel["legend"]["symbolStrokeWidth"] = 0;  // else the outlines of shapes are dashed like the lines
+  return channel;
 }
 
 Json arm_dash(const std::vector<ArmRecord>& arms) {
@@ -98,6 +109,16 @@ Json length_axis(const std::string& field, const std::vector<double>& lengths, c
           {"title", title},
           {"scale", {{"type", "log"}, {"base", 2}, {"domain", {shortened(*low / margin), shortened(*high * margin)}}, {"nice", false}}},
           {"axis", {{"values", ticks}, {"format", "d"}, {"grid", false}}}};
+}
+
+Json logarithmic_ticks(double low, double high) {
+  Json ticks = Json::array();
+  for (double decade = std::pow(10, std::floor(std::log10(low))); decade <= high; decade *= 10) {
+    for (const double digit : {1.0, 2.0, 5.0}) {
+      if (decade * digit >= low * 0.9 && decade * digit <= high * 1.1) ticks.push_back(shortened(decade * digit));
+    }
+  }
+  return ticks;
 }
 
 double shortened(double value) {

@@ -27,6 +27,9 @@ nlohmann::ordered_json arm_dash(const std::vector<ArmRecord>& arms);
 /// x axis of lengths: logarithmic to base 2, ticks at powers of two, the same for all panels.
 nlohmann::ordered_json length_axis(const std::string& field, const std::vector<double>& lengths, const std::string& title);
 
+/// 1, 2 and 5 times powers of ten from `low` to `high`, both above 0.
+nlohmann::ordered_json logarithmic_ticks(double low, double high);
+
 /// Six significant digits: enough for any plot, and a third of the text of a double.
 double shortened(double value);
 

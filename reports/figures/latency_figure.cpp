@@ -1,7 +1,7 @@
 // Latency curves: a panel per batch size with the paired ratios and the peak memory beneath.
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -18,10 +18,10 @@ constexpr int kCurveHeight = 230;
 constexpr int kRatioHeight = 120;
 constexpr int kMemoryHeight = 90;
 constexpr std::size_t kMostColumns = 3;
-constexpr int kFigureWidth = 1010;             // of all panels of a line, in the page's column
+constexpr int kFigureWidth = 1090;             // of all panels of a line, in the page's column
 constexpr int kAxisWidth = 64;                 // left of a panel
 constexpr double kLogarithmicFrom = 8;         // where the largest value is this often the smallest, a linear axis hides the small ones
-constexpr std::size_t kMostLaunchPoints = 1500;  // above, points of single launches cost more of the page than they show
+constexpr std::size_t kMostLaunchPoints = 500;  // above, points of single launches cost more of the page than they show
 constexpr double kDodgeOctaves = 0.07;         // sideways distance of two arms' intervals
 
 struct Context {
@@ -35,8 +35,6 @@ struct Context {
   bool with_memory = false;
 };
 
-Json or_null(const std::optional<double>& value, double unit = 1) { return value ? Json(shortened(*value / unit)) : Json(nullptr); }
-
 double dodge(const Context& context, const SummaryRow& row) {
   double index = 0;
   for (std::size_t i = 0; i < context.summary.arms.size(); ++i) {
@@ -45,23 +43,29 @@ double dodge(const Context& context, const SummaryRow& row) {
   return std::exp2(kDodgeOctaves * (index - static_cast<double>(context.summary.arms.size()) / 2));
 }
 
+// Fields without a value are left out: a page has hundreds of these rows, twice.
 Json row_datum(const Context& context, const SummaryRow& row) {
-  const auto& interval = row.cell_mean_interval_ns;
-  return {{"cell", row.cell.id},
-          {"arm", row.arm.label},
-          {"batch", row.cell.batch},
-          {"length", row.cell.length},
-          {"x", shortened(row.plotted_length())},
-          {"x_ratio", shortened(row.plotted_length() * dodge(context, row))},
-          {"mean", or_null(row.cell_mean_ns, context.unit_ns)},
-          {"low", interval ? Json(shortened(std::max(interval->low, 0.0) / context.unit_ns)) : Json(nullptr)},
-          {"high", interval ? Json(shortened(interval->high / context.unit_ns)) : Json(nullptr)},
-          {"ratio", row.arm.baseline ? Json(nullptr) : or_null(row.time_ratio)},
-          {"ratio_low", or_null(row.time_ratio_low)},
-          {"ratio_high", or_null(row.time_ratio_high)},
-          {"peak_mib", row.peak_bytes ? Json(shortened(static_cast<double>(*row.peak_bytes) / 0x1p20)) : Json(nullptr)},
-          {"status", to_string(row.status)},
-          {"reason", row.reason}};
+  Json datum{{"cell", row.cell.id}, {"arm", row.arm.label}, {"batch", row.cell.batch}, {"length", row.cell.length}, {"x", shortened(row.plotted_length())}};
+  const auto set = [&](const char* key, const std::optional<double>& value, double unit = 1) {
+    if (value) datum[key] = shortened(*value / unit);
+  };
+  set("mean", row.cell_mean_ns, context.unit_ns);
+  if (const auto& interval = row.cell_mean_interval_ns) {
+    set("low", std::max(interval->low, 0.0), context.unit_ns);
+    set("high", interval->high, context.unit_ns);
+  }
+  if (row.time_ratio && !row.arm.baseline) {
+    set("x_ratio", row.plotted_length() * dodge(context, row));
+    set("ratio", row.time_ratio);
+    set("ratio_low", row.time_ratio_low);
+    set("ratio_high", row.time_ratio_high);
+  }
+  if (row.peak_bytes) set("peak_mib", static_cast<double>(*row.peak_bytes), 0x1p20);
+  if (row.status != RowStatus::ok) {
+    datum["status"] = to_string(row.status);
+    datum["reason"] = row.reason;
+  }
+  return datum;
 }
 
 Json filtered(const std::string& dataset, const std::string& condition) { return {{"data", {{"name", dataset}}}, {"transform", {{{"filter", condition}}}}}; }
@@ -93,15 +97,19 @@ std::vector<const SummaryRow*> rows_of_batch(const Context& context, std::int64_
   return rows;
 }
 
-bool wants_logarithm(const std::vector<const SummaryRow*>& rows) {
+// Scale and ticks of a latency axis: logarithmic where a linear one would hide the small values.
+std::pair<Json, Json> time_axis(const Context& context, const std::vector<const SummaryRow*>& rows) {
   double low = INFINITY;
   double high = 0;
   for (const SummaryRow* row : rows) {
     if (!row->cell_mean_ns) continue;
-    low = std::min(low, *row->cell_mean_ns);
-    high = std::max(high, *row->cell_mean_ns);
+    low = std::min(low, *row->cell_mean_ns / context.unit_ns);
+    high = std::max(high, *row->cell_mean_ns / context.unit_ns);
   }
-  return high > kLogarithmicFrom * low;
+  if (high > kLogarithmicFrom * low && low > 0) {
+    return {{{"type", "log"}, {"nice", false}, {"padding", 12}}, {{"values", logarithmic_ticks(low, high)}, {"format", "~r"}}};
+  }
+  return {{{"zero", false}, {"nice", false}, {"padding", 14}}, {{"tickCount", 6}, {"format", "~r"}}};
 }
 
 // A cross at the foot of the panel for each row that has no time, one line per arm so that they do not cover each other.
@@ -111,7 +119,7 @@ Json failure_layers(const Context& context, const std::string& batch, const Json
   for (const ArmRecord& arm : context.summary.arms) {
     const auto fails = [&](const SummaryRow* row) { return row->arm.id == arm.id && !row->cell_mean_ns && row->status != RowStatus::planned; };
     if (std::none_of(context.rows.rows.begin(), context.rows.rows.end(), fails)) continue;
-    layers.push_back(layer("rows", fmt::format("{} && datum.mean === null && datum.status !== 'planned' && datum.arm === {}", batch, Json(arm.label).dump(-1, ' ', false, Json::error_handler_t::replace)),
+    layers.push_back(layer("rows", fmt::format("{} && !isValid(datum.mean) && datum.status !== 'planned' && datum.arm === {}", batch, Json(arm.label).dump(-1, ' ', false, Json::error_handler_t::replace)),
                            {{"type", "text"}, {"text", "\xc3\x97"}, {"fontSize", 17}, {"fontWeight", "bold"}},
                            {{"x", x}, {"y", {{"value", y}}}, {"color", arm_color(context.summary.arms)}, {"tooltip", {{{"field", "arm"}}, {{"field", "length"}}, {{"field", "status"}}, {{"field", "reason"}}}}}));
     y -= 12;
@@ -121,25 +129,27 @@ Json failure_layers(const Context& context, const std::string& batch, const Json
 
 Json curve_view(const Context& context, std::int64_t batch, int width) {
   const std::string here = fmt::format("datum.batch === {}", batch);
-  const std::string timed = here + " && datum.mean !== null";
+  const std::string timed = here + " && isValid(datum.mean)";
   const auto rows = rows_of_batch(context, batch);
   const Json x = length_axis("x", context.lengths, context.with_ratios || context.with_memory ? "" : context.length_title);
   const Json color = arm_color(context.summary.arms);
-  const Json scale = wants_logarithm(rows) ? Json{{"type", "log"}, {"nice", false}, {"padding", 12}} : Json{{"zero", false}, {"nice", false}, {"padding", 14}};
-  const auto y = [&](const char* field) { return Json{{"field", field}, {"type", "quantitative"}, {"title", context.time_title}, {"scale", scale}, {"axis", {{"tickCount", 6}, {"format", "~r"}}}}; };
+  const auto [scale, axis] = time_axis(context, rows);
+  const auto y = [&context, &scale = scale, &axis = axis](const char* field) {
+    return Json{{"field", field}, {"type", "quantitative"}, {"title", context.time_title}, {"scale", scale}, {"axis", axis}};
+  };
   Json layers = Json::array();
-  layers.push_back(layer("rows", timed + " && datum.low !== null", {{"type", "area"}, {"opacity", 0.16}, {"line", false}},
+  layers.push_back(layer("rows", timed + " && isValid(datum.low)", {{"type", "area"}, {"opacity", 0.16}, {"line", false}},
                          {{"x", x}, {"y", y("low")}, {"y2", {{"field", "high"}}}, {"color", color}}));
   layers.push_back(layer("rows", timed, {{"type", "line"}, {"strokeWidth", 1.8}}, {{"x", x}, {"y", y("mean")}, {"color", color}, {"strokeDash", arm_dash(context.summary.arms)}}));
   layers.push_back(layer("launches", here, {{"type", "point"}, {"filled", true}, {"shape", "circle"}, {"size", 7}, {"opacity", 0.45}}, {{"x", x}, {"y", y("mean")}, {"color", color}}));
   layers.push_back(layer("rows", timed, {{"type", "point"}, {"filled", true}, {"size", 42}, {"opacity", 1}},
                          {{"x", x}, {"y", y("mean")}, {"color", color}, {"shape", arm_shape(context.summary.arms)}, {"tooltip", tooltip()}}));
   for (Json& failure : failure_layers(context, here, x)) layers.push_back(std::move(failure));
-  return {{"width", width}, {"height", kCurveHeight}, {"layer", layers}};
+  return {{"title", fmt::format("batch {}", batch)}, {"width", width}, {"height", kCurveHeight}, {"layer", layers}};
 }
 
 Json ratio_view(const Context& context, std::int64_t batch, int width) {
-  const std::string here = fmt::format("datum.batch === {} && datum.ratio !== null", batch);
+  const std::string here = fmt::format("datum.batch === {} && isValid(datum.ratio)", batch);
   const Json x = length_axis("x_ratio", context.lengths, context.with_memory ? "" : context.length_title);
   const Json color = arm_color(context.summary.arms);
   const auto y = [](const char* field) { return Json{{"field", field}, {"type", "quantitative"}, {"title", "time ratio"}, {"scale", {{"zero", false}, {"padding", 8}, {"nice", false}}}, {"axis", {{"tickCount", 5}}}}; };
@@ -147,12 +157,12 @@ Json ratio_view(const Context& context, std::int64_t batch, int width) {
           {"height", kRatioHeight},
           {"layer",
            {Json{{"data", {{"values", {Json::object()}}}}, {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}}, {"encoding", {{"y", {{"datum", 1}}}}}},
-            layer("rows", here + " && datum.ratio_low !== null", {{"type", "rule"}, {"strokeWidth", 1.6}}, {{"x", x}, {"y", y("ratio_low")}, {"y2", {{"field", "ratio_high"}}}, {"color", color}}),
+            layer("rows", here + " && isValid(datum.ratio_low)", {{"type", "rule"}, {"strokeWidth", 1.6}}, {{"x", x}, {"y", y("ratio_low")}, {"y2", {{"field", "ratio_high"}}}, {"color", color}}),
             layer("rows", here, {{"type", "point"}, {"filled", true}, {"size", 38}, {"opacity", 1}}, {{"x", x}, {"y", y("ratio")}, {"color", color}, {"shape", arm_shape(context.summary.arms)}, {"tooltip", tooltip()}})}}};
 }
 
 Json memory_view(const Context& context, std::int64_t batch, int width) {
-  const std::string here = fmt::format("datum.batch === {} && datum.peak_mib !== null", batch);
+  const std::string here = fmt::format("datum.batch === {} && isValid(datum.peak_mib)", batch);
   const Json x = length_axis("x", context.lengths, context.length_title);
   const Json color = arm_color(context.summary.arms);
   const Json y{{"field", "peak_mib"}, {"type", "quantitative"}, {"title", "peak MiB"}, {"scale", {{"zero", true}}}, {"axis", {{"tickCount", 4}, {"format", "~r"}}}};
@@ -161,6 +171,13 @@ Json memory_view(const Context& context, std::int64_t batch, int width) {
           {"layer",
            {layer("rows", here, {{"type", "line"}, {"strokeWidth", 1.6}}, {{"x", x}, {"y", y}, {"color", color}, {"strokeDash", arm_dash(context.summary.arms)}}),
             layer("rows", here, {{"type", "point"}, {"filled", true}, {"size", 26}, {"opacity", 1}}, {{"x", x}, {"y", y}, {"color", color}, {"shape", arm_shape(context.summary.arms)}, {"tooltip", tooltip()}})}}};
+}
+
+// The same view for some batches side by side.
+Json panel_line(const Context& context, std::span<const std::int64_t> batches, int width, Json (*view)(const Context&, std::int64_t, int)) {
+  Json views = Json::array();
+  for (const std::int64_t batch : batches) views.push_back(view(context, batch, width));
+  return {{"hconcat", views}, {"spacing", kAxisWidth}, {"bounds", "flush"}};  // flush: labels of axes do not push panels out of line
 }
 
 Table data_table(const FigureRows& rows) {
@@ -214,16 +231,18 @@ Context context_of(const RunSummary& summary, const FigureRows& rows) {
 
 Figure latency_figure(const RunSummary& summary, const FigureRows& rows) {
   const Context context = context_of(summary, rows);
-  std::set<std::int64_t> batches;
-  for (const SummaryRow* row : rows.rows) batches.insert(row->cell.batch);
+  std::vector<std::int64_t> batches;
+  for (const SummaryRow* row : rows.rows) batches.push_back(row->cell.batch);
+  std::sort(batches.begin(), batches.end());
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   const std::size_t columns = std::min(batches.size(), kMostColumns);
   const int width = kFigureWidth / static_cast<int>(columns) - kAxisWidth;
-  Json panels = Json::array();
-  for (const std::int64_t batch : batches) {
-    Json views{curve_view(context, batch, width)};
-    if (context.with_ratios) views.push_back(ratio_view(context, batch, width));
-    if (context.with_memory) views.push_back(memory_view(context, batch, width));
-    panels.push_back({{"title", fmt::format("batch {}", batch)}, {"vconcat", views}, {"spacing", 30}, {"bounds", "flush"}});
+  Json lines = Json::array();
+  for (std::size_t first = 0; first < batches.size(); first += columns) {
+    const std::span<const std::int64_t> line(batches.begin() + static_cast<std::ptrdiff_t>(first), std::min(columns, batches.size() - first));
+    lines.push_back(panel_line(context, line, width, curve_view));
+    if (context.with_ratios) lines.push_back(panel_line(context, line, width, ratio_view));
+    if (context.with_memory) lines.push_back(panel_line(context, line, width, memory_view));
   }
   Figure figure{.name = rows.name + "-latency",
                 .title = fmt::format("Latency: {}", rows.setting),
@@ -234,10 +253,7 @@ Figure latency_figure(const RunSummary& summary, const FigureRows& rows) {
                 .spec = start_spec(fmt::format("Latency: {}", rows.setting)),
                 .data = data_table(rows)};
   figure.spec["datasets"] = datasets_of(context);
-  figure.spec["concat"] = panels;
-  figure.spec["columns"] = columns;
-  figure.spec["bounds"] = "flush";  // panels stand in line although their axes' labels differ in size
-  figure.spec["spacing"] = {{"column", kAxisWidth}, {"row", 64}};
+  figure.spec["vconcat"] = lines;
   return figure;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kWidth = 700;
+constexpr int kWidth = 760;
 constexpr int kStepOfAnArm = 11;
 
 }  // namespace

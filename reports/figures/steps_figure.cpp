@@ -13,8 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostQuantiles = 200;     // design/reports.md: what a page can afford
-constexpr std::size_t kMostPoints = 640;        // of all arms together
+constexpr std::size_t kMostQuantiles = 100;     // of an arm; with the points below, what a page of several figures can afford
+constexpr std::size_t kMostPoints = 480;        // of all arms together
 
 struct Step {
   std::size_t block = 0;
@@ -72,7 +72,7 @@ Figure steps_figure(const RunSummary& summary, const FigureRows& rows, const Run
     }
     table.rows.push_back({pinned.run_id, pinned.cell.id, {arm.label, std::to_string(sorted.size()), format_time(sorted.front()), format_time(quantile(sorted, 0.25)), format_time(quantile(sorted, 0.5)), format_time(quantile(sorted, 0.75)), format_time(sorted.back())}});
   }
-  const Json ms{{"field", "ms"}, {"type", "quantitative"}, {"title", "ms"}, {"scale", {{"zero", false}, {"nice", false}, {"padding", 6}}}};
+  const Json ms{{"field", "ms"}, {"type", "quantitative"}, {"title", "ms"}, {"scale", {{"zero", false}, {"nice", false}, {"padding", 6}}}, {"axis", {{"format", "~r"}, {"tickCount", 8}}}};
   Json color = arm_color(summary.arms);
   Json dash = arm_dash(summary.arms);
   for (Json* channel : {&color, &dash}) (*channel)["legend"]["symbolSize"] = 500;  // long enough to tell the dashes apart
@@ -80,14 +80,14 @@ Figure steps_figure(const RunSummary& summary, const FigureRows& rows, const Run
   for (const ArmRecord& arm : summary.arms) {
     if (!steps_of.contains(arm.id)) continue;
     facets.push_back({{"title", {{"text", arm.label}, {"fontSize", 11}, {"fontWeight", "normal"}, {"offset", 3}}},
-                      {"width", 480},
+                      {"width", 540},
                       {"height", 62},
                       {"data", {{"name", "sequence"}}},
                       {"transform", {{{"filter", fmt::format("datum.arm === {}", Json(arm.label).dump(-1, ' ', false, Json::error_handler_t::replace))}}}},
                       {"mark", {{"type", "point"}, {"filled", true}, {"shape", "circle"}, {"size", 9}, {"opacity", 0.85}}},
                       {"encoding",
                        {{"x", {{"field", "step"}, {"type", "quantitative"}, {"title", nullptr}, {"scale", {{"nice", false}}}, {"axis", {{"grid", false}, {"format", "d"}, {"labels", false}}}}},
-                        {"y", {{"field", "ms"}, {"type", "quantitative"}, {"title", "ms"}, {"scale", {{"zero", false}, {"nice", false}, {"padding", 6}}}, {"axis", {{"tickCount", 3}}}}},
+                        {"y", {{"field", "ms"}, {"type", "quantitative"}, {"title", "ms"}, {"scale", {{"zero", false}, {"nice", false}, {"padding", 6}}}, {"axis", {{"tickCount", 3}, {"format", "~r"}}}}},
                         {"color", {{"condition", {{"test", "datum.block === 'even'"}, {"value", "#0072B2"}}}, {"value", "#E69F00"}}}}}});
   }
   if (!facets.empty()) {
@@ -103,7 +103,7 @@ Figure steps_figure(const RunSummary& summary, const FigureRows& rows, const Run
                 .spec = start_spec(fmt::format("Single steps in {}: {}", cell, rows.setting)),
                 .data = std::move(table)};
   figure.spec["datasets"] = {{"distribution", distribution}, {"sequence", sequence}};
-  figure.spec["hconcat"] = {Json{{"width", 380},
+  figure.spec["hconcat"] = {Json{{"width", 400},
                                  {"height", 260},
                                  {"data", {{"name", "distribution"}}},
                                  {"mark", {{"type", "line"}, {"interpolate", "step-after"}, {"strokeWidth", 1.8}}},

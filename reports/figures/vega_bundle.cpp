@@ -1,4 +1,4 @@
-// Embeds Vega's JavaScript (cmake/vega.cmake makes the file and defines its path).
+// Embeds the file that cmake/vega.cmake makes; it defines the path too.
 #include "reports/figures/vega_bundle.h"
 
 #ifdef DECODELAB_VEGA_BUNDLE

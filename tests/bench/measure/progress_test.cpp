@@ -148,7 +148,7 @@ TEST(Progress, StartsFromItsPriors) {
 
 TEST(Progress, CombinesWhatItKnowsOfPhasesAndOfKinds) {
   Progress progress(Pieces{
-      {1, "block", "prefill", 0}, {1, "block", "decode", 1}, {1, "pilot", "decode", 1}, {1, "pilot", "prefill", 0}});
+      {1, "block", "prefill", 0}, {1, "block", "decode", 1}, {1, "pilot", "decode", 1}, {1, "pilot", "prefill", 2}});
   progress.piece_done(0, 2);
   progress.piece_done(1, 10);
   progress.piece_done(2, 30);

@@ -27,6 +27,7 @@ TEST(Steps, FillAFifthOfASecondInWholePeriods) {
   expect_plan(7 * kMillisecond, 32, true);   // 29 fill it.
   expect_plan(20 * kMillisecond, 16, true);  // 10 fill it.
   expect_plan(25 * kMillisecond, 8, true);
+  expect_plan(25 * kMillisecond - 1, 16, true);  // 8 fall short by 8 ns.
 }
 
 TEST(Steps, AreOnePeriodAsLongAsItFitsInTwoSeconds) {

@@ -11,13 +11,16 @@
 namespace decodelab {
 namespace {
 
-constexpr const char* kSantacoder = R"({"activation_function": "gelu_pytorch_tanh", "architectures": ["GPTBigCodeForCausalLM"],
+constexpr const char* kSantacoder =
+    R"({"activation_function": "gelu_pytorch_tanh", "architectures": ["GPTBigCodeForCausalLM"],
   "attention_softmax_in_fp32": true, "multi_query": true, "attn_pdrop": 0.1, "bos_token_id": 49152, "embd_pdrop": 0.1,
   "eos_token_id": 49152, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gpt_bigcode", "n_embd": 2048,
   "n_head": 16, "n_inner": 8192, "n_layer": 24, "n_positions": 2048, "resid_pdrop": 0.1, "scale_attention_softmax_in_fp32": true,
   "scale_attn_weights": true, "use_cache": true, "vocab_size": 49280})";
 
-ModelConfig with(const std::string& keys) { return parse_model_config(R"({"model_type":"gpt_bigcode")" + keys + "}", "config.json"); }
+ModelConfig with(const std::string& keys) {
+  return parse_model_config(R"({"model_type":"gpt_bigcode")" + keys + "}", "config.json");
+}
 
 std::string refused(const std::string& keys) {
   return refusal([&] { with(keys); });
@@ -52,7 +55,8 @@ TEST(ModelConfig, HasTheDefaultsOfTransformers) {
 }
 
 TEST(ModelConfig, TakesTheAliasesOfTransformers) {
-  const ModelConfig config = with(R"(,"hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"max_position_embeddings":128)");
+  const ModelConfig config =
+      with(R"(,"hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"max_position_embeddings":128)");
   EXPECT_EQ(config.hidden_size, 64);
   EXPECT_EQ(config.layers, 3);
   EXPECT_EQ(config.head_dim, 16);
@@ -62,8 +66,8 @@ TEST(ModelConfig, TakesTheAliasesOfTransformers) {
 }
 
 TEST(ModelConfig, ReadsEveryFlag) {
-  const ModelConfig config =
-      with(R"(,"multi_query":false,"scale_attn_weights":false,"attention_softmax_in_fp32":false,"scale_attention_softmax_in_fp32":false)");
+  const ModelConfig config = with(
+      R"(,"multi_query":false,"scale_attn_weights":false,"attention_softmax_in_fp32":false,"scale_attention_softmax_in_fp32":false)");
   EXPECT_EQ(config.kv_heads, 12);
   EXPECT_FALSE(config.scale_attention_weights);
   EXPECT_FALSE(config.attention_softmax_in_fp32);
@@ -94,7 +98,8 @@ TEST(ModelConfig, TakesEosAsANumberAListOrNone) {
 
 TEST(ModelConfig, RefusesDimensionsThatMakeNoModel) {
   for (const char* key : {"n_layer", "n_embd", "n_head", "n_inner", "n_positions", "vocab_size"}) {
-    for (const char* value : {"0", "-1", "1.5", "\"8\"", "true", "9223372036854775807", "18446744073709551615", "1e30", "[]"}) {
+    for (const char* value :
+         {"0", "-1", "1.5", "\"8\"", "true", "9223372036854775807", "18446744073709551615", "1e30", "[]"}) {
       const std::string message = refused(std::string(",\"") + key + "\":" + value);
       EXPECT_NE(message.find(key), std::string::npos) << key << " = " << value << ": " << message;
       EXPECT_NE(message.find("config.json"), std::string::npos) << message;
@@ -117,13 +122,15 @@ TEST(ModelConfig, NamesTheFamiliesItSupports) {
   const std::string message = refusal([] { parse_model_config(R"({"model_type":"llama"})", "config.json"); });
   EXPECT_NE(message.find("llama"), std::string::npos) << message;
   EXPECT_NE(message.find("gpt_bigcode"), std::string::npos) << message;
-  for (const char* text : {"", "{", "[]", "7", "{}", R"({"model_type":7})", R"({"model_type":"gpt_bigcode","n_layer":1,"n_layer":2})", "{\"\xff\":1}"}) {
+  for (const char* text : {"", "{", "[]", "7", "{}", R"({"model_type":7})",
+                           R"({"model_type":"gpt_bigcode","n_layer":1,"n_layer":2})", "{\"\xff\":1}"}) {
     EXPECT_NE(refusal([&] { parse_model_config(text, "config.json"); }), "") << text;
   }
 }
 
 TEST(ModelConfig, ListsTheWeightsInFileOrder) {
-  const ModelConfig config = with(R"(,"n_layer":2,"n_embd":8,"n_head":2,"n_positions":16,"vocab_size":10,"multi_query":true)");
+  const ModelConfig config =
+      with(R"(,"n_layer":2,"n_embd":8,"n_head":2,"n_positions":16,"vocab_size":10,"multi_query":true)");
   const auto weights = weight_specs(config);
   ASSERT_EQ(weights.size(), 2u + 2 * 12 + 2);
   EXPECT_EQ(weights[0].name, "transformer.wte.weight");
@@ -152,8 +159,9 @@ TEST(ModelConfig, GivesEveryHeadItsKeysWithoutMultiQuery) {
 }
 
 TEST(ModelConfig, WritesWhatItReads) {
-  ModelConfig config = with(R"(,"n_layer":3,"n_head":4,"n_inner":100,"activation_function":"gelu","layer_norm_epsilon":1e-6,"eos_token_id":null,)"
-                            R"("multi_query":false,"scale_attn_weights":false,"attention_softmax_in_fp32":false)");
+  ModelConfig config = with(
+      R"(,"n_layer":3,"n_head":4,"n_inner":100,"activation_function":"gelu","layer_norm_epsilon":1e-6,"eos_token_id":null,)"
+      R"("multi_query":false,"scale_attn_weights":false,"attention_softmax_in_fp32":false)");
   const ModelConfig again = parse_model_config(config_json(config), "config.json");
   EXPECT_EQ(config_json(again), config_json(config));
   EXPECT_EQ(again.kv_heads, 4);

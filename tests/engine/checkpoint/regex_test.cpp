@@ -28,7 +28,8 @@ TEST(Regex, CoversTheTextWithMatchesAndWhatLiesBetween) {
 }
 
 TEST(Regex, CountsTheSpacesOfUnicode) {
-  for (const char* space : {" ", "\t", "\n", "\v", "\f", "\r", "\u0085", "\u00a0", "\u1680", "\u2000", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"}) {
+  for (const char* space : {" ", "\t", "\n", "\v", "\f", "\r", "\u0085", "\u00a0", "\u1680", "\u2000", "\u200a",
+                            "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"}) {
     EXPECT_EQ(parts(R"(\s)", space), Parts{std::string("+") + space});
     EXPECT_EQ(parts(R"([^\s])", space), Parts{std::string("-") + space});
     EXPECT_EQ(parts(R"(\S)", space), Parts{std::string("-") + space});
@@ -45,11 +46,13 @@ TEST(Regex, LetsBytesThatAreNoUtf8MatchNothing) {
 }
 
 TEST(Regex, RefusesWhatTheLibrariesUnderstandDifferently) {
-  for (const char* pattern : {R"(\w)", R"(\bx)", R"(\h)", R"(\K)", R"(\1)", "^a", "a$", "(?m:a)", "(?i)a", "(?<n>a)", "(?P<n>a)", "(*UCP)a", "[a[b]]", "[[:alpha:]]",
-                              "[a&&b]", R"([\S])", "a{1,2}+", "a\\", R"(\p{L)", R"(\xff)", R"(\pL)", "[]a]"}) {
+  for (const char* pattern : {R"(\w)",   R"(\bx)",  R"(\h)",    R"(\K)",   R"(\1)",  "^a",          "a$",     "(?m:a)",
+                              "(?i)a",   "(?<n>a)", "(?P<n>a)", "(*UCP)a", "[a[b]]", "[[:alpha:]]", "[a&&b]", R"([\S])",
+                              "a{1,2}+", "a\\",     R"(\p{L)",  R"(\xff)", R"(\pL)", "[]a]"}) {
     EXPECT_NE(refusal([&] { Regex regex(pattern); }), "") << pattern;
   }
-  for (const char* pattern : {R"([^\r\n\p{L}\p{N}]?\p{L}+)", "(?i:'s|'t)", R"(\s+(?!\S))", "(?<=a)b", "(?>a+)b", "a++b?+", R"([\]\[^$])", R"(\p{Han}+)", R"(\x{4e00})"}) {
+  for (const char* pattern : {R"([^\r\n\p{L}\p{N}]?\p{L}+)", "(?i:'s|'t)", R"(\s+(?!\S))", "(?<=a)b", "(?>a+)b",
+                              "a++b?+", R"([\]\[^$])", R"(\p{Han}+)", R"(\x{4e00})"}) {
     EXPECT_EQ(refusal([&] { Regex regex(pattern); }), "") << pattern;
   }
 }
@@ -61,6 +64,14 @@ TEST(Regex, RefusesBrokenAndEndlessPatterns) {
   EXPECT_NE(refusal([] { Regex regex(std::string(30'000, 'a')); }), "");
   const std::string text(60, 'a');
   EXPECT_NE(refusal([&] { Regex(R"((?:a|a)*(?:a|a)*(?:a|a)*[bc])").split(text); }), "");
+}
+
+TEST(Regex, GetsMoreStackForLongMatches) {
+  std::string text;
+  for (int i = 0; i < 5'000; ++i) {
+    text += i % 3 == 0 ? "ab" : "ba";
+  }
+  EXPECT_EQ(Regex("(?:ab|ba)*").split(text).size(), 1u);
 }
 
 }  // namespace

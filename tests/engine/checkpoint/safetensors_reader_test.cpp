@@ -1,4 +1,5 @@
-// Tests of opening checkpoint directories: one file, shards with an index, and what is said when something else is there.
+// Tests of opening checkpoint directories: one file, shards with an index, and what is said when something else is
+// there.
 #include "engine/checkpoint/safetensors.h"
 
 #include <string>
@@ -52,12 +53,14 @@ TEST(SafetensorsReader, RefusesAnIndexThatPointsToTheWrongShard) {
   const TestDirectory directory;
   write_one(directory.path() / "one.safetensors", "a");
   write_one(directory.path() / "two.safetensors", "b");
-  directory.write("model.safetensors.index.json", R"({"weight_map":{"a":"two.safetensors","b":"two.safetensors","c":"one.safetensors"}})");
+  directory.write("model.safetensors.index.json",
+                  R"({"weight_map":{"a":"two.safetensors","b":"two.safetensors","c":"one.safetensors"}})");
   EXPECT_NE(refused(directory).find("tensor 'a'"), std::string::npos) << refused(directory);
 }
 
 TEST(SafetensorsReader, RefusesShardNamesThatLeaveTheDirectory) {
-  for (const char* name : {"../x.safetensors", "/etc/passwd", "a/b.safetensors", "..", ".", "", "a\\\\b", "a\\u0000b"}) {
+  for (const char* name :
+       {"../x.safetensors", "/etc/passwd", "a/b.safetensors", "..", ".", "", "a\\\\b", "a\\u0000b"}) {
     const std::string text = std::string(R"({"weight_map":{"a":")") + name + "\"}}";
     EXPECT_NE(refusal([&] { parse_safetensors_index(text, "index.json"); }), "") << name;
   }

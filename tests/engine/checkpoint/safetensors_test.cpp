@@ -33,9 +33,10 @@ std::string refused(std::string_view header, std::size_t data_bytes) {
 }
 
 TEST(Safetensors, ReadsNamesTypesShapesAndBytes) {
-  const auto file = file_of(R"({"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[4,16]},)"
-                            R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}   )",
-                            16);
+  const auto file =
+      file_of(R"({"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[4,16]},)"
+              R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}   )",
+              16);
   const auto tensors = parse_safetensors(file, "x.safetensors");
   ASSERT_EQ(tensors.size(), 2u);
   EXPECT_EQ(tensors.at("a").shape, std::vector<std::int64_t>{});
@@ -48,14 +49,18 @@ TEST(Safetensors, ReadsNamesTypesShapesAndBytes) {
 }
 
 TEST(Safetensors, TakesTensorsWithoutElements) {
-  const auto file = file_of(R"({"e":{"dtype":"F16","shape":[3,0],"data_offsets":[2,2]},"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})", 2);
+  const auto file = file_of(
+      R"({"e":{"dtype":"F16","shape":[3,0],"data_offsets":[2,2]},"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})",
+      2);
   const auto tensors = parse_safetensors(file, "x.safetensors");
   EXPECT_TRUE(tensors.at("e").data.empty());
   EXPECT_TRUE(parse_safetensors(file_of("{}", 0), "x.safetensors").empty());
 }
 
 TEST(Safetensors, ListsOtherTypesAndRefusesThemOnUse) {
-  const auto file = file_of(R"({"i":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},"q":{"dtype":"F4","shape":[2],"data_offsets":[8,9]}})", 9);
+  const auto file = file_of(
+      R"({"i":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},"q":{"dtype":"F4","shape":[2],"data_offsets":[8,9]}})",
+      9);
   const auto tensors = parse_safetensors(file, "x.safetensors");
   EXPECT_EQ(tensors.at("i").dtype, "I64");
   const std::string message = refusal([&] { tensors.at("i").element_type("i"); });
@@ -90,7 +95,9 @@ TEST(Safetensors, RefusesAHeaderThatIsNoPlainJsonObject) {
 }
 
 TEST(Safetensors, RefusesATensorThatStandsTwice) {
-  const std::string message = refused(R"({"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]},"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})", 2);
+  const std::string message = refused(
+      R"({"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]},"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})",
+      2);
   EXPECT_NE(message.find("twice"), std::string::npos) << message;
   EXPECT_NE(refused(R"({"a":{"dtype":"F16","dtype":"F16","shape":[1],"data_offsets":[0,2]}})", 2), "");
 }
@@ -104,27 +111,32 @@ TEST_P(BadEntry, IsRefusedWithTheNamesOfFileAndTensor) {
   EXPECT_NE(message.find("'weight'"), std::string::npos) << message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Safetensors, BadEntry,
-                         testing::Values("7", "[]", "{}", R"({"shape":[1],"data_offsets":[0,4]})", R"({"dtype":"F32","data_offsets":[0,4]})",
-                                         R"({"dtype":"F32","shape":[1]})", R"({"dtype":7,"shape":[1],"data_offsets":[0,4]})",
-                                         R"({"dtype":"F31","shape":[1],"data_offsets":[0,4]})", R"({"dtype":"F32","shape":1,"data_offsets":[0,4]})",
-                                         R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})", R"({"dtype":"F32","shape":[1.0],"data_offsets":[0,4]})",
-                                         R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})", R"({"dtype":"F16","shape":[1],"data_offsets":[0,4]})",
-                                         R"({"dtype":"F32","shape":[1],"data_offsets":[0]})", R"({"dtype":"F32","shape":[1],"data_offsets":[0,4,8]})",
-                                         R"({"dtype":"F32","shape":[1],"data_offsets":[4,0]})", R"({"dtype":"F32","shape":[1],"data_offsets":[-4,0]})",
-                                         R"({"dtype":"F32","shape":[1],"data_offsets":[1,5]})", R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})",
-                                         R"({"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,4]})",
-                                         R"({"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]})",
-                                         R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]})",
-                                         R"({"dtype":"F4","shape":[3],"data_offsets":[0,1]})",
-                                         R"({"dtype":"F32","shape":[0],"data_offsets":[18446744073709551615,18446744073709551615]})"));
+INSTANTIATE_TEST_SUITE_P(
+    Safetensors, BadEntry,
+    testing::Values(
+        "7", "[]", "{}", R"({"shape":[1],"data_offsets":[0,4]})", R"({"dtype":"F32","data_offsets":[0,4]})",
+        R"({"dtype":"F32","shape":[1]})", R"({"dtype":7,"shape":[1],"data_offsets":[0,4]})",
+        R"({"dtype":"F31","shape":[1],"data_offsets":[0,4]})", R"({"dtype":"F32","shape":1,"data_offsets":[0,4]})",
+        R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})", R"({"dtype":"F32","shape":[1.0],"data_offsets":[0,4]})",
+        R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})", R"({"dtype":"F16","shape":[1],"data_offsets":[0,4]})",
+        R"({"dtype":"F32","shape":[1],"data_offsets":[0]})", R"({"dtype":"F32","shape":[1],"data_offsets":[0,4,8]})",
+        R"({"dtype":"F32","shape":[1],"data_offsets":[4,0]})", R"({"dtype":"F32","shape":[1],"data_offsets":[-4,0]})",
+        R"({"dtype":"F32","shape":[1],"data_offsets":[1,5]})", R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})",
+        R"({"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,4]})",
+        R"({"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]})",
+        R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]})",
+        R"({"dtype":"F4","shape":[3],"data_offsets":[0,1]})",
+        R"({"dtype":"F32","shape":[0],"data_offsets":[18446744073709551615,18446744073709551615]})"));
 
 TEST(Safetensors, RefusesOverlapHolesAndBytesOfNoTensor) {
-  const char* overlap = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})";
+  const char* overlap =
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})";
   EXPECT_NE(refused(overlap, 6).find("overlap"), std::string::npos);
-  const char* same = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  const char* same =
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   EXPECT_NE(refused(same, 4).find("overlap"), std::string::npos);
-  const char* hole = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[6,10]}})";
+  const char* hole =
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[6,10]}})";
   EXPECT_NE(refused(hole, 10).find("hole"), std::string::npos);
   const char* rest = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   EXPECT_NE(refused(rest, 5).find("no tensor"), std::string::npos);

@@ -23,16 +23,18 @@ std::vector<std::byte> ramp(std::size_t size) {
 }
 
 std::size_t files_in(const std::filesystem::path& directory) {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory), std::filesystem::directory_iterator()));
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator(directory), std::filesystem::directory_iterator()));
 }
 
 TEST(SafetensorsWriter, WritesWhatTheReaderReads) {
   const TestDirectory directory;
   const auto odd = ramp(6);
   const auto wide = ramp(16);
-  const std::vector<TensorToWrite> tensors{{.name = "odd \"name\" \xc3\xa9", .type = ElementType::float16, .shape = {3}, .data = odd},
-                                           {.name = "wide", .type = ElementType::float32, .shape = {2, 2}, .data = wide},
-                                           {.name = "none", .type = ElementType::bfloat16, .shape = {4, 0}, .data = {}}};
+  const std::vector<TensorToWrite> tensors{
+      {.name = "odd \"name\" \xc3\xa9", .type = ElementType::float16, .shape = {3}, .data = odd},
+      {.name = "wide", .type = ElementType::float32, .shape = {2, 2}, .data = wide},
+      {.name = "none", .type = ElementType::bfloat16, .shape = {4, 0}, .data = {}}};
   write_safetensors(directory.path() / "model.safetensors", tensors);
   EXPECT_EQ(files_in(directory.path()), 1u);
 
@@ -51,8 +53,9 @@ TEST(SafetensorsWriter, PutsTheDataAtAMultipleOf64AndAlignsEveryElement) {
   for (std::size_t length = 1; length < 70; ++length) {
     const auto odd = ramp(2);
     const auto wide = ramp(4);
-    const std::vector<TensorToWrite> tensors{{.name = std::string(length, 'n'), .type = ElementType::float16, .shape = {1}, .data = odd},
-                                             {.name = "wide", .type = ElementType::float32, .shape = {1}, .data = wide}};
+    const std::vector<TensorToWrite> tensors{
+        {.name = std::string(length, 'n'), .type = ElementType::float16, .shape = {1}, .data = odd},
+        {.name = "wide", .type = ElementType::float32, .shape = {1}, .data = wide}};
     write_safetensors(directory.path() / "a.safetensors", tensors);
     const FileMap map(directory.path() / "a.safetensors");
     const auto stored = parse_safetensors(map.bytes(), "a.safetensors");
@@ -106,7 +109,9 @@ TEST(SafetensorsWriter, RefusesNamesAndShapesThatNoFileCanHold) {
   const auto declare = [&](std::vector<TensorToDeclare> tensors) {
     return refusal([&] { SafetensorsWriter(directory.path() / "model.safetensors", tensors); });
   };
-  EXPECT_NE(declare({{.name = "a", .type = ElementType::float32, .shape = {1}}, {.name = "a", .type = ElementType::float32, .shape = {1}}}), "");
+  EXPECT_NE(declare({{.name = "a", .type = ElementType::float32, .shape = {1}},
+                     {.name = "a", .type = ElementType::float32, .shape = {1}}}),
+            "");
   EXPECT_NE(declare({{.name = "__metadata__", .type = ElementType::float32, .shape = {1}}}), "");
   EXPECT_NE(declare({{.name = "\xff", .type = ElementType::float32, .shape = {1}}}), "");
   EXPECT_NE(declare({{.name = "a", .type = ElementType::float32, .shape = {-1}}}), "");

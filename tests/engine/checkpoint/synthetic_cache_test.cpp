@@ -1,4 +1,5 @@
-// Tests of the cache of models made from a seed: what is written, that it is written once, and that nothing half-made stays.
+// Tests of the cache of models made from a seed: what is written, that it is written once, and that nothing half-made
+// stays.
 #include "engine/checkpoint/synthetic_cache.h"
 
 #include <cstdlib>
@@ -19,18 +20,20 @@ namespace decodelab {
 namespace {
 
 std::size_t entries_in(const std::filesystem::path& directory) {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory), std::filesystem::directory_iterator()));
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator(directory), std::filesystem::directory_iterator()));
 }
 
 TEST(SyntheticCache, WritesTheModelThatNameTypeAndSeedStandFor) {
   const TestDirectory cache;
   std::int64_t last = -1;
   std::int64_t total = 0;
-  const auto directory = materialize_synthetic("synthetic:tiny", ElementType::bfloat16, 5, cache.path() / "new", [&](std::int64_t done, std::int64_t all) {
-    EXPECT_GE(done, last);
-    last = done;
-    total = all;
-  });
+  const auto directory = materialize_synthetic("synthetic:tiny", ElementType::bfloat16, 5, cache.path() / "new",
+                                               [&](std::int64_t done, std::int64_t all) {
+                                                 EXPECT_GE(done, last);
+                                                 last = done;
+                                                 total = all;
+                                               });
   EXPECT_EQ(directory, cache.path() / "new" / "synthetic-tiny-bf16-seed5-v1");
   EXPECT_EQ(last, total);
   const ModelConfig config = load_model_config(directory);
@@ -57,7 +60,9 @@ TEST(SyntheticCache, WritesAModelOnce) {
   const auto directory = materialize_synthetic("synthetic:tiny", ElementType::float16, 0, cache.path(), {});
   const auto written = std::filesystem::last_write_time(directory / "model.safetensors");
   bool asked = false;
-  EXPECT_EQ(materialize_synthetic("synthetic:tiny", ElementType::float16, 0, cache.path(), [&](auto, auto) { asked = true; }), directory);
+  EXPECT_EQ(
+      materialize_synthetic("synthetic:tiny", ElementType::float16, 0, cache.path(), [&](auto, auto) { asked = true; }),
+      directory);
   EXPECT_FALSE(asked);
   EXPECT_EQ(std::filesystem::last_write_time(directory / "model.safetensors"), written);
 }
@@ -68,7 +73,8 @@ TEST(SyntheticCache, LetsSeveralMakeTheSameModelAtOnce) {
   {
     std::vector<std::jthread> threads;
     for (auto& result : results) {
-      threads.emplace_back([&] { result = materialize_synthetic("synthetic:tiny", ElementType::bfloat16, 1, cache.path(), {}); });
+      threads.emplace_back(
+          [&] { result = materialize_synthetic("synthetic:tiny", ElementType::bfloat16, 1, cache.path(), {}); });
     }
   }
   for (const auto& result : results) {
@@ -80,7 +86,8 @@ TEST(SyntheticCache, LetsSeveralMakeTheSameModelAtOnce) {
 TEST(SyntheticCache, LeavesNothingWhenItIsInterrupted) {
   const TestDirectory cache;
   const auto interrupt = [](std::int64_t, std::int64_t) { throw std::logic_error("stop"); };
-  EXPECT_THROW(materialize_synthetic("synthetic:tiny", ElementType::float32, 1, cache.path(), interrupt), std::logic_error);
+  EXPECT_THROW(materialize_synthetic("synthetic:tiny", ElementType::float32, 1, cache.path(), interrupt),
+               std::logic_error);
   EXPECT_EQ(entries_in(cache.path()), 0u);
 }
 
@@ -99,7 +106,10 @@ TEST(SyntheticCache, SaysWhatToDoWithADamagedModel) {
 TEST(SyntheticCache, RefusesNamesOfOtherModels) {
   const TestDirectory cache;
   for (const char* name : {"/models/santacoder", "synthetic:x", "synthetic:../tiny"}) {
-    EXPECT_NE(refusal([&] { materialize_synthetic(name, ElementType::bfloat16, 0, cache.path(), {}); }).find("synthetic:tiny"), std::string::npos);
+    EXPECT_NE(refusal([&] {
+                materialize_synthetic(name, ElementType::bfloat16, 0, cache.path(), {});
+              }).find("synthetic:tiny"),
+              std::string::npos);
   }
 }
 

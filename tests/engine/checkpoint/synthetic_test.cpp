@@ -1,4 +1,5 @@
-// Tests of the models made from a seed: their sizes, the generator's known answers, and that every way to fill gives the same bits.
+// Tests of the models made from a seed: their sizes, the generator's known answers, and that every way to fill gives
+// the same bits.
 #include "engine/checkpoint/synthetic.h"
 
 #include <cmath>
@@ -84,7 +85,9 @@ TEST(Synthetic, KeepsItsValuesFromReleaseToRelease) {
   EXPECT_EQ(synthetic_stream("a"), 0xaf63dc4c8601ec8cu);
   std::vector<float> values(2);
   fill_synthetic(values, 7, "transformer.wte.weight", 0, 0.0f, 0.5f);
-  EXPECT_EQ(values[0], uniform_float(philox4x32(philox_counter(0, synthetic_stream("transformer.wte.weight")), 7).word[0], 0.0f, 0.5f));
+  EXPECT_EQ(
+      values[0],
+      uniform_float(philox4x32(philox_counter(0, synthetic_stream("transformer.wte.weight")), 7).word[0], 0.0f, 0.5f));
 }
 
 TEST(Synthetic, DependsOnTheSeedAndTheName) {
@@ -100,9 +103,12 @@ TEST(Synthetic, DependsOnTheSeedAndTheName) {
 }
 
 TEST(Synthetic, HasTheMeanAndTheDeviationItPromises) {
-  for (const char* name : {"transformer.wte.weight", "transformer.h.0.ln_1.weight", "transformer.ln_f.weight", "transformer.h.0.ln_1.bias"}) {
+  for (const char* name : {"transformer.wte.weight", "transformer.h.0.ln_1.weight", "transformer.ln_f.weight",
+                           "transformer.h.0.ln_1.bias"}) {
     const auto [mean, half_width] = synthetic_distribution({.name = name, .shape = {1}});
-    EXPECT_EQ(mean, std::string(name).find("ln_") != std::string::npos && std::string(name).ends_with("weight") ? 1.0f : 0.0f) << name;
+    EXPECT_EQ(mean,
+              std::string(name).find("ln_") != std::string::npos && std::string(name).ends_with("weight") ? 1.0f : 0.0f)
+        << name;
     constexpr std::size_t kCount = 1 << 20;
     std::vector<float> values(kCount);
     fill_synthetic(values, 3, name, 0, mean, half_width);

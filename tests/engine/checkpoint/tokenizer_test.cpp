@@ -1,4 +1,5 @@
-// Tests of the tokenizer against what Hugging Face's tokenizers gave for the same files (tests/data/tokenizer/make.py), and of what it refuses.
+// Tests of the tokenizer against what Hugging Face's tokenizers gave for the same files (tests/data/tokenizer/make.py),
+// and of what it refuses.
 #include "engine/checkpoint/tokenizer.h"
 
 #include <fstream>
@@ -65,7 +66,8 @@ TEST(Tokenizer, GivesTheIdsOfHuggingFaceForEveryPreTokenizer) {
     const json& rows = expected.at("files").at("gpt2.json");
     ASSERT_EQ(variant.at("ids").size(), rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      EXPECT_EQ(tokenizer.encode(rows[i].at("text").get<std::string>()), variant.at("ids")[i].get<Ids>()) << variant.at("name") << ' ' << rows[i].at("text");
+      EXPECT_EQ(tokenizer.encode(rows[i].at("text").get<std::string>()), variant.at("ids")[i].get<Ids>())
+          << variant.at("name") << ' ' << rows[i].at("text");
     }
   }
 }
@@ -77,7 +79,8 @@ TEST(Tokenizer, KeepsBytesThatAreNoUtf8) {
     for (int byte = 255; byte >= 0; --byte) {
       all += static_cast<char>(byte);
     }
-    for (const std::string& text : {all, std::string("a\xff b\xc3 c\xe2\x82 12\xf0\x9f\x92"), std::string("\xed\xa0\x80 \xc0\xaf 's\x80's")}) {
+    for (const std::string& text :
+         {all, std::string("a\xff b\xc3 c\xe2\x82 12\xf0\x9f\x92"), std::string("\xed\xa0\x80 \xc0\xaf 's\x80's")}) {
       EXPECT_EQ(tokenizer.decode(tokenizer.encode(text), false), text);
     }
   }
@@ -113,7 +116,8 @@ TEST(Tokenizer, MayBeMovedAndUsedFromTheNewPlace) {
 
 TEST(Tokenizer, NamesTheKindThatItCannotRead) {
   const auto names = [](const std::string& message, const char* kind) {
-    return message.find("changed.json") != std::string::npos && message.find(kind) != std::string::npos && message.find("--prompt-ids") != std::string::npos;
+    return message.find("changed.json") != std::string::npos && message.find(kind) != std::string::npos &&
+           message.find("--prompt-ids") != std::string::npos;
   };
   EXPECT_PRED2(names, refused("/model/type", "Unigram"), "Unigram");
   EXPECT_PRED2(names, refused("/model/type", "WordPiece"), "WordPiece");
@@ -121,7 +125,9 @@ TEST(Tokenizer, NamesTheKindThatItCannotRead) {
   EXPECT_PRED2(names, refused("/pre_tokenizer", nullptr), "null");
   EXPECT_PRED2(names, refused("/normalizer", {{"type", "NFC"}}), "NFC");
   EXPECT_PRED2(names, refused("/decoder", {{"type", "Metaspace"}}), "Metaspace");
-  EXPECT_PRED2(names, refused("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", json::array({{{"type", "Digits"}}})}}), "Digits");
+  EXPECT_PRED2(
+      names, refused("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", json::array({{{"type", "Digits"}}})}}),
+      "Digits");
 }
 
 TEST(Tokenizer, RefusesOptionsThatWouldChangeTheIds) {
@@ -154,11 +160,15 @@ TEST(Tokenizer, RefusesMalformedParts) {
   EXPECT_NE(refused("/added_tokens/0/content", ""), "");
   EXPECT_NE(refused("/added_tokens/0/special", 1), "");
   EXPECT_NE(refused("/pre_tokenizer/add_prefix_space", "no"), "");
-  EXPECT_NE(refused("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", json::array({{{"type", "ByteLevel"}}, {{"type", "Digits"}}})}}), "");
+  EXPECT_NE(
+      refused("/pre_tokenizer",
+              {{"type", "Sequence"}, {"pretokenizers", json::array({{{"type", "ByteLevel"}}, {{"type", "Digits"}}})}}),
+      "");
   for (const char* text : {"", "{", "[]", "{}", R"({"model":{"type":"BPE"}})", "{\"\xff\":1}"}) {
     EXPECT_NE(refusal([&] { Tokenizer::parse(text, "x.json"); }).find("x.json"), std::string::npos) << text;
   }
-  EXPECT_NE(refusal([] { Tokenizer::load("/nowhere/tokenizer.json"); }).find("/nowhere/tokenizer.json"), std::string::npos);
+  EXPECT_NE(refusal([] { Tokenizer::load("/nowhere/tokenizer.json"); }).find("/nowhere/tokenizer.json"),
+            std::string::npos);
 }
 
 TEST(Tokenizer, SaysWhichByteHasNoToken) {

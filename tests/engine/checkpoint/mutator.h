@@ -1,0 +1,125 @@
+// Damages files the way disks, networks and enemies do; the same damage in every run.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "engine/kernels/philox.h"
+
+namespace decodelab {
+
+/// How many damaged files a fuzz test tries: DECODELAB_FUZZ_ITERATIONS, else 10000.
+inline int fuzz_iterations() {
+  const char* value = std::getenv("DECODELAB_FUZZ_ITERATIONS");
+  return value == nullptr ? 10000 : std::atoi(value);
+}
+
+/// One to four changes to a copy of a file, drawn from the number of the iteration.
+class Mutator {
+ public:
+  explicit Mutator(std::uint64_t iteration) : iteration_(iteration) {}
+
+  /// A number below `limit`, which is at least 1.
+  std::size_t below(std::size_t limit) {
+    const PhiloxWords words = philox4x32(philox_counter(draws_++, 0), iteration_);
+    return static_cast<std::size_t>((std::uint64_t{words.word[0]} << 32 | words.word[1]) % limit);
+  }
+
+  std::string mutate(std::string file) {
+    const std::size_t changes = 1 + below(4);
+    for (std::size_t i = 0; i < changes; ++i) {
+      change(file);
+    }
+    return file;
+  }
+
+ private:
+  void change(std::string& file) {
+    const std::size_t at = below(file.size() + 1);
+    const std::size_t length = std::min(file.size() - at, 1 + below(16));
+    switch (below(7)) {
+      case 0: flip_bit(file); break;
+      case 1: file.insert(at, 1 + below(4), static_cast<char>(below(256))); break;
+      case 2: file.erase(at, length); break;
+      case 3: file.resize(below(8) == 0 ? at : file.size() - std::min(file.size(), below(4))); break;
+      case 4:
+        file.insert(below(file.size() + 1), file.substr(at, length));  // A splice.
+        break;
+      default: replace_number(file);
+    }
+  }
+
+  void flip_bit(std::string& file) {
+    if (!file.empty()) {
+      const std::size_t at = below(file.size());
+      file[at] = static_cast<char>(file[at] ^ (1 << below(8)));
+    }
+  }
+
+  // Puts an extreme value in the place of a run of digits, the first one at or after a random position.
+  void replace_number(std::string& file) {
+    static constexpr std::array<std::string_view, 18> kExtremes{"0",
+                                                                "-0",
+                                                                "-1",
+                                                                "1",
+                                                                "2",
+                                                                "4",
+                                                                "255",
+                                                                "1e308",
+                                                                "1e999",
+                                                                "0.5",
+                                                                "2147483648",
+                                                                "4294967296",
+                                                                "9223372036854775807",
+                                                                "9223372036854775808",
+                                                                "18446744073709551615",
+                                                                "18446744073709551616",
+                                                                "null",
+                                                                "[0]"};
+    constexpr std::string_view kDigits = "0123456789";
+    const std::size_t begin = file.find_first_of(kDigits, below(file.size() + 1));
+    if (begin != std::string::npos) {
+      const std::size_t end = std::min(file.find_first_not_of(kDigits, begin), file.size());
+      file.replace(begin, end - begin, kExtremes[below(kExtremes.size())]);
+    }
+  }
+
+  std::uint64_t iteration_;
+  std::uint64_t draws_ = 0;
+};
+
+/// Runs `read` on damaged copies of `file`: each must pass or throw std::invalid_argument, and both must happen, or
+/// nothing was tested.
+template <typename Read>
+void fuzz(const std::string& file, Read read) {
+  const int iterations = fuzz_iterations();
+  int accepted = 0;
+  int refused = 0;
+  for (int i = 0; i < iterations; ++i) {
+    Mutator mutator(static_cast<std::uint64_t>(i));
+    try {
+      read(file, mutator);
+      ++accepted;
+    } catch (const std::invalid_argument& error) {
+      ++refused;
+      ASSERT_NE(std::string_view(error.what()), "") << "iteration " << i;
+    } catch (const std::exception& error) {
+      FAIL() << "iteration " << i << ": expected std::invalid_argument, got " << error.what();
+    } catch (...) {
+      FAIL() << "iteration " << i << ": expected std::invalid_argument, got something else";
+    }
+  }
+  if (iterations >= 1000) {
+    EXPECT_GT(accepted, iterations / 100);
+    EXPECT_GT(refused, iterations / 100);
+  }
+}
+
+}  // namespace decodelab

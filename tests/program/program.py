@@ -1,0 +1,66 @@
+"""What the tests of the built program share: running it, temporary folders, and small checkpoints."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ.get("DECODELAB", os.path.join(os.path.dirname(__file__), "../../build/release/decodelab"))
+
+
+class ProgramTest(unittest.TestCase):
+    """A test with a folder of its own, in which stores and caches lie."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="decodelab-test-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.store = os.path.join(self.folder, "store.sqlite")
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def environment(self, **changes):
+        environment = dict(os.environ)
+        environment.setdefault("DECODELAB_CACHE", os.path.join(tempfile.gettempdir(), "decodelab-test-cache"))
+        environment.update(changes)
+        return environment
+
+    def run_program(self, *arguments, expect=0, **changes):
+        """Runs the program and returns what it printed; its exit code must be `expect`."""
+        result = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder, env=self.environment(**changes), timeout=600)
+        self.assertEqual(result.returncode, expect, f"{' '.join(map(str, arguments))}\n{result.stdout}\n{result.stderr}")
+        return result
+
+    def run_json(self, *arguments, **keywords):
+        return json.loads(self.run_program(*arguments, "-o", "json", **keywords).stdout)
+
+    def assert_one_sentence(self, result, *words):
+        """stderr holds one line that names `words`, and stdout nothing."""
+        lines = result.stderr.strip().splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertTrue(lines[0].startswith("decodelab: "), lines[0])
+        for word in words:
+            self.assertIn(word, lines[0])
+        self.assertEqual(result.stdout, "")
+
+    def write_checkpoint(self, *parts, dtype="float32", seed=0, shards=False, **changes):
+        """A random checkpoint made and saved by Transformers; returns its folder and the model."""
+        import torch
+        from transformers import GPTBigCodeConfig, GPTBigCodeForCausalLM
+
+        settings = dict(n_layer=2, n_embd=48, n_head=4, n_inner=96, n_positions=64, vocab_size=97, multi_query=True, activation_function="gelu_pytorch_tanh",
+                        attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0, bos_token_id=0, eos_token_id=0, initializer_range=0.2)
+        settings.update(changes)
+        torch.manual_seed(seed)
+        model = GPTBigCodeForCausalLM(GPTBigCodeConfig(**settings)).eval()
+        # Transformers starts biases at zero and norms at one, which would hide a bias that is never added.
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if parameter.dim() == 1:
+                    parameter.add_(torch.randn_like(parameter) * 0.1)
+        model = model.to(getattr(torch, dtype))
+        folder = self.path(*(parts or ("checkpoint",)))
+        model.save_pretrained(folder, max_shard_size="40KB" if shards else "50GB", safe_serialization=True)
+        return folder, model

@@ -1,0 +1,144 @@
+"""A sweep from outside: its rows, its report, its exit codes, and its death."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+import unittest
+
+from program import PROGRAM, ProgramTest
+
+KEYS = """arm model phase scope batch length dtype device threads status reason engaged launches blocks steps warmup median_ns mean_ns min_ns max_ns p90_ns p95_ns
+p99_ns time_ratio time_ratio_low time_ratio_high speedup mde verdict bound_share peak_bytes flags counters""".split()
+SMALL = ["-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--batch", "1,2", "--length", "16,32"]
+
+
+class ASweep(ProgramTest):
+    def sweep(self, *arguments, **keywords):
+        return self.run_json("sweep", "--store", self.store, *arguments, **keywords)
+
+    def test_has_a_row_with_every_key_for_each_cell_and_arm(self):
+        answer = self.sweep(*SMALL, "--phase", "prefill,decode,generate", "--launches", 2, "--blocks", 1, "--max-tokens", 4)
+        self.assertEqual(answer["schema_version"], 1)
+        rows = answer["rows"]
+        self.assertEqual(len(rows), 3 * 2 * 2 * 2)
+        for row in rows:
+            self.assertEqual([key for key in KEYS if key not in row], [])
+            self.assertEqual(row["status"], "ok", row)
+            self.assertIsNone(row["engaged"])
+            self.assertEqual(row["counters"], {})
+            self.assertEqual((row["launches"], row["blocks"]), (2, 2))
+            self.assertGreater(row["min_ns"], 0)
+            self.assertLessEqual(row["min_ns"], row["median_ns"])
+            self.assertLessEqual(row["median_ns"], row["max_ns"])
+            self.assertGreater(row["peak_bytes"], 0)
+            if row["arm"] == "bigcode":
+                self.assertLess(row["time_ratio_low"], row["time_ratio"])
+                self.assertLess(row["time_ratio"], row["time_ratio_high"])
+        prefill = {(row["batch"], row["length"], row["arm"]): row for row in rows if row["phase"] == "prefill"}
+        self.assertLess(prefill[2, 32, "bigcode"]["peak_bytes"], prefill[2, 32, "causal"]["peak_bytes"])
+
+    def test_says_what_it_would_do_and_does_nothing(self):
+        result = self.run_program("sweep", "--store", self.store, *SMALL, "--dry-run")
+        self.assertIn("b2 tg @ d32", result.stdout)
+        self.assertIn("about", result.stdout)
+        self.assertFalse(os.path.exists(self.store))
+
+    def test_makes_rows_of_cells_that_do_not_fit_the_model(self):
+        answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--phase", "decode", "--length", "16,2041", "--launches", 1, "--blocks", 1)
+        self.assertEqual([row["status"] for row in answer["rows"]], ["ok", "unsupported"])
+        self.assertIn("positions", answer["rows"][1]["reason"])
+
+    def test_never_tries_a_cell_that_cannot_fit_into_memory(self):
+        answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--phase", "prefill", "--batch", "1,20000", "--length", "2048",
+                            "--launches", 1, "--blocks", 1)
+        by_batch = {(row["batch"], row["arm"]): row for row in answer["rows"]}
+        self.assertEqual(by_batch[20000, "causal"]["status"], "oom")
+        self.assertIn("GB", by_batch[20000, "causal"]["reason"])
+        self.assertEqual(by_batch[1, "causal"]["status"], "ok")
+
+    def test_resumes_after_a_sigkill_with_every_finished_block(self):
+        arguments = [PROGRAM, "sweep", "--store", self.store, *SMALL, "--launches", "6", "--blocks", "3", "--name", "killed"]
+        process = subprocess.Popen(arguments, cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(process.kill)
+        finished = 0
+        deadline = time.monotonic() + 300
+        while finished < 10 and time.monotonic() < deadline:
+            time.sleep(0.05)
+            finished = self.blocks()
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        time.sleep(0.5)  # The launch dies with its parent; what it was storing is stored or not.
+        kept = self.blocks()
+        self.assertGreaterEqual(kept, 10)
+        self.assertLess(kept, 6 * 3 * 8)
+        before = self.samples()
+        answer = self.run_json("sweep", "--store", self.store, "--resume", "killed")
+        self.assertEqual(self.blocks(), 6 * 3 * 8)
+        self.assertEqual(before, self.samples()[:len(before)])
+        for row in answer["rows"]:
+            self.assertEqual((row["status"], row["launches"], row["blocks"]), ("ok", 6, 18))
+
+    def test_closes_the_block_in_hand_when_it_is_interrupted(self):
+        arguments = [PROGRAM, "sweep", "--store", self.store, *SMALL, "--launches", "50", "--blocks", "3"]
+        process = subprocess.Popen(arguments, cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 300
+        while self.blocks() < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("--resume 1", errors)
+
+    def blocks(self):
+        return self.query("SELECT count(*) FROM blocks")[0][0] if os.path.exists(self.store) else 0
+
+    def samples(self):
+        return self.query("SELECT samples_ns FROM visits ORDER BY id")
+
+    def query(self, sql):
+        try:
+            connection = sqlite3.connect(f"file:{self.store}?mode=ro", uri=True, timeout=30)
+            with connection:
+                return connection.execute(sql).fetchall()
+        except sqlite3.OperationalError:  # Not made yet.
+            return [[0]]
+
+
+class AReport(ProgramTest):
+    def test_is_written_for_a_run_by_its_name(self):
+        self.run_program("sweep", "--store", self.store, *SMALL, "--launches", 2, "--blocks", 1, "--name", "first")
+        out = self.path("report")
+        result = self.run_program("report", "first", "--store", self.store, "--out", out)
+        self.assertTrue(result.stdout.strip().endswith("report.html"))
+        with open(os.path.join(out, "report.json"), encoding="utf-8") as file:
+            self.assertIn("schema_version", json.load(file))
+        from chromium import dump_dom
+        dom = dump_dom(os.path.join(out, "report.html"))
+        self.assertIn("bigcode", dom)
+        self.assertGreater(dom.count("<svg"), 1)
+
+
+class SayingWhatThereIs(ProgramTest):
+    def test_version_names_commit_compiler_libtorch_and_cuda(self):
+        printed = self.run_program("--version").stdout
+        for word in ("decodelab ", "compiler", "libtorch  2.", "CUDA"):
+            self.assertIn(word, printed)
+
+    def test_list_names_variants_presets_models_slots_and_devices(self):
+        printed = self.run_program("list").stdout
+        for word in ("kv-grow", "bigcode", "synthetic:santacoder", "kv_growth", "cpu"):
+            self.assertIn(word, printed)
+
+    def test_every_subcommand_has_help_with_an_example(self):
+        for command in ("sweep", "report", "generate", "list"):
+            printed = self.run_program(command, "--help").stdout
+            self.assertIn("Example:", printed)
+            self.assertIn(f"decodelab {command}", printed)
+
+
+if __name__ == "__main__":
+    unittest.main()
