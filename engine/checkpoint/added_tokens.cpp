@@ -22,13 +22,11 @@ constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;
   throw std::invalid_argument(fmt::format("{}: added_tokens: expected {}, got {}", file_name, expected, got));
 }
 
-bool flag(const json& token, const char* key, bool fallback, const std::string& file_name) {
+// Hugging Face's tokenizers write all flags and miss none when they read; a default would hide a misspelt one.
+bool flag(const json& token, const char* key, const std::string& file_name) {
   const auto value = token.find(key);
-  if (value == token.end()) {
-    return fallback;
-  }
-  if (!value->is_boolean()) {
-    refuse(file_name, fmt::format("'{}' as true or false", key), shown(*value));
+  if (value == token.end() || !value->is_boolean()) {
+    refuse(file_name, fmt::format("'{}' as true or false", key), shown(token));
   }
   return value->get<bool>();
 }
@@ -51,7 +49,7 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
       refuse(file_name, fmt::format("an id from 0 to {} and a content", kMaxId), shown(token));
     }
     for (const char* key : {"lstrip", "rstrip", "single_word"}) {
-      if (flag(token, key, false, file_name)) {
+      if (flag(token, key, file_name)) {
         refuse(file_name,
                fmt::format("tokens that match their content alone ('{}' false); give token ids with --prompt-ids", key),
                shown(token));
@@ -61,13 +59,11 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
     const std::int64_t known = model.id_of(candidate.content);
     if ((known >= 0 ? known != candidate.id : model.bytes_of().contains(candidate.id)) ||
         !contents.insert(candidate.content).second ||
-        !by_id_
-             .emplace(candidate.id,
-                      Token{.content = candidate.content, .special = flag(token, "special", false, file_name)})
+        !by_id_.emplace(candidate.id, Token{.content = candidate.content, .special = flag(token, "special", file_name)})
              .second) {
       refuse(file_name, "every token and every id once, and as in the vocabulary", shown(token));
     }
-    Matcher& matcher = flag(token, "normalized", true, file_name) ? normalized_ : raw_;
+    Matcher& matcher = flag(token, "normalized", file_name) ? normalized_ : raw_;
     matcher[static_cast<unsigned char>(candidate.content.front())].push_back(candidate);
   }
   for (Matcher* matcher : {&raw_, &normalized_}) {

@@ -1,10 +1,12 @@
 // Byte-pair encoding of one word: how vocabulary and merges are read and checked.
+#include "engine/checkpoint/bpe.h"
+
+#include <array>
 #include <stdexcept>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/checkpoint/bpe.h"
 #include "engine/checkpoint/byte_alphabet.h"
 #include "engine/checkpoint/json_text.h"
 
@@ -19,6 +21,17 @@ constexpr std::uint64_t kMaxId =
 [[noreturn]] void refuse(const std::string& file_name, const std::string& expected, const std::string& got) {
   throw std::invalid_argument(fmt::format("{}: model: expected {}, got {}", file_name, expected, got));
 }
+
+constexpr std::array<std::string_view, 10> kKeys{"type",
+                                                 "dropout",
+                                                 "unk_token",
+                                                 "continuing_subword_prefix",
+                                                 "end_of_word_suffix",
+                                                 "fuse_unk",
+                                                 "byte_fallback",
+                                                 "ignore_merges",
+                                                 "vocab",
+                                                 "merges"};
 
 // Keys of other kinds of BPE: each must be absent, null, or mean nothing.
 void check_kind(const json& model, const std::string& file_name) {
@@ -61,13 +74,17 @@ Bpe::Bpe(const json& model, const std::string& file_name) {
     refuse(file_name, "an object", shown(model));
   }
   check_kind(model, file_name);
+  check_keys(model, kKeys, file_name + ": model");
   const auto vocabulary = model.find("vocab");
   const auto merges = model.find("merges");
   if (vocabulary == model.end() || !vocabulary->is_object() || merges == model.end() || !merges->is_array()) {
     refuse(file_name, "'vocab' as an object and 'merges' as a list", "something else");
   }
   const auto ignore = model.find("ignore_merges");
-  ignore_merges_ = ignore != model.end() && *ignore == json(true);
+  if (ignore != model.end() && !ignore->is_boolean()) {
+    refuse(file_name, "'ignore_merges' as true or false", shown(*ignore));
+  }
+  ignore_merges_ = ignore != model.end() && ignore->get<bool>();
   read_vocabulary(*vocabulary, file_name);
   read_merges(*merges, file_name);
 }

@@ -11,8 +11,7 @@ namespace decodelab {
 /// order (github.com/openai/gpt-2, src/encoder.py, bytes_to_unicode).
 std::string to_byte_alphabet(std::string_view bytes);
 
-/// The bytes that `text` stands for; nothing when it is not UTF-8 or has a character outside of the alphabet (a space,
-/// say).
+/// The bytes that `text` stands for; nothing when it is no UTF-8 or has a character that is not in the alphabet.
 std::optional<std::string> from_byte_alphabet(std::string_view text);
 
 }  // namespace decodelab

@@ -1,6 +1,7 @@
 // Reads JSON that nobody vouched for: depth-limited, no duplicate keys, and errors that name the file.
 #include "engine/checkpoint/json_text.h"
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <stdexcept>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace decodelab {
 namespace {
@@ -73,6 +75,10 @@ std::string shown(const nlohmann::json& value) {
 }
 
 nlohmann::json parse_json_object(std::string_view text, const std::string& file_name) {
+  // nlohmann's parser takes a zero byte for the end of the text and does not look at what comes after it.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    throw std::invalid_argument(fmt::format("{}: expected JSON, got a zero byte at position {}", file_name, zero));
+  }
   nlohmann::json result;
   try {
     // The parser copies its callback; the state lives here so that all copies share it.
@@ -86,6 +92,15 @@ nlohmann::json parse_json_object(std::string_view text, const std::string& file_
     throw std::invalid_argument(fmt::format("{}: expected a JSON object, got {}", file_name, result.type_name()));
   }
   return result;
+}
+
+void check_keys(const nlohmann::json& object, std::span<const std::string_view> known, const std::string& place) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(known, key) == known.end()) {
+      throw std::invalid_argument(
+          fmt::format("{}: expected the keys {}, got {}", place, fmt::join(known, ", "), in_quotes(key)));
+    }
+  }
 }
 
 std::string read_text_file(const std::filesystem::path& file, std::uintmax_t limit_bytes) {

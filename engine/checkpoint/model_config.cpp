@@ -46,8 +46,7 @@ class Keys {
     throw std::invalid_argument(fmt::format("{}: key '{}': expected {}, got {}", file_name_, key, expected, got));
   }
 
-  // The value of the first of `names` that is there (the others are transformers' aliases), or null. Two that disagree
-  // are refused.
+  // The value of the first of `names` that is there, or null. The others are transformers' aliases and must agree.
   const json* find(std::initializer_list<const char*> names) const {
     const json* value = nullptr;
     for (const char* name : names) {

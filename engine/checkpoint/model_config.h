@@ -11,8 +11,9 @@ namespace decodelab {
 
 enum class Activation { gelu_tanh, gelu_erf };
 
-/// A decoder-only transformer. Letters used everywhere: N layers, d hidden_size, H heads, G kv_heads, k head_dim, V
-/// vocabulary.
+/// A decoder-only transformer.
+///
+/// Letters used everywhere: N layers, d hidden_size, H heads, G kv_heads, k head_dim, V vocabulary.
 struct ModelConfig {
   std::string family;  ///< `model_type` of config.json; only gpt_bigcode so far.
   std::int64_t layers = 0;
@@ -27,8 +28,8 @@ struct ModelConfig {
   Activation activation = Activation::gelu_tanh;
   bool scale_attention_weights = true;    ///< Scores are divided by sqrt(k).
   bool attention_softmax_in_fp32 = true;  ///< 16-bit scores are raised to fp32 before the softmax.
-  bool scale_attention_softmax_in_fp32 =
-      true;                        ///< ... and were divided by (layer + 1) before, multiplied again after the raise.
+  /// 16-bit scores are divided by (layer + 1) before they are raised to fp32, and multiplied again after.
+  bool scale_attention_softmax_in_fp32 = true;
   std::int64_t eos_token_id = -1;  ///< -1: the model has none.
 
   std::int64_t kv_width() const { return 2 * kv_heads * head_dim; }
@@ -38,12 +39,13 @@ struct ModelConfig {
 ///
 /// Throws std::invalid_argument, naming the file and the key, for text that is no JSON object, an unsupported
 /// `model_type` (with the supported ones), a missing or non-positive or absurdly large dimension, n_embd not divisible
-/// by n_head, an unknown activation_function. Defaults where a key is absent are those of Hugging Face's
-/// GPTBigCodeConfig (n_inner null = 4 * n_embd, multi_query true, ...). `activation_function`: gelu_pytorch_tanh,
-/// gelu_new, gelu_fast -> tanh; gelu, gelu_python -> erf. `eos_token_id` may be an integer, a list (the first is taken)
-/// or null; one outside of the vocabulary counts as none. The aliases of transformers (hidden_size, num_hidden_layers,
-/// ...) stand for the keys. Refused too, since the engine would compute something else: cross-attention, a head of its
-/// own (tie_word_embeddings false), quantized weights. Keys that change nothing here (dropout, ...) are not read.
+/// by n_head, an unknown activation_function. Refused too, since the engine would compute something else:
+/// cross-attention, a head of its own (tie_word_embeddings false), quantized weights.
+///
+/// Defaults where a key is absent are those of Hugging Face's GPTBigCodeConfig (n_inner null = 4 * n_embd, multi_query
+/// true, ...), and its aliases (hidden_size, num_hidden_layers, ...) stand for the keys. `activation_function`:
+/// gelu_pytorch_tanh, gelu_new, gelu_fast -> tanh; gelu, gelu_python -> erf. `eos_token_id` may be an integer, a list
+/// (the first is taken) or null; one outside of the vocabulary counts as none. Other keys (dropout, ...) are not read.
 ModelConfig parse_model_config(std::string_view text, const std::string& file_name);
 
 /// Reads `directory`/config.json. Throws as parse_model_config, and std::invalid_argument when the file is missing.

@@ -32,8 +32,7 @@ constexpr std::array<BehaviorName, 5> kBehaviors{{{"Removed", Behavior::removed}
                                                   {"MergedWithNext", Behavior::merged_with_next},
                                                   {"Contiguous", Behavior::contiguous}}};
 
-// Turns the description into steps; ByteLevel must come last, since nothing can be cut once bytes are written as
-// characters.
+// Turns the description into steps. ByteLevel must come last: nothing can be cut once bytes are written as characters.
 class Builder {
  public:
   explicit Builder(const std::string& file_name) : file_name_(file_name) {}
@@ -68,7 +67,7 @@ class Builder {
     } else if (kind == "ByteLevel") {
       add_byte_level(part);
     } else if (kind == "Digits") {
-      const bool individual = flag(part, "individual_digits", false);
+      const bool individual = flag(part, "individual_digits");
       steps_.push_back(
           {.pattern = Regex(R"(\p{N})"), .behavior = individual ? Behavior::isolated : Behavior::contiguous});
     } else if (kind == "Split") {
@@ -89,8 +88,8 @@ class Builder {
   }
 
   void add_byte_level(const json& part) {
-    Step step{.add_prefix_space = flag(part, "add_prefix_space", true)};
-    if (flag(part, "use_regex", true)) {
+    Step step{.add_prefix_space = flag(part, "add_prefix_space")};
+    if (!part.contains("use_regex") || flag(part, "use_regex")) {
       step.pattern = Regex(kGpt2Pattern);
     }
     steps_.push_back(std::move(step));
@@ -106,7 +105,7 @@ class Builder {
       refuse("a Split with a behavior (Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous)",
              shown(part));
     }
-    steps_.push_back({.pattern = pattern_of(part), .invert = flag(part, "invert", false), .behavior = known->behavior});
+    steps_.push_back({.pattern = pattern_of(part), .invert = flag(part, "invert"), .behavior = known->behavior});
   }
 
   Regex pattern_of(const json& part) const {
@@ -137,13 +136,11 @@ class Builder {
     return pattern;
   }
 
-  bool flag(const json& part, const char* key, bool fallback) const {
+  // A default would hide a misspelt key; Hugging Face's tokenizers have one for use_regex alone, which is young.
+  bool flag(const json& part, const char* key) const {
     const auto value = part.find(key);
-    if (value == part.end()) {
-      return fallback;
-    }
-    if (!value->is_boolean()) {
-      refuse(fmt::format("'{}' as true or false", key), shown(*value));
+    if (value == part.end() || !value->is_boolean()) {
+      refuse(fmt::format("'{}' as true or false", key), shown(part));
     }
     return value->get<bool>();
   }

@@ -12,8 +12,7 @@
 
 namespace decodelab {
 
-/// ByteLevel, alone or as the last of a Sequence with Split and Digits, with the meaning that Hugging Face's tokenizers
-/// give them.
+/// ByteLevel, alone or last in a Sequence with Split and Digits; they mean what they do in Hugging Face's tokenizers.
 class PreTokenizer {
  public:
   /// Takes the value of the key `pre_tokenizer`. Throws std::invalid_argument, naming `file_name` and the kind that was

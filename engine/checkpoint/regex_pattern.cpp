@@ -1,16 +1,16 @@
 // Checks and translates a pattern in Oniguruma's syntax for PCRE2.
+#include "engine/checkpoint/regex.h"
+
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "engine/checkpoint/json_text.h"
-#include "engine/checkpoint/regex.h"
 
 namespace decodelab {
 namespace {
 
-// Unicode's White_Space: five control characters, U+0085 and the separators. \p{Z} comes last so that a '-' after it
-// stays a plain character.
+// Unicode's White_Space: control characters and separators. \p{Z} comes last: a '-' after it stays a plain character.
 constexpr std::string_view kSpaces = R"(\x{09}-\x{0d}\x{85}\p{Z})";
 // What may follow "(?": the rest are flags and names, which the two libraries read differently.
 constexpr std::string_view kGroups[] = {":", "i:", "=", "!", "<=", "<!", ">"};

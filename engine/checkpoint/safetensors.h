@@ -22,8 +22,7 @@ std::size_t element_bytes(ElementType type);
 std::string_view safetensors_name(ElementType type);
 
 /// One tensor of a file. `data` lies in the map, little-endian and row-major, and lives as long as the reader does.
-/// It is aligned to its element only if the writer saw to it (the official one and ours do; the format does not ask for
-/// it).
+/// It is aligned to its element only if the writer saw to it, as the official one and ours do.
 struct StoredTensor {
   std::string dtype;  ///< As the file names it: F32, F16, BF16, I64, ...
   std::vector<std::int64_t> shape;
@@ -48,8 +47,7 @@ std::map<std::string, StoredTensor> parse_safetensors(std::span<const std::byte>
 /// name with '/' or '..'.
 std::map<std::string, std::string> parse_safetensors_index(std::string_view text, const std::string& file_name);
 
-/// The tensors of one checkpoint directory: `model.safetensors`, or the shards that `model.safetensors.index.json`
-/// names.
+/// The tensors of a checkpoint directory: `model.safetensors`, or the shards that `model.safetensors.index.json` names.
 class SafetensorsReader {
  public:
   /// Throws std::invalid_argument when neither is there, a shard is missing, a tensor is in two shards, or a file is
@@ -74,9 +72,8 @@ struct TensorToWrite {
   std::span<const std::byte> data;
 };
 
-/// Writes a safetensors file through a temporary neighbour and a rename, so that a reader never sees half of one;
-/// nothing is copied. Throws as SafetensorsWriter (engine/checkpoint/safetensors_writer.h), which takes the data in
-/// pieces.
+/// Writes a safetensors file through a temporary neighbour and a rename, so that a reader never sees half of one.
+/// Copies nothing. Throws as SafetensorsWriter (engine/checkpoint/safetensors_writer.h), which takes data in pieces.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors);
 
 }  // namespace decodelab

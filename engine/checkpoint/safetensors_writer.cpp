@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -56,11 +57,6 @@ void write_all(int descriptor, std::span<const std::byte> data, std::uint64_t of
     data = data.subspan(static_cast<std::size_t>(written));
     offset += static_cast<std::uint64_t>(written);
   }
-}
-
-std::filesystem::path temporary_neighbour(const std::filesystem::path& path) {
-  static std::atomic<int> counter{0};  // Two writers of one process may write to the same path.
-  return path.parent_path() / fmt::format(".{}.tmp-{}-{}", path.filename().string(), ::getpid(), counter++);
 }
 
 }  // namespace
@@ -132,22 +128,23 @@ struct SafetensorsWriter::Impl {
       place.begin += kLengthBytes + text.size();
       total = std::max(total, place.begin + place.size);
     }
-    const auto wanted = temporary_neighbour(path);
-    descriptor = ::open(wanted.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    std::string pattern = (path.parent_path() / ("." + path.filename().string() + ".tmp-XXXXXX")).string();
+    descriptor = ::mkostemp(pattern.data(), O_CLOEXEC);
     if (descriptor < 0) {
-      throw std::runtime_error(fmt::format("{}: cannot be created: {}", wanted.string(), std::strerror(errno)));
+      throw std::runtime_error(fmt::format("{}: cannot be created: {}", pattern, std::strerror(errno)));
     }
-    temporary = wanted;
+    temporary = pattern;
+    ::fchmod(descriptor, 0644);  // mkostemp gives 0600; a checkpoint may be shared.
     if (::ftruncate(descriptor, static_cast<off_t>(total)) != 0) {
       throw std::runtime_error(
-          fmt::format("{}: {} bytes cannot be set aside: {}", wanted.string(), total, std::strerror(errno)));
+          fmt::format("{}: {} bytes cannot be set aside: {}", pattern, total, std::strerror(errno)));
     }
     std::array<std::byte, kLengthBytes> length;
     for (std::size_t i = 0; i < kLengthBytes; ++i) {
       length[i] = static_cast<std::byte>(text.size() >> (8 * i));
     }
-    write_all(descriptor, length, 0, wanted.string());
-    write_all(descriptor, std::as_bytes(std::span(text)), kLengthBytes, wanted.string());
+    write_all(descriptor, length, 0, pattern);
+    write_all(descriptor, std::as_bytes(std::span(text)), kLengthBytes, pattern);
   }
 
   Place& place_of(std::string_view name) {

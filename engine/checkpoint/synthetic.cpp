@@ -28,8 +28,7 @@ struct Shape {
   std::int64_t eos_token_id;
 };
 
-// bigcode/gpt_bigcode-santacoder, bigcode/starcoder and bigcode/tiny_starcoder_py as on the hub; `tiny` is ours, for
-// tests and first tries.
+// bigcode/gpt_bigcode-santacoder, bigcode/starcoder and bigcode/tiny_starcoder_py as on the hub; `tiny` is for tests.
 constexpr std::array<Shape, 4> kShapes{{
     {"santacoder", 24, 2048, 16, 8192, 49280, 2048, Activation::gelu_tanh, 49152},
     {"starcoder", 40, 6144, 48, 24576, 49152, 8192, Activation::gelu_erf, 0},

@@ -19,12 +19,10 @@ std::filesystem::path default_cache_directory();
 /// `bytes` free.
 void require_free_bytes(const std::filesystem::path& directory, std::uintmax_t bytes);
 
-/// Told how much of a model's data is on disk; called on the caller's thread. What it throws ends the work and passes
-/// on.
+/// Told how much of a model's data is written, on the caller's thread; what it throws ends the work and passes on.
 using MaterializeProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
-/// The directory of the checkpoint that `name` (synthetic:tiny, ...), a type and a seed stand for: config.json and
-/// model.safetensors.
+/// The checkpoint that `name` (synthetic:tiny, ...), a type and a seed stand for: config.json and model.safetensors.
 ///
 /// It is `cache_directory`/synthetic-tiny-bf16-seed0-v1 and is made if it is not there yet, in a temporary directory
 /// that is renamed at the end: several processes may ask for the same one at once. Two threads fill; memory stays below

@@ -2,6 +2,7 @@
 #include "engine/checkpoint/tokenizer.h"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -17,6 +18,9 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::array<std::string_view, 9> kKeys{"version",        "truncation", "padding",
+                                                "added_tokens",   "normalizer", "pre_tokenizer",
+                                                "post_processor", "decoder",    "model"};
 constexpr std::uintmax_t kMaxFileBytes = 200'000'000;  // The largest known has 35 MB.
 
 // The value of a key, null when it is absent.
@@ -33,6 +37,7 @@ std::string kind_of(const json& part) {
 
 // Parts that would change the text before it is cut, or the bytes after; none of them is GPT-2's or StarCoder's.
 void check_parts(const json& object, const std::string& file_name) {
+  check_keys(object, kKeys, file_name);
   const json& version = value_of(object, "version");
   if (!version.is_null() && version != json("1.0")) {
     throw std::invalid_argument(fmt::format("{}: expected version 1.0, got {}", file_name, shown(version)));

@@ -12,6 +12,13 @@
 
 namespace decodelab {
 
+// Salmon's multipliers, and the steps of the key: the golden ratio and sqrt(3) - 1, times 2^32.
+constexpr std::uint32_t kPhiloxMultiplier0 = 0xD2511F53u;
+constexpr std::uint32_t kPhiloxMultiplier2 = 0xCD9E8D57u;
+constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9u;
+constexpr std::uint32_t kPhiloxWeyl1 = 0xBB67AE85u;
+constexpr int kPhiloxRounds = 10;
+
 /// Four 32-bit words: a counter before the rounds, random bits after them.
 struct PhiloxWords {
   std::uint32_t word[4];
@@ -26,17 +33,17 @@ struct PhiloxWords {
 DECODELAB_HOST_DEVICE inline PhiloxWords philox4x32(PhiloxWords counter, std::uint64_t key) {
   std::uint32_t key_0 = static_cast<std::uint32_t>(key);
   std::uint32_t key_1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t product_0 = std::uint64_t{0xD2511F53u} * counter.word[0];
-    const std::uint64_t product_1 = std::uint64_t{0xCD9E8D57u} * counter.word[2];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const std::uint64_t product_0 = std::uint64_t{kPhiloxMultiplier0} * counter.word[0];
+    const std::uint64_t product_1 = std::uint64_t{kPhiloxMultiplier2} * counter.word[2];
     const std::uint32_t word_0 = static_cast<std::uint32_t>(product_1 >> 32) ^ counter.word[1] ^ key_0;
     const std::uint32_t word_2 = static_cast<std::uint32_t>(product_0 >> 32) ^ counter.word[3] ^ key_1;
     counter.word[0] = word_0;
     counter.word[1] = static_cast<std::uint32_t>(product_1);
     counter.word[2] = word_2;
     counter.word[3] = static_cast<std::uint32_t>(product_0);
-    key_0 += 0x9E3779B9u;  // The golden ratio and sqrt(3) - 1: Weyl sequences.
-    key_1 += 0xBB67AE85u;
+    key_0 += kPhiloxWeyl0;
+    key_1 += kPhiloxWeyl1;
   }
   return counter;
 }

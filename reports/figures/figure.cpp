@@ -12,17 +12,20 @@
 namespace decodelab {
 namespace {
 
-constexpr std::size_t kMostCellsOfARatioFigure = 40;  // above, rows shrink below what can be read; the curves show them all
+constexpr std::size_t kMostCellsOfARatioFigure =
+    40;  // above, rows shrink below what can be read; the curves show them all
 
 std::vector<FigureRows> figure_rows(const RunSummary& summary) {
   std::vector<FigureRows> groups;
   std::map<std::string, int> settings_of_phase;
   for (const SummaryRow& row : summary.rows) {
     const std::string setting = fmt::format("{} ({})", row.cell.phase, setting_label(row.cell));
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const FigureRows& known) { return known.setting == setting; });
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const FigureRows& known) { return known.setting == setting; });
     if (group == groups.end()) {
       const int index = ++settings_of_phase[row.cell.phase];
-      group = groups.insert(group, {index == 1 ? row.cell.phase : fmt::format("{}-{}", row.cell.phase, index), setting, {}});
+      group = groups.insert(group,
+                            {index == 1 ? row.cell.phase : fmt::format("{}-{}", row.cell.phase, index), setting, {}});
     }
     group->rows.push_back(&row);
   }
@@ -30,7 +33,8 @@ std::vector<FigureRows> figure_rows(const RunSummary& summary) {
 }
 
 bool has_ratios(const FigureRows& rows) {
-  return std::any_of(rows.rows.begin(), rows.rows.end(), [](const SummaryRow* row) { return row->time_ratio && !row->arm.baseline; });
+  return std::any_of(rows.rows.begin(), rows.rows.end(),
+                     [](const SummaryRow* row) { return row->time_ratio && !row->arm.baseline; });
 }
 
 std::size_t cell_count(const FigureRows& rows) {
@@ -44,9 +48,12 @@ std::size_t cell_count(const FigureRows& rows) {
 std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data) {
   std::vector<Figure> figures;
   for (const FigureRows& rows : figure_rows(summary)) {
-    if (std::none_of(rows.rows.begin(), rows.rows.end(), [](const SummaryRow* row) { return row->cell_mean_ns.has_value(); })) continue;
+    if (std::none_of(rows.rows.begin(), rows.rows.end(),
+                     [](const SummaryRow* row) { return row->cell_mean_ns.has_value(); }))
+      continue;
     figures.push_back(latency_figure(summary, rows));
-    if (has_ratios(rows) && cell_count(rows) <= kMostCellsOfARatioFigure) figures.push_back(ratio_figure(summary, rows));
+    if (has_ratios(rows) && cell_count(rows) <= kMostCellsOfARatioFigure)
+      figures.push_back(ratio_figure(summary, rows));
     figures.push_back(steps_figure(summary, rows, data));
   }
   return figures;

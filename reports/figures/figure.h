@@ -16,11 +16,11 @@ namespace decodelab {
 inline constexpr const char* kVegaLiteVersion = "6.4";
 
 struct Figure {
-  std::string name;     ///< Stem of its files: decode-latency.
+  std::string name;  ///< Stem of its files: decode-latency.
   std::string title;
-  std::string caption;  ///< What is drawn, and what an interval is.
+  std::string caption;          ///< What is drawn, and what an interval is.
   nlohmann::ordered_json spec;  ///< Complete with its data; opens in any Vega editor.
-  Table data;           ///< The numbers that are drawn, for readers who want them as text.
+  Table data;                   ///< The numbers that are drawn, for readers who want them as text.
 };
 
 /// Rows of one phase under one setting: what one figure shows.

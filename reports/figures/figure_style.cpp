@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 // Okabe and Ito, "Color Universal Design" (2008).
 constexpr std::array<const char*, 6> kArmColors{"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"};
 constexpr const char* kBaselineColor = "#808890";
-constexpr std::array<const char*, 7> kArmShapes{"circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right"};
+constexpr std::array<const char*, 7> kArmShapes{"circle",        "square", "triangle-up",   "diamond",
+                                                "triangle-down", "cross",  "triangle-right"};
 const std::array<std::vector<int>, 5> kArmDashes{{{1, 0}, {6, 2}, {2, 2}, {8, 2, 2, 2}, {10, 4}}};
 constexpr std::size_t kMostTicks = 7;  // more labels of four digits collide in a panel
 
@@ -31,8 +32,9 @@ Json labels(const std::vector<ArmRecord>& arms) {
 constexpr double kLegendWidth = 960;     // of the narrowest figure with a legend, in pixels
 constexpr double kCharacterWidth = 6.6;  // of a label at 12 pixels, on average
 
-constexpr double kSymbolWidth = 34;      // of a legend entry, with the gap after it
-constexpr double kWiderFonts = 0.2;      // a browser without the font that the labels were measured with takes up to so much more
+constexpr double kSymbolWidth = 34;  // of a legend entry, with the gap after it
+constexpr double kWiderFonts =
+    0.2;  // a browser without the font that the labels were measured with takes up to so much more
 
 double longest_label(const std::vector<ArmRecord>& arms) {
   std::size_t longest = 0;
@@ -43,7 +45,12 @@ double longest_label(const std::vector<ArmRecord>& arms) {
 Json arm_legend(const std::vector<ArmRecord>& arms) {
   const double spare = kWiderFonts * longest_label(arms);
   const auto columns = static_cast<std::size_t>(kLegendWidth / (longest_label(arms) + spare + kSymbolWidth));
-  return {{"title", nullptr}, {"orient", "top"}, {"labelLimit", 900}, {"symbolOpacity", 1}, {"columns", std::clamp<std::size_t>(columns, 1, 5)}, {"columnPadding", 10 + spare}};
+  return {{"title", nullptr},
+          {"orient", "top"},
+          {"labelLimit", 900},
+          {"symbolOpacity", 1},
+          {"columns", std::clamp<std::size_t>(columns, 1, 5)},
+          {"columnPadding", 10 + spare}};
 }
 
 template <class Choose>
@@ -59,10 +66,12 @@ Json arm_channel(const std::vector<ArmRecord>& arms, const Choose& choose) {
 }  // namespace
 
 Json start_spec(const std::string& title) {
-  const Json axis{{"labelColor", kInkColor}, {"titleColor", kInkColor},     {"domainColor", kInkColor}, {"tickColor", kInkColor}, {"gridColor", kGridColor},
-                  {"labelFontSize", 11},     {"titleFontSize", 11.5},      {"titleFontWeight", "normal"}, {"titlePadding", 6},    {"domainOpacity", 0.5},
-                  {"tickOpacity", 0.5},      {"tickSize", 4}};
-  return {{"$schema", fmt::format("https://vega.github.io/schema/vega-lite/v{}.json", std::string(kVegaLiteVersion).substr(0, 1))},
+  const Json axis{{"labelColor", kInkColor}, {"titleColor", kInkColor},     {"domainColor", kInkColor},
+                  {"tickColor", kInkColor},  {"gridColor", kGridColor},     {"labelFontSize", 11},
+                  {"titleFontSize", 11.5},   {"titleFontWeight", "normal"}, {"titlePadding", 6},
+                  {"domainOpacity", 0.5},    {"tickOpacity", 0.5},          {"tickSize", 4}};
+  return {{"$schema",
+           fmt::format("https://vega.github.io/schema/vega-lite/v{}.json", std::string(kVegaLiteVersion).substr(0, 1))},
           {"description", title},
           {"background", kPaperColor},
           {"padding", 8},
@@ -71,8 +80,19 @@ Json start_spec(const std::string& title) {
             {"aria", false},  // the page describes the whole figure once and has its data as a table
             {"axis", axis},
             {"axisY", {{"minExtent", 36}, {"maxExtent", 36}}},  // so that panels below each other stand in line
-            {"legend", {{"labelColor", kInkColor}, {"titleColor", kInkColor}, {"labelFontSize", 12}, {"symbolSize", 70}, {"symbolStrokeWidth", 2}}},
-            {"title", {{"color", kInkColor}, {"fontSize", 12.5}, {"fontWeight", 600}, {"anchor", "start"}, {"frame", "group"}, {"offset", 8}}},
+            {"legend",
+             {{"labelColor", kInkColor},
+              {"titleColor", kInkColor},
+              {"labelFontSize", 12},
+              {"symbolSize", 70},
+              {"symbolStrokeWidth", 2}}},
+            {"title",
+             {{"color", kInkColor},
+              {"fontSize", 12.5},
+              {"fontWeight", 600},
+              {"anchor", "start"},
+              {"frame", "group"},
+              {"offset", 8}}},
             {"header", {{"labelColor", kInkColor}, {"titleColor", kInkColor}}},
             {"view", {{"stroke", nullptr}}},
             {"concat", {{"spacing", 12}}}}}};
@@ -81,7 +101,8 @@ Json start_spec(const std::string& title) {
 Json arm_color(const std::vector<ArmRecord>& arms) {
   std::size_t next = 0;
   std::vector<const char*> colors;
-  for (const ArmRecord& arm : arms) colors.push_back(arm.baseline ? kBaselineColor : kArmColors[next++ % kArmColors.size()]);
+  for (const ArmRecord& arm : arms)
+    colors.push_back(arm.baseline ? kBaselineColor : kArmColors[next++ % kArmColors.size()]);
   return arm_channel(arms, [&](std::size_t i) { return Json(colors[i]); });
 }
 
@@ -107,7 +128,11 @@ Json length_axis(const std::string& field, const std::vector<double>& lengths, c
   return {{"field", field},
           {"type", "quantitative"},
           {"title", title},
-          {"scale", {{"type", "log"}, {"base", 2}, {"domain", {shortened(*low / margin), shortened(*high * margin)}}, {"nice", false}}},
+          {"scale",
+           {{"type", "log"},
+            {"base", 2},
+            {"domain", {shortened(*low / margin), shortened(*high * margin)}},
+            {"nice", false}}},
           {"axis", {{"values", ticks}, {"format", "d"}, {"grid", false}}}};
 }
 

@@ -24,7 +24,10 @@ Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
   }
   Json data = Json::array();
   Json cells = Json::array();
-  Table table{.title = "Data of the figure", .columns = {{"Cell"}, {"Arm"}, {"Time ratio [95 %]", true}, {"Detects", true}}, .rows = {}, .notes = {}};
+  Table table{.title = "Data of the figure",
+              .columns = {{"Cell"}, {"Arm"}, {"Time ratio [95 %]", true}, {"Detects", true}},
+              .rows = {},
+              .notes = {}};
   for (const SummaryRow* row : rows.rows) {
     if (!row->time_ratio || row->arm.baseline) continue;
     const std::string cell = cell_label(row->cell);
@@ -38,7 +41,9 @@ Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
                     {"high", interval ? Json(shortened(*row->time_ratio_high)) : Json(nullptr)},
                     {"unseen_low", row->mde ? Json(shortened(1 / (1 + *row->mde))) : Json(nullptr)},
                     {"unseen_high", row->mde ? Json(shortened(1 + *row->mde)) : Json(nullptr)}});
-    table.rows.push_back({row->run_id, row->cell.id, {cell, row->arm.label, format_ratio(*row), row->mde ? format_percent(*row->mde) : ""}});
+    table.rows.push_back({row->run_id,
+                          row->cell.id,
+                          {cell, row->arm.label, format_ratio(*row), row->mde ? format_percent(*row->mde) : ""}});
   }
   // The colours and shapes of an arm are the same in every figure, so the scales are those of all arms.
   Json color = arm_color(summary.arms);
@@ -46,32 +51,56 @@ Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
   Json offset_domain = Json::array();
   for (const ArmRecord& arm : arms) offset_domain.push_back(arm.label);
   for (Json* channel : {&color, &shape}) (*channel)["legend"]["values"] = offset_domain;
-  const Json y{{"field", "label"}, {"type", "nominal"}, {"sort", cells}, {"title", nullptr}, {"axis", {{"grid", true}, {"tickSize", 0}, {"domain", false}, {"labelLimit", 220}}}};
+  const Json y{{"field", "label"},
+               {"type", "nominal"},
+               {"sort", cells},
+               {"title", nullptr},
+               {"axis", {{"grid", true}, {"tickSize", 0}, {"domain", false}, {"labelLimit", 220}}}};
   const Json y_offset{{"field", "arm"}, {"type", "nominal"}, {"scale", {{"domain", offset_domain}}}};
   const auto x = [](const char* field) {
-    return Json{{"field", field}, {"type", "quantitative"}, {"title", "time ratio to the baseline (below 1 is faster)"}, {"scale", {{"type", "log"}, {"nice", false}, {"padding", 14}}}, {"axis", {{"format", ".3~f"}, {"tickCount", 8}}}};
+    return Json{{"field", field},
+                {"type", "quantitative"},
+                {"title", "time ratio to the baseline (below 1 is faster)"},
+                {"scale", {{"type", "log"}, {"nice", false}, {"padding", 14}}},
+                {"axis", {{"format", ".3~f"}, {"tickCount", 8}}}};
   };
-  const Json tooltip{{{"field", "label"}, {"title", "cell"}}, {{"field", "arm"}}, {{"field", "ratio"}, {"format", ".4f"}}, {{"field", "low"}, {"format", ".4f"}}, {{"field", "high"}, {"format", ".4f"}}};
-  Figure figure{.name = rows.name + "-ratios",
-                .title = fmt::format("Paired time ratios: {}", rows.setting),
-                .caption = fmt::format("Time of each arm over that of {}, paired within blocks and averaged over launches, with the 95 % Student-t interval over launches. The grey bar around 1 "
-                                       "spans effects too small to be found with 80 % power.",
-                                       summary.baseline()),
-                .spec = start_spec(fmt::format("Paired time ratios: {}", rows.setting)),
-                .data = std::move(table)};
+  const Json tooltip{{{"field", "label"}, {"title", "cell"}},
+                     {{"field", "arm"}},
+                     {{"field", "ratio"}, {"format", ".4f"}},
+                     {{"field", "low"}, {"format", ".4f"}},
+                     {{"field", "high"}, {"format", ".4f"}}};
+  Figure figure{
+      .name = rows.name + "-ratios",
+      .title = fmt::format("Paired time ratios: {}", rows.setting),
+      .caption = fmt::format("Time of each arm over that of {}, paired within blocks and averaged over launches, with "
+                             "the 95 % Student-t interval over launches. The grey bar around 1 "
+                             "spans effects too small to be found with 80 % power.",
+                             summary.baseline()),
+      .spec = start_spec(fmt::format("Paired time ratios: {}", rows.setting)),
+      .data = std::move(table)};
   figure.spec["width"] = kWidth;
-  figure.spec["height"] = {{"step", std::max<int>(18, kStepOfAnArm * static_cast<int>(arms.size())) + 6}, {"for", "position"}};
+  figure.spec["height"] = {{"step", std::max<int>(18, kStepOfAnArm * static_cast<int>(arms.size())) + 6},
+                           {"for", "position"}};
   figure.spec["data"] = {{"values", data}};
   figure.spec["layer"] = {
       Json{{"transform", {{{"filter", "datum.unseen_low !== null"}}}},
            {"mark", {{"type", "rule"}, {"strokeWidth", 6}, {"color", "#8a939c"}, {"opacity", 0.3}}},
            {"encoding", {{"x", x("unseen_low")}, {"x2", {{"field", "unseen_high"}}}, {"y", y}, {"yOffset", y_offset}}}},
-      Json{{"data", {{"values", {Json::object()}}}}, {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}}, {"encoding", {{"x", {{"datum", 1}}}}}},
+      Json{{"data", {{"values", {Json::object()}}}},
+           {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}},
+           {"encoding", {{"x", {{"datum", 1}}}}}},
       Json{{"transform", {{{"filter", "datum.low !== null"}}}},
            {"mark", {{"type", "rule"}, {"strokeWidth", 1.8}}},
-           {"encoding", {{"x", x("low")}, {"x2", {{"field", "high"}}}, {"y", y}, {"yOffset", y_offset}, {"color", color}}}},
+           {"encoding",
+            {{"x", x("low")}, {"x2", {{"field", "high"}}}, {"y", y}, {"yOffset", y_offset}, {"color", color}}}},
       Json{{"mark", {{"type", "point"}, {"filled", true}, {"size", 44}, {"opacity", 1}}},
-           {"encoding", {{"x", x("ratio")}, {"y", y}, {"yOffset", y_offset}, {"color", color}, {"shape", shape}, {"tooltip", tooltip}}}}};
+           {"encoding",
+            {{"x", x("ratio")},
+             {"y", y},
+             {"yOffset", y_offset},
+             {"color", color},
+             {"shape", shape},
+             {"tooltip", tooltip}}}}};
   return figure;
 }
 

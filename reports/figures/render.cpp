@@ -79,7 +79,8 @@ bool render_figures(const std::filesystem::path& folder, std::ostream& warnings)
     why = fmt::format("'{}' failed: {}", python, last_line(finished.output));
   }
   warnings << fmt::format(
-      "Figures were not drawn as SVG and PNG ({}); the page shows them only where JavaScript runs. Set DECODELAB_PYTHON to a Python with vl-convert-python, "
+      "Figures were not drawn as SVG and PNG ({}); the page shows them only where JavaScript runs. Set "
+      "DECODELAB_PYTHON to a Python with vl-convert-python, "
       "or run tools/bootstrap.\n",
       why);
   return false;

@@ -20,7 +20,9 @@ extern "C" const char decodelab_vega_end[];
 
 namespace decodelab {
 
-std::string_view vega_bundle() { return {decodelab_vega_begin, static_cast<std::size_t>(decodelab_vega_end - decodelab_vega_begin)}; }
+std::string_view vega_bundle() {
+  return {decodelab_vega_begin, static_cast<std::size_t>(decodelab_vega_end - decodelab_vega_begin)};
+}
 
 }  // namespace decodelab
 

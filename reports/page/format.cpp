@@ -54,9 +54,11 @@ std::string format_time(double ns) {
 }
 
 std::string format_bytes(std::int64_t bytes) {
-  static constexpr std::array<Unit, 5> kUnits{{{0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}, {1, "B"}}};
+  static constexpr std::array<Unit, 5> kUnits{
+      {{0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}, {1, "B"}}};
   const Unit& unit = fitting(kUnits, static_cast<double>(bytes));
-  return unit.size == 1 ? fmt::format("{} B", bytes) : fmt::format("{} {}", significant(static_cast<double>(bytes) / unit.size), unit.name);
+  return unit.size == 1 ? fmt::format("{} B", bytes)
+                        : fmt::format("{} {}", significant(static_cast<double>(bytes) / unit.size), unit.name);
 }
 
 std::string format_percent(double share) { return fmt::format("{:.1f} %", share * 100); }
@@ -67,7 +69,8 @@ std::string format_ratio(const SummaryRow& row) {
   if (!row.time_ratio) return "";
   if (row.arm.baseline) return "1";
   if (!row.time_ratio_low) return fmt::format("{} {}", format_ratio(*row.time_ratio), kThisProcessOnly);
-  return fmt::format("{} [{}, {}]", format_ratio(*row.time_ratio), format_ratio(*row.time_ratio_low), format_ratio(*row.time_ratio_high));
+  return fmt::format("{} [{}, {}]", format_ratio(*row.time_ratio), format_ratio(*row.time_ratio_low),
+                     format_ratio(*row.time_ratio_high));
 }
 
 std::string format_date(std::int64_t unix_ns) {
@@ -75,8 +78,8 @@ std::string format_date(std::int64_t unix_ns) {
   const std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
   std::tm parts{};
   gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
-                     parts.tm_sec);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 std::string cell_label(const CellRecord& cell) {
@@ -86,7 +89,8 @@ std::string cell_label(const CellRecord& cell) {
 
 std::string setting_label(const CellRecord& cell) {
   const std::string fill = cell.fill == "random" ? "" : fmt::format(", {} fill", cell.fill);
-  return fmt::format("{}, {}, {} thread{}, scope {}{}", cell.dtype, cell.device, cell.threads, cell.threads == 1 ? "" : "s", cell.scope, fill);
+  return fmt::format("{}, {}, {} thread{}, scope {}{}", cell.dtype, cell.device, cell.threads,
+                     cell.threads == 1 ? "" : "s", cell.scope, fill);
 }
 
 std::string escape_html(std::string_view text) {
@@ -129,7 +133,9 @@ std::string escape_script(std::string_view json) {
 
 std::string escape_csv(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  return '"' + replace_each(text, [](char c, char) { return c == '"' ? std::string_view("\"\"") : std::string_view(); }) + '"';
+  return '"' +
+         replace_each(text, [](char c, char) { return c == '"' ? std::string_view("\"\"") : std::string_view(); }) +
+         '"';
 }
 
 std::size_t display_width(std::string_view text) {

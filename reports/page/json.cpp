@@ -141,17 +141,20 @@ std::string blocks_to_csv(const RunData& data) {
   std::unordered_map<std::int64_t, std::string> arms{{0, ""}};
   for (const ArmRecord& arm : data.arms) arms.emplace(arm.id, arm.label);
   std::string text =
-      "run,launch,block,cell_id,phase,batch,length,started_unix_ns,other_cpu_share,position,arm,previous_arm,warmup_steps,quiet,steps,wall_ns,"
+      "run,launch,block,cell_id,phase,batch,length,started_unix_ns,other_cpu_share,position,arm,previous_arm,warmup_"
+      "steps,quiet,steps,wall_ns,"
       "visit_mean_ns,visit_median_ns\n";
   for (const BlockRecord& block : data.blocks) {
     const CellRecord& cell = *cells.at(block.cell_id);
     for (const VisitRecord& visit : block.visits) {
       std::vector<double> sorted(visit.samples_ns.begin(), visit.samples_ns.end());
       std::sort(sorted.begin(), sorted.end());
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", escape_csv(data.run.uuid), block.launch, block.block, cell.id,
-                          escape_csv(cell.phase), cell.batch, cell.length, block.started_unix_ns, block.other_cpu_share, visit.position,
-                          escape_csv(arms.at(visit.arm_id)), escape_csv(arms.at(visit.previous_arm_id)), visit.warmup_steps, visit.quiet ? 1 : 0,
-                          sorted.size(), visit.wall_ns, sorted.empty() ? "" : fmt::format("{:.0f}", visit_statistic(visit.samples_ns)),
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", escape_csv(data.run.uuid),
+                          block.launch, block.block, cell.id, escape_csv(cell.phase), cell.batch, cell.length,
+                          block.started_unix_ns, block.other_cpu_share, visit.position,
+                          escape_csv(arms.at(visit.arm_id)), escape_csv(arms.at(visit.previous_arm_id)),
+                          visit.warmup_steps, visit.quiet ? 1 : 0, sorted.size(), visit.wall_ns,
+                          sorted.empty() ? "" : fmt::format("{:.0f}", visit_statistic(visit.samples_ns)),
                           sorted.empty() ? "" : fmt::format("{:.0f}", quantile(sorted, 0.5)));
     }
   }

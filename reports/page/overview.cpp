@@ -14,7 +14,8 @@
 namespace decodelab {
 namespace {
 
-// Share of a block's core time that other processes may use before it is worth telling (measurement.md, "Void only by telemetry").
+// Share of a block's core time that other processes may use before it is worth telling
+// (design/measurement.md, "Visits, blocks, launches").
 constexpr double kBusyShare = 0.02;
 constexpr std::size_t kCellsListed = 6;
 
@@ -25,7 +26,9 @@ std::string listed(const std::vector<std::string>& names, std::size_t most) {
   return text;
 }
 
-std::string plural(std::int64_t count, const char* noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string plural(std::int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 std::string compared_sentence(const RunSummary& summary) {
   std::vector<std::string> others;
@@ -49,10 +52,13 @@ std::string resolution_sentence(const RunSummary& summary) {
     if (row.mde) detectable.push_back(*row.mde);
   }
   if (!contrasts) return "No arm was compared with a baseline.";
-  if (detectable.empty()) return "One launch: the ratios speak for this process only and resolve nothing. Use --launches 5 or more.";
+  if (detectable.empty())
+    return "One launch: the ratios speak for this process only and resolve nothing. Use --launches 5 or more.";
   std::sort(detectable.begin(), detectable.end());
-  return fmt::format("Resolves >= {} at 80 % power in the median contrast ({} at best, {} at worst), with {} of {}.", format_percent(quantile(detectable, 0.5)),
-                     format_percent(detectable.front()), format_percent(detectable.back()), summary.run.launches == 1 ? "1 launch" : fmt::format("{} launches", summary.run.launches),
+  return fmt::format("Resolves >= {} at 80 % power in the median contrast ({} at best, {} at worst), with {} of {}.",
+                     format_percent(quantile(detectable, 0.5)), format_percent(detectable.front()),
+                     format_percent(detectable.back()),
+                     summary.run.launches == 1 ? "1 launch" : fmt::format("{} launches", summary.run.launches),
                      plural(summary.run.blocks_per_launch, "block"));
 }
 
@@ -82,8 +88,9 @@ std::vector<std::pair<std::string, std::string>> environment_fields(const RunRec
   const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
   return {{"Started", format_date(run.started_unix_ns)},
           {"Ended", run.ended_unix_ns == 0 ? "not finished" : format_date(run.ended_unix_ns)},
-          {"Model", fmt::format("{} ({}, {} parameters, {} positions{})", run.model.name, run.model.family, run.model.parameters, run.model.positions,
-                                run.model.random_weights ? ", random weights" : "")},
+          {"Model",
+           fmt::format("{} ({}, {} parameters, {} positions{})", run.model.name, run.model.family, run.model.parameters,
+                       run.model.positions, run.model.random_weights ? ", random weights" : "")},
           {"Processor", run.machine.cpu},
           {"Cores", std::to_string(run.machine.cores)},
           {"Memory", format_bytes(run.machine.memory_bytes)},
@@ -102,27 +109,38 @@ std::vector<std::pair<std::string, std::string>> environment_fields(const RunRec
 
 }  // namespace
 
-std::string run_title(const RunRecord& run) { return run.name.empty() ? fmt::format("run {}", run.id) : fmt::format("{} (run {})", run.name, run.id); }
+std::string run_title(const RunRecord& run) {
+  return run.name.empty() ? fmt::format("run {}", run.id) : fmt::format("{} (run {})", run.name, run.id);
+}
 
 Overview overview_of(const RunData& data, const RunSummary& summary) {
   Overview overview{.compared = compared_sentence(summary), .resolution = resolution_sentence(summary), .badges = {}};
-  const auto ok = std::count_if(summary.rows.begin(), summary.rows.end(), [](const SummaryRow& row) { return row.status == RowStatus::ok; });
-  const auto busy = std::count_if(data.blocks.begin(), data.blocks.end(), [](const BlockRecord& block) { return block.other_cpu_share > kBusyShare; });
+  const auto ok = std::count_if(summary.rows.begin(), summary.rows.end(),
+                                [](const SummaryRow& row) { return row.status == RowStatus::ok; });
+  const auto busy = std::count_if(data.blocks.begin(), data.blocks.end(),
+                                  [](const BlockRecord& block) { return block.other_cpu_share > kBusyShare; });
   const auto restless = std::count_if(summary.rows.begin(), summary.rows.end(), [](const SummaryRow& row) {
     return std::find(row.flags.begin(), row.flags.end(), "warm-up-not-quiet") != row.flags.end();
   });
-  overview.badges = {fmt::format("{} of {} rows ok", ok, summary.rows.size()), plural(std::ssize(data.blocks), "block"), null_badge(summary), engagement_badge(summary),
-                     fmt::format("other processes above 2 % in {} of {} blocks", busy, data.blocks.size()), restless == 0 ? "" : fmt::format("warm-up never quiet in {} rows", restless),
-                     data.run.model.random_weights ? "random weights, timing only" : "", data.run.quick ? "quick run" : "", data.run.ended_unix_ns == 0 ? "not finished" : ""};
+  overview.badges = {fmt::format("{} of {} rows ok", ok, summary.rows.size()),
+                     plural(std::ssize(data.blocks), "block"),
+                     null_badge(summary),
+                     engagement_badge(summary),
+                     fmt::format("other processes above 2 % in {} of {} blocks", busy, data.blocks.size()),
+                     restless == 0 ? "" : fmt::format("warm-up never quiet in {} rows", restless),
+                     data.run.model.random_weights ? "random weights, timing only" : "",
+                     data.run.quick ? "quick run" : "",
+                     data.run.ended_unix_ns == 0 ? "not finished" : ""};
   std::erase(overview.badges, "");
   return overview;
 }
 
 Table overview_table(const RunSummary& summary) {
-  Table table{.title = "Geometric mean of the time ratios",
-              .columns = {{"Arm"}, {"Phase"}, {"Cells", true}, {"Geometric mean", true}, {"Lowest", true}, {"Highest", true}},
-              .rows = {},
-              .notes = {}};
+  Table table{
+      .title = "Geometric mean of the time ratios",
+      .columns = {{"Arm"}, {"Phase"}, {"Cells", true}, {"Geometric mean", true}, {"Lowest", true}, {"Highest", true}},
+      .rows = {},
+      .notes = {}};
   // Only cells in which every arm has a ratio: means over different cells are not comparable.
   std::map<std::int64_t, std::size_t> ratios_of_cell;
   for (const SummaryRow& row : summary.rows) ratios_of_cell[row.cell.id] += row.time_ratio.has_value();
@@ -141,10 +159,16 @@ Table overview_table(const RunSummary& summary) {
       const auto found = logs.find({arm.label, phase});
       if (found == logs.end()) continue;
       const auto [low, high] = std::minmax_element(found->second.begin(), found->second.end());
-      table.rows.push_back({0, 0, {arm.label, phase, std::to_string(found->second.size()), format_ratio(std::exp(mean(found->second))), format_ratio(std::exp(*low)), format_ratio(std::exp(*high))}});
+      table.rows.push_back(
+          {0,
+           0,
+           {arm.label, phase, std::to_string(found->second.size()), format_ratio(std::exp(mean(found->second))),
+            format_ratio(std::exp(*low)), format_ratio(std::exp(*high))}});
     }
   }
-  if (!excluded.empty()) table.notes.push_back(fmt::format("Left out, since not every arm has a ratio there: {}.", listed(excluded, kCellsListed)));
+  if (!excluded.empty())
+    table.notes.push_back(
+        fmt::format("Left out, since not every arm has a ratio there: {}.", listed(excluded, kCellsListed)));
   return table;
 }
 
@@ -162,18 +186,24 @@ Table environment_table(const std::vector<const RunRecord*>& runs) {
   }
   const std::set<std::string> own{"Started", "Ended", "UUID"};  // differ in any two runs
   for (const TableRow& row : table.rows) {
-    const bool equal = std::all_of(row.fields.begin() + 1, row.fields.end(), [&](const std::string& field) { return field == row.fields[1]; });
+    const bool equal = std::all_of(row.fields.begin() + 1, row.fields.end(),
+                                   [&](const std::string& field) { return field == row.fields[1]; });
     if (!equal && !own.contains(row.fields[0])) differing.push_back(row.fields[0]);
   }
-  if (!differing.empty()) table.notes.push_back(fmt::format("The runs differ in: {}.", listed(differing, differing.size())));
+  if (!differing.empty())
+    table.notes.push_back(fmt::format("The runs differ in: {}.", listed(differing, differing.size())));
   return table;
 }
 
 Table one_sided_table(const std::vector<const RunSummary*>& runs) {
-  Table table{.title = "Rows that not every run has", .columns = {{"Cell"}, {"Setting"}, {"Arm"}, {"Only in"}}, .rows = {}, .notes = {}};
+  Table table{.title = "Rows that not every run has",
+              .columns = {{"Cell"}, {"Setting"}, {"Arm"}, {"Only in"}},
+              .rows = {},
+              .notes = {}};
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> where;
   for (const RunSummary* run : runs) {
-    for (const SummaryRow& row : run->rows) where[{cell_label(row.cell), setting_label(row.cell), row.arm.label}].push_back(run_title(run->run));
+    for (const SummaryRow& row : run->rows)
+      where[{cell_label(row.cell), setting_label(row.cell), row.arm.label}].push_back(run_title(run->run));
   }
   for (const auto& [key, titles] : where) {
     if (titles.size() == runs.size()) continue;

@@ -12,9 +12,9 @@
 namespace decodelab {
 
 struct Overview {
-  std::string compared;               ///< "bigcode against causal: synthetic:santacoder, 42 cells."
-  std::string resolution;             ///< "Resolves >= 2.1 % ..." or that a single launch resolves nothing.
-  std::vector<std::string> badges;    ///< Short facts: launches, in-run null, engagement, random weights.
+  std::string compared;             ///< "bigcode against causal: synthetic:santacoder, 42 cells."
+  std::string resolution;           ///< "Resolves >= 2.1 % ..." or that a single launch resolves nothing.
+  std::vector<std::string> badges;  ///< Short facts: launches, in-run null, engagement, random weights.
 };
 
 Overview overview_of(const RunData& data, const RunSummary& summary);

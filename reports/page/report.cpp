@@ -22,13 +22,15 @@ namespace decodelab {
 namespace {
 
 std::invalid_argument unwritable(const std::filesystem::path& folder, const std::string& why) {
-  return std::invalid_argument(fmt::format("The report cannot be written into '{}': {}. Give --out a folder that may be written to.", folder.string(), why));
+  return std::invalid_argument(fmt::format(
+      "The report cannot be written into '{}': {}. Give --out a folder that may be written to.", folder.string(), why));
 }
 
 // A folder beside the final files, so that moving them is a rename; removed with what is left in it.
 class WorkFolder {
  public:
-  explicit WorkFolder(const std::filesystem::path& out_dir) : out_dir_(out_dir), path_(out_dir / fmt::format(".report-{}.tmp", getpid())) {
+  explicit WorkFolder(const std::filesystem::path& out_dir)
+      : out_dir_(out_dir), path_(out_dir / fmt::format(".report-{}.tmp", getpid())) {
     std::error_code error;
     std::filesystem::create_directories(out_dir_ / "figures", error);
     if (error) throw unwritable(out_dir_, error.message());
@@ -70,7 +72,10 @@ class WorkFolder {
 std::vector<RunReport> reports_of(std::span<const RunData> runs) {
   std::vector<RunReport> reports;
   for (const RunData& data : runs) {
-    RunReport report{.data = &data, .summary = summarize(data), .figures = {}, .prefix = runs.size() == 1 ? "" : fmt::format("r{}-", reports.size() + 1)};
+    RunReport report{.data = &data,
+                     .summary = summarize(data),
+                     .figures = {},
+                     .prefix = runs.size() == 1 ? "" : fmt::format("r{}-", reports.size() + 1)};
     report.figures = figures_of(report.summary, data);
     reports.push_back(std::move(report));
   }
@@ -83,13 +88,16 @@ std::string markdown_of(const std::vector<RunReport>& reports) {
   for (const RunReport& run : reports) {
     const Overview overview = overview_of(*run.data, run.summary);
     records.push_back(&run.summary.run);
-    text += fmt::format("## {}\n\n{}\n{}\n\n", escape_markdown(run_title(run.summary.run)), wrap("**" + escape_markdown(overview.compared) + "**", kTableWidth),
+    text += fmt::format("## {}\n\n{}\n{}\n\n", escape_markdown(run_title(run.summary.run)),
+                        wrap("**" + escape_markdown(overview.compared) + "**", kTableWidth),
                         wrap(escape_markdown(overview.resolution), kTableWidth));
     for (const std::string& badge : overview.badges) text += fmt::format("- {}\n", escape_markdown(badge));
     text += "\n";
     if (const Table table = overview_table(run.summary); !table.rows.empty()) text += to_markdown(table) + "\n";
     for (const Table& table : comparison_tables(run.summary)) text += to_markdown(table) + "\n";
-    for (const Figure& figure : run.figures) text += fmt::format("![{}](figures/{}{}.svg)\n\n{}\n\n", escape_markdown(figure.title), run.prefix, figure.name, wrap(escape_markdown(figure.caption), kTableWidth));
+    for (const Figure& figure : run.figures)
+      text += fmt::format("![{}](figures/{}{}.svg)\n\n{}\n\n", escape_markdown(figure.title), run.prefix, figure.name,
+                          wrap(escape_markdown(figure.caption), kTableWidth));
     for (const Table& table : latency_tables(run.summary)) text += to_markdown(table) + "\n";
     text += to_markdown(ledger_table(run.summary)) + "\n";
   }
@@ -117,7 +125,8 @@ std::string joined_csv(const std::vector<std::string>& texts) {
   return all;
 }
 
-std::map<std::string, std::string> drawings_in(const std::filesystem::path& folder, const std::vector<RunReport>& reports) {
+std::map<std::string, std::string> drawings_in(const std::filesystem::path& folder,
+                                               const std::vector<RunReport>& reports) {
   std::map<std::string, std::string> drawings;
   for (const RunReport& run : reports) {
     for (const Figure& figure : run.figures) {
@@ -134,7 +143,9 @@ std::map<std::string, std::string> drawings_in(const std::filesystem::path& fold
 std::string to_markdown(std::span<const RunData> runs) { return markdown_of(reports_of(runs)); }
 
 void write_report(std::span<const RunData> runs, const std::filesystem::path& out_dir, std::ostream& warnings) {
-  if (runs.empty()) throw std::invalid_argument("A report needs at least one run, got none. Name one: decodelab report latest --out DIR.");
+  if (runs.empty())
+    throw std::invalid_argument(
+        "A report needs at least one run, got none. Name one: decodelab report latest --out DIR.");
   const std::vector<RunReport> reports = reports_of(runs);
   const WorkFolder folder(out_dir);
   std::vector<std::string> cells;
@@ -143,7 +154,8 @@ void write_report(std::span<const RunData> runs, const std::filesystem::path& ou
     cells.push_back(to_csv(run.summary));
     blocks.push_back(blocks_to_csv(*run.data));
     for (const Figure& figure : run.figures) {
-      folder.write("figures/" + run.prefix + figure.name + ".vl.json", figure.spec.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+      folder.write("figures/" + run.prefix + figure.name + ".vl.json",
+                   figure.spec.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
     }
   }
   render_figures(folder.figures(), warnings);
@@ -155,6 +167,8 @@ void write_report(std::span<const RunData> runs, const std::filesystem::path& ou
   folder.publish();
 }
 
-void write_report(const RunData& run, const std::filesystem::path& out_dir, std::ostream& warnings) { write_report(std::span(&run, 1), out_dir, warnings); }
+void write_report(const RunData& run, const std::filesystem::path& out_dir, std::ostream& warnings) {
+  write_report(std::span(&run, 1), out_dir, warnings);
+}
 
 }  // namespace decodelab

@@ -10,7 +10,8 @@
 
 namespace decodelab {
 
-/// Writes report.html, report.md, report.json, cells.csv, blocks.csv and figures/* into `out_dir`, which is created when it is not there.
+/// Writes report.html, report.md, report.json, cells.csv, blocks.csv and figures/* into `out_dir`, which is created when it
+/// is not there.
 ///
 /// Files are written under temporary names and renamed when all of them are complete; older files of the same names are
 /// replaced. report.json is the object of `sweep -o json`, and for several runs an object with `runs`, a list of them. Throws

@@ -18,13 +18,19 @@ constexpr std::size_t kMarkdownMargin = 2;
 
 using Rows = std::vector<const SummaryRow*>;
 
-std::string step_name(const std::string& phase) { return phase == "prefill" ? "Prefill" : phase == "decode" ? "Decode (token)" : "Decode (total)"; }
+std::string step_name(const std::string& phase) {
+  return phase == "prefill" ? "Prefill" : phase == "decode" ? "Decode (token)" : "Decode (total)";
+}
 
 int phase_rank(const std::string& phase) { return phase == "prefill" ? 0 : phase == "decode" ? 1 : 2; }
 
-std::string status_name(const SummaryRow& row) { return row.status == RowStatus::planned ? (row.blocks > 0 ? "running" : "not run") : to_string(row.status); }
+std::string status_name(const SummaryRow& row) {
+  return row.status == RowStatus::planned ? (row.blocks > 0 ? "running" : "not run") : to_string(row.status);
+}
 
-std::string time_or_blank(const std::optional<std::int64_t>& ns) { return ns ? format_time(static_cast<double>(*ns)) : ""; }
+std::string time_or_blank(const std::optional<std::int64_t>& ns) {
+  return ns ? format_time(static_cast<double>(*ns)) : "";
+}
 
 std::string joined(const std::vector<std::string>& parts) {
   std::string text;
@@ -43,7 +49,8 @@ std::vector<std::string> fate_notes(const Rows& rows) {
   std::vector<std::string> notes;
   for (const auto& [fate, labels] : cells) {
     const auto& [arm, status, reason] = fate;
-    notes.push_back(fmt::format("{}: {} is {}{}{}", joined(labels), arm, status, reason.empty() ? "" : ": ", reason.empty() ? "." : reason));
+    notes.push_back(fmt::format("{}: {} is {}{}{}", joined(labels), arm, status, reason.empty() ? "" : ": ",
+                                reason.empty() ? "." : reason));
   }
   return notes;
 }
@@ -51,10 +58,12 @@ std::vector<std::string> fate_notes(const Rows& rows) {
 std::vector<std::string> flag_notes(const Rows& rows) {
   std::map<std::string, std::vector<std::string>> places;
   for (const SummaryRow* row : rows) {
-    for (const std::string& flag : row->flags) places[flag].push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
+    for (const std::string& flag : row->flags)
+      places[flag].push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
   }
   std::vector<std::string> notes;
-  for (const auto& [flag, labels] : places) notes.push_back(fmt::format("Flag '{}': {}.", flag, labels.size() == rows.size() ? "every row" : joined(labels)));
+  for (const auto& [flag, labels] : places)
+    notes.push_back(fmt::format("Flag '{}': {}.", flag, labels.size() == rows.size() ? "every row" : joined(labels)));
   return notes;
 }
 
@@ -63,34 +72,46 @@ std::vector<std::string> percentile_notes(const Rows& rows) {
   std::vector<std::string> notes;
   for (const PercentileRule& rule : kPercentileRules) {
     if (std::string_view(rule.name) == "p95") continue;  // not a column of this table
-    const auto lacks = [&](const SummaryRow* row) { return row->steps > 0 && (row->steps < rule.steps || row->launches < rule.launches); };
+    const auto lacks = [&](const SummaryRow* row) {
+      return row->steps > 0 && (row->steps < rule.steps || row->launches < rule.launches);
+    };
     const auto row = std::find_if(rows.begin(), rows.end(), lacks);
     if (row == rows.end()) continue;
-    notes.push_back(fmt::format("{} is blank: it needs {} steps and {} launches, and {} has {} and {}.", rule.name, rule.steps, rule.launches,
-                                cell_label((*row)->cell), (*row)->steps, (*row)->launches));
+    notes.push_back(fmt::format("{} is blank: it needs {} steps and {} launches, and {} has {} and {}.", rule.name,
+                                rule.steps, rule.launches, cell_label((*row)->cell), (*row)->steps, (*row)->launches));
   }
   return notes;
 }
 
 Table latency_table(const Rows& rows) {
   const SummaryRow& first = *rows.front();
-  Table table{.title = fmt::format("{}, length {} ({}, {}, {} thread{})", first.arm.label, first.cell.length, first.cell.dtype, first.cell.device,
-                                   first.cell.threads, first.cell.threads == 1 ? "" : "s"),
-              .columns = {{"Step"}, {"Batch Size", true}, {"Average", true}, {"Lowest", true}, {"Highest", true}, {"p50", true}, {"p90", true}, {"p99", true}},
-              .rows = {},
-              .notes = percentile_notes(rows)};
+  Table table{
+      .title = fmt::format("{}, length {} ({}, {}, {} thread{})", first.arm.label, first.cell.length, first.cell.dtype,
+                           first.cell.device, first.cell.threads, first.cell.threads == 1 ? "" : "s"),
+      .columns = {{"Step"},
+                  {"Batch Size", true},
+                  {"Average", true},
+                  {"Lowest", true},
+                  {"Highest", true},
+                  {"p50", true},
+                  {"p90", true},
+                  {"p99", true}},
+      .rows = {},
+      .notes = percentile_notes(rows)};
   for (const SummaryRow* row : rows) {
     table.rows.push_back({row->run_id,
                           row->cell.id,
-                          {step_name(row->cell.phase), std::to_string(row->cell.batch), time_or_blank(row->mean_ns), time_or_blank(row->min_ns),
-                           time_or_blank(row->max_ns), time_or_blank(row->median_ns), time_or_blank(row->p90_ns), time_or_blank(row->p99_ns)}});
+                          {step_name(row->cell.phase), std::to_string(row->cell.batch), time_or_blank(row->mean_ns),
+                           time_or_blank(row->min_ns), time_or_blank(row->max_ns), time_or_blank(row->median_ns),
+                           time_or_blank(row->p90_ns), time_or_blank(row->p99_ns)}});
   }
   for (std::string& note : fate_notes(rows)) table.notes.push_back(std::move(note));
   return table;
 }
 
 std::string letter(std::size_t index) {
-  return index < 26 ? std::string(1, static_cast<char>('A' + index)) : letter(index / 26 - 1) + static_cast<char>('A' + index % 26);
+  return index < 26 ? std::string(1, static_cast<char>('A' + index))
+                    : letter(index / 26 - 1) + static_cast<char>('A' + index % 26);
 }
 
 // Puts letters in the place of labels when they make the table too wide.
@@ -104,35 +125,48 @@ void shorten_arms(Table& table, std::size_t arm_column, const std::vector<ArmRec
       row.fields[arm_column] = letter(i);
       used = true;
     }
-    if (used) legend.push_back(fmt::format("{} = {}{}", letter(i), arms[i].label, arms[i].baseline ? " (baseline)" : ""));
+    if (used)
+      legend.push_back(fmt::format("{} = {}{}", letter(i), arms[i].label, arms[i].baseline ? " (baseline)" : ""));
   }
   table.notes.insert(table.notes.begin(), legend.begin(), legend.end());
 }
 
 Table comparison_table(const RunSummary& summary, const std::string& setting, const Rows& rows) {
   const std::string baseline = summary.baseline();
-  Table table{.title = baseline.empty() ? fmt::format("Arms without a baseline ({})", setting) : fmt::format("Compared with {} ({})", baseline, setting),
-              .columns = {{"Cell"}, {"Arm"}, {"Median", true}, {"Time ratio [95 %]", true}, {"Detects", true}, {"Peak", true}, {"Status"}},
+  Table table{.title = baseline.empty() ? fmt::format("Arms without a baseline ({})", setting)
+                                        : fmt::format("Compared with {} ({})", baseline, setting),
+              .columns = {{"Cell"},
+                          {"Arm"},
+                          {"Median", true},
+                          {"Time ratio [95 %]", true},
+                          {"Detects", true},
+                          {"Peak", true},
+                          {"Status"}},
               .rows = {},
               .notes = {}};
   for (const SummaryRow* row : rows) {
     table.rows.push_back({row->run_id,
                           row->cell.id,
-                          {cell_label(row->cell), row->arm.label, time_or_blank(row->median_ns), format_ratio(*row), row->mde ? format_percent(*row->mde) : "",
+                          {cell_label(row->cell), row->arm.label, time_or_blank(row->median_ns), format_ratio(*row),
+                           row->mde ? format_percent(*row->mde) : "",
                            row->peak_bytes ? format_bytes(*row->peak_bytes) : "", status_name(*row)}});
   }
   shorten_arms(table, 1, summary.arms);
   if (!baseline.empty()) {
     table.notes.push_back(
-        "Time ratio: arm / baseline, below 1 is faster; paired within blocks, averaged over launches, with its Student-t interval. It differs from the "
-        "quotient of two medians, which is not paired: that one keeps the drift between visits that pairing cancels, and drops costs that come only every few steps.");
+        "Time ratio: arm / baseline, below 1 is faster; paired within blocks, averaged over launches, with its "
+        "Student-t interval. It differs from the "
+        "quotient of two medians, which is not paired: that one keeps the drift between visits that pairing cancels, "
+        "and drops costs that come only every few steps.");
     table.notes.push_back("Detects: the smallest effect that this many launches find with 80 % power.");
   }
   std::vector<std::string> unpaired;
   for (const SummaryRow* row : rows) {
-    if (row->blocks > 0 && row->comparable() && !row->time_ratio && !baseline.empty()) unpaired.push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
+    if (row->blocks > 0 && row->comparable() && !row->time_ratio && !baseline.empty())
+      unpaired.push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
   }
-  if (!unpaired.empty()) table.notes.push_back(fmt::format("No ratio, since the baseline was not measured there: {}.", joined(unpaired)));
+  if (!unpaired.empty())
+    table.notes.push_back(fmt::format("No ratio, since the baseline was not measured there: {}.", joined(unpaired)));
   for (auto notes : {fate_notes(rows), flag_notes(rows)}) {
     for (std::string& note : notes) table.notes.push_back(std::move(note));
   }
@@ -147,7 +181,8 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
   std::map<Key, Rows> groups;
   for (const SummaryRow& row : summary.rows) {
     const std::string scope = row.cell.phase == "generate" ? "" : row.cell.scope;
-    groups[{row.arm.id, row.cell.length, row.cell.dtype, row.cell.device, row.cell.threads, row.cell.fill, scope}].push_back(&row);
+    groups[{row.arm.id, row.cell.length, row.cell.dtype, row.cell.device, row.cell.threads, row.cell.fill, scope}]
+        .push_back(&row);
   }
   for (auto& [key, rows] : groups) {
     if (!std::get<6>(key).empty()) continue;
@@ -204,7 +239,10 @@ Table ledger_table(const RunSummary& summary) {
     }
     std::vector<std::string> why;
     for (const auto& [status, count] : excluded) why.push_back(fmt::format("{} {}", count, status));
-    table.rows.push_back({0, 0, {arm.label + (arm.baseline ? " (baseline)" : ""), std::to_string(planned), std::to_string(ok), std::to_string(planned - ok), joined(why)}});
+    table.rows.push_back({0,
+                          0,
+                          {arm.label + (arm.baseline ? " (baseline)" : ""), std::to_string(planned), std::to_string(ok),
+                           std::to_string(planned - ok), joined(why)}});
   }
   Rows rows;
   for (const SummaryRow& row : summary.rows) rows.push_back(&row);

@@ -56,7 +56,8 @@ std::string to_text(const Table& table) {
   std::string header;
   std::string rule;
   for (std::size_t column = 0; column < widths.size(); ++column) {
-    header += (column == 0 ? "" : gap) + padded(table.columns[column].name, widths[column], table.columns[column].number);
+    header +=
+        (column == 0 ? "" : gap) + padded(table.columns[column].name, widths[column], table.columns[column].number);
     rule += (column == 0 ? "" : gap) + std::string(widths[column], '-');
   }
   text += without_trailing_spaces(header) + "\n" + rule + "\n";
@@ -80,7 +81,8 @@ std::string to_markdown(const Table& source) {
   for (std::size_t column = 0; column < widths.size(); ++column) {
     const bool number = table.columns[column].number;
     header += fmt::format(" {} |", padded(table.columns[column].name, widths[column], number));
-    rule += fmt::format(" {}{} |", std::string(std::max<std::size_t>(widths[column], 3) - number, '-'), number ? ":" : "");
+    rule +=
+        fmt::format(" {}{} |", std::string(std::max<std::size_t>(widths[column], 3) - number, '-'), number ? ":" : "");
   }
   text += header + "\n" + rule + "\n";
   for (const TableRow& row : table.rows) {
@@ -96,8 +98,10 @@ std::string to_markdown(const Table& source) {
 }
 
 std::string to_html(const Table& table) {
-  std::string html = fmt::format("<div class=\"scroll\"><table><caption>{}</caption>\n<thead><tr>", escape_html(table.title));
-  for (const TableColumn& column : table.columns) html += fmt::format("<th{}>{}", column.number ? " class=n" : "", escape_html(column.name));
+  std::string html =
+      fmt::format("<div class=\"scroll\"><table><caption>{}</caption>\n<thead><tr>", escape_html(table.title));
+  for (const TableColumn& column : table.columns)
+    html += fmt::format("<th{}>{}", column.number ? " class=n" : "", escape_html(column.name));
   html += "</thead>\n<tbody>\n";
   // HTML lets the end tags of fields and rows out, and a page has ten thousand of them.
   for (const TableRow& row : table.rows) {

@@ -25,7 +25,8 @@ std::vector<double> means(const std::map<std::int64_t, std::vector<double>>& val
 
 }  // namespace
 
-Comparison compare_arms(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id) {
+Comparison compare_arms(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
+                        std::int64_t baseline_id) {
   Comparison result;
   std::map<std::int64_t, std::vector<double>> contrasts;
   std::map<std::int64_t, std::vector<double>> nulls;
@@ -36,7 +37,10 @@ Comparison compare_arms(std::span<const BlockRecord* const> blocks_of_cell, std:
       ++result.skipped_blocks;
       continue;
     }
-    BlockContrast contrast{.launch = block->launch, .block = block->block, .contrast = mean(arm) - mean(baseline), .in_run_null = std::nullopt};
+    BlockContrast contrast{.launch = block->launch,
+                           .block = block->block,
+                           .contrast = mean(arm) - mean(baseline),
+                           .in_run_null = std::nullopt};
     contrasts[block->launch].push_back(contrast.contrast);
     if (arm.size() == 2 && baseline.size() == 2) {
       contrast.in_run_null = ((baseline[1] - baseline[0]) - (arm[1] - arm[0])) / 2;
@@ -47,17 +51,20 @@ Comparison compare_arms(std::span<const BlockRecord* const> blocks_of_cell, std:
   result.launch_contrasts = means(contrasts);
   if (result.launch_contrasts.empty()) return result;
   result.time_ratio = std::exp(mean(result.launch_contrasts));
-  if (const auto interval = mean_interval(result.launch_contrasts)) result.interval = Interval{std::exp(interval->low), std::exp(interval->high)};
+  if (const auto interval = mean_interval(result.launch_contrasts))
+    result.interval = Interval{std::exp(interval->low), std::exp(interval->high)};
   if (const auto detectable = detectable_mean(result.launch_contrasts)) result.mde = std::expm1(*detectable);
   result.in_run_null = mean_interval(means(nulls));
   return result;
 }
 
-std::vector<std::pair<std::int64_t, double>> launch_means(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id) {
+std::vector<std::pair<std::int64_t, double>> launch_means(std::span<const BlockRecord* const> blocks_of_cell,
+                                                          std::int64_t arm_id) {
   std::map<std::int64_t, std::vector<double>> visits;
   for (const BlockRecord* block : blocks_of_cell) {
     for (const VisitRecord& visit : block->visits) {
-      if (visit.arm_id == arm_id && !visit.samples_ns.empty()) visits[block->launch].push_back(visit_statistic(visit.samples_ns));
+      if (visit.arm_id == arm_id && !visit.samples_ns.empty())
+        visits[block->launch].push_back(visit_statistic(visit.samples_ns));
     }
   }
   std::vector<std::pair<std::int64_t, double>> result;

@@ -23,19 +23,24 @@ struct BlockContrast {
 
 /// An arm against the baseline of its cell. Ratios are times of the arm over times of the baseline: below 1 is faster.
 struct Comparison {
-  std::vector<BlockContrast> blocks;  ///< In the order in which they ran.
-  std::int64_t skipped_blocks = 0;    ///< Blocks in which the arm or the baseline has no visit.
+  std::vector<BlockContrast> blocks;     ///< In the order in which they ran.
+  std::int64_t skipped_blocks = 0;       ///< Blocks in which the arm or the baseline has no visit.
   std::vector<double> launch_contrasts;  ///< One value per launch, the mean of its blocks, in the order of launches.
-  std::optional<double> time_ratio;   ///< exp of the mean over launches; none without a common block.
-  std::optional<Interval> interval;   ///< 95 % Student t over launches; none for one launch, which says something about this process only.
-  std::optional<double> mde;          ///< Smallest detectable effect as a share (0.02 is 2 %), 80 % power; none for one launch.
-  std::optional<Interval> in_run_null;  ///< 95 % interval over launches of the mean in-run null, in logarithms; should span 0.
+  std::optional<double> time_ratio;      ///< exp of the mean over launches; none without a common block.
+  std::optional<Interval>
+      interval;  ///< 95 % Student t over launches; none for one launch, which says something about this process only.
+  std::optional<double> mde;  ///< Smallest detectable effect as a share (0.02 is 2 %), 80 % power; none for one launch.
+  std::optional<Interval>
+      in_run_null;  ///< 95 % interval over launches of the mean in-run null, in logarithms; should span 0.
 };
 
-/// `blocks_of_cell` are the blocks of one cell. Launches, not blocks, are the unit of inference: layout and allocator vary per process.
-Comparison compare_arms(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id);
+/// `blocks_of_cell` are the blocks of one cell. Launches, not blocks, are the unit of inference: layout and allocator vary per
+/// process.
+Comparison compare_arms(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
+                        std::int64_t baseline_id);
 
 /// Mean over visits of the visit statistic of an arm, per launch: (launch, ns) in the order of launches.
-std::vector<std::pair<std::int64_t, double>> launch_means(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id);
+std::vector<std::pair<std::int64_t, double>> launch_means(std::span<const BlockRecord* const> blocks_of_cell,
+                                                          std::int64_t arm_id);
 
 }  // namespace decodelab

@@ -13,10 +13,10 @@
 namespace decodelab {
 namespace {
 
-constexpr double kTrimmedShare = 0.1;       // measurement.md, "Visits, blocks, launches"
-constexpr double kTwoSided95 = 0.975;       // upper quantile of a two-sided 95 % interval
+constexpr double kTrimmedShare = 0.1;  // measurement.md, "Visits, blocks, launches"
+constexpr double kTwoSided95 = 0.975;  // upper quantile of a two-sided 95 % interval
 constexpr double kPower = 0.8;
-constexpr double kSpreadConfidence = 0.8;   // of the upper limit of s
+constexpr double kSpreadConfidence = 0.8;  // of the upper limit of s
 
 void require_values(std::size_t count) {
   if (count == 0) throw std::invalid_argument("An estimate needs at least one value, got none.");
@@ -53,7 +53,8 @@ double mean(std::span<const double> values) {
 
 double quantile(std::span<const double> sorted, double p) {
   require_values(sorted.size());
-  if (!(p >= 0 && p <= 1)) throw std::invalid_argument(fmt::format("A quantile is taken at a share from 0 to 1, got {}.", p));
+  if (!(p >= 0 && p <= 1))
+    throw std::invalid_argument(fmt::format("A quantile is taken at a share from 0 to 1, got {}.", p));
   const double place = p * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
@@ -67,7 +68,8 @@ double visit_statistic(std::span<const std::int64_t> samples_ns) {
   std::vector<double> residue_class(periods);
   double sum = 0;
   for (std::size_t residue = 0; residue < kPeriodSteps; ++residue) {
-    for (std::size_t period = 0; period < periods; ++period) residue_class[period] = static_cast<double>(samples_ns[period * kPeriodSteps + residue]);
+    for (std::size_t period = 0; period < periods; ++period)
+      residue_class[period] = static_cast<double>(samples_ns[period * kPeriodSteps + residue]);
     sum += trimmed_mean(residue_class);
   }
   return sum / static_cast<double>(kPeriodSteps);
@@ -81,7 +83,8 @@ double student_t_quantile(double p, std::size_t n) {
 std::optional<Interval> mean_interval(std::span<const double> values) {
   if (values.size() < 2) return std::nullopt;
   const double center = mean(values);
-  const double half = student_t_quantile(kTwoSided95, values.size()) * standard_deviation(values) / std::sqrt(static_cast<double>(values.size()));
+  const double half = student_t_quantile(kTwoSided95, values.size()) * standard_deviation(values) /
+                      std::sqrt(static_cast<double>(values.size()));
   return Interval{center - half, center + half};
 }
 
@@ -91,7 +94,8 @@ std::optional<double> detectable_mean(std::span<const double> values) {
   const double freedom = static_cast<double>(n - 1);
   const double lower_chi_squared = boost::math::quantile(boost::math::chi_squared(freedom), 1 - kSpreadConfidence);
   const double spread = standard_deviation(values) * std::sqrt(freedom / lower_chi_squared);
-  return (student_t_quantile(kTwoSided95, n) + student_t_quantile(kPower, n)) * spread / std::sqrt(static_cast<double>(n));
+  return (student_t_quantile(kTwoSided95, n) + student_t_quantile(kPower, n)) * spread /
+         std::sqrt(static_cast<double>(n));
 }
 
 }  // namespace decodelab

@@ -8,7 +8,8 @@
 
 namespace decodelab {
 
-/// Costs that come every few steps (padding, reallocation) come at multiples of 8 tokens; a mean over whole periods counts them once each.
+/// Costs that come every few steps (padding, reallocation) come at multiples of 8 tokens; a mean over whole periods counts each
+/// of them as often as it comes.
 inline constexpr std::size_t kPeriodSteps = 8;
 
 struct Interval {
@@ -19,7 +20,8 @@ struct Interval {
 /// Throws std::invalid_argument for no values, like every function here that needs at least one.
 double mean(std::span<const double> values);
 
-/// Linear interpolation between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). `sorted` is ascending, `p` in [0, 1].
+/// Linear interpolation between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). `sorted` is ascending, `p` in
+/// [0, 1].
 double quantile(std::span<const double> sorted, double p);
 
 /// Mean over whole periods of 8 steps, trimmed within each residue class; the plain mean where there are fewer than 8 steps.
@@ -32,14 +34,14 @@ double visit_statistic(std::span<const std::int64_t> samples_ns);
 /// Quantile of Student's t with n - 1 degrees of freedom.
 double student_t_quantile(double p, std::size_t n);
 
-/// Mean of the values and its two-sided 95 % Student-t interval; none for fewer than two values, which have no spread.
+/// Two-sided 95 % Student-t interval of the mean; none for fewer than two values, which have no spread.
 std::optional<Interval> mean_interval(std::span<const double> values);
 
 /// The smallest true mean that a two-sided test at .05 over as many values finds with 80 % power.
 ///
-/// (t(.975) + t(.8)) * s / sqrt(n) with n - 1 degrees of freedom, the usual approximation of the noncentral t (within 3 % of it
-/// from n = 4 on), where s is its upper 80 % confidence limit, since a spread from few launches is more often too small than too
-/// large. None for fewer than two values.
+/// (t(.975) + t(.8)) * s / sqrt(n) with n - 1 degrees of freedom, the usual approximation of the noncentral t (2 % below it for
+/// n = 4, 1 % for n = 5), where s is its upper 80 % confidence limit, since a spread from few launches is more often too small
+/// than too large. None for fewer than two values.
 std::optional<double> detectable_mean(std::span<const double> values);
 
 }  // namespace decodelab

@@ -51,7 +51,8 @@ void add_times(SummaryRow& row, const Blocks& blocks) {
   std::optional<std::int64_t>* const percentiles[] = {&row.p90_ns, &row.p95_ns, &row.p99_ns};
   for (std::size_t i = 0; i < std::size(kPercentileRules); ++i) {
     const PercentileRule& rule = kPercentileRules[i];
-    if (row.steps >= rule.steps && row.launches >= rule.launches) *percentiles[i] = whole_ns(quantile(samples, rule.share));
+    if (row.steps >= rule.steps && row.launches >= rule.launches)
+      *percentiles[i] = whole_ns(quantile(samples, rule.share));
   }
   if (!quiet) add_flag(row, "warm-up-not-quiet");
   if (!whole_periods && row.cell.phase != "generate") add_flag(row, "period-not-covered");
@@ -130,7 +131,8 @@ RunSummary summarize(const RunData& data) {
   const auto arms = by_id(data.arms);
   std::unordered_map<std::int64_t, Blocks> blocks_of_cell;
   for (const BlockRecord& block : data.blocks) blocks_of_cell[block.cell_id].push_back(&block);
-  const auto baseline = std::find_if(data.arms.begin(), data.arms.end(), [](const ArmRecord& arm) { return arm.baseline; });
+  const auto baseline =
+      std::find_if(data.arms.begin(), data.arms.end(), [](const ArmRecord& arm) { return arm.baseline; });
   const ArmRecord* const baseline_arm = baseline == data.arms.end() ? nullptr : &*baseline;
 
   std::set<std::int64_t> cells_with_baseline;
@@ -139,7 +141,8 @@ RunSummary summarize(const RunData& data) {
     const auto arm = arms.find(fate.arm_id);
     if (cell == cells.end() || arm == arms.end()) {
       throw std::invalid_argument(
-          fmt::format("Run {} has a row for cell {} and arm {}, but not both of them. The store is damaged.", data.run.id, fate.cell_id, fate.arm_id));
+          fmt::format("Run {} has a row for cell {} and arm {}, but not both of them. The store is damaged.",
+                      data.run.id, fate.cell_id, fate.arm_id));
     }
     summary.rows.push_back(start_row(data, *cell->second, *arm->second, fate));
     if (arm->second == baseline_arm && summary.rows.back().comparable()) cells_with_baseline.insert(fate.cell_id);

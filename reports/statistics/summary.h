@@ -23,7 +23,8 @@ struct PercentileRule {
   std::int64_t steps;
   std::int64_t launches;
 };
-inline constexpr PercentileRule kPercentileRules[] = {{"p90", 0.90, 64, 10}, {"p95", 0.95, 130, 10}, {"p99", 0.99, 662, 10}};
+inline constexpr PercentileRule kPercentileRules[] = {
+    {"p90", 0.90, 64, 10}, {"p95", 0.95, 130, 10}, {"p99", 0.99, 662, 10}};
 
 /// One arm in one cell. Times are of single steps, pooled over all visits, unless said otherwise; none where nothing was timed.
 struct SummaryRow {
@@ -45,7 +46,8 @@ struct SummaryRow {
   std::optional<std::int64_t> p90_ns;  ///< This and the next two by kPercentileRules.
   std::optional<std::int64_t> p95_ns;
   std::optional<std::int64_t> p99_ns;
-  std::optional<double> time_ratio;  ///< Paired, arm over baseline; 1 for the baseline, none where the status forbids a comparison.
+  std::optional<double>
+      time_ratio;  ///< Paired, arm over baseline; 1 for the baseline, none where the status forbids a comparison.
   std::optional<double> time_ratio_low;
   std::optional<double> time_ratio_high;
   std::optional<double> speedup;  ///< Inverse of time_ratio.
@@ -57,9 +59,9 @@ struct SummaryRow {
   std::map<std::string, double> counters;
 
   std::vector<std::pair<std::int64_t, double>> launch_means_ns;  ///< (launch, mean visit statistic).
-  std::optional<double> cell_mean_ns;  ///< Mean of launch_means_ns.
+  std::optional<double> cell_mean_ns;                            ///< Mean of launch_means_ns.
   std::optional<Interval> cell_mean_interval_ns;  ///< 95 % over launches, unpaired: wider than what the ratio resolves.
-  Comparison comparison;  ///< Empty for the baseline.
+  Comparison comparison;                          ///< Empty for the baseline.
 
   /// Steps that the x axis of a curve adds to the length: a decode visit times steps L .. L + m - 1 and is drawn at its middle.
   double plotted_length() const;

@@ -6,58 +6,18 @@
 #include <optional>
 #include <random>
 #include <stdexcept>
-#include <type_traits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "reports/store/read_rows.h"
+#include "reports/store/statement.h"
 #include "reports/store/store_file.h"
 
 namespace decodelab {
 namespace {
 
-constexpr const char* kRunColumns =
-    "SELECT runs.id, uuid, runs.name, command, plan_json, seed, launches, blocks_per_launch, started_unix_ns, ended_unix_ns, quick, "
-    "git_commit, compiler, build_type, libtorch, cuda, cpu, cores, memory_bytes, isa, os, accelerator, "
-    "models.name, family, parameters, positions, random_weights FROM runs JOIN builds ON builds.id = build_id "
-    "JOIN machines ON machines.id = machine_id JOIN models ON models.id = model_id ";
-
-// Binds the values to the parameters 1, 2, ... of a statement.
-template <class... Values>
-SQLite::Statement prepared(SQLite::Database& database, const std::string& sql, const Values&... values) {
-  SQLite::Statement statement(database, sql);
-  int index = 0;
-  const auto bind = [&](const auto& value) {
-    using Value = std::decay_t<decltype(value)>;
-    if constexpr (std::is_same_v<Value, bool>) {
-      statement.bind(++index, value ? 1 : 0);
-    } else if constexpr (std::is_same_v<Value, std::optional<bool>> || std::is_same_v<Value, std::optional<std::int64_t>>) {
-      value ? statement.bind(++index, static_cast<std::int64_t>(*value)) : statement.bind(++index);
-    } else {
-      statement.bind(++index, value);
-    }
-  };
-  (bind(values), ...);
-  return statement;
-}
-
-template <class... Values>
-std::int64_t execute(SQLite::Database& database, const std::string& sql, const Values&... values) {
-  prepared(database, sql, values...).exec();
-  return database.getLastInsertRowid();
-}
-
-// The id of the row with exactly these values, which is added when it is not there yet.
-template <class... Values>
-std::int64_t shared_row(SQLite::Database& database, const std::string& table, const std::string& columns, const Values&... values) {
-  std::string marks;
-  for (std::size_t i = 0; i < sizeof...(values); ++i) marks += i == 0 ? "?" : ", ?";
-  execute(database, fmt::format("INSERT OR IGNORE INTO {} ({}) VALUES ({})", table, columns, marks), values...);
-  auto select = prepared(database, fmt::format("SELECT id FROM {} WHERE ({}) = ({})", table, columns, marks), values...);
-  select.executeStep();
-  return select.getColumn(0).getInt64();
-}
-
+// The store's form of samples: little-endian int64, read back by read_blocks().
 std::string encode(const std::vector<std::int64_t>& samples) {
   std::string bytes(samples.size() * 8, '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -66,148 +26,52 @@ std::string encode(const std::vector<std::int64_t>& samples) {
   return bytes;
 }
 
-std::vector<std::int64_t> decode(const SQLite::Column& column) {
-  const auto* bytes = static_cast<const unsigned char*>(column.getBlob());
-  std::vector<std::int64_t> samples(static_cast<std::size_t>(column.getBytes()) / 8);
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    std::uint64_t value = 0;
-    for (std::size_t b = 0; b < 8; ++b) value |= static_cast<std::uint64_t>(bytes[i * 8 + b]) << (8 * b);
-    samples[i] = static_cast<std::int64_t>(value);
-  }
-  return samples;
-}
-
 std::string random_uuid() {
   std::random_device device;
   std::uniform_int_distribution<std::uint64_t> word;
-  const std::uint64_t high = (word(device) & ~0xf000ULL) | 0x4000ULL;                      // version 4
-  const std::uint64_t low = (word(device) & ~(3ULL << 62)) | (2ULL << 62);                 // RFC 4122 variant
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff, high & 0xffff, low >> 48, low & 0xffffffffffffULL);
-}
-
-RunRecord read_run(const SQLite::Statement& row) {
-  int i = 0;
-  const auto text = [&] { return row.getColumn(i++).getString(); };
-  const auto number = [&] { return row.getColumn(i++).getInt64(); };
-  RunRecord run;
-  run.id = number();
-  run.uuid = text();
-  run.name = text();
-  run.command = text();
-  run.plan_json = text();
-  run.seed = number();
-  run.launches = number();
-  run.blocks_per_launch = number();
-  run.started_unix_ns = number();
-  run.ended_unix_ns = number();
-  run.quick = number() != 0;
-  run.build = {.commit = text(), .compiler = text(), .build_type = text(), .libtorch = text(), .cuda = text()};
-  run.machine = {.cpu = text(), .cores = number(), .memory_bytes = number(), .isa = text(), .os = text(), .accelerator = text()};
-  run.model = {.name = text(), .family = text(), .parameters = number(), .positions = number(), .random_weights = number() != 0};
-  return run;
-}
-
-std::vector<CellRecord> read_cells(SQLite::Database& database, std::int64_t run_id) {
-  std::vector<CellRecord> cells;
-  auto row = prepared(database, "SELECT id, phase, batch, length, dtype, device, threads, scope, fill, steps FROM cells WHERE run_id = ? ORDER BY id", run_id);
-  while (row.executeStep()) {
-    cells.push_back({.id = row.getColumn(0).getInt64(),
-                     .phase = row.getColumn(1).getString(),
-                     .batch = row.getColumn(2).getInt64(),
-                     .length = row.getColumn(3).getInt64(),
-                     .dtype = row.getColumn(4).getString(),
-                     .device = row.getColumn(5).getString(),
-                     .threads = row.getColumn(6).getInt64(),
-                     .scope = row.getColumn(7).getString(),
-                     .fill = row.getColumn(8).getString(),
-                     .steps = row.getColumn(9).getInt64()});
-  }
-  return cells;
-}
-
-std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64_t run_id) {
-  std::vector<CellArmRecord> rows;
-  auto row = prepared(database,
-                      "SELECT cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags FROM cell_arms "
-                      "JOIN cells ON cells.id = cell_id WHERE run_id = ? ORDER BY cell_id, arm_id",
-                      run_id);
-  while (row.executeStep()) {
-    CellArmRecord record{.cell_id = row.getColumn(0).getInt64(),
-                         .arm_id = row.getColumn(1).getInt64(),
-                         .status = row_status_from_string(row.getColumn(2).getString()),
-                         .reason = row.getColumn(3).getString(),
-                         .engaged = std::nullopt,
-                         .peak_bytes = std::nullopt,
-                         .ties = row.getColumn(6).getInt64(),
-                         .flags = nlohmann::json::parse(row.getColumn(7).getString()).get<std::vector<std::string>>()};
-    if (!row.getColumn(4).isNull()) record.engaged = row.getColumn(4).getInt() != 0;
-    if (!row.getColumn(5).isNull()) record.peak_bytes = row.getColumn(5).getInt64();
-    rows.push_back(std::move(record));
-  }
-  return rows;
-}
-
-std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t run_id) {
-  std::vector<BlockRecord> blocks;
-  std::int64_t current = 0;
-  auto row = prepared(database,
-                      "SELECT blocks.id, launch, block, cell_id, started_unix_ns, other_cpu_share, arm_id, position, previous_arm_id, "
-                      "warmup_steps, quiet, wall_ns, samples_ns FROM blocks LEFT JOIN visits ON block_id = blocks.id "
-                      "WHERE run_id = ? ORDER BY blocks.id, position",
-                      run_id);
-  while (row.executeStep()) {
-    if (const std::int64_t id = row.getColumn(0).getInt64(); id != current) {
-      current = id;
-      blocks.push_back({.launch = row.getColumn(1).getInt64(),
-                        .block = row.getColumn(2).getInt64(),
-                        .cell_id = row.getColumn(3).getInt64(),
-                        .started_unix_ns = row.getColumn(4).getInt64(),
-                        .other_cpu_share = row.getColumn(5).getDouble(),
-                        .visits = {}});
-    }
-    if (row.getColumn(6).isNull()) continue;
-    blocks.back().visits.push_back({.arm_id = row.getColumn(6).getInt64(),
-                                    .position = row.getColumn(7).getInt64(),
-                                    .previous_arm_id = row.getColumn(8).getInt64(),  // NULL reads as 0
-                                    .warmup_steps = row.getColumn(9).getInt64(),
-                                    .quiet = row.getColumn(10).getInt() != 0,
-                                    .wall_ns = row.getColumn(11).getInt64(),
-                                    .samples_ns = decode(row.getColumn(12))});
-  }
-  return blocks;
+  const std::uint64_t high = (word(device) & ~0xf000ULL) | 0x4000ULL;       // version 4
+  const std::uint64_t low = (word(device) & ~(3ULL << 62)) | (2ULL << 62);  // RFC 4122 variant
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff, high & 0xffff, low >> 48,
+                     low & 0xffffffffffffULL);
 }
 
 // Every index of `rows` into cells and arms, checked before anything is written.
 void check_indices(const RunData& data) {
   for (const CellArmRecord& row : data.cell_arms) {
-    const bool valid = row.cell_id >= 0 && row.cell_id < std::ssize(data.cells) && row.arm_id >= 0 && row.arm_id < std::ssize(data.arms);
+    const bool valid = row.cell_id >= 0 && row.cell_id < std::ssize(data.cells) && row.arm_id >= 0 &&
+                       row.arm_id < std::ssize(data.arms);
     if (valid) continue;
-    throw std::invalid_argument(fmt::format("A row of a new run names cell {} of {} and arm {} of {}; both are indices from 0.", row.cell_id,
-                                            data.cells.size(), row.arm_id, data.arms.size()));
+    throw std::invalid_argument(
+        fmt::format("A row of a new run names cell {} of {} and arm {} of {}; both are indices from 0.", row.cell_id,
+                    data.cells.size(), row.arm_id, data.arms.size()));
   }
 }
 
 void insert_cell_arm(SQLite::Database& database, const CellArmRecord& row) {
   execute(database,
-          "INSERT INTO cell_arms (cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-          row.cell_id, row.arm_id, std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes, row.ties,
-          nlohmann::json(row.flags).dump());
+          "INSERT INTO cell_arms (cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags) VALUES (?, ?, ?, "
+          "?, ?, ?, ?, ?)",
+          row.cell_id, row.arm_id, std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes,
+          row.ties, nlohmann::json(row.flags).dump());
 }
 
 void insert_run(SQLite::Database& database, RunRecord& run) {
   const auto& [build, machine, model] = std::tie(run.build, run.machine, run.model);
-  const std::int64_t build_id = shared_row(database, "builds", "git_commit, compiler, build_type, libtorch, cuda", build.commit, build.compiler,
-                                           build.build_type, build.libtorch, build.cuda);
-  const std::int64_t machine_id = shared_row(database, "machines", "cpu, cores, memory_bytes, isa, os, accelerator", machine.cpu, machine.cores,
-                                             machine.memory_bytes, machine.isa, machine.os, machine.accelerator);
-  const std::int64_t model_id = shared_row(database, "models", "name, family, parameters, positions, random_weights", model.name, model.family,
-                                           model.parameters, model.positions, model.random_weights);
+  const std::int64_t build_id = shared_row(database, "builds", "git_commit, compiler, build_type, libtorch, cuda",
+                                           build.commit, build.compiler, build.build_type, build.libtorch, build.cuda);
+  const std::int64_t machine_id =
+      shared_row(database, "machines", "cpu, cores, memory_bytes, isa, os, accelerator", machine.cpu, machine.cores,
+                 machine.memory_bytes, machine.isa, machine.os, machine.accelerator);
+  const std::int64_t model_id =
+      shared_row(database, "models", "name, family, parameters, positions, random_weights", model.name, model.family,
+                 model.parameters, model.positions, model.random_weights);
   if (run.uuid.empty()) run.uuid = random_uuid();
   run.id = execute(database,
-                   "INSERT INTO runs (uuid, name, command, plan_json, seed, launches, blocks_per_launch, started_unix_ns, ended_unix_ns, quick, "
+                   "INSERT INTO runs (uuid, name, command, plan_json, seed, launches, blocks_per_launch, "
+                   "started_unix_ns, ended_unix_ns, quick, "
                    "build_id, machine_id, model_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                   run.uuid, run.name, run.command, run.plan_json, run.seed, run.launches, run.blocks_per_launch, run.started_unix_ns,
-                   run.ended_unix_ns, run.quick, build_id, machine_id, model_id);
+                   run.uuid, run.name, run.command, run.plan_json, run.seed, run.launches, run.blocks_per_launch,
+                   run.started_unix_ns, run.ended_unix_ns, run.quick, build_id, machine_id, model_id);
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
@@ -226,16 +90,20 @@ std::optional<std::int64_t> select_run(SQLite::Database& database, std::string_v
   constexpr std::string_view kLatest = "latest";
   if (selector.starts_with(kLatest)) {
     const std::string_view rest = selector.substr(kLatest.size());
-    const auto back = rest.empty() ? std::optional<std::int64_t>(0) : rest.front() == '~' ? whole_number(rest.substr(1)) : std::nullopt;
+    const auto back = rest.empty()          ? std::optional<std::int64_t>(0)
+                      : rest.front() == '~' ? whole_number(rest.substr(1))
+                                            : std::nullopt;
     if (back && *back >= 0) {
-      return first_id(prepared(database, "SELECT id FROM runs ORDER BY started_unix_ns DESC, id DESC LIMIT 1 OFFSET ?", *back));
+      return first_id(
+          prepared(database, "SELECT id FROM runs ORDER BY started_unix_ns DESC, id DESC LIMIT 1 OFFSET ?", *back));
     }
   }
   if (const auto id = whole_number(selector)) {
     if (const auto found = first_id(prepared(database, "SELECT id FROM runs WHERE id = ?", *id))) return found;
   }
   const std::string name(selector);
-  return first_id(prepared(database, "SELECT id FROM runs WHERE name = ? OR uuid = ? ORDER BY started_unix_ns DESC, id DESC", name, name));
+  return first_id(prepared(
+      database, "SELECT id FROM runs WHERE name = ? OR uuid = ? ORDER BY started_unix_ns DESC, id DESC", name, name));
 }
 
 }  // namespace
@@ -245,10 +113,7 @@ struct Store::Impl {
 
   // Throws std::invalid_argument for an id that no run has.
   RunRecord run_record(std::int64_t run_id) {
-    auto run = file.read([&](SQLite::Database& database) {
-      auto row = prepared(database, std::string(kRunColumns) + "WHERE runs.id = ?", run_id);
-      return row.executeStep() ? std::optional(read_run(row)) : std::nullopt;
-    });
+    auto run = file.read([&](SQLite::Database& database) { return read_run(database, run_id); });
     if (run) return *std::move(run);
     throw std::invalid_argument(fmt::format("The store '{}' has no run {}.", file.path().string(), run_id));
   }
@@ -263,7 +128,8 @@ struct Store::Impl {
   }
 };
 
-Store::Store(const std::filesystem::path& path, StoreAccess access) : impl_(new Impl{.file = StoreFile(path, access)}) {}
+Store::Store(const std::filesystem::path& path, StoreAccess access)
+    : impl_(new Impl{.file = StoreFile(path, access)}) {}
 Store::~Store() = default;
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
@@ -277,10 +143,12 @@ void Store::add_run(RunData& data) {
       cell.id = execute(database,
                         "INSERT INTO cells (run_id, phase, batch, length, dtype, device, threads, scope, fill, steps) "
                         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                        added.run.id, cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.threads, cell.scope, cell.fill, cell.steps);
+                        added.run.id, cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.threads,
+                        cell.scope, cell.fill, cell.steps);
     }
     for (ArmRecord& arm : added.arms) {
-      arm.id = execute(database, "INSERT INTO arms (run_id, label, baseline) VALUES (?, ?, ?)", added.run.id, arm.label, arm.baseline);
+      arm.id = execute(database, "INSERT INTO arms (run_id, label, baseline) VALUES (?, ?, ?)", added.run.id, arm.label,
+                       arm.baseline);
     }
     for (CellArmRecord& row : added.cell_arms) {
       row.cell_id = added.cells[static_cast<std::size_t>(row.cell_id)].id;
@@ -293,9 +161,10 @@ void Store::add_run(RunData& data) {
 
 void Store::update_cell_arm(const CellArmRecord& row) {
   impl_->update(fmt::format("row for cell {} and arm {}", row.cell_id, row.arm_id),
-                "UPDATE cell_arms SET status = ?, reason = ?, engaged = ?, peak_bytes = ?, ties = ?, flags = ? WHERE cell_id = ? AND arm_id = ?",
-                std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes, row.ties, nlohmann::json(row.flags).dump(), row.cell_id,
-                row.arm_id);
+                "UPDATE cell_arms SET status = ?, reason = ?, engaged = ?, peak_bytes = ?, ties = ?, flags = ? WHERE "
+                "cell_id = ? AND arm_id = ?",
+                std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes, row.ties,
+                nlohmann::json(row.flags).dump(), row.cell_id, row.arm_id);
 }
 
 void Store::set_steps(std::int64_t cell_id, std::int64_t steps) {
@@ -304,22 +173,28 @@ void Store::set_steps(std::int64_t cell_id, std::int64_t steps) {
 
 void Store::add_block(std::int64_t run_id, const BlockRecord& block) {
   impl_->file.write([&](SQLite::Database& database) {
-    const auto there = first_id(prepared(database, "SELECT id FROM blocks WHERE run_id = ? AND launch = ? AND block = ? AND cell_id = ?", run_id,
-                                         block.launch, block.block, block.cell_id));
+    const auto there = first_id(
+        prepared(database, "SELECT id FROM blocks WHERE run_id = ? AND launch = ? AND block = ? AND cell_id = ?",
+                 run_id, block.launch, block.block, block.cell_id));
     if (there) {
-      throw std::invalid_argument(fmt::format("The store '{}' already has block {} of launch {} in cell {} of run {}; a block is measured once. Use --resume.",
-                                              impl_->file.path().string(), block.block, block.launch, block.cell_id, run_id));
+      throw std::invalid_argument(
+          fmt::format("The store '{}' already has block {} of launch {} in cell {} of run {}; a block is measured "
+                      "once. Use --resume.",
+                      impl_->file.path().string(), block.block, block.launch, block.cell_id, run_id));
     }
     const std::int64_t block_id =
-        execute(database, "INSERT INTO blocks (run_id, launch, block, cell_id, started_unix_ns, other_cpu_share) VALUES (?, ?, ?, ?, ?, ?)", run_id,
-                block.launch, block.block, block.cell_id, block.started_unix_ns, block.other_cpu_share);
+        execute(database,
+                "INSERT INTO blocks (run_id, launch, block, cell_id, started_unix_ns, other_cpu_share) VALUES (?, ?, "
+                "?, ?, ?, ?)",
+                run_id, block.launch, block.block, block.cell_id, block.started_unix_ns, block.other_cpu_share);
     for (const VisitRecord& visit : block.visits) {
-      auto statement = prepared(database,
-                                "INSERT INTO visits (block_id, position, arm_id, previous_arm_id, warmup_steps, quiet, wall_ns, samples_ns) "
-                                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                                block_id, visit.position, visit.arm_id,
-                                visit.previous_arm_id == 0 ? std::nullopt : std::optional(visit.previous_arm_id), visit.warmup_steps, visit.quiet,
-                                visit.wall_ns);
+      auto statement = prepared(
+          database,
+          "INSERT INTO visits (block_id, position, arm_id, previous_arm_id, warmup_steps, quiet, wall_ns, samples_ns) "
+          "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+          block_id, visit.position, visit.arm_id,
+          visit.previous_arm_id == 0 ? std::nullopt : std::optional(visit.previous_arm_id), visit.warmup_steps,
+          visit.quiet, visit.wall_ns);
       const std::string samples = encode(visit.samples_ns);
       statement.bind(8, static_cast<const void*>(samples.data()), static_cast<int>(samples.size()));
       statement.exec();
@@ -341,9 +216,12 @@ std::int64_t Store::find_run(std::string_view selector) const {
     const RunRecord& run = runs[runs.size() - 1 - i];
     known += fmt::format("{}{}{}", i == 0 ? "" : ", ", run.id, run.name.empty() ? "" : fmt::format(" ({})", run.name));
   }
-  throw std::invalid_argument(fmt::format("The store '{}' has no run '{}'. {}{}", impl_->file.path().string(), selector,
-                                          known.empty() ? "It has no runs at all." : fmt::format("Newest first, it has {}", known),
-                                          known.empty() ? "" : runs.size() > kNamesShown ? fmt::format(" and {} more.", runs.size() - kNamesShown) : "."));
+  throw std::invalid_argument(
+      fmt::format("The store '{}' has no run '{}'. {}{}", impl_->file.path().string(), selector,
+                  known.empty() ? "It has no runs at all." : fmt::format("Newest first, it has {}", known),
+                  known.empty()               ? ""
+                  : runs.size() > kNamesShown ? fmt::format(" and {} more.", runs.size() - kNamesShown)
+                                              : "."));
 }
 
 RunRecord Store::load_run_record(std::int64_t run_id) const { return impl_->run_record(run_id); }
@@ -352,11 +230,7 @@ RunData Store::load_run(std::int64_t run_id) const {
   RunData data{.run = impl_->run_record(run_id), .cells = {}, .arms = {}, .cell_arms = {}, .blocks = {}};
   return impl_->file.read([&](SQLite::Database& database) {
     data.cells = read_cells(database, run_id);
-    data.arms.clear();
-    auto row = prepared(database, "SELECT id, label, baseline FROM arms WHERE run_id = ? ORDER BY id", run_id);
-    while (row.executeStep()) {
-      data.arms.push_back({.id = row.getColumn(0).getInt64(), .label = row.getColumn(1).getString(), .baseline = row.getColumn(2).getInt() != 0});
-    }
+    data.arms = read_arms(database, run_id);
     data.cell_arms = read_cell_arms(database, run_id);
     data.blocks = read_blocks(database, run_id);
     return data;
@@ -367,26 +241,22 @@ std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> Store::finished_b
   return impl_->file.read([&](SQLite::Database& database) {
     std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> finished;
     auto row = prepared(database, "SELECT launch, block, cell_id FROM blocks WHERE run_id = ?", run_id);
-    while (row.executeStep()) finished.emplace(row.getColumn(0).getInt64(), row.getColumn(1).getInt64(), row.getColumn(2).getInt64());
+    while (row.executeStep())
+      finished.emplace(row.getColumn(0).getInt64(), row.getColumn(1).getInt64(), row.getColumn(2).getInt64());
     return finished;
   });
 }
 
-std::vector<RunRecord> Store::list_runs() const {
-  return impl_->file.read([&](SQLite::Database& database) {
-    std::vector<RunRecord> runs;
-    SQLite::Statement row(database, std::string(kRunColumns) + "ORDER BY started_unix_ns, runs.id");
-    while (row.executeStep()) runs.push_back(read_run(row));
-    return runs;
-  });
-}
+std::vector<RunRecord> Store::list_runs() const { return impl_->file.read(read_runs); }
 
-std::pair<std::filesystem::path, std::string> split_run_selector(std::string_view text, const std::filesystem::path& fallback) {
+std::pair<std::filesystem::path, std::string> split_run_selector(std::string_view text,
+                                                                 const std::filesystem::path& fallback) {
   const std::size_t at = text.rfind('@');
   const std::string_view store = at == std::string_view::npos ? std::string_view() : text.substr(0, at);
   const std::string_view run = at == std::string_view::npos ? text : text.substr(at + 1);
   if (run.empty() || (at != std::string_view::npos && store.empty())) {
-    throw std::invalid_argument(fmt::format("'{}' names no run; expected [STORE@]RUN, where RUN is an id, a name, latest or latest~n.", text));
+    throw std::invalid_argument(
+        fmt::format("'{}' names no run; expected [STORE@]RUN, where RUN is an id, a name, latest or latest~n.", text));
   }
   return {store.empty() ? fallback : std::filesystem::path(store), std::string(run)};
 }

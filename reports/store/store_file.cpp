@@ -50,8 +50,8 @@ void enable_wal(SQLite::Database& database) {
 int integer(SQLite::Database& database, const char* query) { return database.execAndGet(query).getInt(); }
 
 std::invalid_argument no_store(const std::filesystem::path& path, std::string_view why) {
-  return std::invalid_argument(
-      fmt::format("'{}' is no decodelab store ({}); nothing was changed. Give another file to --store.", path.string(), why));
+  return std::invalid_argument(fmt::format(
+      "'{}' is no decodelab store ({}); nothing was changed. Give another file to --store.", path.string(), why));
 }
 
 }  // namespace
@@ -61,17 +61,18 @@ StoreFile::StoreFile(std::filesystem::path path, StoreAccess access) : path_(std
   const bool there = std::filesystem::exists(path_, ignored);
   if (there && !std::filesystem::is_regular_file(path_, ignored)) throw no_store(path_, "not a regular file");
   if (!there && access == StoreAccess::read) {
-    throw std::invalid_argument(
-        fmt::format("The store '{}' does not exist. Make one with `decodelab sweep --store {}`, or give the right file to --store.",
-                    path_.string(), path_.string()));
+    throw std::invalid_argument(fmt::format(
+        "The store '{}' does not exist. Make one with `decodelab sweep --store {}`, or give the right file to --store.",
+        path_.string(), path_.string()));
   }
   try {
     access == StoreAccess::read ? open_for_reading() : open_for_writing();
   } catch (const SQLite::Exception& error) {
     if (error.getErrorCode() == SQLITE_NOTADB) throw no_store(path_, "not an SQLite file");
-    throw std::invalid_argument(fmt::format("The store '{}' cannot be opened for {}: {}. Give --store a file in a folder that exists and {}.",
-                                            path_.string(), access == StoreAccess::read ? "reading" : "writing", error.what(),
-                                            access == StoreAccess::read ? "can be read" : "may be written to"));
+    throw std::invalid_argument(
+        fmt::format("The store '{}' cannot be opened for {}: {}. Give --store a file in a folder that exists and {}.",
+                    path_.string(), access == StoreAccess::read ? "reading" : "writing", error.what(),
+                    access == StoreAccess::read ? "can be read" : "may be written to"));
   }
 }
 
@@ -84,13 +85,15 @@ void StoreFile::open_for_reading() {
     database_.emplace(uri_of(path_), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
     immutable_ = true;
   }
-  if (integer(*database_, "PRAGMA application_id") != kStoreApplicationId) throw no_store(path_, "no run was ever added by decodelab");
+  if (integer(*database_, "PRAGMA application_id") != kStoreApplicationId)
+    throw no_store(path_, "no run was ever added by decodelab");
   const int schema = integer(*database_, "PRAGMA user_version");
   check_schema(schema);
   if (schema < Store::kSchemaVersion) {
-    throw std::invalid_argument(fmt::format("The store '{}' has schema {}, older than schema {} of this program, and was opened for reading. "
-                                            "Any command that writes to it, such as `decodelab sweep --store`, brings it up to date.",
-                                            path_.string(), schema, Store::kSchemaVersion));
+    throw std::invalid_argument(
+        fmt::format("The store '{}' has schema {}, older than schema {} of this program, and was opened for reading. "
+                    "Any command that writes to it, such as `decodelab sweep --store`, brings it up to date.",
+                    path_.string(), schema, Store::kSchemaVersion));
   }
 }
 
@@ -98,7 +101,8 @@ void StoreFile::open_for_writing() {
   database_.emplace(path_.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kBusyTimeoutMs);
   if (sqlite3_db_readonly(database_->getHandle(), "main") == 1) {
     throw std::invalid_argument(
-        fmt::format("The store '{}' cannot be written to. Change its permissions or give another file to --store.", path_.string()));
+        fmt::format("The store '{}' cannot be written to. Change its permissions or give another file to --store.",
+                    path_.string()));
   }
   database_->exec("PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL");
   const int application = integer(*database_, "PRAGMA application_id");
@@ -117,9 +121,10 @@ void StoreFile::open_plain() {
 
 void StoreFile::check_schema(int schema) const {
   if (schema <= Store::kSchemaVersion) return;
-  throw std::invalid_argument(fmt::format(
-      "The store '{}' has schema {}, but this program knows schemas up to {}: a newer decodelab wrote it. Use that program, or give another file to --store.",
-      path_.string(), schema, Store::kSchemaVersion));
+  throw std::invalid_argument(
+      fmt::format("The store '{}' has schema {}, but this program knows schemas up to {}: a newer decodelab wrote it. "
+                  "Use that program, or give another file to --store.",
+                  path_.string(), schema, Store::kSchemaVersion));
 }
 
 void StoreFile::migrate() {
@@ -130,7 +135,8 @@ void StoreFile::migrate() {
   for (int schema = integer(*database_, "PRAGMA user_version"); schema < Store::kSchemaVersion; ++schema) {
     database_->exec(steps[static_cast<std::size_t>(schema)]);
   }
-  database_->exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kStoreApplicationId, Store::kSchemaVersion));
+  database_->exec(
+      fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kStoreApplicationId, Store::kSchemaVersion));
   transaction.commit();
 }
 
@@ -145,7 +151,8 @@ bool StoreFile::changed() const {
 }
 
 std::runtime_error StoreFile::failure(const SQLite::Exception& error) const {
-  return std::runtime_error(fmt::format("The store '{}': {} (SQLite error {}).", path_.string(), error.what(), error.getErrorCode()));
+  return std::runtime_error(
+      fmt::format("The store '{}': {} (SQLite error {}).", path_.string(), error.what(), error.getErrorCode()));
 }
 
 }  // namespace decodelab

@@ -19,7 +19,8 @@ namespace decodelab {
 /// One connection. Errors of SQLite leave it as std::runtime_error with the file's name.
 ///
 /// A plain read-only connection to a WAL file leaves `-wal` and `-shm` files behind. As long as there is no `-wal` file nobody
-/// writes, so reads go through an `immutable` connection, which touches nothing; a read during which a writer appeared is repeated on a plain one.
+/// writes, so reads go through an `immutable` connection, which touches nothing; a read during which a writer appeared is
+/// repeated on a plain one.
 class StoreFile {
  public:
   /// Throws as Store's constructor says.

@@ -11,7 +11,8 @@ namespace decodelab::testing {
 
 inline ::testing::AssertionResult contains(const std::string& text, std::initializer_list<std::string_view> parts) {
   for (const std::string_view part : parts) {
-    if (text.find(part) == std::string::npos) return ::testing::AssertionFailure() << "'" << part << "' is not in: " << text;
+    if (text.find(part) == std::string::npos)
+      return ::testing::AssertionFailure() << "'" << part << "' is not in: " << text;
   }
   return ::testing::AssertionSuccess();
 }

@@ -23,14 +23,18 @@ struct SampleOptions {
   std::vector<std::string> phases{"prefill", "decode"};
   std::vector<std::int64_t> batches{1, 4, 16};
   std::vector<std::int64_t> lengths{64, 128, 256, 509, 1024, 2048, 4093};
-  std::vector<SampleArm> arms{{"causal", 1.0, 0.06}, {"bigcode", 0.72, 0.05}, {"bigcode,+fused-layer-norm", 0.70, 0.05}, {"bigcode,+kv-pad:multiple=8", 0.71, 0.0}};
+  std::vector<SampleArm> arms{{"causal", 1.0, 0.06},
+                              {"bigcode", 0.72, 0.05},
+                              {"bigcode,+fused-layer-norm", 0.70, 0.05},
+                              {"bigcode,+kv-pad:multiple=8", 0.71, 0.0}};
   std::int64_t launches = 5;
   std::int64_t blocks = 2;
   std::int64_t steps = 16;
   std::uint64_t seed = 1;
   double launch_noise = 0.008;
   double step_noise = 0.02;
-  bool with_failures = true;  ///< The largest cell is out of memory for the first arm, and the last arm is unsupported at the smallest length.
+  bool with_failures =
+      true;  ///< The largest cell is out of memory for the first arm, and the last arm is unsupported at the smallest length.
 };
 
 /// Normal deviates that are the same with every standard library.
@@ -50,29 +54,52 @@ class Noise {
 /// The plan alone, as add_run() takes it: `cell_id` and `arm_id` are indices.
 inline RunData planned_run(const SampleOptions& options = {}) {
   RunData data;
-  data.run = {.id = 0,
-              .uuid = "",
-              .name = "sample",
-              .command = "decodelab sweep -m synthetic:santacoder --arm causal --arm bigcode --batch 1,4,16 --length 64-4096x2",
-              .plan_json = "{\"seed\":1}",
-              .seed = 1,
-              .launches = options.launches,
-              .blocks_per_launch = options.blocks,
-              .started_unix_ns = 1'760'000'000'000'000'000,
-              .ended_unix_ns = 1'760'000'900'000'000'000,
-              .quick = false,
-              .build = {.commit = "0123456789ab", .compiler = "g++ 12.2.0", .build_type = "Release", .libtorch = "2.11.0", .cuda = ""},
-              .machine = {.cpu = "AMD EPYC 9654 96-Core Processor", .cores = 8, .memory_bytes = 68'719'476'736, .isa = "avx2 avx512f avx512bf16", .os = "Linux 6.1.0", .accelerator = ""},
-              .model = {.name = "synthetic:santacoder", .family = "gpt_bigcode", .parameters = 1'124'886'528, .positions = 8192, .random_weights = true}};
+  data.run = {
+      .id = 0,
+      .uuid = "",
+      .name = "sample",
+      .command = "decodelab sweep -m synthetic:santacoder --arm causal --arm bigcode --batch 1,4,16 --length 64-4096x2",
+      .plan_json = "{\"seed\":1}",
+      .seed = 1,
+      .launches = options.launches,
+      .blocks_per_launch = options.blocks,
+      .started_unix_ns = 1'760'000'000'000'000'000,
+      .ended_unix_ns = 1'760'000'900'000'000'000,
+      .quick = false,
+      .build = {.commit = "0123456789ab",
+                .compiler = "g++ 12.2.0",
+                .build_type = "Release",
+                .libtorch = "2.11.0",
+                .cuda = ""},
+      .machine = {.cpu = "AMD EPYC 9654 96-Core Processor",
+                  .cores = 8,
+                  .memory_bytes = 68'719'476'736,
+                  .isa = "avx2 avx512f avx512bf16",
+                  .os = "Linux 6.1.0",
+                  .accelerator = ""},
+      .model = {.name = "synthetic:santacoder",
+                .family = "gpt_bigcode",
+                .parameters = 1'124'886'528,
+                .positions = 8192,
+                .random_weights = true}};
   for (const std::string& phase : options.phases) {
     for (const std::int64_t batch : options.batches) {
       for (const std::int64_t length : options.lengths) {
-        data.cells.push_back({.id = 0, .phase = phase, .batch = batch, .length = length, .dtype = "bf16", .device = "cpu", .threads = 8,
-                              .scope = phase == "generate" ? "generate" : "step", .fill = "random", .steps = options.steps});
+        data.cells.push_back({.id = 0,
+                              .phase = phase,
+                              .batch = batch,
+                              .length = length,
+                              .dtype = "bf16",
+                              .device = "cpu",
+                              .threads = 8,
+                              .scope = phase == "generate" ? "generate" : "step",
+                              .fill = "random",
+                              .steps = options.steps});
       }
     }
   }
-  for (std::size_t a = 0; a < options.arms.size(); ++a) data.arms.push_back({.id = 0, .label = options.arms[a].label, .baseline = a == 0});
+  for (std::size_t a = 0; a < options.arms.size(); ++a)
+    data.arms.push_back({.id = 0, .label = options.arms[a].label, .baseline = a == 0});
   for (std::size_t c = 0; c < data.cells.size(); ++c) {
     for (std::size_t a = 0; a < data.arms.size(); ++a) {
       CellArmRecord row;
@@ -88,7 +115,8 @@ inline double expected_step_ns(const SampleArm& arm, const CellRecord& cell) {
   const double batch = static_cast<double>(cell.batch);
   const double length = static_cast<double>(cell.length);
   const double tooth = cell.length % 8 == 0 ? 0.0 : arm.saw_tooth;
-  if (cell.phase == "prefill") return (9e6 + 5.5e4 * batch * length + 2.5 * batch * length * length) * arm.factor * (1 + tooth);
+  if (cell.phase == "prefill")
+    return (9e6 + 5.5e4 * batch * length + 2.5 * batch * length * length) * arm.factor * (1 + tooth);
   const double decode_ns = (3.1e7 + 1.1e6 * batch + 900 * batch * length) * arm.factor * (1 + tooth);
   return cell.phase == "generate" ? 64 * decode_ns : decode_ns;
 }
@@ -109,10 +137,20 @@ inline RunData sample_run(const SampleOptions& options = {}) {
     const bool last_arm = row.arm_id + 1 == static_cast<std::int64_t>(data.arms.size());
     row.status = RowStatus::ok;
     row.engaged = true;
-    row.peak_bytes = static_cast<std::int64_t>((first_arm ? 3.0 : 1.4) * static_cast<double>(cell.batch * cell.length) * 4096) + 50'000'000;
+    row.peak_bytes =
+        static_cast<std::int64_t>((first_arm ? 3.0 : 1.4) * static_cast<double>(cell.batch * cell.length) * 4096) +
+        50'000'000;
     if (options.with_failures && last_arm && cell.length == options.lengths.front()) {
-      row = {row.cell_id, row.arm_id, RowStatus::unsupported, "kv-pad:multiple=8 needs at least 128 positions, got 64; choose a longer --length.", {}, {}, 0, {}};
-    } else if (options.with_failures && first_arm && cell.batch == last_batch && cell.length == last_length && cell.phase == "prefill") {
+      row = {row.cell_id,
+             row.arm_id,
+             RowStatus::unsupported,
+             "kv-pad:multiple=8 needs at least 128 positions, got 64; choose a longer --length.",
+             {},
+             {},
+             0,
+             {}};
+    } else if (options.with_failures && first_arm && cell.batch == last_batch && cell.length == last_length &&
+               cell.phase == "prefill") {
       row = {row.cell_id, row.arm_id, RowStatus::oom, "needs 71.2 GiB, 60.1 GiB are available", {}, {}, 0, {}};
     }
     row.cell_id += 1;
@@ -124,21 +162,35 @@ inline RunData sample_run(const SampleOptions& options = {}) {
     for (std::int64_t block = 0; block < options.blocks; ++block) {
       for (std::size_t c = 0; c < data.cells.size(); ++c) {
         const CellRecord& cell = data.cells[c];
-        BlockRecord record{.launch = launch, .block = block, .cell_id = cell.id,
-                           .started_unix_ns = data.run.started_unix_ns + (launch * options.blocks + block) * 60'000'000'000, .other_cpu_share = 0.004, .visits = {}};
+        BlockRecord record{
+            .launch = launch,
+            .block = block,
+            .cell_id = cell.id,
+            .started_unix_ns = data.run.started_unix_ns + (launch * options.blocks + block) * 60'000'000'000,
+            .other_cpu_share = 0.004,
+            .visits = {}};
         std::vector<std::size_t> order;
         for (std::size_t a = 0; a < data.arms.size(); ++a) {
           if (data.cell_arms[c * data.arms.size() + a].status == RowStatus::ok) order.push_back(a);
         }
-        std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>((launch + block) % static_cast<std::int64_t>(order.size())), order.end());
+        std::rotate(
+            order.begin(),
+            order.begin() + static_cast<std::ptrdiff_t>((launch + block) % static_cast<std::int64_t>(order.size())),
+            order.end());
         const std::vector<std::size_t> mirror(order.rbegin(), order.rend());
         order.insert(order.end(), mirror.begin(), mirror.end());
         const double drift = std::exp(0.01 * noise());
         for (std::size_t p = 0; p < order.size(); ++p) {
-          VisitRecord visit{.arm_id = static_cast<std::int64_t>(order[p]) + 1, .position = static_cast<std::int64_t>(p),
-                            .previous_arm_id = p == 0 ? 0 : static_cast<std::int64_t>(order[p - 1]) + 1, .warmup_steps = 3, .quiet = true, .wall_ns = 0, .samples_ns = {}};
+          VisitRecord visit{.arm_id = static_cast<std::int64_t>(order[p]) + 1,
+                            .position = static_cast<std::int64_t>(p),
+                            .previous_arm_id = p == 0 ? 0 : static_cast<std::int64_t>(order[p - 1]) + 1,
+                            .warmup_steps = 3,
+                            .quiet = true,
+                            .wall_ns = 0,
+                            .samples_ns = {}};
           for (std::int64_t s = 0; s < cell.steps; ++s) {
-            const double ns = expected_step_ns(options.arms[order[p]], cell) * level[order[p]] * drift * std::exp(options.step_noise * noise());
+            const double ns = expected_step_ns(options.arms[order[p]], cell) * level[order[p]] * drift *
+                              std::exp(options.step_noise * noise());
             visit.samples_ns.push_back(std::llround(ns));
             visit.wall_ns += visit.samples_ns.back();
           }

@@ -1,5 +1,4 @@
-// Tests of fp32 to fp16 and bf16: every 16-bit value comes back, and what lies between two of them goes to the nearest,
-// ties to even.
+// Tests of fp32 to fp16 and bf16: every 16-bit value comes back, all between goes to the nearest, ties to even.
 #include "engine/checkpoint/element_conversion.h"
 
 #include <bit>
@@ -14,8 +13,7 @@
 namespace decodelab {
 namespace {
 
-// A 16-bit format by its definition: sign, exponent and fraction, in double, which holds every value of both formats
-// exactly.
+// A 16-bit format by its definition: sign, exponent and fraction, in double, which holds all its values exactly.
 struct Format {
   ElementType type;
   int exponent_bits;

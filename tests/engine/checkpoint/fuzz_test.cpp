@@ -1,5 +1,4 @@
-// Feeds damaged files to every reader of the folder: each must be read or refused with a sentence, and nothing may be
-// touched outside of the file.
+// Feeds damaged files to every reader of the folder: each must be read or refused, and nothing outside be touched.
 #include <string>
 #include <vector>
 
@@ -46,8 +45,7 @@ void read_safetensors(const std::string& file) {
 TEST(Fuzz, SafetensorsAreReadOrRefused) {
   const std::string data(kDataBytes, 'd');
   fuzz(std::string(kHeader), [&](const std::string& header, Mutator& mutator) {
-    // Half of the damage anywhere in the file, half in the header alone with a length that fits: that gets past the
-    // first check.
+    // Half of the damage anywhere in the file, half in the header alone, with a length that fits.
     if (mutator.below(2) == 0) {
       read_safetensors(mutator.mutate(with_length(header) + data));
     } else {
@@ -91,11 +89,11 @@ TEST(Fuzz, TokenizersAreReadOrRefused) {
   const std::string tokenizer =
       R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)"
       R"({"id":0,"content":"<|end|>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},)"
-      R"({"id":16,"content":"ab cd","normalized":true,"special":false}],"normalizer":null,)"
+      R"({"id":16,"content":"ab cd","single_word":false,"lstrip":false,"rstrip":false,"normalized":true,"special":false}],"normalizer":null,)"
       R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},)"
       R"({"type":"Split","pattern":{"Regex":"[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated","invert":false},)"
       R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]},)"
-      R"("post_processor":null,"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","dropout":null,"unk_token":null,)"
+      R"("post_processor":null,"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},"model":{"type":"BPE","dropout":null,"unk_token":null,)"
       R"("continuing_subword_prefix":null,"fuse_unk":false,"vocab":{"<|end|>":0,"a":1,"b":2,"c":3,"d":4,"Ġ":5,"1":6,"2":7,)"
       R"("ab":8,"cd":9,"abcd":10,"Ġab":11,"Ã":12,"©":13,"Ċ":14,"é":15},)"
       R"("merges":["a b",["c","d"],"ab cd","Ġ ab"]}})";

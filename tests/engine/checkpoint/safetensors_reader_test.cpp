@@ -1,5 +1,4 @@
-// Tests of opening checkpoint directories: one file, shards with an index, and what is said when something else is
-// there.
+// Tests of opening checkpoint directories: one file, shards with an index, and what is said of other contents.
 #include "engine/checkpoint/safetensors.h"
 
 #include <string>

@@ -89,6 +89,8 @@ TEST(Safetensors, RefusesAHeaderThatIsNoPlainJsonObject) {
   EXPECT_NE(refused("{", 0), "");
   EXPECT_NE(refused("{} x", 0), "");
   EXPECT_NE(refused("{\"\xff\":1}", 0), "");
+  EXPECT_NE(refused(std::string_view("{}\0", 3), 0), "");
+  EXPECT_NE(refused(std::string_view("{}\0hidden", 9), 0), "");
   EXPECT_NE(refused(R"({"a":1e999})", 0), "");
   EXPECT_NE(refused(R"({"a":)" + std::string(100, '[') + std::string(100, ']') + "}", 0), "");
   EXPECT_NE(refused(R"({"__metadata__":{"a":1}})", 0), "");

@@ -1,5 +1,4 @@
-// Tests of the cache of models made from a seed: what is written, that it is written once, and that nothing half-made
-// stays.
+// Tests of the cache of models made from a seed: what is written, that it is once, and that nothing half-made stays.
 #include "engine/checkpoint/synthetic_cache.h"
 
 #include <cstdlib>

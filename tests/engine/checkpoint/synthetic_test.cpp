@@ -1,7 +1,8 @@
-// Tests of the models made from a seed: their sizes, the generator's known answers, and that every way to fill gives
-// the same bits.
+// Tests of the models made from a seed: sizes, the generator's known answers, and that all ways to fill agree.
 #include "engine/checkpoint/synthetic.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -83,11 +84,18 @@ TEST(Synthetic, KeepsItsValuesFromReleaseToRelease) {
   // A change here changes every cached model: raise kLayoutVersion in synthetic_cache.cpp.
   EXPECT_EQ(synthetic_stream(""), 0xcbf29ce484222325u);
   EXPECT_EQ(synthetic_stream("a"), 0xaf63dc4c8601ec8cu);
-  std::vector<float> values(2);
-  fill_synthetic(values, 7, "transformer.wte.weight", 0, 0.0f, 0.5f);
-  EXPECT_EQ(
-      values[0],
-      uniform_float(philox4x32(philox_counter(0, synthetic_stream("transformer.wte.weight")), 7).word[0], 0.0f, 0.5f));
+  // Made by an independent model of the rule in Python, with exact fractions rounded once.
+  const auto bits = [](const char* name, std::int64_t first_index, float mean, float half_width) {
+    std::vector<float> values(5);
+    fill_synthetic(values, 7, name, first_index, mean, half_width);
+    std::vector<std::uint32_t> result(values.size());
+    std::ranges::transform(values, result.begin(), [](float value) { return std::bit_cast<std::uint32_t>(value); });
+    return result;
+  };
+  EXPECT_EQ(bits("transformer.wte.weight", 1'000'000'007, 0.0f, 0.5f),
+            (std::vector<std::uint32_t>{0xbe856e60u, 0x3ed4d66cu, 0x3e08a3c8u, 0xbdb6c0f0u, 0x3ec0e038u}));
+  EXPECT_EQ(bits("transformer.ln_f.weight", 0, 1.0f, 0.03f),
+            (std::vector<std::uint32_t>{0x3f82bd17u, 0x3f83b79fu, 0x3f80f683u, 0x3f82cce5u, 0x3f7fc181u}));
 }
 
 TEST(Synthetic, DependsOnTheSeedAndTheName) {

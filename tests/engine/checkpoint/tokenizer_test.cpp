@@ -1,5 +1,4 @@
-// Tests of the tokenizer against what Hugging Face's tokenizers gave for the same files (tests/data/tokenizer/make.py),
-// and of what it refuses.
+// Tests of the tokenizer against Hugging Face's (tests/data/tokenizer/make.py), and of what it refuses.
 #include "engine/checkpoint/tokenizer.h"
 
 #include <fstream>
@@ -126,7 +125,9 @@ TEST(Tokenizer, NamesTheKindThatItCannotRead) {
   EXPECT_PRED2(names, refused("/normalizer", {{"type", "NFC"}}), "NFC");
   EXPECT_PRED2(names, refused("/decoder", {{"type", "Metaspace"}}), "Metaspace");
   EXPECT_PRED2(
-      names, refused("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", json::array({{{"type", "Digits"}}})}}),
+      names,
+      refused("/pre_tokenizer", {{"type", "Sequence"},
+                                 {"pretokenizers", json::array({{{"type", "Digits"}, {"individual_digits", true}}})}}),
       "Digits");
 }
 
@@ -140,6 +141,9 @@ TEST(Tokenizer, RefusesOptionsThatWouldChangeTheIds) {
   EXPECT_NE(refused("/added_tokens/0/lstrip", true), "");
   EXPECT_NE(refused("/added_tokens/0/rstrip", true), "");
   EXPECT_NE(refused("/added_tokens/0/single_word", true), "");
+  EXPECT_NE(refused("/model/ignore_merges", "yes"), "");
+  EXPECT_NE(refused("/model/new_option", true), "");
+  EXPECT_NE(refused("/new_part", true), "");
   EXPECT_NE(refused("/version", "2.0"), "");
   EXPECT_EQ(refused("/normalizer", {{"type", "Sequence"}, {"normalizers", json::array()}}), "");
 }
@@ -159,11 +163,16 @@ TEST(Tokenizer, RefusesMalformedParts) {
   EXPECT_NE(refused("/added_tokens/0/id", 3), "");
   EXPECT_NE(refused("/added_tokens/0/content", ""), "");
   EXPECT_NE(refused("/added_tokens/0/special", 1), "");
+  EXPECT_NE(refused("/added_tokens/0", {{"id", 0}, {"content", "<|endoftext|>"}}), "");
   EXPECT_NE(refused("/pre_tokenizer/add_prefix_space", "no"), "");
-  EXPECT_NE(
-      refused("/pre_tokenizer",
-              {{"type", "Sequence"}, {"pretokenizers", json::array({{{"type", "ByteLevel"}}, {{"type", "Digits"}}})}}),
-      "");
+  const auto sequence = [](const json& first, const json& second) {
+    return json{{"type", "Sequence"}, {"pretokenizers", json::array({first, second})}};
+  };
+  const json bytes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
+  const json digits{{"type", "Digits"}, {"individual_digits", true}};
+  EXPECT_EQ(refused("/pre_tokenizer", sequence(digits, bytes)), "");
+  EXPECT_NE(refused("/pre_tokenizer", sequence(bytes, digits)), "");
+  EXPECT_NE(refused("/pre_tokenizer", sequence({{"type", "Digits"}}, bytes)), "");
   for (const char* text : {"", "{", "[]", "{}", R"({"model":{"type":"BPE"}})", "{\"\xff\":1}"}) {
     EXPECT_NE(refusal([&] { Tokenizer::parse(text, "x.json"); }).find("x.json"), std::string::npos) << text;
   }

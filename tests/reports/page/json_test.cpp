@@ -32,8 +32,10 @@ TEST(Json, HasTheDocumentedKeysInTheirOrder) {
   std::string keys;
   for (const auto& [key, value] : json["rows"][0].items()) keys += key + " ";
   EXPECT_EQ(keys,
-            "arm model phase scope batch length dtype device threads status reason engaged launches blocks steps warmup median_ns mean_ns min_ns max_ns "
-            "p90_ns p95_ns p99_ns time_ratio time_ratio_low time_ratio_high speedup mde verdict bound_share peak_bytes flags counters ");
+            "arm model phase scope batch length dtype device threads status reason engaged launches blocks steps "
+            "warmup median_ns mean_ns min_ns max_ns "
+            "p90_ns p95_ns p99_ns time_ratio time_ratio_low time_ratio_high speedup mde verdict bound_share peak_bytes "
+            "flags counters ");
 }
 
 TEST(Json, HasEveryRowWithItsNumbers) {
@@ -45,7 +47,8 @@ TEST(Json, HasEveryRowWithItsNumbers) {
     EXPECT_EQ(row["arm"], summary.rows[i].arm.label);
     EXPECT_EQ(row["median_ns"].is_null(), !summary.rows[i].median_ns);
     ASSERT_EQ(row["time_ratio"].is_null(), !summary.rows[i].time_ratio);
-    EXPECT_DOUBLE_EQ(row.value("time_ratio", nlohmann::json()).is_null() ? 0 : row["time_ratio"].get<double>(), summary.rows[i].time_ratio.value_or(0));
+    EXPECT_DOUBLE_EQ(row.value("time_ratio", nlohmann::json()).is_null() ? 0 : row["time_ratio"].get<double>(),
+                     summary.rows[i].time_ratio.value_or(0));
     EXPECT_TRUE(row["counters"].is_object());
     EXPECT_TRUE(row["flags"].is_array());
     EXPECT_TRUE(row["verdict"].is_null());
@@ -55,8 +58,10 @@ TEST(Json, HasEveryRowWithItsNumbers) {
 
 TEST(Json, HasNullForAnythingUnknownOfARowThatDidNotRun) {
   const auto json = nlohmann::json::parse(to_json(summarize(sample_run())));
-  const auto row = *std::find_if(json["rows"].begin(), json["rows"].end(), [](const auto& r) { return r["status"] == "oom"; });
-  for (const char* key : {"median_ns", "mean_ns", "time_ratio", "speedup", "mde", "engaged", "peak_bytes"}) EXPECT_TRUE(row[key].is_null()) << key;
+  const auto row =
+      *std::find_if(json["rows"].begin(), json["rows"].end(), [](const auto& r) { return r["status"] == "oom"; });
+  for (const char* key : {"median_ns", "mean_ns", "time_ratio", "speedup", "mde", "engaged", "peak_bytes"})
+    EXPECT_TRUE(row[key].is_null()) << key;
   EXPECT_EQ(row["reason"], "needs 71.2 GiB, 60.1 GiB are available");
 }
 
@@ -83,7 +88,8 @@ TEST(Csv, HasALineForEveryRowWithAsManyFieldsAsItsHeader) {
   summary.rows[0].flags = {"a", "b"};
   const auto lines = lines_of(to_csv(summary));
   ASSERT_EQ(lines.size(), summary.rows.size() + 1);
-  for (const std::string& line : lines) EXPECT_EQ(std::count(line.begin(), line.end(), ','), std::count(lines[0].begin(), lines[0].end(), ',')) << line;
+  for (const std::string& line : lines)
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), std::count(lines[0].begin(), lines[0].end(), ',')) << line;
   EXPECT_TRUE(lines[0].starts_with("run,arm,model,phase,"));
   EXPECT_TRUE(contains(lines[1], {"causal", "prefill", ",a b,{}"}));
 }

@@ -24,15 +24,20 @@ std::size_t widest_line(const std::string& text) {
 }
 
 TEST(Table, AlignsTextAndMarkdown) {
-  const Table table{.title = "T", .columns = {{"Name"}, {"ns", true}}, .rows = {{0, 0, {"a|b", "5"}}, {0, 0, {"c", "10"}}}, .notes = {"n"}};
+  const Table table{.title = "T",
+                    .columns = {{"Name"}, {"ns", true}},
+                    .rows = {{0, 0, {"a|b", "5"}}, {0, 0, {"c", "10"}}},
+                    .notes = {"n"}};
   EXPECT_EQ(to_text(table), "T\nName  ns\n----  --\na|b    5\nc     10\nn\n");
   EXPECT_EQ(to_markdown(table), "### T\n\n| Name | ns |\n| ---- | --: |\n| a\\|b |  5 |\n| c    | 10 |\n\n- n\n");
 }
 
 TEST(Table, MarksNumbersInHtmlWithTheirRunAndCell) {
-  const Table table{.title = "<b>", .columns = {{"Name"}, {"ns", true}}, .rows = {{3, 17, {"<script>", "5"}}}, .notes = {"<i>"}};
+  const Table table{
+      .title = "<b>", .columns = {{"Name"}, {"ns", true}}, .rows = {{3, 17, {"<script>", "5"}}}, .notes = {"<i>"}};
   const std::string html = to_html(table);
-  EXPECT_TRUE(contains(html, {"&lt;b&gt;", "<tr data-run=3 data-cell=17><td>&lt;script&gt;<td class=n>5\n", "&lt;i&gt;"}));
+  EXPECT_TRUE(
+      contains(html, {"&lt;b&gt;", "<tr data-run=3 data-cell=17><td>&lt;script&gt;<td class=n>5\n", "&lt;i&gt;"}));
   EXPECT_EQ(html.find("<script>"), std::string::npos);
 }
 
@@ -40,12 +45,17 @@ TEST(ResultTables, FitAHundredColumnsWithLongLabels) {
   SampleOptions options;
   options.batches = {1, 128};
   options.lengths = {64, 16384};
-  options.arms = {{"causal"}, {"bigcode,+decode-attention-split:parts=16,+fused-layer-norm,+kv-preallocated:multiple=8,-token-choice-vectorized", 0.7}, {"bigcode", 0.8}};
+  options.arms = {{"causal"},
+                  {"bigcode,+decode-attention-split:parts=16,+fused-layer-norm,+kv-preallocated:multiple=8,-token-"
+                   "choice-vectorized",
+                   0.7},
+                  {"bigcode", 0.8}};
   for (const std::int64_t launches : {1, 5}) {
     options.launches = launches;
     const RunSummary summary = summarize(sample_run(options));
     for (const Table& table : comparison_tables(summary)) {
-      EXPECT_LE(widest_line(to_text(table)), kTableWidth + 20) << to_text(table);  // only the legend of a label without spaces is longer
+      EXPECT_LE(widest_line(to_text(table)), kTableWidth + 20)
+          << to_text(table);  // only the legend of a label without spaces is longer
       EXPECT_LE(table_width(table, 3, 2), kTableWidth);
       EXPECT_EQ(table.notes.at(0), "A = causal (baseline)");
     }
@@ -61,14 +71,17 @@ TEST(ResultTables, HaveTheColumnsAndRowsOfTgi) {
   const auto tables = latency_tables(summarize(sample_run(options)));
   ASSERT_EQ(tables.size(), 4U);  // an arm each
   const std::string text = to_text(tables[0]);
-  EXPECT_TRUE(contains(text, {"causal, length 512", "Step", "Batch Size", "Average", "Lowest", "Highest", "p50", "p90", "p99"}));
+  EXPECT_TRUE(contains(
+      text, {"causal, length 512", "Step", "Batch Size", "Average", "Lowest", "Highest", "p50", "p90", "p99"}));
   std::vector<std::string> steps;
   for (const TableRow& row : tables[0].rows) steps.push_back(row.fields[0] + " " + row.fields[1]);
-  EXPECT_EQ(steps, (std::vector<std::string>{"Prefill 1", "Prefill 4", "Decode (token) 1", "Decode (token) 4", "Decode (total) 1", "Decode (total) 4"}));
+  EXPECT_EQ(steps, (std::vector<std::string>{"Prefill 1", "Prefill 4", "Decode (token) 1", "Decode (token) 4",
+                                             "Decode (total) 1", "Decode (total) 4"}));
 }
 
 TEST(ResultTables, HaveDecodeTotalOnlyWhereWholeCompletionsWereTimed) {
-  for (const Table& table : latency_tables(summarize(sample_run()))) EXPECT_EQ(to_text(table).find("Decode (total)"), std::string::npos);
+  for (const Table& table : latency_tables(summarize(sample_run())))
+    EXPECT_EQ(to_text(table).find("Decode (total)"), std::string::npos);
 }
 
 TEST(ResultTables, KeepUnequalScopesApart) {
@@ -85,7 +98,8 @@ TEST(ResultTables, KeepUnequalScopesApart) {
 TEST(ResultTables, ExplainBlankPercentilesBeneath) {
   const Table table = latency_tables(summarize(sample_run())).at(0);
   EXPECT_EQ(table.rows[0].fields[6], "");
-  EXPECT_TRUE(contains(to_text(table), {"p90 is blank: it needs 64 steps and 10 launches, and b1 pp64 has 320 and 5.", "p99 is blank"}));
+  EXPECT_TRUE(contains(
+      to_text(table), {"p90 is blank: it needs 64 steps and 10 launches, and b1 pp64 has 320 and 5.", "p99 is blank"}));
 }
 
 TEST(ResultTables, ShowRowsThatDidNotRunWithTheirReason) {
@@ -94,8 +108,9 @@ TEST(ResultTables, ShowRowsThatDidNotRunWithTheirReason) {
   ASSERT_EQ(tables.size(), 1U);
   EXPECT_EQ(tables[0].rows.size(), summary.rows.size());
   const std::string text = to_text(tables[0]);
-  EXPECT_TRUE(contains(text, {"oom", "unsupported", "b16 pp4093: causal is oom: needs 71.2 GiB, 60.1 GiB are available", "needs at least 128 positions",
-                              "quotient of two medians", "No ratio, since the baseline was not measured there: b16 pp4093 (bigcode)"}));
+  EXPECT_TRUE(contains(text, {"oom", "unsupported", "b16 pp4093: causal is oom: needs 71.2 GiB, 60.1 GiB are available",
+                              "needs at least 128 positions", "quotient of two medians",
+                              "No ratio, since the baseline was not measured there: b16 pp4093 (bigcode)"}));
 }
 
 TEST(ResultTables, SayThatASingleLaunchSpeaksForItselfOnly) {
@@ -108,7 +123,8 @@ TEST(ResultTables, LedgerCountsWhatWasPlannedAndWhatWasLeftOut) {
   const Table ledger = ledger_table(summarize(sample_run()));
   ASSERT_EQ(ledger.rows.size(), 4U);
   EXPECT_EQ(ledger.rows[0].fields, (std::vector<std::string>{"causal (baseline)", "42", "41", "1", "1 oom"}));
-  EXPECT_EQ(ledger.rows[3].fields, (std::vector<std::string>{"bigcode,+kv-pad:multiple=8", "42", "36", "6", "6 unsupported"}));
+  EXPECT_EQ(ledger.rows[3].fields,
+            (std::vector<std::string>{"bigcode,+kv-pad:multiple=8", "42", "36", "6", "6 unsupported"}));
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t kBaseline = 1;
 constexpr std::int64_t kArm = 2;
 
-BlockRecord block_of(std::int64_t launch, std::int64_t block, const std::vector<std::pair<std::int64_t, double>>& visits) {
+BlockRecord block_of(std::int64_t launch, std::int64_t block,
+                     const std::vector<std::pair<std::int64_t, double>>& visits) {
   BlockRecord record{.launch = launch, .block = block, .cell_id = 1, .visits = {}};
   for (const auto& [arm, ns] : visits) record.visits.push_back({.arm_id = arm, .samples_ns = {std::llround(ns)}});
   return record;
@@ -26,7 +27,8 @@ Comparison compare(const std::vector<BlockRecord>& blocks) {
 // A block in which the arm takes exp(d) of the baseline's time, while the machine is `mood` times slower than usual.
 BlockRecord with_contrast(std::int64_t launch, std::int64_t block, double d, double mood = 1) {
   const double base = 1e15 * mood;
-  return block_of(launch, block, {{kBaseline, base}, {kArm, base * std::exp(d)}, {kArm, base * std::exp(d)}, {kBaseline, base}});
+  return block_of(launch, block,
+                  {{kBaseline, base}, {kArm, base * std::exp(d)}, {kArm, base * std::exp(d)}, {kBaseline, base}});
 }
 
 TEST(Comparison, AgreesWithScipyOverLaunches) {
@@ -40,8 +42,9 @@ TEST(Comparison, AgreesWithScipyOverLaunches) {
   const Comparison result = compare(blocks);
   ASSERT_EQ(result.launch_contrasts.size(), 5U);
   EXPECT_NEAR(result.launch_contrasts[2], -0.3352, 1e-12);
-  EXPECT_NEAR(result.time_ratio.value(), std::exp(-0.31516), 1e-12);              // np.exp(d.mean())
-  EXPECT_NEAR(result.interval.value().low, std::exp(-0.3324941363906616), 1e-12);  // t.interval(.95, 4, d.mean(), sem(d))
+  EXPECT_NEAR(result.time_ratio.value(), std::exp(-0.31516), 1e-12);  // np.exp(d.mean())
+  EXPECT_NEAR(result.interval.value().low, std::exp(-0.3324941363906616),
+              1e-12);  // t.interval(.95, 4, d.mean(), sem(d))
   EXPECT_NEAR(result.interval.value().high, std::exp(-0.2978258636093384), 1e-12);
   EXPECT_NEAR(result.mde.value(), 0.03681088, 1e-7);  // np.expm1(0.03614952788059576)
   EXPECT_EQ(result.blocks.size(), 10U);
@@ -49,7 +52,8 @@ TEST(Comparison, AgreesWithScipyOverLaunches) {
 
 TEST(Comparison, TreatsBlocksOfOneLaunchAsOneValue) {
   const Comparison two = compare({with_contrast(0, 0, -0.1), with_contrast(1, 0, -0.2)});
-  const Comparison many = compare({with_contrast(0, 0, -0.1), with_contrast(0, 1, -0.1), with_contrast(0, 2, -0.1), with_contrast(1, 0, -0.2)});
+  const Comparison many = compare(
+      {with_contrast(0, 0, -0.1), with_contrast(0, 1, -0.1), with_contrast(0, 2, -0.1), with_contrast(1, 0, -0.2)});
   EXPECT_EQ(many.launch_contrasts.size(), 2U);
   EXPECT_NEAR(many.time_ratio.value(), two.time_ratio.value(), 1e-12);
   EXPECT_NEAR(many.interval.value().high, two.interval.value().high, 1e-12);
@@ -64,7 +68,8 @@ TEST(Comparison, HasNoIntervalForOneLaunch) {
 }
 
 TEST(Comparison, SkipsBlocksInWhichAnArmIsMissing) {
-  const Comparison result = compare({with_contrast(0, 0, -0.1), block_of(0, 1, {{kBaseline, 5}}), block_of(1, 0, {{kArm, 5}})});
+  const Comparison result =
+      compare({with_contrast(0, 0, -0.1), block_of(0, 1, {{kBaseline, 5}}), block_of(1, 0, {{kArm, 5}})});
   EXPECT_EQ(result.skipped_blocks, 2);
   EXPECT_EQ(result.blocks.size(), 1U);
   EXPECT_EQ(compare({block_of(0, 0, {{kBaseline, 5}})}).time_ratio, std::nullopt);
@@ -79,7 +84,8 @@ TEST(Comparison, HasAnInRunNullThatATrueEffectDoesNotMove) {
 }
 
 TEST(Comparison, AveragesVisitsPerLaunch) {
-  const std::vector<BlockRecord> blocks{block_of(0, 0, {{kArm, 10}, {kArm, 20}}), block_of(0, 1, {{kArm, 30}}), block_of(2, 0, {{kArm, 5}, {kBaseline, 7}})};
+  const std::vector<BlockRecord> blocks{block_of(0, 0, {{kArm, 10}, {kArm, 20}}), block_of(0, 1, {{kArm, 30}}),
+                                        block_of(2, 0, {{kArm, 5}, {kBaseline, 7}})};
   const std::vector<const BlockRecord*> pointers{&blocks[0], &blocks[1], &blocks[2]};
   EXPECT_EQ(launch_means(pointers, kArm), (std::vector<std::pair<std::int64_t, double>>{{0, 20.0}, {2, 5.0}}));
 }

@@ -23,7 +23,9 @@ SampleOptions one_cell() {
   return options;
 }
 
-bool has_flag(const SummaryRow& row, const std::string& flag) { return std::find(row.flags.begin(), row.flags.end(), flag) != row.flags.end(); }
+bool has_flag(const SummaryRow& row, const std::string& flag) {
+  return std::find(row.flags.begin(), row.flags.end(), flag) != row.flags.end();
+}
 
 TEST(Summary, HasARowForEveryCellAndArm) {
   const RunData data = sample_run();

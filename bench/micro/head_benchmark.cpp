@@ -1,0 +1,82 @@
+// What follows the last layer of SantaCoder, fp32: the head on all or the last positions, the choice of tokens, and their details.
+#include "bench/micro/slot_plans.h"
+#include "engine/layers/lm_head_rows.h"
+#include "engine/layers/step_rows.h"
+#include "engine/sampling/chosen_tokens.h"
+#include "engine/sampling/token_choice.h"
+#include "engine/sampling/token_details.h"
+
+namespace decodelab {
+namespace {
+
+std::vector<std::int64_t> rows_of(std::int64_t batch_size, std::int64_t value) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(batch_size), value);
+}
+
+/// Arguments: batch and prompt length.
+void run_head(benchmark::State& state, const LmHeadRowsFactory& factory) {
+  const c10::InferenceMode inference;
+  const ModelConfig config = santacoder();
+  const std::int64_t rows = factory()->all_positions({}) ? state.range(0) * state.range(1) : state.range(0);
+  const at::Tensor hidden = at::randn({rows, config.hidden_size});
+  const at::Tensor embedding = at::randn({config.vocabulary_size, config.hidden_size});
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(at::linear(hidden, embedding));
+  }
+  state.counters["rows"] = static_cast<double>(rows);
+}
+
+/// Argument: batch.
+void run_choice(benchmark::State& state, const TokenChoiceFactory& factory) {
+  const c10::InferenceMode inference;
+  const at::Tensor logits = at::randn({state.range(0), santacoder().vocabulary_size});
+  const auto choice = factory();
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(choice->choose(logits));
+  }
+}
+
+/// Arguments: batch and prompt length. Nobody asked for details: what is computed is what the policy computes anyway.
+void run_details(benchmark::State& state, const TokenDetailsFactory& factory) {
+  const c10::InferenceMode inference;
+  const ModelConfig config = santacoder();
+  const std::int64_t B = state.range(0);
+  const std::int64_t T = state.range(1);
+  const StepRows rows(rows_of(B, 0), rows_of(B, T), config.positions, at::kCPU);
+  const at::Tensor all_logits = at::randn({B, T, config.vocabulary_size});
+  const at::Tensor last_logits = all_logits.select(1, T - 1);
+  const at::Tensor ids = at::zeros({B, T}, at::kLong);
+  const std::vector<std::int64_t> chosen = rows_of(B, 1);
+  const DetailsRequest wanted = factory()->effective({});
+  for (auto _ : state) {
+    if (wanted.any()) {
+      benchmark::DoNotOptimize(compute_token_details(
+          {.last_logits = last_logits, .all_logits = &all_logits, .input_ids = ids, .token_ids = chosen, .rows = rows, .prefill = true}, wanted));
+    }
+  }
+}
+
+void register_all() {
+  for (const auto& [name, plan] : plans_of_slot("lm_head_rows")) {
+    benchmark::RegisterBenchmark(("lm_head_rows/" + name).c_str(), [factory = plan.lm_head_rows.factory()](benchmark::State& state) { run_head(state, factory); })
+        ->ArgsProduct({{1, 8}, {16, 128}})
+        ->UseRealTime();
+  }
+  for (const auto& [name, plan] : plans_of_slot("token_choice")) {
+    benchmark::RegisterBenchmark(("token_choice/" + name).c_str(), [factory = plan.token_choice.factory()](benchmark::State& state) { run_choice(state, factory); })
+        ->Arg(1)
+        ->Arg(8)
+        ->Arg(64)
+        ->UseRealTime();
+  }
+  for (const auto& [name, plan] : plans_of_slot("token_details")) {
+    benchmark::RegisterBenchmark(("token_details/" + name).c_str(), [factory = plan.token_details.factory()](benchmark::State& state) { run_details(state, factory); })
+        ->ArgsProduct({{1, 8}, {16, 128}})
+        ->UseRealTime();
+  }
+}
+
+}  // namespace
+}  // namespace decodelab
+
+int main(int argc, char** argv) { return decodelab::run_benchmarks(argc, argv, decodelab::register_all); }

@@ -1,0 +1,47 @@
+// The implementations of one slot: the reference and every registered variant that binds it, so that a new variant is benchmarked unasked.
+#pragma once
+
+#include "engine/checkpoint/synthetic.h"
+#include "engine/plan.h"
+#include "engine/tensor.h"
+#include "variants/registry.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace decodelab {
+
+/// (`reference` or the variant's name, a plan that binds it) for every implementation of `slot`.
+inline std::vector<std::pair<std::string, EnginePlan>> plans_of_slot(const std::string& slot) {
+  std::vector<std::pair<std::string, EnginePlan>> plans{{"reference", reference_plan()}};
+  for (const auto& [name, variant] : registered_variants()) {
+    const std::vector<std::string> bound = slots_bound_by(variant);
+    if (std::ranges::find(bound, slot) != bound.end()) {
+      EnginePlan plan = reference_plan();
+      variant.apply(plan, complete_parameters(variant, {}));
+      plans.emplace_back(name, std::move(plan));
+    }
+  }
+  return plans;
+}
+
+/// The shape of SantaCoder, whose single operations the study optimized.
+inline ModelConfig santacoder() { return *synthetic_config("synthetic:santacoder"); }
+
+/// The whole of a benchmark program. Registers in main() and not at start-up: the variants must have registered themselves before.
+inline int run_benchmarks(int argc, char** argv, void (*register_all)()) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+    return 2;
+  }
+  register_all();
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
+
+}  // namespace decodelab

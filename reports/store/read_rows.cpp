@@ -1,0 +1,155 @@
+// Reads runs and what belongs to them.
+#include "reports/store/read_rows.h"
+
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/store/statement.h"
+
+namespace decodelab {
+namespace {
+
+constexpr const char* kRunColumns =
+    "SELECT runs.id, uuid, runs.name, command, plan_json, seed, launches, blocks_per_launch, started_unix_ns, "
+    "ended_unix_ns, quick, "
+    "git_commit, compiler, build_type, libtorch, cuda, cpu, cores, memory_bytes, isa, os, accelerator, "
+    "models.name, family, parameters, positions, random_weights FROM runs JOIN builds ON builds.id = build_id "
+    "JOIN machines ON machines.id = machine_id JOIN models ON models.id = model_id ";
+
+std::vector<std::int64_t> decode(const SQLite::Column& column) {
+  const auto* bytes = static_cast<const unsigned char*>(column.getBlob());
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(column.getBytes()) / 8);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    std::uint64_t value = 0;
+    for (std::size_t b = 0; b < 8; ++b) value |= static_cast<std::uint64_t>(bytes[i * 8 + b]) << (8 * b);
+    samples[i] = static_cast<std::int64_t>(value);
+  }
+  return samples;
+}
+
+RunRecord run_of(const SQLite::Statement& row) {
+  int i = 0;
+  const auto text = [&] { return row.getColumn(i++).getString(); };
+  const auto number = [&] { return row.getColumn(i++).getInt64(); };
+  RunRecord run;
+  run.id = number();
+  run.uuid = text();
+  run.name = text();
+  run.command = text();
+  run.plan_json = text();
+  run.seed = number();
+  run.launches = number();
+  run.blocks_per_launch = number();
+  run.started_unix_ns = number();
+  run.ended_unix_ns = number();
+  run.quick = number() != 0;
+  run.build = {.commit = text(), .compiler = text(), .build_type = text(), .libtorch = text(), .cuda = text()};
+  run.machine = {
+      .cpu = text(), .cores = number(), .memory_bytes = number(), .isa = text(), .os = text(), .accelerator = text()};
+  run.model = {
+      .name = text(), .family = text(), .parameters = number(), .positions = number(), .random_weights = number() != 0};
+  return run;
+}
+
+}  // namespace
+
+std::vector<RunRecord> read_runs(SQLite::Database& database) {
+  std::vector<RunRecord> runs;
+  SQLite::Statement row(database, std::string(kRunColumns) + "ORDER BY started_unix_ns, runs.id");
+  while (row.executeStep()) runs.push_back(run_of(row));
+  return runs;
+}
+
+std::optional<RunRecord> read_run(SQLite::Database& database, std::int64_t run_id) {
+  auto row = prepared(database, std::string(kRunColumns) + "WHERE runs.id = ?", run_id);
+  return row.executeStep() ? std::optional(run_of(row)) : std::nullopt;
+}
+
+std::vector<CellRecord> read_cells(SQLite::Database& database, std::int64_t run_id) {
+  std::vector<CellRecord> cells;
+  auto row = prepared(database,
+                      "SELECT id, phase, batch, length, dtype, device, threads, scope, fill, steps FROM cells WHERE "
+                      "run_id = ? ORDER BY id",
+                      run_id);
+  while (row.executeStep()) {
+    cells.push_back({.id = row.getColumn(0).getInt64(),
+                     .phase = row.getColumn(1).getString(),
+                     .batch = row.getColumn(2).getInt64(),
+                     .length = row.getColumn(3).getInt64(),
+                     .dtype = row.getColumn(4).getString(),
+                     .device = row.getColumn(5).getString(),
+                     .threads = row.getColumn(6).getInt64(),
+                     .scope = row.getColumn(7).getString(),
+                     .fill = row.getColumn(8).getString(),
+                     .steps = row.getColumn(9).getInt64()});
+  }
+  return cells;
+}
+
+std::vector<ArmRecord> read_arms(SQLite::Database& database, std::int64_t run_id) {
+  std::vector<ArmRecord> arms;
+  auto row = prepared(database, "SELECT id, label, baseline FROM arms WHERE run_id = ? ORDER BY id", run_id);
+  while (row.executeStep()) {
+    arms.push_back({.id = row.getColumn(0).getInt64(),
+                    .label = row.getColumn(1).getString(),
+                    .baseline = row.getColumn(2).getInt() != 0});
+  }
+  return arms;
+}
+
+std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64_t run_id) {
+  std::vector<CellArmRecord> rows;
+  auto row = prepared(database,
+                      "SELECT cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags FROM cell_arms "
+                      "JOIN cells ON cells.id = cell_id WHERE run_id = ? ORDER BY cell_id, arm_id",
+                      run_id);
+  while (row.executeStep()) {
+    CellArmRecord record{.cell_id = row.getColumn(0).getInt64(),
+                         .arm_id = row.getColumn(1).getInt64(),
+                         .status = row_status_from_string(row.getColumn(2).getString()),
+                         .reason = row.getColumn(3).getString(),
+                         .engaged = std::nullopt,
+                         .peak_bytes = std::nullopt,
+                         .ties = row.getColumn(6).getInt64(),
+                         .flags = nlohmann::json::parse(row.getColumn(7).getString()).get<std::vector<std::string>>()};
+    if (!row.getColumn(4).isNull()) record.engaged = row.getColumn(4).getInt() != 0;
+    if (!row.getColumn(5).isNull()) record.peak_bytes = row.getColumn(5).getInt64();
+    rows.push_back(std::move(record));
+  }
+  return rows;
+}
+
+std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t run_id) {
+  std::vector<BlockRecord> blocks;
+  std::int64_t current = 0;
+  auto row = prepared(
+      database,
+      "SELECT blocks.id, launch, block, cell_id, started_unix_ns, other_cpu_share, arm_id, position, previous_arm_id, "
+      "warmup_steps, quiet, wall_ns, samples_ns FROM blocks LEFT JOIN visits ON block_id = blocks.id "
+      "WHERE run_id = ? ORDER BY blocks.id, position",
+      run_id);
+  while (row.executeStep()) {
+    if (const std::int64_t id = row.getColumn(0).getInt64(); id != current) {
+      current = id;
+      blocks.push_back({.launch = row.getColumn(1).getInt64(),
+                        .block = row.getColumn(2).getInt64(),
+                        .cell_id = row.getColumn(3).getInt64(),
+                        .started_unix_ns = row.getColumn(4).getInt64(),
+                        .other_cpu_share = row.getColumn(5).getDouble(),
+                        .visits = {}});
+    }
+    if (row.getColumn(6).isNull()) continue;
+    blocks.back().visits.push_back({.arm_id = row.getColumn(6).getInt64(),
+                                    .position = row.getColumn(7).getInt64(),
+                                    .previous_arm_id = row.getColumn(8).getInt64(),  // NULL reads as 0
+                                    .warmup_steps = row.getColumn(9).getInt64(),
+                                    .quiet = row.getColumn(10).getInt() != 0,
+                                    .wall_ns = row.getColumn(11).getInt64(),
+                                    .samples_ns = decode(row.getColumn(12))});
+  }
+  return blocks;
+}
+
+}  // namespace decodelab

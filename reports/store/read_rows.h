@@ -1,0 +1,24 @@
+// Rows of the store's tables as records.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "reports/store/record.h"
+
+namespace decodelab {
+
+/// All runs with build, machine and model, oldest first.
+std::vector<RunRecord> read_runs(SQLite::Database& database);
+std::optional<RunRecord> read_run(SQLite::Database& database, std::int64_t run_id);
+
+/// What belongs to a run, in the order in which it was planned or ran.
+std::vector<CellRecord> read_cells(SQLite::Database& database, std::int64_t run_id);
+std::vector<ArmRecord> read_arms(SQLite::Database& database, std::int64_t run_id);
+std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64_t run_id);
+std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t run_id);
+
+}  // namespace decodelab
