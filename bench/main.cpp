@@ -18,7 +18,9 @@ int fail(ExitCode code, std::string_view message) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"An ablation laboratory for LLM decoding: which optimization is worth what, on your model and your machine.", "decodelab"};
+  CLI::App app{
+      "An ablation laboratory for LLM decoding: which optimization is worth what, on your model and your machine.",
+      "decodelab"};
   app.set_version_flag("--version", [] { return decodelab::version_text(); });
   app.require_subcommand(1);
   app.footer(

@@ -12,7 +12,8 @@ namespace decodelab {
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
 
-std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory, ElementType dtype, const std::string& device,
+std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory, ElementType dtype,
+                                         const std::string& device,
                                          const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const ModelConfig config = load_model_config(directory);
   Weights weights = Weights::load(directory, config, dtype, device, progress);
@@ -27,7 +28,9 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory,
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }
 
-void check_checkpoint(const std::filesystem::path& directory) { Weights::check(directory, load_model_config(directory)); }
+void check_checkpoint(const std::filesystem::path& directory) {
+  Weights::check(directory, load_model_config(directory));
+}
 
 const ModelConfig& Model::config() const { return impl_->config; }
 ElementType Model::dtype() const { return impl_->dtype; }
@@ -48,7 +51,8 @@ Engine::~Engine() = default;
 
 const Model& Engine::model() const { return *impl_->model; }
 
-std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past, std::int64_t max_tokens) const {
+std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,
+                                std::int64_t max_tokens) const {
   const ModelConfig& config = model().config();
   const auto bytes = static_cast<std::int64_t>(element_bytes(model().dtype()));
   const std::int64_t keys = past + tokens;
@@ -59,8 +63,8 @@ std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, st
 
   const Attention& attention = past == 0 ? *impl_->prefill_attention : *impl_->decode_attention;
   const std::int64_t hidden = rows * config.hidden_size * bytes;
-  const std::int64_t in_attention =
-      attention.workspace_bytes(batch_size, tokens, keys, bytes) + 4 * hidden + rows * config.kv_width() * bytes + batch_size * tokens * keys;
+  const std::int64_t in_attention = attention.workspace_bytes(batch_size, tokens, keys, bytes) + 4 * hidden +
+                                    rows * config.kv_width() * bytes + batch_size * tokens * keys;
   const std::int64_t in_mlp = 3 * hidden + 2 * rows * config.intermediate_size * bytes;
 
   const DetailsRequest details = impl_->token_details->effective({});

@@ -20,7 +20,8 @@ namespace decodelab {
 class Model {
  public:
   /// Loads a checkpoint directory; `device` is `cpu` or `cuda:n`. Errors are those of load_model_config() and Weights::load().
-  static std::shared_ptr<const Model> load(const std::filesystem::path& directory, ElementType dtype, const std::string& device,
+  static std::shared_ptr<const Model> load(const std::filesystem::path& directory, ElementType dtype,
+                                           const std::string& device,
                                            const std::function<void(std::int64_t, std::int64_t)>& progress = {});
   ~Model();
 
@@ -43,7 +44,8 @@ void check_checkpoint(const std::filesystem::path& directory);
 /// What a session is made for.
 struct SessionOptions {
   std::int64_t batch_size = 0;
-  std::int64_t max_tokens = 0;  ///< The most tokens that a row will ever hold: prompt and completion; at most the model's positions.
+  std::int64_t max_tokens =
+      0;  ///< The most tokens that a row will ever hold: prompt and completion; at most the model's positions.
   DetailsRequest details;
 };
 
@@ -97,7 +99,8 @@ class Engine {
   const Model& model() const;
   /// Bytes that a prefill (`tokens` = length, `past` = 0) or a decode step (`tokens` = 1, `past` = length) holds at most beyond the
   /// weights, cache included, in closed form; `max_tokens` as in SessionOptions. Used to refuse a cell before it is tried.
-  std::int64_t step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past, std::int64_t max_tokens) const;
+  std::int64_t step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,
+                          std::int64_t max_tokens) const;
 
   struct Impl;
   const Impl& impl() const { return *impl_; }

@@ -47,7 +47,8 @@ class Slot {
   void bind(std::string variant, Factory factory) {
     if (!variant_.empty()) {
       throw std::invalid_argument("variants '" + variant_ + "' and '" + variant + "' both bind the slot '" + name_ +
-                                  "': keep one of them and remove the other (an arm removes with ',-" + variant_ + "')");
+                                  "': keep one of them and remove the other (an arm removes with ',-" + variant_ +
+                                  "')");
     }
     variant_ = std::move(variant);
     factory_ = std::move(factory);

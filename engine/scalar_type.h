@@ -9,12 +9,9 @@ namespace decodelab {
 /// libtorch's element type for ours.
 inline at::ScalarType scalar_type(ElementType type) {
   switch (type) {
-    case ElementType::float32:
-      return at::kFloat;
-    case ElementType::float16:
-      return at::kHalf;
-    case ElementType::bfloat16:
-      break;
+    case ElementType::float32: return at::kFloat;
+    case ElementType::float16: return at::kHalf;
+    case ElementType::bfloat16: break;
   }
   return at::kBFloat16;
 }

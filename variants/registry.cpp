@@ -16,9 +16,10 @@ std::map<std::string, Variant>& list() {
 }
 
 bool is_kebab_case(const std::string& name) {
-  return !name.empty() && name.front() != '-' && name.back() != '-' && std::ranges::all_of(name, [](unsigned char letter) {
-    return std::islower(letter) != 0 || std::isdigit(letter) != 0 || letter == '-';
-  });
+  return !name.empty() && name.front() != '-' && name.back() != '-' &&
+         std::ranges::all_of(name, [](unsigned char letter) {
+           return std::islower(letter) != 0 || std::isdigit(letter) != 0 || letter == '-';
+         });
 }
 
 }  // namespace
@@ -67,8 +68,8 @@ Parameters complete_parameters(const Variant& variant, const std::map<std::strin
                                               known.empty() ? "none" : known));
     }
     if (value < spec->minimum || value > spec->maximum) {
-      throw std::invalid_argument(fmt::format("variant '{}': {}={} is outside of {} to {}", variant.name, name, value, spec->minimum,
-                                              spec->maximum));
+      throw std::invalid_argument(fmt::format("variant '{}': {}={} is outside of {} to {}", variant.name, name, value,
+                                              spec->minimum, spec->maximum));
     }
     values[name] = value;
   }

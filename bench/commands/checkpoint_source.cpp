@@ -23,8 +23,10 @@ ModelConfig config_of(const std::string& model) {
     return *config;
   }
   if (!std::filesystem::is_directory(model)) {
-    throw std::invalid_argument(fmt::format(
-        "--model '{}' is neither a directory with config.json and safetensors nor a synthetic model ('decodelab list models' shows those)", model));
+    throw std::invalid_argument(
+        fmt::format("--model '{}' is neither a directory with config.json and safetensors nor a synthetic model "
+                    "('decodelab list models' shows those)",
+                    model));
   }
   return load_model_config(model);
 }

@@ -46,7 +46,8 @@ std::vector<std::int64_t> parse_ids(const std::string& text) {
     std::int64_t id = 0;
     const auto parsed = std::from_chars(at, end, id);
     if (parsed.ec != std::errc() || (parsed.ptr != end && *parsed.ptr != ',')) {
-      throw std::invalid_argument(fmt::format("--prompt-ids '{}': expected token ids separated by commas, as in 1,2,3", text));
+      throw std::invalid_argument(
+          fmt::format("--prompt-ids '{}': expected token ids separated by commas, as in 1,2,3", text));
     }
     ids.push_back(id);
     at = parsed.ptr == end ? end : parsed.ptr + 1;
@@ -63,7 +64,8 @@ struct TokenizerLookup {
 TokenizerLookup find_tokenizer(const std::filesystem::path& directory) {
   const auto file = directory / "tokenizer.json";
   if (!std::filesystem::exists(file)) {
-    return {.tokenizer = {}, .why_not = fmt::format("{} is not there; give token ids with --prompt-ids", file.string())};
+    return {.tokenizer = {},
+            .why_not = fmt::format("{} is not there; give token ids with --prompt-ids", file.string())};
   }
   try {
     return {.tokenizer = Tokenizer::load(file), .why_not = ""};
@@ -72,8 +74,12 @@ TokenizerLookup find_tokenizer(const std::filesystem::path& directory) {
   }
 }
 
-nlohmann::ordered_json to_json(const Completion& completion, const std::vector<std::int64_t>& prompt, const std::optional<Tokenizer>& tokenizer) {
-  nlohmann::ordered_json json{{"prompt_ids", prompt}, {"token_ids", completion.token_ids}, {"text", nullptr}, {"finish_reason", completion.finish_reason}};
+nlohmann::ordered_json to_json(const Completion& completion, const std::vector<std::int64_t>& prompt,
+                               const std::optional<Tokenizer>& tokenizer) {
+  nlohmann::ordered_json json{{"prompt_ids", prompt},
+                              {"token_ids", completion.token_ids},
+                              {"text", nullptr},
+                              {"finish_reason", completion.finish_reason}};
   if (tokenizer) {
     json["text"] = tokenizer->decode(completion.token_ids);
   }
@@ -107,10 +113,14 @@ ExitCode run(const Options& options) {
   const std::string device = require_device(options.device);
   const ElementType dtype = dtype_from_name(options.dtype);
   const ModelConfig config = config_of(options.model);
-  if (const std::string reason = unsupported_reason(arm, {.config = config, .dtype = dtype, .device = device}); !reason.empty()) {
+  if (const std::string reason = unsupported_reason(arm, {.config = config, .dtype = dtype, .device = device});
+      !reason.empty()) {
     throw std::invalid_argument(fmt::format("--arm '{}': {}", options.arm, reason));
   }
-  GenerationRequest request{.prompts = {}, .max_tokens = options.max_tokens, .eos_token_id = options.ignore_eos ? -1 : config.eos_token_id, .details = {}};
+  GenerationRequest request{.prompts = {},
+                            .max_tokens = options.max_tokens,
+                            .eos_token_id = options.ignore_eos ? -1 : config.eos_token_id,
+                            .details = {}};
   for (const std::string& ids : options.prompt_ids) {
     request.prompts.push_back(parse_ids(ids));
   }
@@ -123,7 +133,8 @@ ExitCode run(const Options& options) {
     request.prompts.push_back(lookup.tokenizer->encode(text));
   }
   if (request.prompts.empty()) {
-    throw std::invalid_argument("--prompt-ids: no prompt was given; try --prompt-ids 1,2,3, or --prompt TEXT where the model has a tokenizer");
+    throw std::invalid_argument(
+        "--prompt-ids: no prompt was given; try --prompt-ids 1,2,3, or --prompt TEXT where the model has a tokenizer");
   }
   if (options.log_probs) {
     request.details = {.prefill_log_probs = true, .token_log_prob = true, .rank = true};
@@ -133,7 +144,8 @@ ExitCode run(const Options& options) {
   std::shared_ptr<const Model> model;
   {
     ByteProgress progress("loading " + options.model);
-    model = Model::load(source.directory, dtype, device, [&](std::int64_t done, std::int64_t total) { progress(done, total); });
+    model = Model::load(source.directory, dtype, device,
+                        [&](std::int64_t done, std::int64_t total) { progress(done, total); });
   }
   const Engine engine(model, bind_arm(arm, reference_plan()));
   const std::vector<Completion> completions = generate(engine, request);
@@ -141,7 +153,11 @@ ExitCode run(const Options& options) {
     write_logits(options.logits_file, completions);
   }
   if (options.output == "json") {
-    nlohmann::ordered_json json{{"schema_version", 1}, {"model", options.model}, {"arm", arm.label}, {"dtype", options.dtype}, {"device", device}};
+    nlohmann::ordered_json json{{"schema_version", 1},
+                                {"model", options.model},
+                                {"arm", arm.label},
+                                {"dtype", options.dtype},
+                                {"device", device}};
     json["completions"] = nlohmann::ordered_json::array();
     for (std::size_t row = 0; row < completions.size(); ++row) {
       json["completions"].push_back(to_json(completions[row], request.prompts[row], lookup.tokenizer));
@@ -150,7 +166,8 @@ ExitCode run(const Options& options) {
     return ExitCode::ok;
   }
   for (const Completion& completion : completions) {
-    fmt::print("{}\n", lookup.tokenizer ? lookup.tokenizer->decode(completion.token_ids) : fmt::format("{}", fmt::join(completion.token_ids, ",")));
+    fmt::print("{}\n", lookup.tokenizer ? lookup.tokenizer->decode(completion.token_ids)
+                                        : fmt::format("{}", fmt::join(completion.token_ids, ",")));
   }
   return ExitCode::ok;
 }
@@ -161,18 +178,26 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("generate", "Complete one batch of prompts under one arm, greedily.");
   command->add_option("-m,--model", options->model, "A checkpoint directory, or synthetic:NAME")->required();
-  command->add_option("--prompt-ids", options->prompt_ids, "Token ids of one prompt, as 1,2,3; repeat for each row")->allow_extra_args(false);
-  command->add_option("--prompt", options->prompts, "Text of one prompt, where the model has a byte-level BPE tokenizer.json; repeat")->allow_extra_args(false);
+  command->add_option("--prompt-ids", options->prompt_ids, "Token ids of one prompt, as 1,2,3; repeat for each row")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--prompt", options->prompts,
+                   "Text of one prompt, where the model has a byte-level BPE tokenizer.json; repeat")
+      ->allow_extra_args(false);
   command->add_option("--max-tokens", options->max_tokens, "Tokens of each completion")->capture_default_str();
   command->add_option("--arm", options->arm, "PRESET[,+variant][,-variant]")->capture_default_str();
   command->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
   command->add_option("--device", options->device, "cpu or cuda:N")->capture_default_str();
-  command->add_option("--threads", options->threads, "Threads of every operator; 0: one for each core")->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads of every operator; 0: one for each core")
+      ->capture_default_str();
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on past the end-of-sequence token");
   command->add_flag("--log-probs", options->log_probs, "Also give log-probabilities and ranks (json)");
-  command->add_option("--logits", options->logits_file, "Write the logits of each prompt's last token to this safetensors file");
+  command->add_option("--logits", options->logits_file,
+                      "Write the logits of each prompt's last token to this safetensors file");
   command->add_option("-o,--output", options->output, "text or json")->capture_default_str();
-  command->footer("Example:\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm bigcode -o json");
+  command->footer(
+      "Example:\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm "
+      "bigcode -o json");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 

@@ -37,15 +37,23 @@ ExitCode run(const Options& options) {
   const LaunchPlan plan = launch_plan_from_json(store.load_run_record(options.run).plan_json);
   set_threads(plan.threads);
   const auto model = Model::load(plan.checkpoint, dtype_from_name(plan.dtype), plan.device);
-  send({.event = "done", .kind = "load", .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), .message = ""});
+  send({.event = "done",
+        .kind = "load",
+        .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+        .message = ""});
   const CellInput input{.seed = static_cast<std::uint64_t>(plan.seed), .max_tokens = plan.max_tokens};
   const LaunchContext context{
       .make_worker =
           [&](const std::string& label) {
-            return make_engine_worker(std::make_shared<const Engine>(model, bind_arm(parse_arm(label), reference_plan())), input);
+            return make_engine_worker(
+                std::make_shared<const Engine>(model, bind_arm(parse_arm(label), reference_plan())), input);
           },
-      .available_memory_bytes = [&] { return plan.device == "cpu" ? available_memory_bytes() : free_device_bytes(plan.device); },
-      .piece_started = [](const LaunchPiece& piece) { send({.event = "started", .kind = piece.kind, .cell = piece.cell, .message = ""}); },
+      .available_memory_bytes =
+          [&] { return plan.device == "cpu" ? available_memory_bytes() : free_device_bytes(plan.device); },
+      .piece_started =
+          [](const LaunchPiece& piece) {
+            send({.event = "started", .kind = piece.kind, .cell = piece.cell, .message = ""});
+          },
       .piece_done =
           [](const LaunchPiece& piece, double seconds) {
             send({.event = "done", .kind = piece.kind, .cell = piece.cell, .seconds = seconds, .message = ""});
@@ -53,7 +61,8 @@ ExitCode run(const Options& options) {
       .arm_started = [](std::int64_t arm_id) { send({.event = "arm", .kind = "", .arm_id = arm_id, .message = ""}); },
       .stop_requested = interrupted,
   };
-  return run_launch(store, options.run, options.launch, context) == LaunchEnd::complete ? ExitCode::ok : ExitCode::interrupted;
+  return run_launch(store, options.run, options.launch, context) == LaunchEnd::complete ? ExitCode::ok
+                                                                                        : ExitCode::interrupted;
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ void list_models() {
   for (const std::string& name : synthetic_names()) {
     const ModelConfig config = *synthetic_config(name);
     fmt::print("  {:<24} {:>7.1f} M parameters, {} layers, {} wide, {} heads, vocabulary {}, {} positions\n", name,
-               static_cast<double>(parameter_count(config)) / 1e6, config.layers, config.hidden_size, config.heads, config.vocabulary_size, config.positions);
+               static_cast<double>(parameter_count(config)) / 1e6, config.layers, config.hidden_size, config.heads,
+               config.vocabulary_size, config.positions);
   }
   fmt::print("  DIRECTORY                any gpt_bigcode checkpoint with config.json and safetensors\n");
 }
@@ -54,7 +55,8 @@ void list_slots() {
         }
       }
     }
-    fmt::print("  {:<18} {}\n", slot.slot, bound_by.empty() ? "the reference only" : fmt::format("{}", fmt::join(bound_by, ", ")));
+    fmt::print("  {:<18} {}\n", slot.slot,
+               bound_by.empty() ? "the reference only" : fmt::format("{}", fmt::join(bound_by, ", ")));
   }
 }
 
@@ -64,8 +66,11 @@ void list_devices() {
   }
 }
 
-const std::vector<std::pair<std::string, std::function<void()>>> kLists{
-    {"variants", list_variants}, {"presets", list_presets}, {"models", list_models}, {"slots", list_slots}, {"devices", list_devices}};
+const std::vector<std::pair<std::string, std::function<void()>>> kLists{{"variants", list_variants},
+                                                                        {"presets", list_presets},
+                                                                        {"models", list_models},
+                                                                        {"slots", list_slots},
+                                                                        {"devices", list_devices}};
 
 }  // namespace
 

@@ -30,18 +30,11 @@ OutputFormat output_format(const std::string& name) {
 void print_run(const RunData& data, OutputFormat format, std::ostream& out) {
   const RunSummary summary = summarize(data);
   switch (format) {
-    case OutputFormat::csv:
-      out << to_csv(summary);
-      return;
-    case OutputFormat::json:
-      out << to_json(summary) << '\n';
-      return;
-    case OutputFormat::jsonl:
-      out << to_jsonl(summary);
-      return;
+    case OutputFormat::csv: out << to_csv(summary); return;
+    case OutputFormat::json: out << to_json(summary) << '\n'; return;
+    case OutputFormat::jsonl: out << to_jsonl(summary); return;
     case OutputFormat::text:
-    case OutputFormat::markdown:
-      break;
+    case OutputFormat::markdown: break;
   }
   std::vector<Table> tables = latency_tables(summary);
   for (Table& table : comparison_tables(summary)) {

@@ -1,6 +1,6 @@
 // `decodelab report`: tables, figures and one offline page from the store.
-#include "bench/commands/commands.h"
 #include "reports/page/report.h"
+#include "bench/commands/commands.h"
 #include "reports/store/store.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,8 @@ ExitCode run(const Options& options) {
 
 void add_report_command(CLI::App& app, ExitCode& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("report", "Write tables, latency curves and one offline HTML page for runs of the store.");
+  CLI::App* command =
+      app.add_subcommand("report", "Write tables, latency curves and one offline HTML page for runs of the store.");
   command->add_option("RUN", options->runs, "[STORE@](id | name | latest | latest~n)")->required();
   command->add_option("--out", options->out, "The folder that is written")->required();
   command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();

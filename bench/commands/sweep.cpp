@@ -58,7 +58,8 @@ std::string own_command() {
 }
 
 std::int64_t unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 std::string cell_label(const CellRecord& cell) {
@@ -74,8 +75,8 @@ void print_dry_run(const RunData& data, const SweepRequest& request, const Model
   for (const ArmRecord& arm : data.arms) {
     fmt::print("{}{}{}", &arm == data.arms.data() ? "" : ", ", arm.label, arm.baseline ? " (baseline)" : "");
   }
-  fmt::print("\n{} launches of {} blocks; {} {} on {}, {} threads\n\n", request.launches, request.blocks, request.model, request.dtype, request.device,
-             request.threads);
+  fmt::print("\n{} launches of {} blocks; {} {} on {}, {} threads\n\n", request.launches, request.blocks, request.model,
+             request.dtype, request.device, request.threads);
   fmt::print("{:<20} {:>14}  {}\n", "cell", "modelled step", "arms that do not run");
   for (std::size_t index = 0; index < data.cells.size(); ++index) {
     const double step = prior_step_seconds(data.cells[index], config, request.max_tokens);
@@ -88,10 +89,13 @@ void print_dry_run(const RunData& data, const SweepRequest& request, const Model
     const auto running = static_cast<double>(data.arms.size() - excluded.size());
     // A visit is a warm-up and as many timed steps as fill 0.2 s; each arm visits twice a block.
     constexpr double kVisitSeconds = 0.25;
-    total += running * (4 * step + static_cast<double>(request.launches * request.blocks) * 2 * (step + std::max(step, kVisitSeconds)));
+    total += running * (4 * step + static_cast<double>(request.launches * request.blocks) * 2 *
+                                       (step + std::max(step, kVisitSeconds)));
     fmt::print("{:<20} {:>11.1f} ms  {}\n", cell_label(data.cells[index]), 1e3 * step, fmt::join(excluded, "; "));
   }
-  fmt::print("\nabout {}, from modelled bytes and FLOPs of a typical core: the sweep itself corrects this as it learns\n", duration_words(total));
+  fmt::print(
+      "\nabout {}, from modelled bytes and FLOPs of a typical core: the sweep itself corrects this as it learns\n",
+      duration_words(total));
 }
 
 /// The plan of a new run, stored; or of the run that goes on.
@@ -129,8 +133,8 @@ OpenRun resume(Store& store, const std::string& selector) {
   require_device(plan.device);
   const CheckpointSource source = open_checkpoint(plan.model, dtype_from_name(plan.dtype));
   if (source.directory != plan.checkpoint) {
-    throw std::invalid_argument(fmt::format("--resume: the run measured the checkpoint {}, and '{}' now stands for {}", plan.checkpoint, plan.model,
-                                            source.directory.string()));
+    throw std::invalid_argument(fmt::format("--resume: the run measured the checkpoint {}, and '{}' now stands for {}",
+                                            plan.checkpoint, plan.model, source.directory.string()));
   }
   return {.id = id, .config = source.config, .max_tokens = plan.max_tokens};
 }
@@ -168,14 +172,16 @@ ExitCode run(Options& options) {
     Store(options.store, StoreAccess::read).find_run(options.resume);
   }
   Store store(options.store, StoreAccess::write);
-  const OpenRun open = planned ? begin(store, std::move(*planned), options.request, *source) : resume(store, options.resume);
+  const OpenRun open =
+      planned ? begin(store, std::move(*planned), options.request, *source) : resume(store, options.resume);
   catch_interrupts();
   SweepEnd end{};
   {
     StatusLine line;
-    end = run_launches(store, options.store, open.id, open.config, open.max_tokens, [&](double fraction, double remaining, const std::string& label) {
-      line.show(progress_line(fraction, remaining, label, line.columns()));
-    });
+    end = run_launches(store, options.store, open.id, open.config, open.max_tokens,
+                       [&](double fraction, double remaining, const std::string& label) {
+                         line.show(progress_line(fraction, remaining, label, line.columns()));
+                       });
   }
   if (end == SweepEnd::complete) {
     store.end_run(open.id, unix_ns());
@@ -183,10 +189,12 @@ ExitCode run(Options& options) {
   const RunData data = store.load_run(open.id);
   print_run(data, format, std::cout);
   if (end == SweepEnd::interrupted) {
-    std::cerr << fmt::format("decodelab: interrupted; 'decodelab sweep --resume {} --store {}' goes on from here\n", open.id, options.store);
+    std::cerr << fmt::format("decodelab: interrupted; 'decodelab sweep --resume {} --store {}' goes on from here\n",
+                             open.id, options.store);
     return ExitCode::interrupted;
   }
-  const bool incorrect = std::ranges::any_of(data.cell_arms, [](const CellArmRecord& row) { return row.status == RowStatus::incorrect; });
+  const bool incorrect =
+      std::ranges::any_of(data.cell_arms, [](const CellArmRecord& row) { return row.status == RowStatus::incorrect; });
   return incorrect ? ExitCode::outputs_differ : ExitCode::ok;
 }
 
@@ -195,21 +203,31 @@ ExitCode run(Options& options) {
 void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   auto options = std::make_shared<Options>();
   SweepRequest& request = options->request;
-  CLI::App* command = app.add_subcommand("sweep", "Measure arms over phases, batches and lengths, and store every step.");
+  CLI::App* command =
+      app.add_subcommand("sweep", "Measure arms over phases, batches and lengths, and store every step.");
   command->add_option("-m,--model", request.model, "A checkpoint directory, or synthetic:NAME");
-  command->add_option("--arm", request.arms, "PRESET[,+variant[:parameter=n]][,-variant]; repeat for each arm; the first is the baseline")->allow_extra_args(false);
+  command
+      ->add_option("--arm", request.arms,
+                   "PRESET[,+variant[:parameter=n]][,-variant]; repeat for each arm; the first is the baseline")
+      ->allow_extra_args(false);
   command->add_option("--baseline", request.baseline, "The arm that ratios are against, if not the first");
   command->add_option("--phase", options->phases, "prefill, decode, generate, or several")->capture_default_str();
   command->add_option("--batch", options->batches, "Rows: a,b | a-b | a-b+step | a-bxfactor")->capture_default_str();
-  command->add_option("--length", options->lengths, "Tokens of the prompt, or already held in decode; same grammar")->capture_default_str();
+  command->add_option("--length", options->lengths, "Tokens of the prompt, or already held in decode; same grammar")
+      ->capture_default_str();
   command->add_option("--dtype", request.dtype, "fp32, fp16 or bf16")->capture_default_str();
   command->add_option("--device", request.device, "cpu or cuda:N")->capture_default_str();
-  command->add_option("--threads", request.threads, "Threads of every operator; 0: one for each core")->capture_default_str();
-  auto* launches = command->add_option("--launches", request.launches, "Fresh processes; the unit of inference")->capture_default_str();
-  auto* blocks = command->add_option("--blocks", request.blocks, "Mirrored blocks in each launch")->capture_default_str();
+  command->add_option("--threads", request.threads, "Threads of every operator; 0: one for each core")
+      ->capture_default_str();
+  auto* launches = command->add_option("--launches", request.launches, "Fresh processes; the unit of inference")
+                       ->capture_default_str();
+  auto* blocks =
+      command->add_option("--blocks", request.blocks, "Mirrored blocks in each launch")->capture_default_str();
   command->add_option("--seed", request.seed, "Of prompts, cache contents and block order")->capture_default_str();
-  command->add_option("--max-tokens", request.max_tokens, "Tokens of a completion in phase generate")->capture_default_str();
-  command->add_option("--fill", request.fill, "How a decode cell's cache is filled: random or generated")->capture_default_str();
+  command->add_option("--max-tokens", request.max_tokens, "Tokens of a completion in phase generate")
+      ->capture_default_str();
+  command->add_option("--fill", request.fill, "How a decode cell's cache is filled: random or generated")
+      ->capture_default_str();
   command->add_option("--name", request.name, "A name to find the run by");
   command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();
   command->add_option("--resume", options->resume, "Go on with this run (id, name, latest): finished blocks are kept");

@@ -40,7 +40,8 @@ void StatusLine::clear() {
   }
 }
 
-ByteProgress::ByteProgress(std::string label) : label_(std::move(label)), start_(std::chrono::steady_clock::now()), shown_(start_) {}
+ByteProgress::ByteProgress(std::string label)
+    : label_(std::move(label)), start_(std::chrono::steady_clock::now()), shown_(start_) {}
 
 void ByteProgress::operator()(std::int64_t done_bytes, std::int64_t total_bytes) {
   const auto now = std::chrono::steady_clock::now();

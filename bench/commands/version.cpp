@@ -9,8 +9,8 @@ namespace decodelab {
 
 std::string version_text() {
   const BuildRecord build = this_build();
-  return fmt::format("decodelab {} ({})\ncompiler  {}\nlibtorch  {}\nCUDA      {}", build.commit, build.build_type, build.compiler, build.libtorch,
-                     build.cuda.empty() ? "none" : build.cuda);
+  return fmt::format("decodelab {} ({})\ncompiler  {}\nlibtorch  {}\nCUDA      {}", build.commit, build.build_type,
+                     build.compiler, build.libtorch, build.cuda.empty() ? "none" : build.cuda);
 }
 
 std::string require_device(const std::string& name) {

@@ -39,7 +39,9 @@ std::optional<CellRecord> cell_for_reference(const CellRecord& cell, const Worke
   return smaller;
 }
 
-std::int64_t verified_steps(const CellRecord& cell) { return cell.phase == "decode" ? kVerifiedDecodeSteps : kVerifiedPrefillSteps; }
+std::int64_t verified_steps(const CellRecord& cell) {
+  return cell.phase == "decode" ? kVerifiedDecodeSteps : kVerifiedPrefillSteps;
+}
 
 /// Whole periods where the model's positions leave room for one, at least one step.
 std::int64_t limit_steps(const CellRecord& cell, std::int64_t steps, std::int64_t positions) {
@@ -67,22 +69,23 @@ void verify(CellArmRecord& row, Worker& worker, const CellRecord& cell, const Ou
 CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error) {
   const std::string_view message = error.what();
   row.reason = std::string(message.substr(0, message.find('\n')));
-  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr || message.find("out of memory") != std::string_view::npos ||
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                      message.find("out of memory") != std::string_view::npos ||
                       message.find("not enough memory") != std::string_view::npos;
   row.status = memory ? RowStatus::oom : RowStatus::failed;
   return row;
 }
 
-CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers, std::int64_t positions,
-                     const std::function<std::int64_t()>& available_memory_bytes) {
+CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers,
+                     std::int64_t positions, const std::function<std::int64_t()>& available_memory_bytes) {
   const std::int64_t available = available_memory_bytes();
   const auto planned = [](const CellArmRecord& row) { return row.status == RowStatus::planned; };
   for (CellArmRecord& row : rows) {
     const Worker& worker = *workers.by_arm.at(row.arm_id);
     if (planned(row) && !fits(worker, cell, available)) {
       row.status = RowStatus::oom;
-      row.reason = fmt::format("would need {} beyond the weights, and {} of memory are at hand", gigabytes(worker.bytes_needed(cell)),
-                               gigabytes(available));
+      row.reason = fmt::format("would need {} beyond the weights, and {} of memory are at hand",
+                               gigabytes(worker.bytes_needed(cell)), gigabytes(available));
     }
   }
   if (std::ranges::none_of(rows, planned)) {
@@ -91,13 +94,15 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
 
   std::optional<OutputTrace> expected;
   const std::optional<CellRecord> compared = cell_for_reference(cell, *workers.reference, available);
-  std::string no_reference = "the reference does not fit into memory at any size, so that nothing proves this arm right";
+  std::string no_reference =
+      "the reference does not fit into memory at any size, so that nothing proves this arm right";
   if (compared) {
     try {
       workers.started(workers.reference_arm);
       expected = workers.reference->outputs(*compared, verified_steps(*compared), nullptr);
     } catch (const std::exception& error) {
-      no_reference = "the reference failed here, so that nothing proves this arm right: " + row_of_exception({}, error).reason;
+      no_reference =
+          "the reference failed here, so that nothing proves this arm right: " + row_of_exception({}, error).reason;
     }
   }
 

@@ -14,9 +14,9 @@ namespace decodelab {
 
 /// The arms of a launch, ready to run.
 struct ArmWorkers {
-  std::map<std::int64_t, Worker*> by_arm;  ///< By the arm's id; borrowed.
-  Worker* reference = nullptr;             ///< The oracle; may be one of the arms.
-  std::int64_t reference_arm = 0;          ///< Its id, or 0.
+  std::map<std::int64_t, Worker*> by_arm;            ///< By the arm's id; borrowed.
+  Worker* reference = nullptr;                       ///< The oracle; may be one of the arms.
+  std::int64_t reference_arm = 0;                    ///< Its id, or 0.
   std::function<void(std::int64_t arm_id)> started;  ///< Told before an arm runs.
 };
 
@@ -27,8 +27,8 @@ struct CellCheck {
 };
 
 /// Checks the `planned` rows of one cell; see run_launch(). `positions` is the model's limit.
-CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers, std::int64_t positions,
-                     const std::function<std::int64_t()>& available_memory_bytes);
+CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers,
+                     std::int64_t positions, const std::function<std::int64_t()>& available_memory_bytes);
 
 /// The row of an arm that threw `error` in a cell: `oom` where memory ran out, else `failed`, with the first line of the message.
 CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error);

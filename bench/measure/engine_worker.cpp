@@ -96,7 +96,8 @@ class CellRunner {
 
 class EngineWorker final : public Worker {
  public:
-  EngineWorker(std::shared_ptr<const Engine> engine, const CellInput& input) : engine_(std::move(engine)), input_(input) {}
+  EngineWorker(std::shared_ptr<const Engine> engine, const CellInput& input)
+      : engine_(std::move(engine)), input_(input) {}
 
   std::int64_t bytes_needed(const CellRecord& cell) const override {
     if (cell.phase == "decode") {
@@ -105,9 +106,11 @@ class EngineWorker final : public Worker {
     return engine_->step_bytes(cell.batch, cell.length, 0, positions_needed(cell, input_.max_tokens));
   }
 
-  OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const std::vector<std::vector<std::int64_t>>* forced) override {
+  OutputTrace outputs(const CellRecord& cell, std::int64_t steps,
+                      const std::vector<std::vector<std::int64_t>>* forced) override {
     const ModelConfig& config = engine_->model().config();
-    const std::int64_t total = std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
+    const std::int64_t total =
+        std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
     OutputTrace trace{.tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
     CellRunner runner(*engine_, input_, cell);
     const auto keep = [&](StepResult result) {
@@ -191,13 +194,15 @@ std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine,
   return std::make_unique<EngineWorker>(std::move(engine), input);
 }
 
-std::vector<std::vector<std::int64_t>> random_prompts(std::uint64_t seed, std::int64_t batch, std::int64_t length, std::int64_t vocabulary_size) {
+std::vector<std::vector<std::int64_t>> random_prompts(std::uint64_t seed, std::int64_t batch, std::int64_t length,
+                                                      std::int64_t vocabulary_size) {
   std::vector<std::vector<std::int64_t>> prompts(static_cast<std::size_t>(batch));
   constexpr std::uint64_t kPromptStream = 0;
   std::uint64_t counter = 0;
   for (auto& prompt : prompts) {
     for (std::int64_t token = 0; token < length; ++token) {
-      prompt.push_back(static_cast<std::int64_t>(philox4x32(philox_counter(counter++, kPromptStream), seed).word[0] % static_cast<std::uint64_t>(vocabulary_size)));
+      prompt.push_back(static_cast<std::int64_t>(philox4x32(philox_counter(counter++, kPromptStream), seed).word[0] %
+                                                 static_cast<std::uint64_t>(vocabulary_size)));
     }
   }
   return prompts;

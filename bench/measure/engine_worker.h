@@ -10,14 +10,15 @@ namespace decodelab {
 
 /// How the cells of a sweep are made up.
 struct CellInput {
-  std::uint64_t seed = 1;           ///< Prompts and random cache contents come from it, the same for every arm.
-  std::int64_t max_tokens = 16;     ///< Tokens of a completion, phase generate.
+  std::uint64_t seed = 1;        ///< Prompts and random cache contents come from it, the same for every arm.
+  std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
 };
 
 /// Cells run by `engine`, which is shared with nobody while a call is under way.
 std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, const CellInput& input);
 
 /// The prompts of a cell: `batch` rows of `length` ids drawn uniformly from the vocabulary by a counter-based generator.
-std::vector<std::vector<std::int64_t>> random_prompts(std::uint64_t seed, std::int64_t batch, std::int64_t length, std::int64_t vocabulary_size);
+std::vector<std::vector<std::int64_t>> random_prompts(std::uint64_t seed, std::int64_t batch, std::int64_t length,
+                                                      std::int64_t vocabulary_size);
 
 }  // namespace decodelab

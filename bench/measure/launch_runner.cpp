@@ -17,13 +17,18 @@ namespace {
 constexpr const char* kReferenceArm = "causal";
 
 std::int64_t unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 class LaunchRunner {
  public:
   LaunchRunner(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context)
-      : store_(store), context_(context), launch_(launch), data_(store.load_run(run_id)), finished_(store.finished_blocks(run_id)) {
+      : store_(store),
+        context_(context),
+        launch_(launch),
+        data_(store.load_run(run_id)),
+        finished_(store.finished_blocks(run_id)) {
     for (const ArmRecord& arm : data_.arms) {
       owned_.push_back(context.make_worker(arm.label));
       workers_.by_arm[arm.id] = owned_.back().get();
@@ -93,7 +98,8 @@ class LaunchRunner {
     for (const std::size_t index : order) {
       CellRecord& cell = data_.cells[index];
       const std::vector<CellArmRecord*> rows = rows_of(cell);
-      if (cell.steps > 0 || std::ranges::none_of(rows, [](const CellArmRecord* row) { return row->status == RowStatus::planned; })) {
+      if (cell.steps > 0 ||
+          std::ranges::none_of(rows, [](const CellArmRecord* row) { return row->status == RowStatus::planned; })) {
         continue;
       }
       if (context_.stop_requested()) {
@@ -109,7 +115,8 @@ class LaunchRunner {
     for (const CellArmRecord* row : rows) {
       copies.push_back(*row);
     }
-    const CellCheck result = check_cell(cell, std::move(copies), workers_, data_.run.model.positions, context_.available_memory_bytes);
+    const CellCheck result =
+        check_cell(cell, std::move(copies), workers_, data_.run.model.positions, context_.available_memory_bytes);
     for (std::size_t index = 0; index < rows.size(); ++index) {
       update(*rows[index], result.rows[index]);
     }
@@ -135,10 +142,15 @@ class LaunchRunner {
   }
 
   bool try_block(const CellRecord& cell, std::int64_t block, const std::vector<CellArmRecord*>& active) {
-    BlockRecord record{.launch = launch_, .block = block, .cell_id = cell.id, .started_unix_ns = unix_ns(), .other_cpu_share = 0, .visits = {}};
-    const std::vector<std::size_t> order =
-        mirrored_order(active.size(), static_cast<std::uint64_t>(data_.run.seed), static_cast<std::uint64_t>(cell_index(cell)),
-                       static_cast<std::uint64_t>(launch_), static_cast<std::uint64_t>(block));
+    BlockRecord record{.launch = launch_,
+                       .block = block,
+                       .cell_id = cell.id,
+                       .started_unix_ns = unix_ns(),
+                       .other_cpu_share = 0,
+                       .visits = {}};
+    const std::vector<std::size_t> order = mirrored_order(
+        active.size(), static_cast<std::uint64_t>(data_.run.seed), static_cast<std::uint64_t>(cell_index(cell)),
+        static_cast<std::uint64_t>(launch_), static_cast<std::uint64_t>(block));
     const CpuClock others;
     std::int64_t previous = 0;
     for (const std::size_t index : order) {

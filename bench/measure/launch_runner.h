@@ -23,7 +23,8 @@ struct LaunchContext {
   std::function<std::int64_t()> available_memory_bytes;
   std::function<void(const LaunchPiece&)> piece_started;
   std::function<void(const LaunchPiece&, double seconds)> piece_done;
-  std::function<void(std::int64_t arm_id)> arm_started;  ///< What runs now, should the process die of it; 0: the oracle, which is no arm of the run.
+  std::function<void(std::int64_t arm_id)>
+      arm_started;  ///< What runs now, should the process die of it; 0: the oracle, which is no arm of the run.
   std::function<bool()> stop_requested;  ///< Asked between pieces; the one in hand is finished first.
 };
 

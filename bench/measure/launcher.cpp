@@ -36,7 +36,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 /// The pieces of all launches and their state, for the ETA.
 class SweepProgress {
  public:
-  SweepProgress(const RunData& data, const ModelConfig& config, std::int64_t max_tokens, const std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>>& finished)
+  SweepProgress(const RunData& data, const ModelConfig& config, std::int64_t max_tokens,
+                const std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>>& finished)
       : data_(data), progress_(make_pieces(config, max_tokens)) {
     for (const auto& [key, piece] : index_) {
       const auto& [launch, kind, cell, block] = key;
@@ -103,10 +104,15 @@ class SweepProgress {
           }
           if (block >= 0) {
             add({launch, "block", number, block},
-                {.expected_seconds = 2 * arms * (step + std::max(step, kVisitSeconds)), .kind = "block", .phase = cell.phase, .cell = number});
+                {.expected_seconds = 2 * arms * (step + std::max(step, kVisitSeconds)),
+                 .kind = "block",
+                 .phase = cell.phase,
+                 .cell = number});
           } else if (launch == 0 && cell.steps == 0) {
-            add({launch, "check", number, 0},
-                {.expected_seconds = arms * kStepsOfACheck * step, .kind = "check", .phase = cell.phase, .cell = number});
+            add({launch, "check", number, 0}, {.expected_seconds = arms * kStepsOfACheck * step,
+                                               .kind = "check",
+                                               .phase = cell.phase,
+                                               .cell = number});
           }
         }
       }
@@ -131,7 +137,8 @@ class SweepProgress {
   double seconds_of_block(std::int64_t launch, std::int64_t block, std::int64_t cell) const {
     std::int64_t total_ns = 0;
     for (const BlockRecord& record : data_.blocks) {
-      if (record.launch == launch && record.block == block && record.cell_id == data_.cells[static_cast<std::size_t>(cell)].id) {
+      if (record.launch == launch && record.block == block &&
+          record.cell_id == data_.cells[static_cast<std::size_t>(cell)].id) {
         for (const VisitRecord& visit : record.visits) {
           total_ns += visit.wall_ns;
         }
@@ -141,8 +148,9 @@ class SweepProgress {
   }
   std::string cell_label(std::int64_t index) const {
     const CellRecord& cell = data_.cells[static_cast<std::size_t>(index)];
-    return cell.phase == "decode" ? fmt::format("b{} tg @ d{}", cell.batch, cell.length)
-                                  : fmt::format("b{} {}{}", cell.batch, cell.phase == "prefill" ? "pp" : "gen", cell.length);
+    return cell.phase == "decode"
+               ? fmt::format("b{} tg @ d{}", cell.batch, cell.length)
+               : fmt::format("b{} {}{}", cell.batch, cell.phase == "prefill" ? "pp" : "gen", cell.length);
   }
 
   const RunData& data_;
@@ -167,11 +175,13 @@ bool record_death(Store& store, const RunData& data, const LastHeard& last, int 
     return false;
   }
   const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  const std::string how = WIFSIGNALED(status) ? fmt::format("signal {}{}", WTERMSIG(status), killed ? ", as the system does when memory runs out" : "")
+  const std::string how = WIFSIGNALED(status) ? fmt::format("signal {}{}", WTERMSIG(status),
+                                                            killed ? ", as the system does when memory runs out" : "")
                                               : fmt::format("exit code {}", WEXITSTATUS(status));
   for (CellArmRecord row : data.cell_arms) {
     const bool open = row.status == RowStatus::planned || row.status == RowStatus::ok;
-    if (open && row.cell_id == data.cells[static_cast<std::size_t>(*last.cell)].id && (last.arm_id == 0 || row.arm_id == last.arm_id)) {
+    if (open && row.cell_id == data.cells[static_cast<std::size_t>(*last.cell)].id &&
+        (last.arm_id == 0 || row.arm_id == last.arm_id)) {
       row.status = killed ? RowStatus::oom : RowStatus::failed;
       row.reason = fmt::format("the process died here ({}){}", how, last.error.empty() ? "" : ": " + last.error);
       store.update_cell_arm(row);
@@ -183,7 +193,8 @@ bool record_death(Store& store, const RunData& data, const LastHeard& last, int 
 }  // namespace
 
 std::string to_json_line(const LaunchEvent& event) {
-  return nlohmann::json{{"event", event.event}, {"kind", event.kind}, {"cell", event.cell}, {"arm_id", event.arm_id}, {"seconds", event.seconds}, {"message", event.message}}
+  return nlohmann::json{{"event", event.event},   {"kind", event.kind},       {"cell", event.cell},
+                        {"arm_id", event.arm_id}, {"seconds", event.seconds}, {"message", event.message}}
              .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) +
          "\n";
 }
@@ -191,20 +202,26 @@ std::string to_json_line(const LaunchEvent& event) {
 LaunchEvent launch_event_from_json(const std::string& line) {
   try {
     const auto json = nlohmann::json::parse(line);
-    return {.event = json.at("event"), .kind = json.at("kind"), .cell = json.at("cell"), .arm_id = json.at("arm_id"), .seconds = json.at("seconds"), .message = json.at("message")};
+    return {.event = json.at("event"),
+            .kind = json.at("kind"),
+            .cell = json.at("cell"),
+            .arm_id = json.at("arm_id"),
+            .seconds = json.at("seconds"),
+            .message = json.at("message")};
   } catch (const nlohmann::json::exception& error) {
     throw std::invalid_argument(fmt::format("a launch sent a line that is no event ({})", error.what()));
   }
 }
 
-SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std::int64_t run_id, const ModelConfig& config,
-                      std::int64_t max_tokens, const ProgressDisplay& display) {
+SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std::int64_t run_id,
+                      const ModelConfig& config, std::int64_t max_tokens, const ProgressDisplay& display) {
   RunData data = store.load_run(run_id);
   SweepProgress progress(data, config, max_tokens, store.finished_blocks(run_id));
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   for (std::int64_t launch = 0; launch < data.run.launches;) {
     progress.started(launch, "load", 0);
-    ChildProcess child({program, "launch", "--store", store_path.string(), "--run", std::to_string(run_id), "--launch", std::to_string(launch)});
+    ChildProcess child({program, "launch", "--store", store_path.string(), "--run", std::to_string(run_id), "--launch",
+                        std::to_string(launch)});
     LastHeard last;
     bool asked_to_stop = false;
     while (!child.ended()) {

@@ -13,8 +13,8 @@ namespace decodelab {
 
 /// What a launch tells its parent, one JSON object per line on a descriptor of its own (libraries print on stdout).
 struct LaunchEvent {
-  std::string event;   ///< loaded, started, done, arm, error
-  std::string kind;    ///< load, check or block
+  std::string event;  ///< loaded, started, done, arm, error
+  std::string kind;   ///< load, check or block
   std::int64_t cell = 0;
   std::int64_t arm_id = 0;
   double seconds = 0;
@@ -34,7 +34,7 @@ using ProgressDisplay = std::function<void(double fraction, double remaining_sec
 ///
 /// A launch that dies leaves `failed` on the row that it was running (`oom` where the system killed it) and is started again for what is left.
 /// SIGINT and SIGTERM let the block in hand finish. Throws std::runtime_error when a launch cannot start or fails outside of any cell.
-SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std::int64_t run_id, const ModelConfig& config,
-                      std::int64_t max_tokens, const ProgressDisplay& display);
+SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std::int64_t run_id,
+                      const ModelConfig& config, std::int64_t max_tokens, const ProgressDisplay& display);
 
 }  // namespace decodelab

@@ -20,7 +20,11 @@ BuildRecord this_build() {
 #else
   const std::string compiler = fmt::format("g++ {}", __VERSION__);
 #endif
-  return {.commit = DECODELAB_COMMIT, .compiler = compiler, .build_type = kBuildType, .libtorch = libtorch_version(), .cuda = cuda_version()};
+  return {.commit = DECODELAB_COMMIT,
+          .compiler = compiler,
+          .build_type = kBuildType,
+          .libtorch = libtorch_version(),
+          .cuda = cuda_version()};
 }
 
 }  // namespace decodelab

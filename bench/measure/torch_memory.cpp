@@ -47,7 +47,8 @@ PeakMemory::PeakMemory(const std::string& device) : impl_(std::make_unique<Impl>
   }
 #ifdef DECODELAB_HAS_CUDA
   c10::cuda::CUDACachingAllocator::resetPeakStats(impl_->device.index());
-  impl_->held_at_start = c10::cuda::CUDACachingAllocator::getDeviceStats(impl_->device.index()).allocated_bytes[0].current;
+  impl_->held_at_start =
+      c10::cuda::CUDACachingAllocator::getDeviceStats(impl_->device.index()).allocated_bytes[0].current;
 #endif
 }
 
@@ -58,7 +59,8 @@ std::optional<std::int64_t> PeakMemory::peak_bytes() const {
     return impl_->report->peak();
   }
 #ifdef DECODELAB_HAS_CUDA
-  return c10::cuda::CUDACachingAllocator::getDeviceStats(impl_->device.index()).allocated_bytes[0].peak - impl_->held_at_start;
+  return c10::cuda::CUDACachingAllocator::getDeviceStats(impl_->device.index()).allocated_bytes[0].peak -
+         impl_->held_at_start;
 #else
   return std::nullopt;
 #endif

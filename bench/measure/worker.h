@@ -20,8 +20,9 @@ struct VisitTimes {
 
 /// What is learned about a cell before its first block.
 struct Probe {
-  std::optional<std::int64_t> peak_bytes;  ///< The most bytes of tensors held beyond the weights, cache included; empty where it cannot be known.
-  std::int64_t step_ns = 0;                ///< The fastest step seen: what the number of timed steps is planned by.
+  std::optional<std::int64_t>
+      peak_bytes;  ///< The most bytes of tensors held beyond the weights, cache included; empty where it cannot be known.
+  std::int64_t step_ns = 0;  ///< The fastest step seen: what the number of timed steps is planned by.
 };
 
 /// One arm that cells can be run on. Calls throw what the engine throws; the caller makes a row of it.
@@ -33,7 +34,8 @@ class Worker {
   virtual std::int64_t bytes_needed(const CellRecord& cell) const = 0;
   /// Runs `steps` steps of the cell and keeps their tokens and logits. With `forced` (tokens by step and row), each decode step is fed those
   /// instead of its own: teacher forcing.
-  virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const std::vector<std::vector<std::int64_t>>* forced) = 0;
+  virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps,
+                              const std::vector<std::vector<std::int64_t>>* forced) = 0;
   /// Runs a step or a few outside of any timed visit, to learn what they hold and about how long they take.
   virtual Probe probe(const CellRecord& cell) = 0;
   /// Warm-up, then `cell.steps` timed steps.

@@ -50,27 +50,38 @@ void run_details(benchmark::State& state, const TokenDetailsFactory& factory) {
   const DetailsRequest wanted = factory()->effective({});
   for (auto _ : state) {
     if (wanted.any()) {
-      benchmark::DoNotOptimize(compute_token_details(
-          {.last_logits = last_logits, .all_logits = &all_logits, .input_ids = ids, .token_ids = chosen, .rows = rows, .prefill = true}, wanted));
+      benchmark::DoNotOptimize(compute_token_details({.last_logits = last_logits,
+                                                      .all_logits = &all_logits,
+                                                      .input_ids = ids,
+                                                      .token_ids = chosen,
+                                                      .rows = rows,
+                                                      .prefill = true},
+                                                     wanted));
     }
   }
 }
 
 void register_all() {
   for (const auto& [name, plan] : plans_of_slot("lm_head_rows")) {
-    benchmark::RegisterBenchmark(("lm_head_rows/" + name).c_str(), [factory = plan.lm_head_rows.factory()](benchmark::State& state) { run_head(state, factory); })
+    benchmark::RegisterBenchmark(
+        ("lm_head_rows/" + name).c_str(),
+        [factory = plan.lm_head_rows.factory()](benchmark::State& state) { run_head(state, factory); })
         ->ArgsProduct({{1, 8}, {16, 128}})
         ->UseRealTime();
   }
   for (const auto& [name, plan] : plans_of_slot("token_choice")) {
-    benchmark::RegisterBenchmark(("token_choice/" + name).c_str(), [factory = plan.token_choice.factory()](benchmark::State& state) { run_choice(state, factory); })
+    benchmark::RegisterBenchmark(
+        ("token_choice/" + name).c_str(),
+        [factory = plan.token_choice.factory()](benchmark::State& state) { run_choice(state, factory); })
         ->Arg(1)
         ->Arg(8)
         ->Arg(64)
         ->UseRealTime();
   }
   for (const auto& [name, plan] : plans_of_slot("token_details")) {
-    benchmark::RegisterBenchmark(("token_details/" + name).c_str(), [factory = plan.token_details.factory()](benchmark::State& state) { run_details(state, factory); })
+    benchmark::RegisterBenchmark(
+        ("token_details/" + name).c_str(),
+        [factory = plan.token_details.factory()](benchmark::State& state) { run_details(state, factory); })
         ->ArgsProduct({{1, 8}, {16, 128}})
         ->UseRealTime();
   }

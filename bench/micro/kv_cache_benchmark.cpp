@@ -1,7 +1,7 @@
 // Eight decode steps' appends to one layer's cache of SantaCoder, fp32: arguments are batch and the length held before.
+#include "engine/layers/kv_cache.h"
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/keys_values.h"
-#include "engine/layers/kv_cache.h"
 #include "engine/layers/step_rows.h"
 
 namespace decodelab {
@@ -15,10 +15,17 @@ void run(benchmark::State& state, const KvCacheFactory& factory) {
   const ModelConfig config = santacoder();
   const std::int64_t B = state.range(0);
   const std::int64_t L = state.range(1);
-  const auto rows_of = [B](std::int64_t value) { return std::vector<std::int64_t>(static_cast<std::size_t>(B), value); };
+  const auto rows_of = [B](std::int64_t value) {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(B), value);
+  };
   const at::Tensor prompt = at::randn({B, L, config.kv_width()});
   const at::Tensor token = at::randn({B, 1, config.kv_width()});
-  const KvCacheOptions options{.layers = 1, .batch_size = B, .width = config.kv_width(), .max_tokens = L + kSteps, .dtype = ElementType::float32, .device = "cpu"};
+  const KvCacheOptions options{.layers = 1,
+                               .batch_size = B,
+                               .width = config.kv_width(),
+                               .max_tokens = L + kSteps,
+                               .dtype = ElementType::float32,
+                               .device = "cpu"};
   for (auto _ : state) {
     state.PauseTiming();
     const auto cache = factory(options);
@@ -37,7 +44,8 @@ void run(benchmark::State& state, const KvCacheFactory& factory) {
 
 void register_all() {
   for (const auto& [name, plan] : plans_of_slot("kv_growth")) {
-    benchmark::RegisterBenchmark(("kv_growth/" + name).c_str(), [factory = plan.kv_growth.factory()](benchmark::State& state) { run(state, factory); })
+    benchmark::RegisterBenchmark(("kv_growth/" + name).c_str(),
+                                 [factory = plan.kv_growth.factory()](benchmark::State& state) { run(state, factory); })
         ->ArgsProduct({{1, 8, 32}, {128, 1024}})
         ->UseRealTime();
   }

@@ -29,7 +29,8 @@ std::vector<std::string> split(std::string_view text, char separator) {
 /// The tail of a sentence about an unknown name.
 std::string nearest(const std::string& name, const std::vector<std::string>& names) {
   const std::string guess = did_you_mean(name, names);
-  return guess.empty() ? fmt::format("; the nearest are {}", fmt::join(nearest_names(name, names), ", ")) : "; " + guess;
+  return guess.empty() ? fmt::format("; the nearest are {}", fmt::join(nearest_names(name, names), ", "))
+                       : "; " + guess;
 }
 
 [[noreturn]] void refuse(std::string_view arm, const std::string& problem) {
@@ -44,7 +45,8 @@ const Variant& variant_named(std::string_view arm, const std::string& name) {
     for (const auto& [known, variant] : variants) {
       names.push_back(known);
     }
-    refuse(arm, fmt::format("there is no variant '{}'{} ('decodelab list variants' shows all)", name, nearest(name, names)));
+    refuse(arm,
+           fmt::format("there is no variant '{}'{} ('decodelab list variants' shows all)", name, nearest(name, names)));
   }
   return found->second;
 }
@@ -60,7 +62,8 @@ const Preset& preset_named(std::string_view arm, const std::string& name) {
   if (registered_variants().contains(name)) {
     refuse(arm, fmt::format("'{0}' is a variant, not a preset: write 'causal,+{0}'", name));
   }
-  refuse(arm, fmt::format("there is no preset '{}'{} ('decodelab list presets' shows all)", name, nearest(name, names)));
+  refuse(arm,
+         fmt::format("there is no preset '{}'{} ('decodelab list presets' shows all)", name, nearest(name, names)));
 }
 
 /// Parses `name[:parameter=n]...` and checks it; parameters at their defaults are left out.

@@ -27,7 +27,8 @@ std::vector<ArmRecord> make_arms(const SweepRequest& request) {
   const std::string baseline = request.baseline.empty() ? arms.front().label : parse_arm(request.baseline).label;
   const auto found = std::ranges::find(arms, baseline, &ArmRecord::label);
   if (found == arms.end()) {
-    throw std::invalid_argument(fmt::format("--baseline '{}' is none of the arms: add --arm {}", request.baseline, baseline));
+    throw std::invalid_argument(
+        fmt::format("--baseline '{}' is none of the arms: add --arm {}", request.baseline, baseline));
   }
   found->baseline = true;
   return arms;
@@ -48,9 +49,9 @@ void check_counts(const SweepRequest& request) {
 }  // namespace
 
 std::string to_json(const LaunchPlan& plan) {
-  return nlohmann::json{{"model", plan.model},     {"checkpoint", plan.checkpoint}, {"dtype", plan.dtype},
-                        {"device", plan.device},   {"threads", plan.threads},       {"seed", plan.seed},
-                        {"fill", plan.fill},       {"max_tokens", plan.max_tokens}}
+  return nlohmann::json{{"model", plan.model},   {"checkpoint", plan.checkpoint}, {"dtype", plan.dtype},
+                        {"device", plan.device}, {"threads", plan.threads},       {"seed", plan.seed},
+                        {"fill", plan.fill},     {"max_tokens", plan.max_tokens}}
       .dump();
 }
 
@@ -66,7 +67,8 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             .max_tokens = json.at("max_tokens"),
             .fill = json.at("fill")};
   } catch (const nlohmann::json::exception& error) {
-    throw std::invalid_argument(fmt::format("the plan that the store holds for this run cannot be read ({}): the store is damaged", error.what()));
+    throw std::invalid_argument(fmt::format(
+        "the plan that the store holds for this run cannot be read ({}): the store is damaged", error.what()));
   }
 }
 
@@ -104,8 +106,13 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
   for (const std::string& phase : request.phases) {
     for (const std::int64_t batch : request.batches) {
       for (const std::int64_t length : request.lengths) {
-        data.cells.push_back({.phase = phase, .batch = batch, .length = length, .dtype = request.dtype, .device = request.device,
-                              .threads = request.threads, .scope = phase == "generate" ? "generate" : "step",
+        data.cells.push_back({.phase = phase,
+                              .batch = batch,
+                              .length = length,
+                              .dtype = request.dtype,
+                              .device = request.device,
+                              .threads = request.threads,
+                              .scope = phase == "generate" ? "generate" : "step",
                               .fill = request.fill});
       }
     }
@@ -118,15 +125,17 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
       CellArmRecord row{.cell_id = static_cast<std::int64_t>(cell), .arm_id = static_cast<std::int64_t>(arm)};
       row.reason = needed > config.positions
                        ? fmt::format("needs {} positions, and the model has {}", needed, config.positions)
-                       : unsupported_reason(parse_arm(data.arms[arm].label), {.config = config, .dtype = dtype, .device = request.device});
+                       : unsupported_reason(parse_arm(data.arms[arm].label),
+                                            {.config = config, .dtype = dtype, .device = request.device});
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
       data.cell_arms.push_back(std::move(row));
     }
   }
   if (!any_fits) {
-    throw std::invalid_argument(fmt::format("--length: no cell fits the model, which has {} positions; the shortest asked for is {}{}",
-                                            config.positions, *std::ranges::min_element(request.lengths),
-                                            request.phases == std::vector<std::string>{"decode"} ? " plus 8 decode steps" : ""));
+    throw std::invalid_argument(
+        fmt::format("--length: no cell fits the model, which has {} positions; the shortest asked for is {}{}",
+                    config.positions, *std::ranges::min_element(request.lengths),
+                    request.phases == std::vector<std::string>{"decode"} ? " plus 8 decode steps" : ""));
   }
   return data;
 }
@@ -139,7 +148,8 @@ double prior_step_seconds(const CellRecord& cell, const ModelConfig& config, std
   const auto seconds = [&](double tokens, double keys) {
     const double rows = static_cast<double>(cell.batch) * tokens;
     const double attention_flops = 4.0 * rows * keys * static_cast<double>(config.hidden_size * config.layers);
-    return kStepOverhead + std::max((2 * parameters * rows + attention_flops) / kFlopsPerSecond, 2 * parameters / kBytesPerSecond);
+    return kStepOverhead +
+           std::max((2 * parameters * rows + attention_flops) / kFlopsPerSecond, 2 * parameters / kBytesPerSecond);
   };
   const auto length = static_cast<double>(cell.length);
   if (cell.phase == "prefill") {

@@ -15,18 +15,18 @@ namespace decodelab {
 /// A sweep as asked for. Everything is checked by make_sweep().
 struct SweepRequest {
   std::string model;
-  std::vector<std::string> arms;   ///< As typed.
-  std::string baseline;            ///< As typed; empty: the first arm.
+  std::vector<std::string> arms;  ///< As typed.
+  std::string baseline;           ///< As typed; empty: the first arm.
   std::vector<std::string> phases{"prefill", "decode"};
   std::vector<std::int64_t> batches{1};
   std::vector<std::int64_t> lengths{128};
   std::string dtype = "fp32";
   std::string device = "cpu";
-  std::int64_t threads = 0;        ///< 0: one for each core that the process may use.
+  std::int64_t threads = 0;  ///< 0: one for each core that the process may use.
   std::int64_t launches = 5;
-  std::int64_t blocks = 2;         ///< In each launch.
+  std::int64_t blocks = 2;  ///< In each launch.
   std::int64_t seed = 1;
-  std::int64_t max_tokens = 16;    ///< Tokens of a completion, phase generate.
+  std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
   std::string fill = "random";
   bool quick = false;
   std::string name;
@@ -35,8 +35,8 @@ struct SweepRequest {
 
 /// The part of a plan that is not in the cells and arms of its run: what a fresh process needs to time them.
 struct LaunchPlan {
-  std::string model;            ///< As typed.
-  std::string checkpoint;       ///< The directory that is loaded.
+  std::string model;       ///< As typed.
+  std::string checkpoint;  ///< The directory that is loaded.
   std::string dtype;
   std::string device;
   std::int64_t threads = 0;

@@ -41,6 +41,7 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
     refuse(file_name, "a list", shown(list));
   }
   std::set<std::string> contents;
+  auto next_id = static_cast<std::int64_t>(model.bytes_of().size());
   for (const json& token : list) {
     const auto id = token.is_object() ? token.find("id") : token.end();
     const auto content = token.is_object() ? token.find("content") : token.end();
@@ -57,12 +58,15 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
     }
     const Candidate candidate{.content = content->get<std::string>(), .id = id->get<std::int64_t>()};
     const std::int64_t known = model.id_of(candidate.content);
-    if ((known >= 0 ? known != candidate.id : model.bytes_of().contains(candidate.id)) ||
-        !contents.insert(candidate.content).second ||
-        !by_id_.emplace(candidate.id, Token{.content = candidate.content, .special = flag(token, "special", file_name)})
-             .second) {
-      refuse(file_name, "every token and every id once, and as in the vocabulary", shown(token));
+    // Hugging Face's tokenizers number tokens outside of the vocabulary themselves, whatever the file says.
+    const std::int64_t expected = known >= 0 ? known : next_id++;
+    if (candidate.id != expected) {
+      refuse(file_name, fmt::format("the id {} for {}", expected, in_quotes(candidate.content)), shown(*id));
     }
+    if (!contents.insert(candidate.content).second || model.bytes_of().contains(candidate.id) != (known >= 0)) {
+      refuse(file_name, "every token and every id once", shown(token));
+    }
+    by_id_.emplace(candidate.id, Token{.content = candidate.content, .special = flag(token, "special", file_name)});
     Matcher& matcher = flag(token, "normalized", file_name) ? normalized_ : raw_;
     matcher[static_cast<unsigned char>(candidate.content.front())].push_back(candidate);
   }

@@ -56,11 +56,14 @@ std::string full_name(const std::string& stored) {
   return stored.starts_with("transformer.") || stored == "lm_head.weight" ? stored : "transformer." + stored;
 }
 
-bool is_mask_buffer(std::string_view name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
+bool is_mask_buffer(std::string_view name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+}
 
 std::string some_of(const std::vector<std::string>& names) {
   const std::size_t shown = std::min(names.size(), kNamesInAnError);
-  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   return shown < names.size() ? fmt::format("{} and {} more", text, names.size() - shown) : text;
 }
 
@@ -71,19 +74,23 @@ void check_tied_head(const std::filesystem::path& directory, const std::map<std:
   }
   const StoredTensor& embedding = stored.at("transformer.wte.weight");
   const StoredTensor& tied = head->second;
-  if (tied.shape != embedding.shape || tied.dtype != embedding.dtype || !std::ranges::equal(tied.data, embedding.data)) {
+  if (tied.shape != embedding.shape || tied.dtype != embedding.dtype ||
+      !std::ranges::equal(tied.data, embedding.data)) {
     throw std::invalid_argument(directory.string() +
-                                ": lm_head.weight differs from transformer.wte.weight, but this model family ties them; save the checkpoint tied");
+                                ": lm_head.weight differs from transformer.wte.weight, but this model family ties "
+                                "them; save the checkpoint tied");
   }
 }
 
 /// The stored tensors by full name, every one that the model needs with its shape and a dtype that can be read.
-std::map<std::string, StoredTensor> match(const std::filesystem::path& directory, const std::map<std::string, StoredTensor>& stored,
+std::map<std::string, StoredTensor> match(const std::filesystem::path& directory,
+                                          const std::map<std::string, StoredTensor>& stored,
                                           const std::vector<WeightSpec>& specs) {
   std::map<std::string, StoredTensor> by_name;
   for (const auto& [name, tensor] : stored) {
     if (!is_mask_buffer(name) && !by_name.emplace(full_name(name), tensor).second) {
-      throw std::invalid_argument(fmt::format("{}: the tensor '{}' is there twice, with the prefix 'transformer.' and without", directory.string(), name));
+      throw std::invalid_argument(fmt::format(
+          "{}: the tensor '{}' is there twice, with the prefix 'transformer.' and without", directory.string(), name));
     }
   }
   std::vector<std::string> missing;
@@ -93,14 +100,16 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
     if (found == by_name.end()) {
       missing.push_back(spec.name);
     } else if (found->second.shape != spec.shape) {
-      throw std::invalid_argument(fmt::format("{}: tensor '{}' has shape [{}], but config.json asks for [{}]", directory.string(), spec.name,
-                                              fmt::join(found->second.shape, ", "), fmt::join(spec.shape, ", ")));
+      throw std::invalid_argument(fmt::format("{}: tensor '{}' has shape [{}], but config.json asks for [{}]",
+                                              directory.string(), spec.name, fmt::join(found->second.shape, ", "),
+                                              fmt::join(spec.shape, ", ")));
     } else {
       found->second.element_type(spec.name);
     }
   }
   for (const auto& [name, tensor] : by_name) {
-    if (name != "lm_head.weight" && std::none_of(specs.begin(), specs.end(), [&](const WeightSpec& spec) { return spec.name == name; })) {
+    if (name != "lm_head.weight" &&
+        std::none_of(specs.begin(), specs.end(), [&](const WeightSpec& spec) { return spec.name == name; })) {
       unknown.push_back(name);
     }
   }
@@ -120,7 +129,8 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
 
 /// A tensor over the file's own bytes, valid while the reader lives.
 at::Tensor view_of(const std::string& name, const StoredTensor& stored) {
-  return at::from_blob(const_cast<std::byte*>(stored.data.data()), stored.shape, at::TensorOptions(scalar_type(stored.element_type(name))));
+  return at::from_blob(const_cast<std::byte*>(stored.data.data()), stored.shape,
+                       at::TensorOptions(scalar_type(stored.element_type(name))));
 }
 
 }  // namespace
@@ -151,8 +161,8 @@ void Weights::check(const std::filesystem::path& directory, const ModelConfig& c
   match(directory, reader.tensors(), weight_specs(config));
 }
 
-Weights Weights::load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype, const std::string& device_name,
-                      const LoadProgress& progress) {
+Weights Weights::load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
+                      const std::string& device_name, const LoadProgress& progress) {
   const c10::InferenceMode inference;
   const SafetensorsReader reader(directory);
   const std::vector<WeightSpec> specs = weight_specs(config);

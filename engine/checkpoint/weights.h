@@ -27,8 +27,8 @@ class Weights {
   /// Names may lack the `transformer.` prefix; attention's mask buffers (`.attn.bias`, `.attn.masked_bias`) are passed over; a separate
   /// `lm_head.weight` must equal the tied embedding. Throws std::invalid_argument with lists of what is missing and what is unknown, and
   /// for a tensor whose shape is not what `config` says.
-  static Weights load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype, const std::string& device,
-                      const LoadProgress& progress = {});
+  static Weights load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
+                      const std::string& device, const LoadProgress& progress = {});
   /// Throws what load() would throw for that directory, without copying any weight.
   static void check(const std::filesystem::path& directory, const ModelConfig& config);
   ~Weights();

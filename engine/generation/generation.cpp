@@ -46,15 +46,19 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
   if (request.max_tokens < 1) {
     throw std::invalid_argument(fmt::format("a completion needs at least 1 token, got {}", request.max_tokens));
   }
-  const std::size_t longest = std::ranges::max_element(request.prompts, {}, [](const auto& prompt) { return prompt.size(); })->size();
+  const std::size_t longest =
+      std::ranges::max_element(request.prompts, {}, [](const auto& prompt) { return prompt.size(); })->size();
   const std::int64_t positions = engine.model().config().positions;
   // The last chosen token is not fed back, so it needs no position.
   const std::int64_t needed = static_cast<std::int64_t>(longest) + request.max_tokens - 1;
   if (needed > positions) {
-    throw std::invalid_argument(fmt::format("a prompt of {} tokens and {} more need {} positions, and the model has {}: shorten one of them", longest,
-                                            request.max_tokens, needed, positions));
+    throw std::invalid_argument(
+        fmt::format("a prompt of {} tokens and {} more need {} positions, and the model has {}: shorten one of them",
+                    longest, request.max_tokens, needed, positions));
   }
-  Session session(engine, {.batch_size = static_cast<std::int64_t>(request.prompts.size()), .max_tokens = needed, .details = request.details});
+  Session session(engine, {.batch_size = static_cast<std::int64_t>(request.prompts.size()),
+                           .max_tokens = needed,
+                           .details = request.details});
   std::vector<Completion> completions(request.prompts.size());
   take(session.prefill(request.prompts), request, completions);
   if (request.keep_prefill_logits) {

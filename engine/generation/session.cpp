@@ -20,14 +20,15 @@ namespace {
 std::vector<std::int64_t> ones(std::size_t count) { return std::vector<std::int64_t>(count, 1); }
 
 /// Prompts as one tensor [B, T], each row padded at its end with token 0.
-at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> prompts, std::int64_t tokens, std::int64_t vocabulary_size) {
+at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> prompts, std::int64_t tokens,
+                      std::int64_t vocabulary_size) {
   at::Tensor ids = at::zeros({static_cast<std::int64_t>(prompts.size()), tokens}, at::kLong);
   auto* row = ids.mutable_data_ptr<std::int64_t>();
   for (std::size_t index = 0; index < prompts.size(); ++index, row += tokens) {
     for (const std::int64_t id : prompts[index]) {
       if (id < 0 || id >= vocabulary_size) {
-        throw std::invalid_argument(fmt::format("prompt {} has the token id {}, but the vocabulary has the ids 0 to {}", index + 1, id,
-                                                vocabulary_size - 1));
+        throw std::invalid_argument(fmt::format("prompt {} has the token id {}, but the vocabulary has the ids 0 to {}",
+                                                index + 1, id, vocabulary_size - 1));
       }
     }
     std::ranges::copy(prompts[index], row);
@@ -92,8 +93,8 @@ Session::Session(const Engine& engine, const SessionOptions& options) {
     throw std::invalid_argument(fmt::format("a session needs a batch of at least 1 row, got {}", options.batch_size));
   }
   if (options.max_tokens < 1 || options.max_tokens > config.positions) {
-    throw std::invalid_argument(
-        fmt::format("a session for {} tokens does not fit the model, which has {} positions", options.max_tokens, config.positions));
+    throw std::invalid_argument(fmt::format("a session for {} tokens does not fit the model, which has {} positions",
+                                            options.max_tokens, config.positions));
   }
   impl_ = std::make_unique<Impl>(Impl{.engine = engine.impl(),
                                       .options = options,
@@ -113,12 +114,14 @@ Session& Session::operator=(Session&&) noexcept = default;
 StepResult Session::prefill(std::span<const std::vector<std::int64_t>> prompts) {
   const c10::InferenceMode inference;
   if (static_cast<std::int64_t>(prompts.size()) != impl_->options.batch_size) {
-    throw std::invalid_argument(fmt::format("the session has {} rows, but {} prompts came", impl_->options.batch_size, prompts.size()));
+    throw std::invalid_argument(
+        fmt::format("the session has {} rows, but {} prompts came", impl_->options.batch_size, prompts.size()));
   }
   std::vector<std::int64_t> added;
   for (const auto& prompt : prompts) {
     if (prompt.empty()) {
-      throw std::invalid_argument(fmt::format("prompt {} is empty: a prompt needs at least one token", added.size() + 1));
+      throw std::invalid_argument(
+          fmt::format("prompt {} is empty: a prompt needs at least one token", added.size() + 1));
     }
     added.push_back(static_cast<std::int64_t>(prompt.size()));
   }
@@ -141,9 +144,12 @@ StepResult Session::decode() {
 void Session::force_tokens(std::span<const std::int64_t> token_ids) {
   const c10::InferenceMode inference;
   if (static_cast<std::int64_t>(token_ids.size()) != impl_->options.batch_size) {
-    throw std::invalid_argument(fmt::format("the session has {} rows, but {} tokens came", impl_->options.batch_size, token_ids.size()));
+    throw std::invalid_argument(
+        fmt::format("the session has {} rows, but {} tokens came", impl_->options.batch_size, token_ids.size()));
   }
-  impl_->input_ids = at::tensor(at::ArrayRef<std::int64_t>(token_ids.data(), token_ids.size()), at::kLong).unsqueeze(1).to(impl_->model().device);
+  impl_->input_ids = at::tensor(at::ArrayRef<std::int64_t>(token_ids.data(), token_ids.size()), at::kLong)
+                         .unsqueeze(1)
+                         .to(impl_->model().device);
 }
 
 void Session::fill_random(std::int64_t length, std::uint64_t seed) {
@@ -151,7 +157,8 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed) {
   const KvCacheOptions& options = impl_->cache->options();
   const StepRows rows = impl_->rows(std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), length));
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    const at::Tensor random = random_uniform({options.batch_size, length, options.width}, seed, fmt::format("kv.{}", layer), options.device);
+    const at::Tensor random =
+        random_uniform({options.batch_size, length, options.width}, seed, fmt::format("kv.{}", layer), options.device);
     impl_->cache->append(layer, random.to(scalar_type(options.dtype)), rows);
   }
   impl_->cache->advance(rows);

@@ -9,7 +9,8 @@
 
 namespace decodelab {
 
-at::Tensor random_uniform(const std::vector<std::int64_t>& shape, std::uint64_t seed, std::string_view name, const std::string& device) {
+at::Tensor random_uniform(const std::vector<std::int64_t>& shape, std::uint64_t seed, std::string_view name,
+                          const std::string& device) {
   at::Tensor values = at::empty(shape, at::TensorOptions(at::kFloat).device(at::Device(device)));
   auto* data = values.mutable_data_ptr<float>();
   if (values.is_cpu()) {
@@ -18,7 +19,8 @@ at::Tensor random_uniform(const std::vector<std::int64_t>& shape, std::uint64_t 
   }
 #ifdef DECODELAB_HAS_CUDA
   const c10::cuda::CUDAGuard guard(values.device());
-  launch_random_fill(data, values.numel(), seed, synthetic_stream(name), 0.0f, 1.0f, c10::cuda::getCurrentCUDAStream().stream());
+  launch_random_fill(data, values.numel(), seed, synthetic_stream(name), 0.0f, 1.0f,
+                     c10::cuda::getCurrentCUDAStream().stream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return values;
 #else

@@ -14,6 +14,7 @@ namespace decodelab {
 
 /// Uniform numbers in [-1, 1), fp32, contiguous, on `device`: those of fill_synthetic() with mean 0 and half width 1. On CUDA a kernel
 /// makes them where they are needed; the bits are the same.
-at::Tensor random_uniform(const std::vector<std::int64_t>& shape, std::uint64_t seed, std::string_view name, const std::string& device);
+at::Tensor random_uniform(const std::vector<std::int64_t>& shape, std::uint64_t seed, std::string_view name,
+                          const std::string& device);
 
 }  // namespace decodelab

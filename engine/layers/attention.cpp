@@ -31,7 +31,8 @@ class MathAttention final : public Attention {
     const at::Tensor values = call.values.unflatten(2, {G, k}).transpose(1, 2).reshape({B * G, L, k});
 
     const bool upcast = config_.attention_softmax_in_fp32 && query.scalar_type() != at::kFloat;
-    const double unscale = upcast && config_.scale_attention_softmax_in_fp32 ? static_cast<double>(call.layer + 1) : 1.0;
+    const double unscale =
+        upcast && config_.scale_attention_softmax_in_fp32 ? static_cast<double>(call.layer + 1) : 1.0;
     const double scale = (config_.scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(k)) : 1.0) / unscale;
 
     at::Tensor scores = at::baddbmm(at::empty({1, 1, 1}, query.options()), query, keys.transpose(1, 2), 0, scale);
@@ -48,7 +49,8 @@ class MathAttention final : public Attention {
     return at::bmm(weights, values).view({B, G, T, R, k}).transpose(1, 2).reshape({B, T, G * R * k});
   }
 
-  std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys, std::int64_t element_bytes) const override {
+  std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
+                               std::int64_t element_bytes) const override {
     const std::int64_t scores = batch_size * config_.heads * tokens * keys;
     // Scores, masked scores and weights stand side by side; 16-bit scores are raised to fp32 twice (upcast and its product).
     return scores * (element_bytes == 4 ? 3 * 4 : 2 * element_bytes + 3 * 4);
@@ -60,6 +62,8 @@ class MathAttention final : public Attention {
 
 }  // namespace
 
-std::unique_ptr<Attention> make_math_attention(const ModelConfig& config) { return std::make_unique<MathAttention>(config); }
+std::unique_ptr<Attention> make_math_attention(const ModelConfig& config) {
+  return std::make_unique<MathAttention>(config);
+}
 
 }  // namespace decodelab

@@ -15,12 +15,13 @@ class StepRows;
 
 /// What one layer's attention is asked. B rows, T queries and L keys each; H heads, G kv_heads, k head_dim.
 struct AttentionCall {
-  std::int64_t layer;       ///< Index of the layer; the study's scaling rule depends on it.
+  std::int64_t layer;        ///< Index of the layer; the study's scaling rule depends on it.
   const at::Tensor& query;   ///< [B, T, H * k]
   const at::Tensor& keys;    ///< [B, L, G * k], zero past each row's length; rows may be strided
   const at::Tensor& values;  ///< [B, L, G * k], likewise
   const StepRows& rows;      ///< Lengths, and which keys each query sees
-  const at::Tensor* bias = nullptr;  ///< Added to the scores before the mask, broadcast to [B, H, T, L] (relative positions, ALiBi); none so far
+  const at::Tensor* bias =
+      nullptr;  ///< Added to the scores before the mask, broadcast to [B, H, T, L] (relative positions, ALiBi); none so far
 };
 
 /// Softmax(query . keys * scale + bias) . values, every query over the keys that it may see.

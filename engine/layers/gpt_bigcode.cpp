@@ -51,11 +51,13 @@ class GptBigcode final : public Transformer {
     const Layer& weights = layers_[static_cast<std::size_t>(layer)];
     const at::Tensor qkv = linear(norm(hidden, weights.norm_1), weights.qkv);
     if (config_.kv_heads == 1) {
-      return {.query = qkv.narrow(2, 0, config_.hidden_size), .key_value = qkv.narrow(2, config_.hidden_size, config_.kv_width())};
+      return {.query = qkv.narrow(2, 0, config_.hidden_size),
+              .key_value = qkv.narrow(2, config_.hidden_size, config_.kv_width())};
     }
     // Multi-head checkpoints order the rows of c_attn per head: [H, (query, key, value), k].
     const at::Tensor parts = qkv.unflatten(2, {config_.heads, 3, config_.head_dim});
-    return {.query = parts.select(3, 0).flatten(2), .key_value = at::cat({parts.select(3, 1).flatten(2), parts.select(3, 2).flatten(2)}, 2)};
+    return {.query = parts.select(3, 0).flatten(2),
+            .key_value = at::cat({parts.select(3, 1).flatten(2), parts.select(3, 2).flatten(2)}, 2)};
   }
 
   at::Tensor after_attention(std::int64_t layer, const at::Tensor& hidden, const at::Tensor& attended) const override {
@@ -66,7 +68,9 @@ class GptBigcode final : public Transformer {
     return residual + linear(activated, weights.down);
   }
 
-  at::Tensor head(const at::Tensor& hidden) const override { return at::linear(norm(hidden, last_norm_), token_embedding_); }
+  at::Tensor head(const at::Tensor& hidden) const override {
+    return at::linear(norm(hidden, last_norm_), token_embedding_);
+  }
 
   const ModelConfig& config() const override { return config_; }
 
@@ -74,7 +78,9 @@ class GptBigcode final : public Transformer {
   static Affine affine(const Weights& weights, const std::string& name) {
     return {.weight = weights.at(name + ".weight"), .bias = weights.at(name + ".bias")};
   }
-  static at::Tensor linear(const at::Tensor& x, const Affine& weights) { return at::linear(x, weights.weight, weights.bias); }
+  static at::Tensor linear(const at::Tensor& x, const Affine& weights) {
+    return at::linear(x, weights.weight, weights.bias);
+  }
   at::Tensor norm(const at::Tensor& x, const Affine& weights) const {
     return at::layer_norm(x, {config_.hidden_size}, weights.weight, weights.bias, config_.layer_norm_epsilon);
   }

@@ -12,7 +12,8 @@
 
 namespace decodelab {
 
-KvCache::KvCache(const KvCacheOptions& options) : options_(options), lengths_(static_cast<std::size_t>(options.batch_size), 0) {}
+KvCache::KvCache(const KvCacheOptions& options)
+    : options_(options), lengths_(static_cast<std::size_t>(options.batch_size), 0) {}
 
 void KvCache::advance(const StepRows& rows) {
   for (std::size_t row = 0; row < lengths_.size(); ++row) {
@@ -22,8 +23,9 @@ void KvCache::advance(const StepRows& rows) {
 
 void KvCache::check_append(const StepRows& rows) const {
   if (rows.keys() > options_.max_tokens) {
-    throw std::length_error(fmt::format("a row would hold {} tokens, but its cache was made for at most {}: make the session for more tokens",
-                                        rows.keys(), options_.max_tokens));
+    throw std::length_error(fmt::format(
+        "a row would hold {} tokens, but its cache was made for at most {}: make the session for more tokens",
+        rows.keys(), options_.max_tokens));
   }
 }
 
@@ -53,7 +55,9 @@ struct Planes {
 };
 
 at::Tensor keys_of(const at::Tensor& key_value) { return key_value.narrow(2, 0, key_value.size(2) / 2); }
-at::Tensor values_of(const at::Tensor& key_value) { return key_value.narrow(2, key_value.size(2) / 2, key_value.size(2) / 2); }
+at::Tensor values_of(const at::Tensor& key_value) {
+  return key_value.narrow(2, key_value.size(2) / 2, key_value.size(2) / 2);
+}
 
 /// Writes the step's real tokens into `storage`, which has slots for them.
 void write_tokens(const at::Tensor& storage, const at::Tensor& tokens, const StepRows& rows) {
@@ -67,7 +71,8 @@ void write_tokens(const at::Tensor& storage, const at::Tensor& tokens, const Ste
 
 class ConcatenatedCache final : public KvCache {
  public:
-  explicit ConcatenatedCache(const KvCacheOptions& options) : KvCache(options), planes_(static_cast<std::size_t>(options.layers)) {}
+  explicit ConcatenatedCache(const KvCacheOptions& options)
+      : KvCache(options), planes_(static_cast<std::size_t>(options.layers)) {}
 
   KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows) override {
     check_append(rows);
@@ -173,7 +178,9 @@ class GrowingCache final : public KvCache {
 
 }  // namespace
 
-std::unique_ptr<KvCache> make_concatenated_cache(const KvCacheOptions& options) { return std::make_unique<ConcatenatedCache>(options); }
+std::unique_ptr<KvCache> make_concatenated_cache(const KvCacheOptions& options) {
+  return std::make_unique<ConcatenatedCache>(options);
+}
 
 std::unique_ptr<KvCache> make_growing_cache(const KvCacheOptions& options, CapacityRule rule, std::int64_t initial) {
   return std::make_unique<GrowingCache>(options, std::move(rule), initial);

@@ -6,7 +6,8 @@
 
 namespace decodelab {
 
-StepRows::StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions, at::Device device)
+StepRows::StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions,
+                   at::Device device)
     : past_(std::move(past)), added_(std::move(added)), positions_(positions), device_(device) {
   if (past_.empty() || past_.size() != added_.size()) {
     throw std::invalid_argument("a step needs at least one row, and as many counts of held keys as of new tokens");
@@ -38,7 +39,7 @@ const at::Tensor& StepRows::visible() const {
   if (!visible_.defined()) {
     const auto options = at::TensorOptions(at::kLong).device(device_);
     const at::Tensor first_keys = to_device(uniform_ ? std::vector<std::int64_t>{past_[0]} : past_);
-    const at::Tensor last_visible = first_keys.unsqueeze(1) + at::arange(tokens_, options);          // [B, T]
+    const at::Tensor last_visible = first_keys.unsqueeze(1) + at::arange(tokens_, options);        // [B, T]
     visible_ = at::arange(keys_, options).unsqueeze(0).unsqueeze(0) <= last_visible.unsqueeze(2);  // [B, T, L]
   }
   return visible_;

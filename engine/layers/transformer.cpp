@@ -11,13 +11,14 @@
 
 namespace decodelab {
 
-at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache, const at::Tensor& token_ids, const StepRows& rows) {
+at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
+                   const at::Tensor& token_ids, const StepRows& rows) {
   at::Tensor hidden = transformer.embed(token_ids, rows);
   for (std::int64_t layer = 0; layer < transformer.config().layers; ++layer) {
     const Projected projected = transformer.before_attention(layer, hidden);
     const KeysValues held = cache.append(layer, projected.key_value, rows);
-    const at::Tensor attended =
-        attention.forward({.layer = layer, .query = projected.query, .keys = held.keys, .values = held.values, .rows = rows});
+    const at::Tensor attended = attention.forward(
+        {.layer = layer, .query = projected.query, .keys = held.keys, .values = held.values, .rows = rows});
     hidden = transformer.after_attention(layer, hidden, attended);
   }
   cache.advance(rows);
@@ -28,7 +29,8 @@ std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const W
   if (config.family == "gpt_bigcode") {
     return make_gpt_bigcode(config, weights);
   }
-  throw std::invalid_argument("no transformer for the model family '" + config.family + "'; there is one for gpt_bigcode");
+  throw std::invalid_argument("no transformer for the model family '" + config.family +
+                              "'; there is one for gpt_bigcode");
 }
 
 }  // namespace decodelab

@@ -28,7 +28,8 @@ class Transformer {
   /// The first norm and the projections of `layer`: [B, T, d] -> query [B, T, H * k], key_value [B, T, 2 * G * k].
   virtual Projected before_attention(std::int64_t layer, const at::Tensor& hidden) const = 0;
   /// Output projection, residuals and MLP of `layer`: hidden [B, T, d] and attended [B, T, H * k] -> [B, T, d].
-  virtual at::Tensor after_attention(std::int64_t layer, const at::Tensor& hidden, const at::Tensor& attended) const = 0;
+  virtual at::Tensor after_attention(std::int64_t layer, const at::Tensor& hidden,
+                                     const at::Tensor& attended) const = 0;
   /// The last norm and the language-model head: [R, d] -> logits [R, V].
   virtual at::Tensor head(const at::Tensor& hidden) const = 0;
 
@@ -36,7 +37,8 @@ class Transformer {
 };
 
 /// Runs all layers on the step's token ids [B, T], appends to `cache`, and returns the hidden states before the last norm, [B, T, d].
-at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache, const at::Tensor& token_ids, const StepRows& rows);
+at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
+                   const at::Tensor& token_ids, const StepRows& rows);
 
 /// GPTBigCode (SantaCoder, StarCoder): learned positions, pre-norm blocks, multi-query or multi-head attention, tied head.
 std::unique_ptr<Transformer> make_gpt_bigcode(const ModelConfig& config, const Weights& weights);

@@ -44,8 +44,8 @@ std::vector<TokenDetails> compute_token_details(const DetailsInput& input, const
   return details;
 }
 
-std::int64_t token_details_workspace_bytes(const DetailsRequest& wanted, std::int64_t tokens, std::int64_t vocabulary_size,
-                                           std::int64_t element_bytes) {
+std::int64_t token_details_workspace_bytes(const DetailsRequest& wanted, std::int64_t tokens,
+                                           std::int64_t vocabulary_size, std::int64_t element_bytes) {
   // One row at a time: its log-softmax in fp32, and in 16-bit types the raised logits beside it.
   const std::int64_t positions = wanted.prefill_log_probs ? tokens : (wanted.any() ? 1 : 0);
   return positions * vocabulary_size * (element_bytes == 4 ? 4 : 8);

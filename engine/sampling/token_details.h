@@ -31,12 +31,12 @@ struct TokenDetails {
 
 /// What the details of one step are computed from. B rows, T tokens, V vocabulary.
 struct DetailsInput {
-  const at::Tensor& last_logits;                ///< [B, V]
-  const at::Tensor* all_logits;                 ///< [B, T, V], or null where the head ran on the last tokens only
-  const at::Tensor& input_ids;                  ///< [B, T] int64, what the step was fed
-  const std::vector<std::int64_t>& token_ids;   ///< B chosen tokens
+  const at::Tensor& last_logits;               ///< [B, V]
+  const at::Tensor* all_logits;                ///< [B, T, V], or null where the head ran on the last tokens only
+  const at::Tensor& input_ids;                 ///< [B, T] int64, what the step was fed
+  const std::vector<std::int64_t>& token_ids;  ///< B chosen tokens
   const StepRows& rows;
-  bool prefill;                                 ///< Prefill log-probabilities exist only here
+  bool prefill;  ///< Prefill log-probabilities exist only here
 };
 
 /// Decides which details of a step are computed.
@@ -56,7 +56,7 @@ std::unique_ptr<TokenDetailsPolicy> make_details_always();
 std::vector<TokenDetails> compute_token_details(const DetailsInput& input, const DetailsRequest& wanted);
 
 /// Bytes that compute_token_details() holds at most, in closed form.
-std::int64_t token_details_workspace_bytes(const DetailsRequest& wanted, std::int64_t tokens, std::int64_t vocabulary_size,
-                                           std::int64_t element_bytes);
+std::int64_t token_details_workspace_bytes(const DetailsRequest& wanted, std::int64_t tokens,
+                                           std::int64_t vocabulary_size, std::int64_t element_bytes);
 
 }  // namespace decodelab

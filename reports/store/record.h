@@ -23,7 +23,8 @@ struct MachineRecord {
   std::string cpu;
   std::int64_t cores = 0;
   std::int64_t memory_bytes = 0;
-  std::string isa;  ///< Space-separated vector extensions that the kernels choose by: avx2, avx512f, avx512bf16, amx_bf16.
+  std::string
+      isa;  ///< Space-separated vector extensions that the kernels choose by: avx2, avx512f, avx512bf16, amx_bf16.
   std::string os;
   std::string accelerator;  ///< Empty where the device is the CPU.
 };
@@ -73,8 +74,9 @@ struct CellArmRecord {
   RowStatus status = RowStatus::planned;
   std::string reason;           ///< One sentence; empty where the status is ok or planned.
   std::optional<bool> engaged;  ///< Unknown until counters prove it.
-  std::optional<std::int64_t> peak_bytes;  ///< Most bytes of tensors held above the weights and the cache of the start, in one step.
-  std::int64_t ties = 0;        ///< 16-bit types: argmaxes that differed inside the tie rule.
+  std::optional<std::int64_t>
+      peak_bytes;         ///< Most bytes of tensors held above the weights and the cache of the start, in one step.
+  std::int64_t ties = 0;  ///< 16-bit types: argmaxes that differed inside the tie rule.
   std::vector<std::string> flags;
 };
 
@@ -84,8 +86,8 @@ struct VisitRecord {
   std::int64_t position = 0;         ///< Place in the block's order, from 0.
   std::int64_t previous_arm_id = 0;  ///< 0 for the first visit of a block.
   std::int64_t warmup_steps = 0;
-  bool quiet = false;                ///< Whether warm-up ended by its rule and not by its limit.
-  std::int64_t wall_ns = 0;          ///< The visit's timed steps in one piece, synchronized at both ends.
+  bool quiet = false;                    ///< Whether warm-up ended by its rule and not by its limit.
+  std::int64_t wall_ns = 0;              ///< The visit's timed steps in one piece, synchronized at both ends.
   std::vector<std::int64_t> samples_ns;  ///< Every timed step, raw, in the order in which it ran.
 };
 

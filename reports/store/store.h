@@ -57,6 +57,7 @@ class Store {
 };
 
 /// `[STORE@]RUN` cut into the store's path (`fallback` where none is given) and the selector.
-std::pair<std::filesystem::path, std::string> split_run_selector(std::string_view text, const std::filesystem::path& fallback);
+std::pair<std::filesystem::path, std::string> split_run_selector(std::string_view text,
+                                                                 const std::filesystem::path& fallback);
 
 }  // namespace decodelab

@@ -22,7 +22,8 @@ namespace decodelab::testing {
 
 /// max|a - b| / max|b| that a right implementation stays within, by the model's dtype.
 inline double tolerance(ElementType dtype) {
-  static const std::map<ElementType, double> table{{ElementType::float32, 1e-4}, {ElementType::float16, 5e-3}, {ElementType::bfloat16, 2e-2}};
+  static const std::map<ElementType, double> table{
+      {ElementType::float32, 1e-4}, {ElementType::float16, 5e-3}, {ElementType::bfloat16, 2e-2}};
   return table.at(dtype);
 }
 
@@ -85,7 +86,10 @@ inline void write_small_checkpoint(const std::filesystem::path& directory, const
   }
   std::size_t index = 0;
   for (const WeightSpec& spec : weight_specs(config)) {
-    tensors.push_back({.name = spec.name, .type = ElementType::float32, .shape = spec.shape, .data = std::as_bytes(std::span<const float>(values[index++]))});
+    tensors.push_back({.name = spec.name,
+                       .type = ElementType::float32,
+                       .shape = spec.shape,
+                       .data = std::as_bytes(std::span<const float>(values[index++]))});
   }
   write_safetensors(directory / "model.safetensors", tensors);
 }
@@ -97,6 +101,8 @@ inline std::shared_ptr<const Model> small_model(const ModelConfig& config, Eleme
 }
 
 /// Prompts of different lengths, the first one the longest.
-inline std::vector<std::vector<std::int64_t>> ragged_prompts() { return {{5, 17, 96, 3, 22, 41, 8, 60, 12}, {7}, {1, 2, 3, 4}, {90, 80, 70, 60, 50, 40}}; }
+inline std::vector<std::vector<std::int64_t>> ragged_prompts() {
+  return {{5, 17, 96, 3, 22, 41, 8, 60, 12}, {7}, {1, 2, 3, 4}, {90, 80, 70, 60, 50, 40}};
+}
 
 }  // namespace decodelab::testing

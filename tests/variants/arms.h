@@ -19,7 +19,8 @@ inline std::vector<std::string> arms_of_every_variant() {
     arms.push_back("causal,+" + name);
     for (const ParameterSpec& parameter : variant.parameters) {
       arms.push_back("causal,+" + name + ":" + parameter.name + "=" + std::to_string(parameter.minimum));
-      arms.push_back("causal,+" + name + ":" + parameter.name + "=" + std::to_string(std::min<std::int64_t>(parameter.maximum, 37)));
+      arms.push_back("causal,+" + name + ":" + parameter.name + "=" +
+                     std::to_string(std::min<std::int64_t>(parameter.maximum, 37)));
     }
   }
   return arms;
@@ -30,7 +31,8 @@ inline Engine engine_for(const std::string& arm, std::shared_ptr<const Model> mo
 }
 
 /// Logits of `steps` steps after the ragged prompts, each step fed `forced` where there are tokens.
-inline std::vector<std::vector<float>> forced_logits(const Engine& engine, const std::vector<Completion>& forced, std::int64_t steps) {
+inline std::vector<std::vector<float>> forced_logits(const Engine& engine, const std::vector<Completion>& forced,
+                                                     std::int64_t steps) {
   Session session(engine, {.batch_size = 4, .max_tokens = 40, .details = {}});
   session.prefill(ragged_prompts());
   std::vector<std::vector<float>> logits{session.last_logits()};

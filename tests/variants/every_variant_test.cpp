@@ -23,8 +23,11 @@ std::vector<std::string> arms_and_presets() {
   return arms;
 }
 
-std::vector<Completion> complete(const std::string& arm, const std::shared_ptr<const Model>& model, const DetailsRequest& details = {}) {
-  return generate(engine_for(arm, model), {.prompts = ragged_prompts(), .max_tokens = kTokens, .details = details, .keep_prefill_logits = true});
+std::vector<Completion> complete(const std::string& arm, const std::shared_ptr<const Model>& model,
+                                 const DetailsRequest& details = {}) {
+  return generate(
+      engine_for(arm, model),
+      {.prompts = ragged_prompts(), .max_tokens = kTokens, .details = details, .keep_prefill_logits = true});
 }
 
 std::string where(const RunsOn& runs_on, const std::string& arm) { return unsupported_reason(parse_arm(arm), runs_on); }
@@ -40,7 +43,9 @@ TEST(EveryVariant, GeneratesTheReferencesTokensInFp32) {
       const std::vector<Completion> got = complete(arm, model);
       for (std::size_t row = 0; row < expected.size(); ++row) {
         EXPECT_EQ(got[row].token_ids, expected[row].token_ids) << arm << ", row " << row;
-        EXPECT_LT(testing::relative_difference(got[row].prefill_logits, expected[row].prefill_logits), testing::tolerance(ElementType::float32)) << arm;
+        EXPECT_LT(testing::relative_difference(got[row].prefill_logits, expected[row].prefill_logits),
+                  testing::tolerance(ElementType::float32))
+            << arm;
       }
     }
   }
@@ -57,7 +62,8 @@ TEST(EveryVariant, StaysWithinTheToleranceOf16BitTypes) {
       }
       const auto got = testing::forced_logits(engine_for(arm, model), fed, kTokens - 1);
       for (std::size_t step = 0; step < expected.size(); ++step) {
-        EXPECT_LT(testing::relative_difference(got[step], expected[step]), testing::tolerance(dtype)) << arm << ", step " << step;
+        EXPECT_LT(testing::relative_difference(got[step], expected[step]), testing::tolerance(dtype))
+            << arm << ", step " << step;
       }
     }
   }
@@ -95,7 +101,8 @@ TEST(EveryVariant, BindsASlotAndSaysWhereItComesFrom) {
       EXPECT_FALSE(parameter.help.empty()) << name;
     }
     for (const BoundSlot& slot : slots_of(bind_arm(parse_arm("causal,+" + name), reference_plan()))) {
-      EXPECT_TRUE(slot.variant.empty() || slot.variant == name) << "the slot " << slot.slot << " is bound under another name, " << slot.variant;
+      EXPECT_TRUE(slot.variant.empty() || slot.variant == name)
+          << "the slot " << slot.slot << " is bound under another name, " << slot.variant;
     }
   }
 }

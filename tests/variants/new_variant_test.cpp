@@ -30,9 +30,10 @@ const bool registered = register_variant({
     .parameters = {{.name = "n", .default_value = 3, .minimum = 1, .maximum = 9, .help = "a number without effect"}},
     .expects = {},
     .unsupported = {},
-    .apply = [](EnginePlan& plan, const Parameters&) {
-      plan.lm_head_rows.bind("variant-of-this-test", [] { return std::make_unique<SomeRows>(&times_asked); });
-    },
+    .apply =
+        [](EnginePlan& plan, const Parameters&) {
+          plan.lm_head_rows.bind("variant-of-this-test", [] { return std::make_unique<SomeRows>(&times_asked); });
+        },
 });
 
 TEST(ANewVariant, AppearsInTheListOfVariantsAndOfSlots) {
@@ -44,7 +45,10 @@ TEST(ANewVariant, AppearsInTheListOfVariantsAndOfSlots) {
   app.parse("list", false);
   const std::string printed = ::testing::internal::GetCapturedStdout();
   EXPECT_EQ(exit_code, ExitCode::ok);
-  EXPECT_NE(printed.find("  variant-of-this-test\n      A variant that exists only in this file.\n      slots: lm_head_rows\n"), std::string::npos) << printed;
+  EXPECT_NE(printed.find(
+                "  variant-of-this-test\n      A variant that exists only in this file.\n      slots: lm_head_rows\n"),
+            std::string::npos)
+      << printed;
   EXPECT_NE(printed.find(":n=n  a number without effect (default 3)"), std::string::npos) << printed;
   EXPECT_NE(printed.find("last-token-lm-head, variant-of-this-test"), std::string::npos) << printed;
 }
@@ -58,13 +62,15 @@ TEST(ANewVariant, IsAmongTheArmsOfTheEveryVariantTest) {
 TEST(ANewVariant, RunsWhenAnArmNamesIt) {
   const auto model = testing::small_model(testing::small_config());
   const std::int64_t before = times_asked;
-  generate(testing::engine_for("causal,+variant-of-this-test:n=5", model), {.prompts = {{1, 2, 3}}, .max_tokens = 1, .details = {}});
+  generate(testing::engine_for("causal,+variant-of-this-test:n=5", model),
+           {.prompts = {{1, 2, 3}}, .max_tokens = 1, .details = {}});
   EXPECT_GT(times_asked, before);
 }
 
 TEST(ANewVariant, ConflictsWithAnotherOnItsSlot) {
   EXPECT_THROW(parse_arm("bigcode,+variant-of-this-test"), std::invalid_argument);
-  EXPECT_EQ(parse_arm("bigcode,-last-token-lm-head,+variant-of-this-test:n=3").label, "bigcode,+variant-of-this-test,-last-token-lm-head");
+  EXPECT_EQ(parse_arm("bigcode,-last-token-lm-head,+variant-of-this-test:n=3").label,
+            "bigcode,+variant-of-this-test,-last-token-lm-head");
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ void apply(EnginePlan& plan, const Parameters&) {
 
 [[maybe_unused]] const bool registered = register_variant({
     .name = "last-token-lm-head",
-    .summary = "Prefill computes logits for the last token of each prompt, unless prompt log-probabilities were asked for.",
+    .summary =
+        "Prefill computes logits for the last token of each prompt, unless prompt log-probabilities were asked for.",
     .source = "SantaCoder study (text-generation-inference, bigcode), step 5",
     .parameters = {},
     .expects = {},

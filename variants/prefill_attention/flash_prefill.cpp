@@ -26,20 +26,23 @@ class FlashPrefill final : public Attention {
     // Rows are aligned at their start, so that the causal flag alone is right for every real query of rows of any length. It is aligned
     // at the top left: it would be wrong for queries that follow held keys.
     if (std::ranges::any_of(call.rows.past(), [](std::int64_t past) { return past != 0; }) || call.bias != nullptr) {
-      throw std::invalid_argument("flash-prefill attends from position 0 and takes no bias; use the reference's prefill attention here");
+      throw std::invalid_argument(
+          "flash-prefill attends from position 0 and takes no bias; use the reference's prefill attention here");
     }
     const at::Tensor query = call.query.unflatten(2, {H, k}).transpose(1, 2);
     const at::Tensor keys = heads(call.keys);
     const at::Tensor values = heads(call.values);
     const double scale = config_.scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(k)) : 1.0;
     // The backend is named, not chosen by libtorch: an arm must run what it says.
-    const at::Tensor attended = query.is_cpu()
-                                    ? std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, keys, values, 0.0, true, {}, scale))
-                                    : std::get<0>(at::_scaled_dot_product_flash_attention(query, keys, values, 0.0, true, false, scale));
+    const at::Tensor attended =
+        query.is_cpu()
+            ? std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, keys, values, 0.0, true, {}, scale))
+            : std::get<0>(at::_scaled_dot_product_flash_attention(query, keys, values, 0.0, true, false, scale));
     return attended.transpose(1, 2).reshape({query.size(0), query.size(2), H * k});
   }
 
-  std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t, std::int64_t element_bytes) const override {
+  std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t,
+                               std::int64_t element_bytes) const override {
     const std::int64_t log_sum_exp = batch_size * config_.heads * tokens * 4;
     const std::int64_t blocks = at::get_num_threads() * kQueryBlock * (2 * kKeyBlock + config_.head_dim) * 4;
     return log_sum_exp + blocks + batch_size * tokens * config_.hidden_size * element_bytes;
@@ -69,7 +72,8 @@ std::string unsupported(const RunsOn& where) {
 }
 
 void apply(EnginePlan& plan, const Parameters&) {
-  plan.prefill_attention.bind("flash-prefill", [](const ModelConfig& config) { return std::make_unique<FlashPrefill>(config); });
+  plan.prefill_attention.bind("flash-prefill",
+                              [](const ModelConfig& config) { return std::make_unique<FlashPrefill>(config); });
 }
 
 [[maybe_unused]] const bool registered = register_variant({

@@ -17,10 +17,10 @@ namespace {
 /// What a made-up arm does.
 struct Behaviour {
   std::int64_t step_ns = 1'000'000;
-  std::int64_t bytes = 1000;          ///< For a batch of 1.
-  std::int64_t token = 3;             ///< What it chooses in every step.
+  std::int64_t bytes = 1000;  ///< For a batch of 1.
+  std::int64_t token = 3;     ///< What it chooses in every step.
   bool throws_in_outputs = false;
-  int throws_in_visit = -1;           ///< Number of the visit that throws.
+  int throws_in_visit = -1;  ///< Number of the visit that throws.
 };
 
 struct Log {
@@ -30,10 +30,12 @@ struct Log {
 
 class FakeWorker final : public Worker {
  public:
-  FakeWorker(std::string label, Behaviour behaviour, Log& log) : label_(std::move(label)), behaviour_(behaviour), log_(log) {}
+  FakeWorker(std::string label, Behaviour behaviour, Log& log)
+      : label_(std::move(label)), behaviour_(behaviour), log_(log) {}
 
   std::int64_t bytes_needed(const CellRecord& cell) const override { return behaviour_.bytes * cell.batch; }
-  OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const std::vector<std::vector<std::int64_t>>*) override {
+  OutputTrace outputs(const CellRecord& cell, std::int64_t steps,
+                      const std::vector<std::vector<std::int64_t>>*) override {
     log_.outputs.push_back(label_ + " b" + std::to_string(cell.batch));
     if (behaviour_.throws_in_outputs) {
       throw std::runtime_error("this arm is broken\nand this line is a stack trace");
@@ -50,7 +52,9 @@ class FakeWorker final : public Worker {
       throw std::bad_alloc();
     }
     log_.visits.push_back(label_);
-    return {.warmup_steps = 2, .quiet = true, .wall_ns = behaviour_.step_ns * cell.steps,
+    return {.warmup_steps = 2,
+            .quiet = true,
+            .wall_ns = behaviour_.step_ns * cell.steps,
             .samples_ns = std::vector<std::int64_t>(static_cast<std::size_t>(cell.steps), behaviour_.step_ns)};
   }
 
@@ -74,7 +78,8 @@ class LaunchRunnerTest : public ::testing::Test {
   }
 
   /// A run of one decode cell of the given batch for each of `batches`.
-  void add_run(const std::vector<std::string>& arms, const std::vector<std::int64_t>& batches = {2}, std::int64_t blocks = 2) {
+  void add_run(const std::vector<std::string>& arms, const std::vector<std::int64_t>& batches = {2},
+               std::int64_t blocks = 2) {
     RunData data;
     data.run.seed = 1;
     data.run.launches = 2;
@@ -84,9 +89,11 @@ class LaunchRunnerTest : public ::testing::Test {
       data.arms.push_back({.id = 0, .label = arm, .baseline = arm == arms.front()});
     }
     for (const std::int64_t batch : batches) {
-      data.cells.push_back({.phase = "decode", .batch = batch, .length = 16, .dtype = "fp32", .device = "cpu", .threads = 1});
+      data.cells.push_back(
+          {.phase = "decode", .batch = batch, .length = 16, .dtype = "fp32", .device = "cpu", .threads = 1});
       for (std::size_t arm = 0; arm < arms.size(); ++arm) {
-        data.cell_arms.push_back({.cell_id = static_cast<std::int64_t>(data.cells.size() - 1), .arm_id = static_cast<std::int64_t>(arm)});
+        data.cell_arms.push_back(
+            {.cell_id = static_cast<std::int64_t>(data.cells.size() - 1), .arm_id = static_cast<std::int64_t>(arm)});
       }
     }
     store_->add_run(data);
@@ -96,7 +103,8 @@ class LaunchRunnerTest : public ::testing::Test {
   LaunchEnd launch(std::int64_t index, int stop_after_pieces = -1) {
     int pieces = 0;
     const LaunchContext context{
-        .make_worker = [&](const std::string& label) { return std::make_unique<FakeWorker>(label, behaviours_[label], log_); },
+        .make_worker =
+            [&](const std::string& label) { return std::make_unique<FakeWorker>(label, behaviours_[label], log_); },
         .available_memory_bytes = [&] { return available_; },
         .piece_started = [](const LaunchPiece&) {},
         .piece_done = [&](const LaunchPiece&, double) { ++pieces; },
@@ -108,7 +116,9 @@ class LaunchRunnerTest : public ::testing::Test {
 
   CellArmRecord row(const std::string& arm, std::size_t cell = 0) {
     const RunData data = store_->load_run(run_);
-    const std::int64_t arm_id = std::find_if(data.arms.begin(), data.arms.end(), [&](const ArmRecord& record) { return record.label == arm; })->id;
+    const std::int64_t arm_id = std::find_if(data.arms.begin(), data.arms.end(), [&](const ArmRecord& record) {
+                                  return record.label == arm;
+                                })->id;
     return *std::find_if(data.cell_arms.begin(), data.cell_arms.end(), [&](const CellArmRecord& record) {
       return record.arm_id == arm_id && record.cell_id == data.cells[cell].id;
     });

@@ -8,20 +8,36 @@
 namespace decodelab {
 namespace {
 
-Variant fake(const std::string& name, void (*apply)(EnginePlan&, const Parameters&), std::vector<ParameterSpec> parameters = {}) {
-  return {.name = name, .summary = "A fake.", .source = "this test", .parameters = std::move(parameters), .expects = {}, .unsupported = {}, .apply = apply};
+Variant fake(const std::string& name, void (*apply)(EnginePlan&, const Parameters&),
+             std::vector<ParameterSpec> parameters = {}) {
+  return {.name = name,
+          .summary = "A fake.",
+          .source = "this test",
+          .parameters = std::move(parameters),
+          .expects = {},
+          .unsupported = {},
+          .apply = apply};
 }
 
 /// The real variants need libtorch; these bind the same slots to nothing.
 const bool registered =
-    register_variant(fake("details-on-request", [](EnginePlan& plan, const Parameters&) { plan.token_details.bind("details-on-request", {}); })) &&
-    register_variant(fake("flash-prefill", [](EnginePlan& plan, const Parameters&) { plan.prefill_attention.bind("flash-prefill", {}); })) &&
+    register_variant(
+        fake("details-on-request",
+             [](EnginePlan& plan, const Parameters&) { plan.token_details.bind("details-on-request", {}); })) &&
+    register_variant(
+        fake("flash-prefill",
+             [](EnginePlan& plan, const Parameters&) { plan.prefill_attention.bind("flash-prefill", {}); })) &&
     register_variant(fake("kv-grow", [](EnginePlan& plan, const Parameters&) { plan.kv_growth.bind("kv-grow", {}); },
                           {{.name = "tokens", .default_value = 8, .minimum = 1, .maximum = 64, .help = "tokens"}})) &&
-    register_variant(fake("kv-preallocated", [](EnginePlan& plan, const Parameters&) { plan.kv_growth.bind("kv-preallocated", {}); },
+    register_variant(fake("kv-preallocated",
+                          [](EnginePlan& plan, const Parameters&) { plan.kv_growth.bind("kv-preallocated", {}); },
                           {{.name = "multiple", .default_value = 8, .minimum = 1, .maximum = 64, .help = "tokens"}})) &&
-    register_variant(fake("last-token-lm-head", [](EnginePlan& plan, const Parameters&) { plan.lm_head_rows.bind("last-token-lm-head", {}); })) &&
-    register_variant(fake("vectorized-choice", [](EnginePlan& plan, const Parameters&) { plan.token_choice.bind("vectorized-choice", {}); }));
+    register_variant(
+        fake("last-token-lm-head",
+             [](EnginePlan& plan, const Parameters&) { plan.lm_head_rows.bind("last-token-lm-head", {}); })) &&
+    register_variant(fake("vectorized-choice", [](EnginePlan& plan, const Parameters&) {
+      plan.token_choice.bind("vectorized-choice", {});
+    }));
 
 std::string refusal(const std::string& text) {
   try {
@@ -43,11 +59,14 @@ TEST(Arm, HasACanonicalLabel) {
 TEST(Arm, IsThePresetWhoseVariantsItHas) {
   EXPECT_EQ(parse_arm("bigcode,-kv-grow,+kv-grow").label, "bigcode");
   EXPECT_EQ(parse_arm("causal,+kv-grow,-kv-grow").label, "causal");
-  EXPECT_EQ(parse_arm("causal,+details-on-request,+flash-prefill,+kv-grow,+last-token-lm-head,+vectorized-choice").label, "bigcode");
+  EXPECT_EQ(
+      parse_arm("causal,+details-on-request,+flash-prefill,+kv-grow,+last-token-lm-head,+vectorized-choice").label,
+      "bigcode");
 }
 
 TEST(Arm, ParsesItsOwnLabel) {
-  for (const char* text : {"causal", "bigcode", "bigcode,-kv-grow,+kv-preallocated:multiple=16", "causal,+kv-grow:tokens=3,+flash-prefill"}) {
+  for (const char* text : {"causal", "bigcode", "bigcode,-kv-grow,+kv-preallocated:multiple=16",
+                           "causal,+kv-grow:tokens=3,+flash-prefill"}) {
     const Arm arm = parse_arm(text);
     EXPECT_EQ(parse_arm(arm.label).label, arm.label);
     EXPECT_EQ(parse_arm(arm.label).variants, arm.variants);
@@ -57,7 +76,8 @@ TEST(Arm, ParsesItsOwnLabel) {
 TEST(Arm, NamesTheNearestForAnUnknownPresetOrVariant) {
   EXPECT_NE(refusal("bigcod").find("'bigcode'"), std::string::npos) << refusal("bigcod");
   EXPECT_NE(refusal("causal,+kv-grwo").find("'kv-grow'"), std::string::npos) << refusal("causal,+kv-grwo");
-  EXPECT_NE(refusal("causal,+zzzzzzzzzzzz").find("the nearest are"), std::string::npos) << refusal("causal,+zzzzzzzzzzzz");
+  EXPECT_NE(refusal("causal,+zzzzzzzzzzzz").find("the nearest are"), std::string::npos)
+      << refusal("causal,+zzzzzzzzzzzz");
   EXPECT_NE(refusal("kv-grow").find("causal,+kv-grow"), std::string::npos) << refusal("kv-grow");
 }
 
@@ -68,10 +88,11 @@ TEST(Arm, RefusesTwoVariantsOnOneSlotAndNamesBoth) {
 }
 
 TEST(Arm, RefusesMalformedWords) {
-  for (const char* text : {"", "causal,", "causal,kv-grow", "causal,+", "causal,+kv-grow:", "causal,+kv-grow:tokens", "causal,+kv-grow:tokens=",
-                           "causal,+kv-grow:tokens=x", "causal,+kv-grow:tokens=8x", "causal,+kv-grow:tokens=0", "causal,+kv-grow:tokens=65",
-                           "causal,+kv-grow:tokns=8", "causal,+kv-grow:tokens=8:tokens=9", "causal,+flash-prefill:n=1", "causal,-kv-grow",
-                           "causal,+kv-grow:tokens=99999999999999999999"}) {
+  for (const char* text :
+       {"", "causal,", "causal,kv-grow", "causal,+", "causal,+kv-grow:", "causal,+kv-grow:tokens",
+        "causal,+kv-grow:tokens=", "causal,+kv-grow:tokens=x", "causal,+kv-grow:tokens=8x", "causal,+kv-grow:tokens=0",
+        "causal,+kv-grow:tokens=65", "causal,+kv-grow:tokns=8", "causal,+kv-grow:tokens=8:tokens=9",
+        "causal,+flash-prefill:n=1", "causal,-kv-grow", "causal,+kv-grow:tokens=99999999999999999999"}) {
     EXPECT_THROW(parse_arm(text), std::invalid_argument) << text << ": " << refusal(text);
   }
 }
@@ -88,7 +109,14 @@ TEST(Registry, RefusesBadVariants) {
   EXPECT_THROW(register_variant(fake("kv-grow", bind_nothing)), std::logic_error);
   EXPECT_THROW(register_variant(fake("Kv_Grow", bind_nothing)), std::logic_error);
   EXPECT_THROW(register_variant(fake("", bind_nothing)), std::logic_error);
-  EXPECT_THROW(register_variant({.name = "binds-nothing", .summary = "", .source = "", .parameters = {}, .expects = {}, .unsupported = {}, .apply = {}}), std::logic_error);
+  EXPECT_THROW(register_variant({.name = "binds-nothing",
+                                 .summary = "",
+                                 .source = "",
+                                 .parameters = {},
+                                 .expects = {},
+                                 .unsupported = {},
+                                 .apply = {}}),
+               std::logic_error);
 }
 
 }  // namespace

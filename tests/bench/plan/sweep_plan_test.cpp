@@ -90,7 +90,14 @@ TEST(SweepPlan, TakesAnotherBaselineThanTheFirstArm) {
 }
 
 TEST(LaunchPlan, SurvivesJson) {
-  const LaunchPlan plan{.model = "a \"model\"", .checkpoint = "/x/y", .dtype = "bf16", .device = "cpu", .threads = 2, .seed = 7, .max_tokens = 5, .fill = "random"};
+  const LaunchPlan plan{.model = "a \"model\"",
+                        .checkpoint = "/x/y",
+                        .dtype = "bf16",
+                        .device = "cpu",
+                        .threads = 2,
+                        .seed = 7,
+                        .max_tokens = 5,
+                        .fill = "random"};
   const LaunchPlan back = launch_plan_from_json(to_json(plan));
   EXPECT_EQ(to_json(back), to_json(plan));
   EXPECT_EQ(back.model, plan.model);

@@ -162,6 +162,15 @@ TEST(Tokenizer, RefusesMalformedParts) {
   EXPECT_NE(refused("/added_tokens", 7), "");
   EXPECT_NE(refused("/added_tokens/0/id", 3), "");
   EXPECT_NE(refused("/added_tokens/0/content", ""), "");
+  json added = read("gpt2.json").at("added_tokens").at(0);
+  EXPECT_NE(refused("/added_tokens/1", added), "");
+  added["content"] = "<new>";
+  for (const int id : {0, 5, 399, 401, 70'000}) {
+    added["id"] = id;
+    EXPECT_NE(refused("/added_tokens/1", added), "") << id;
+  }
+  added["id"] = 400;
+  EXPECT_EQ(refused("/added_tokens/1", added), "");
   EXPECT_NE(refused("/added_tokens/0/special", 1), "");
   EXPECT_NE(refused("/added_tokens/0", {{"id", 0}, {"content", "<|endoftext|>"}}), "");
   EXPECT_NE(refused("/pre_tokenizer/add_prefix_space", "no"), "");

@@ -34,7 +34,10 @@ class Checkpoint {
   Weights load(ElementType dtype = ElementType::float32) const {
     std::vector<TensorToWrite> list;
     for (const auto& [name, tensor] : tensors) {
-      list.push_back({.name = name, .type = ElementType::float32, .shape = tensor.first, .data = std::as_bytes(std::span<const float>(tensor.second))});
+      list.push_back({.name = name,
+                      .type = ElementType::float32,
+                      .shape = tensor.first,
+                      .data = std::as_bytes(std::span<const float>(tensor.second))});
     }
     const TemporaryFolder folder;
     write_safetensors(folder.path() / "model.safetensors", list);
@@ -65,7 +68,8 @@ TEST(Weights, OutliveTheirFileAndKeepItsNumbers) {
 
 TEST(Weights, AreConvertedToTheDtypeThatIsAskedFor) {
   const Checkpoint checkpoint;
-  for (const auto& [dtype, scalar] : {std::pair{ElementType::bfloat16, at::kBFloat16}, std::pair{ElementType::float16, at::kHalf}}) {
+  for (const auto& [dtype, scalar] :
+       {std::pair{ElementType::bfloat16, at::kBFloat16}, std::pair{ElementType::float16, at::kHalf}}) {
     const Weights weights = checkpoint.load(dtype);
     const at::Tensor expected = at::tensor(checkpoint.tensors.at("transformer.wpe.weight").second).to(scalar);
     EXPECT_TRUE(at::equal(weights.at("transformer.wpe.weight").flatten(), expected));

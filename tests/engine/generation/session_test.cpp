@@ -12,8 +12,12 @@ using testing::ragged_prompts;
 using testing::small_config;
 using testing::small_model;
 
-std::vector<Completion> complete(const Engine& engine, const std::vector<std::vector<std::int64_t>>& prompts, std::int64_t max_tokens = 12) {
-  return generate(engine, {.prompts = prompts, .max_tokens = max_tokens, .details = {.prefill_log_probs = true, .token_log_prob = true, .rank = true}, .keep_prefill_logits = true});
+std::vector<Completion> complete(const Engine& engine, const std::vector<std::vector<std::int64_t>>& prompts,
+                                 std::int64_t max_tokens = 12) {
+  return generate(engine, {.prompts = prompts,
+                           .max_tokens = max_tokens,
+                           .details = {.prefill_log_probs = true, .token_log_prob = true, .rank = true},
+                           .keep_prefill_logits = true});
 }
 
 TEST(Session, GivesEachRowOfARaggedBatchWhatItGivesThatRowAlone) {
@@ -24,7 +28,8 @@ TEST(Session, GivesEachRowOfARaggedBatchWhatItGivesThatRowAlone) {
       const Completion alone = complete(engine, {ragged_prompts()[row]}).front();
       EXPECT_EQ(together[row].token_ids, alone.token_ids) << "row " << row;
       EXPECT_EQ(together[row].ranks, alone.ranks);
-      EXPECT_LT(testing::relative_difference(together[row].prefill_logits, alone.prefill_logits), testing::tolerance(ElementType::float32));
+      EXPECT_LT(testing::relative_difference(together[row].prefill_logits, alone.prefill_logits),
+                testing::tolerance(ElementType::float32));
       EXPECT_EQ(together[row].prefill_log_probs.size(), ragged_prompts()[row].size() - 1);
     }
   }
@@ -91,7 +96,9 @@ TEST(Session, FillsItsCacheWithTheSameNumbersEveryTime) {
 TEST(Session, RefusesWhatDoesNotFit) {
   const Engine engine(small_model(small_config()), reference_plan());
   const SessionOptions options{.batch_size = 1, .max_tokens = 8, .details = {}};
-  const auto prefill = [&](const std::vector<std::vector<std::int64_t>>& prompts) { return Session(engine, options).prefill(prompts); };
+  const auto prefill = [&](const std::vector<std::vector<std::int64_t>>& prompts) {
+    return Session(engine, options).prefill(prompts);
+  };
   EXPECT_THROW(Session(engine, {.batch_size = 0, .max_tokens = 8, .details = {}}), std::invalid_argument);
   EXPECT_THROW(Session(engine, {.batch_size = 1, .max_tokens = 65, .details = {}}), std::invalid_argument);
   EXPECT_THROW(prefill({{}}), std::invalid_argument);
@@ -110,7 +117,8 @@ TEST(Generation, StopsARowAtTheEndOfSequenceTokenAndGoesOnWithTheOthers) {
   const Engine engine(small_model(small_config()), reference_plan());
   const std::vector<Completion> whole = complete(engine, ragged_prompts(), 12);
   const std::int64_t eos = whole[1].token_ids[3];
-  const std::vector<Completion> cut = generate(engine, {.prompts = ragged_prompts(), .max_tokens = 12, .eos_token_id = eos, .details = {}});
+  const std::vector<Completion> cut =
+      generate(engine, {.prompts = ragged_prompts(), .max_tokens = 12, .eos_token_id = eos, .details = {}});
   for (std::size_t row = 0; row < whole.size(); ++row) {
     const auto end = std::find(whole[row].token_ids.begin(), whole[row].token_ids.end(), eos);
     EXPECT_EQ(cut[row].token_ids, std::vector<std::int64_t>(whole[row].token_ids.begin(), end)) << "row " << row;

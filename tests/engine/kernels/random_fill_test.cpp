@@ -24,7 +24,9 @@ TEST(RandomUniform, HasTheSameBitsOnCuda) {
     GTEST_SKIP() << "no CUDA device is present";
   }
   for (const std::int64_t count : {1, 3, 4, 1023, 1 << 22}) {
-    EXPECT_TRUE(at::equal(random_uniform({count}, 5, "kv.2", "cuda:0").cpu(), random_uniform({count}, 5, "kv.2", "cpu"))) << count;
+    EXPECT_TRUE(
+        at::equal(random_uniform({count}, 5, "kv.2", "cuda:0").cpu(), random_uniform({count}, 5, "kv.2", "cpu")))
+        << count;
   }
 }
 

@@ -11,7 +11,8 @@ namespace decodelab {
 namespace {
 
 /// Softmax(q . k / sqrt(k)) . v by loops in double.
-at::Tensor naive(const ModelConfig& config, const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values, const StepRows& rows) {
+at::Tensor naive(const ModelConfig& config, const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
+                 const StepRows& rows) {
   const std::int64_t B = query.size(0);
   const std::int64_t T = query.size(1);
   const std::int64_t k = config.head_dim;
@@ -32,7 +33,8 @@ at::Tensor naive(const ModelConfig& config, const at::Tensor& query, const at::T
   return result;
 }
 
-void expect_naive(const ModelConfig& config, std::vector<std::int64_t> past, std::vector<std::int64_t> added, at::ScalarType dtype, double limit) {
+void expect_naive(const ModelConfig& config, std::vector<std::int64_t> past, std::vector<std::int64_t> added,
+                  at::ScalarType dtype, double limit) {
   const StepRows rows(std::move(past), std::move(added), config.positions, at::kCPU);
   const std::int64_t B = rows.batch_size();
   const at::Tensor query = at::randn({B, rows.tokens(), config.hidden_size}).to(dtype);
@@ -44,7 +46,8 @@ void expect_naive(const ModelConfig& config, std::vector<std::int64_t> past, std
   const at::Tensor expected = naive(config, query, keys, values, rows);
   for (std::int64_t b = 0; b < B; ++b) {
     const std::int64_t real = rows.added()[static_cast<std::size_t>(b)];
-    const double difference = (got[b].narrow(0, 0, real).to(at::kDouble) - expected[b].narrow(0, 0, real)).abs().max().item<double>();
+    const double difference =
+        (got[b].narrow(0, 0, real).to(at::kDouble) - expected[b].narrow(0, 0, real)).abs().max().item<double>();
     EXPECT_LT(difference, limit) << "row " << b;
   }
 }
@@ -74,7 +77,8 @@ TEST(MathAttention, GivesFiniteNumbersForPadding) {
   const StepRows rows({0, 0}, {6, 1}, config.positions, at::kCPU);
   const at::Tensor query = at::randn({2, 6, config.hidden_size});
   const at::Tensor keys = at::randn({2, 6, config.head_dim});
-  const at::Tensor got = make_math_attention(config)->forward({.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows});
+  const at::Tensor got =
+      make_math_attention(config)->forward({.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows});
   EXPECT_TRUE(at::isfinite(got).all().item<bool>());
 }
 
@@ -86,8 +90,8 @@ TEST(MathAttention, AddsABiasBeforeTheMask) {
   // A bias that hides all keys but the first makes every query return the first value.
   at::Tensor bias = at::full({1, config.heads, 5, 5}, -1e9);
   bias.select(3, 0).zero_();
-  const at::Tensor got =
-      make_math_attention(config)->forward({.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .bias = &bias});
+  const at::Tensor got = make_math_attention(config)->forward(
+      {.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .bias = &bias});
   EXPECT_TRUE(at::allclose(got, keys.narrow(1, 0, 1).expand_as(got)));
 }
 

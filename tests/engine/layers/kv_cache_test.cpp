@@ -16,7 +16,12 @@ constexpr std::int64_t kWidth = 6;
 constexpr std::int64_t kMaxTokens = 40;
 
 KvCacheOptions options() {
-  return {.layers = kLayers, .batch_size = kRows, .width = kWidth, .max_tokens = kMaxTokens, .dtype = ElementType::float32, .device = "cpu"};
+  return {.layers = kLayers,
+          .batch_size = kRows,
+          .width = kWidth,
+          .max_tokens = kMaxTokens,
+          .dtype = ElementType::float32,
+          .device = "cpu"};
 }
 
 struct NamedCache {
@@ -54,7 +59,8 @@ class Mirror {
         const at::Tensor expected = at::stack(list);
         const at::Tensor joined = at::cat({got.keys[row], got.values[row]}, 1);
         EXPECT_TRUE(at::equal(joined.narrow(0, 0, length), expected)) << "layer " << layer << " row " << row;
-        EXPECT_TRUE(at::equal(joined.narrow(0, length, rows.keys() - length), at::zeros({rows.keys() - length, kWidth})))
+        EXPECT_TRUE(
+            at::equal(joined.narrow(0, length, rows.keys() - length), at::zeros({rows.keys() - length, kWidth})))
             << "tail of layer " << layer << " row " << row;
       }
     }
@@ -127,7 +133,7 @@ TEST_P(KvCacheTest, RefusesToTruncateToMoreThanItHolds) {
 INSTANTIATE_TEST_SUITE_P(All, KvCacheTest,
                          ::testing::Values(NamedCache{"concatenated", concatenated}, NamedCache{"growing", growing},
                                            NamedCache{"preallocated", preallocated}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& one) { return one.param.name; });
 
 TEST(GrowingCache, AllocatesOnlyWhenItsRuleSays) {
   const auto cache = growing();
