@@ -118,7 +118,7 @@ std::string escape_markdown(std::string_view text) {
       case '*': return "\\*";
       case '_': return "\\_";
       case ']': return next == '(' || next == '[' || next == ':' ? "\\]" : std::string_view();  // else it ends no link
-      case '\n': return " ";
+      case '\n':
       case '\r': return " ";
       default: return {};
     }

@@ -110,7 +110,7 @@ std::string trust_html(const RunReport& run, Detail detail) {
       "The in-run null spans 0 in about 95 % of the rows when nothing drifts within blocks. It is no A/A test: effects "
       "of a launch do not show in it."};
   if (detail == Detail::compact)
-    nulls.notes.push_back(
+    nulls.notes.emplace_back(
         "Only rows with a flag, a skipped block or a null that does not span 0 are listed here; blocks.csv has all "
         "visits.");
   return html + folded(detail == Detail::full ? "In-run null, warm-up and flags of every row"

@@ -153,12 +153,12 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
   }
   shorten_arms(table, 1, summary.arms);
   if (!baseline.empty()) {
-    table.notes.push_back(
+    table.notes.emplace_back(
         "Time ratio: arm / baseline, below 1 is faster; paired within blocks, averaged over launches, with its "
         "Student-t interval. It differs from the "
         "quotient of two medians, which is not paired: that one keeps the drift between visits that pairing cancels, "
         "and drops costs that come only every few steps.");
-    table.notes.push_back("Detects: the smallest effect that this many launches find with 80 % power.");
+    table.notes.emplace_back("Detects: the smallest effect that this many launches find with 80 % power.");
   }
   std::vector<std::string> unpaired;
   for (const SummaryRow* row : rows) {
@@ -198,8 +198,11 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
   std::vector<Table> tables;
   for (auto& [key, rows] : groups) {
     if (rows.empty()) continue;
-    std::stable_sort(rows.begin(), rows.end(), [](const SummaryRow* a, const SummaryRow* b) {
-      return std::pair(phase_rank(a->cell.phase), a->cell.batch) < std::pair(phase_rank(b->cell.phase), b->cell.batch);
+    std::sort(rows.begin(), rows.end(), [](const SummaryRow* a, const SummaryRow* b) {
+      const auto place = [](const SummaryRow* row) {
+        return std::tuple(phase_rank(row->cell.phase), row->cell.batch, row->cell.id);
+      };
+      return place(a) < place(b);
     });
     tables.push_back(latency_table(rows));
   }
