@@ -105,7 +105,7 @@ std::vector<const SummaryRow*> rows_of_batch(const Context& context, std::int64_
 }
 
 // Scale and ticks of a latency axis: logarithmic where a linear one would hide the small values.
-std::pair<Json, Json> time_axis(const Context& context, const std::vector<const SummaryRow*>& rows) {
+Json time_axis(const Context& context, const std::vector<const SummaryRow*>& rows) {
   double low = INFINITY;
   double high = 0;
   for (const SummaryRow* row : rows) {
@@ -114,10 +114,11 @@ std::pair<Json, Json> time_axis(const Context& context, const std::vector<const 
     high = std::max(high, *row->cell_mean_ns / context.unit_ns);
   }
   if (high > kLogarithmicFrom * low && low > 0) {
-    return {{{"type", "log"}, {"nice", false}, {"padding", 12}},
-            {{"values", logarithmic_ticks(low, high)}, {"format", "~r"}}};
+    return {{"scale", {{"type", "log"}, {"nice", false}, {"padding", 12}}},
+            {"axis", {{"values", logarithmic_ticks(low, high)}, {"format", "~r"}}}};
   }
-  return {{{"zero", false}, {"nice", false}, {"padding", 14}}, {{"tickCount", 6}, {"format", "~r"}}};
+  return {{"scale", {{"zero", false}, {"nice", false}, {"padding", 14}}},
+          {"axis", {{"tickCount", 6}, {"format", "~r"}}}};
 }
 
 // A cross at the foot of the panel for each row that has no time, one line per arm so that they do not cover each other.
@@ -150,10 +151,12 @@ Json curve_view(const Context& context, std::int64_t batch, int width) {
   const Json x =
       length_axis("x", context.lengths, context.with_ratios || context.with_memory ? "" : context.length_title);
   const Json color = arm_color(context.summary.arms);
-  const auto [scale, axis] = time_axis(context, rows);
-  const auto y = [&context, &scale = scale, &axis = axis](const char* field) {
-    return Json{
-        {"field", field}, {"type", "quantitative"}, {"title", context.time_title}, {"scale", scale}, {"axis", axis}};
+  Json time{{"type", "quantitative"}, {"title", context.time_title}};
+  time.update(time_axis(context, rows));
+  const auto y = [&time](const char* field) {
+    Json channel = time;
+    channel["field"] = field;
+    return channel;
   };
   Json layers = Json::array();
   layers.push_back(layer("rows", timed + " && isValid(datum.low)",

@@ -15,14 +15,12 @@ __asm__(
     ".byte 0\n"
     ".popsection\n");
 
-extern "C" const char decodelab_vega_begin[];
-extern "C" const char decodelab_vega_end[];
+extern "C" const char kVegaBegin[] __asm__("decodelab_vega_begin");
+extern "C" const char kVegaEnd[] __asm__("decodelab_vega_end");
 
 namespace decodelab {
 
-std::string_view vega_bundle() {
-  return {decodelab_vega_begin, static_cast<std::size_t>(decodelab_vega_end - decodelab_vega_begin)};
-}
+std::string_view vega_bundle() { return {kVegaBegin, static_cast<std::size_t>(kVegaEnd - kVegaBegin)}; }
 
 }  // namespace decodelab
 

@@ -2,8 +2,9 @@
 #include "reports/page/report.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
+#include <fstream>
 #include <optional>
 #include <regex>
 #include <sstream>
@@ -82,10 +83,11 @@ TEST(Report, WritesEveryFileAndLeavesNoTemporaryOnes) {
 }
 
 TEST(Report, DrawsFiguresAsSvgAndPngAndInlinesThem) {
+  if (vega_bundle().empty()) GTEST_SKIP() << "This build found no vl-convert-python, so there is nothing to draw with.";
   const TemporaryFolder folder;
   std::ostringstream warnings;
   write_report(sample_run(small()), folder / "r", warnings);
-  if (!warnings.str().empty()) GTEST_SKIP() << warnings.str();
+  EXPECT_EQ(warnings.str(), "");
   for (const char* stem :
        {"prefill-latency", "prefill-ratios", "prefill-steps", "decode-latency", "decode-ratios", "decode-steps"}) {
     const auto figures = folder / "r/figures";
@@ -99,11 +101,15 @@ TEST(Report, DrawsFiguresAsSvgAndPngAndInlinesThem) {
 }
 
 TEST(Report, SaysWhatPythonSaidWhenItFails) {
-  const ChosenPython wrong("/bin/false");
   const TemporaryFolder folder;
+  const auto python = folder / "python";
+  std::ofstream(python) << "#!/bin/sh\necho Traceback\necho \"ModuleNotFoundError: No module named 'vl_convert'\" >&2\nexit 1\n";
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const ChosenPython wrong(python.c_str());
   std::ostringstream warnings;
   write_report(sample_run(small()), folder / "r", warnings);
-  EXPECT_FALSE(warnings.str().empty());
+  EXPECT_TRUE(contains(warnings.str(), {"failed: ModuleNotFoundError: No module named 'vl_convert')"}));
+  EXPECT_EQ(warnings.str().find("Traceback"), std::string::npos);
   EXPECT_TRUE(
       contains(read_file(folder / "r/report.html"), {"This figure was not drawn", "data-figure=\"decode-latency\""}));
 }
@@ -210,9 +216,12 @@ TEST(Page, StaysWithinItsSizeAndTimeWithThreeHundredCells) {
   std::ostringstream warnings;
   write_report(data, folder / "r", warnings);  // with drawings, where they can be made
   EXPECT_LE(std::filesystem::file_size(folder / "r/report.html"), 2'500'000U);
-  const auto start = std::chrono::steady_clock::now();
+#ifdef NDEBUG  // nobody waits for a debug build
+  // Processor time, which other programs on the machine do not stretch.
+  const std::clock_t start = std::clock();
   page_of(data);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 2.0);
+#endif
 }
 
 TEST(Page, LeavesOutWhatStandsElsewhereWhenItWouldGrowTooLarge) {
