@@ -99,11 +99,11 @@ void Bpe::read_vocabulary(const json& vocabulary, const std::string& file_name) 
     }
     const auto id = value.get<std::int64_t>();
     // A token with other characters (a special one, say) stands for itself and comes out of no merge.
-    auto bytes = from_byte_alphabet(token);
+    const auto bytes = from_byte_alphabet(token);
     if (bytes.has_value() && bytes->size() == 1) {
       id_of_byte_[static_cast<unsigned char>(bytes->front())] = id;
     }
-    if (!bytes_of_.emplace(id, bytes.has_value() ? std::move(*bytes) : token).second) {
+    if (!bytes_of_.emplace(id, bytes.value_or(token)).second) {
       refuse(file_name, "every id once", fmt::format("{} twice, the second time for {}", id, in_quotes(token)));
     }
     ids_.emplace(token, id);

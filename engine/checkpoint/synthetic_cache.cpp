@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -122,7 +123,7 @@ class ChunkQueue {
   void leave(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     if (failure_ == nullptr) {
-      failure_ = failure;
+      failure_ = std::move(failure);
     }
     --running_;
     changed_.notify_one();

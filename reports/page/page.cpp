@@ -74,7 +74,7 @@ std::string figures_html(const RunReport& run, const std::map<std::string, std::
 
 std::string tables_html(const RunReport& run) {
   std::string html;
-  for (const Table& table : comparison_tables(run.summary)) html += to_html(table);
+  for (const Table& table : comparison_tables(run.summary, ArmLabels::full)) html += to_html(table);
   std::string times;
   for (const Table& table : latency_tables(run.summary)) times += to_html(table);
   return html + folded("Times per arm and length: average, lowest, highest, percentiles", times);

@@ -11,8 +11,8 @@ const char* const kPageStyle = R"css(
     --badge: #262c33; }
 }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.55 system-ui, "Segoe UI", "Liberation
-    Sans", Arial, sans-serif; }
+body { margin: 0; background: var(--paper); color: var(--ink);
+    font: 15px/1.55 system-ui, "Segoe UI", "Liberation Sans", Arial, sans-serif; }
 main, header, nav { max-width: 1160px; margin: 0 auto; padding: 0 24px; }
 header { padding-top: 34px; }
 h1 { font-size: 27px; line-height: 1.2; margin: 0 0 6px; letter-spacing: -0.01em; }

@@ -131,7 +131,7 @@ void shorten_arms(Table& table, std::size_t arm_column, const std::vector<ArmRec
   table.notes.insert(table.notes.begin(), legend.begin(), legend.end());
 }
 
-Table comparison_table(const RunSummary& summary, const std::string& setting, const Rows& rows) {
+Table comparison_table(const RunSummary& summary, const std::string& setting, const Rows& rows, ArmLabels labels) {
   const std::string baseline = summary.baseline();
   Table table{.title = baseline.empty() ? fmt::format("Arms without a baseline ({})", setting)
                                         : fmt::format("Compared with {} ({})", baseline, setting),
@@ -151,7 +151,7 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
                            row->mde ? format_percent(*row->mde) : "",
                            row->peak_bytes ? format_bytes(*row->peak_bytes) : "", status_name(*row)}});
   }
-  shorten_arms(table, 1, summary.arms);
+  if (labels == ArmLabels::letters_where_wide) shorten_arms(table, 1, summary.arms);
   if (!baseline.empty()) {
     table.notes.emplace_back(
         "Time ratio: arm / baseline, below 1 is faster; paired within blocks, averaged over launches, with its "
@@ -209,7 +209,7 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
   return tables;
 }
 
-std::vector<Table> comparison_tables(const RunSummary& summary) {
+std::vector<Table> comparison_tables(const RunSummary& summary, ArmLabels labels) {
   std::vector<std::pair<std::string, Rows>> groups;  // in the order in which settings were planned
   for (const SummaryRow& row : summary.rows) {
     const std::string setting = setting_label(row.cell);
@@ -218,7 +218,7 @@ std::vector<Table> comparison_tables(const RunSummary& summary) {
     group->second.push_back(&row);
   }
   std::vector<Table> tables;
-  for (const auto& [setting, rows] : groups) tables.push_back(comparison_table(summary, setting, rows));
+  for (const auto& [setting, rows] : groups) tables.push_back(comparison_table(summary, setting, rows, labels));
   return tables;
 }
 

@@ -14,11 +14,14 @@ namespace decodelab {
 /// percentile is blank and what became of rows without times.
 std::vector<Table> latency_tables(const RunSummary& summary);
 
+/// How arms are named where their labels would make a table wider than kTableWidth.
+enum class ArmLabels { letters_where_wide, full };
+
 /// One table per setting (dtype, device, threads, scope): cell, arm, median, time ratio to the baseline with its interval,
 /// smallest detectable effect, peak memory, status.
 ///
-/// Where labels of arms would make it wider than kTableWidth, letters stand for them and the notes say for which.
-std::vector<Table> comparison_tables(const RunSummary& summary);
+/// Letters that stand for arms are explained in the notes.
+std::vector<Table> comparison_tables(const RunSummary& summary, ArmLabels labels = ArmLabels::letters_where_wide);
 
 /// Planned, ok and excluded rows of every arm, with the reasons: nothing that was asked for is silently absent.
 Table ledger_table(const RunSummary& summary);

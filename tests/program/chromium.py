@@ -14,6 +14,8 @@ NO_SCRIPTS = """<meta http-equiv="Content-Security-Policy" content="script-src '
 
 def _run(page: Path, *options: str) -> str:
     """Runs Chromium on the page with a profile of its own; raises RuntimeError with its messages when it fails."""
+    if not Path(page).is_file():
+        raise FileNotFoundError(f"There is no page '{page}'.")  # Chromium would show an empty one
     with tempfile.TemporaryDirectory(prefix="decodelab-chromium-") as profile:
         command = [
             CHROMIUM,

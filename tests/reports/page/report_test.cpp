@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/figures/vega_bundle.h"
+#include "reports/page/page_text.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/sample_run.h"
 #include "tests/reports/temporary_folder.h"
@@ -103,7 +104,8 @@ TEST(Report, DrawsFiguresAsSvgAndPngAndInlinesThem) {
 TEST(Report, SaysWhatPythonSaidWhenItFails) {
   const TemporaryFolder folder;
   const auto python = folder / "python";
-  std::ofstream(python) << "#!/bin/sh\necho Traceback\necho \"ModuleNotFoundError: No module named 'vl_convert'\" >&2\nexit 1\n";
+  std::ofstream(python) << "#!/bin/sh\necho Traceback\n"
+                           "echo \"ModuleNotFoundError: No module named 'vl_convert'\" >&2\nexit 1\n";
   std::filesystem::permissions(python, std::filesystem::perms::owner_all);
   const ChosenPython wrong(python.c_str());
   std::ostringstream warnings;
@@ -166,6 +168,12 @@ TEST(Page, LoadsNothingFromTheNetwork) {
   EXPECT_EQ(html.find("@import"), std::string::npos);
   EXPECT_EQ(html.find("url("), std::string::npos);
   EXPECT_TRUE(contains(html, {"default-src 'none'"}));
+}
+
+TEST(Page, HasAStyleWhoseQuotesEndOnTheirLine) {
+  // A broken string makes a browser drop the rules after it, silently.
+  std::istringstream lines(kPageStyle);
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(count_of(line, "\"") % 2, 0U) << line;
 }
 
 TEST(Page, NamesTheCellAndRunOfEveryNumber) {

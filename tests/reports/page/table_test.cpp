@@ -63,6 +63,12 @@ TEST(ResultTables, FitAHundredColumnsWithLongLabels) {
   }
 }
 
+TEST(ResultTables, NameArmsInFullWhereWidthDoesNotMatter) {
+  const RunSummary summary = summarize(sample_run());
+  EXPECT_EQ(comparison_tables(summary).at(0).rows.at(2).fields.at(1), "C");
+  EXPECT_EQ(comparison_tables(summary, ArmLabels::full).at(0).rows.at(2).fields.at(1), "bigcode,+fused-layer-norm");
+}
+
 TEST(ResultTables, HaveTheColumnsAndRowsOfTgi) {
   SampleOptions options;
   options.phases = {"generate", "decode", "prefill"};
