@@ -1,12 +1,12 @@
 // Starts the launches of a sweep, each in a fresh process, and survives what happens to them.
 #pragma once
 
+#include "bench/measure/sweep_progress.h"
 #include "bench/plan/sweep_plan.h"
 #include "reports/store/store.h"
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 
 namespace decodelab {
@@ -26,9 +26,6 @@ LaunchEvent launch_event_from_json(const std::string& line);
 
 /// How a sweep ended, as far as its launches are concerned.
 enum class SweepEnd { complete, interrupted };
-
-/// Shows the progress of the whole sweep; called when something happened and every half second.
-using ProgressDisplay = std::function<void(double fraction, double remaining_seconds, const std::string& label)>;
 
 /// Runs every launch of the run that is not there yet, one after the other, as `program launch --store ... --run ... --launch i`.
 ///

@@ -1,4 +1,5 @@
 // Forest plot of the paired ratios: a line per cell, a mark per arm.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -14,6 +15,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kWidth = 760;
 constexpr int kStepOfAnArm = 11;
+/// Bars end at this factor beyond the extreme ratios: the interval of two launches can span decades and say nothing.
+constexpr double kFrame = 4;
 
 }  // namespace
 
@@ -28,6 +31,16 @@ Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
               .columns = {{"Cell"}, {"Arm"}, {"Time ratio [95 %]", true}, {"Detects", true}},
               .rows = {},
               .notes = {}};
+  double lowest = 1;
+  double highest = 1;
+  for (const SummaryRow* row : rows.rows) {
+    if (!row->time_ratio || row->arm.baseline) continue;
+    lowest = std::min(lowest, *row->time_ratio);
+    highest = std::max(highest, *row->time_ratio);
+  }
+  const auto framed = [&](double ratio) {
+    return Json(shortened(std::clamp(ratio, lowest / kFrame, highest * kFrame)));
+  };
   for (const SummaryRow* row : rows.rows) {
     if (!row->time_ratio || row->arm.baseline) continue;
     const std::string cell = cell_label(row->cell);
@@ -39,11 +52,13 @@ Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
                     {"ratio", shortened(*row->time_ratio)},
                     {"low", interval ? Json(shortened(*row->time_ratio_low)) : Json(nullptr)},
                     {"high", interval ? Json(shortened(*row->time_ratio_high)) : Json(nullptr)},
-                    {"unseen_low", row->mde ? Json(shortened(1 / (1 + *row->mde))) : Json(nullptr)},
-                    {"unseen_high", row->mde ? Json(shortened(1 + *row->mde)) : Json(nullptr)}});
+                    {"bar_low", interval ? framed(*row->time_ratio_low) : Json(nullptr)},
+                    {"bar_high", interval ? framed(*row->time_ratio_high) : Json(nullptr)},
+                    {"unseen_low", row->mde ? framed(1 / (1 + *row->mde)) : Json(nullptr)},
+                    {"unseen_high", row->mde ? framed(1 + *row->mde) : Json(nullptr)}});
     table.rows.push_back({row->run_id,
                           row->cell.id,
-                          {cell, row->arm.label, format_ratio(*row), row->mde ? format_percent(*row->mde) : ""}});
+                          {cell, row->arm.label, format_ratio(*row), row->mde ? format_detectable(*row->mde) : ""}});
   }
   // The colours and shapes of an arm are the same in every figure, so the scales are those of all arms.
   Json color = arm_color(summary.arms);
@@ -69,15 +84,15 @@ Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
                      {{"field", "ratio"}, {"format", ".4f"}},
                      {{"field", "low"}, {"format", ".4f"}},
                      {{"field", "high"}, {"format", ".4f"}}};
-  Figure figure{
-      .name = rows.name + "-ratios",
-      .title = fmt::format("Paired time ratios: {}", rows.setting),
-      .caption = fmt::format("Time of each arm over that of {}, paired within blocks and averaged over launches, with "
-                             "the 95 % Student-t interval over launches. The grey bar around 1 "
-                             "spans effects too small to be found with 80 % power.",
-                             summary.baseline()),
-      .spec = start_spec(fmt::format("Paired time ratios: {}", rows.setting)),
-      .data = std::move(table)};
+  Figure figure{.name = rows.name + "-ratios",
+                .title = fmt::format("Paired time ratios: {}", rows.setting),
+                .caption = fmt::format(
+                    "Time of each arm over that of {}, paired within blocks and averaged over launches, with "
+                    "the 95 % Student-t interval over launches. The grey bar around 1 "
+                    "spans effects too small to be found with 80 % power. Bars end at {} times the extreme ratios.",
+                    summary.baseline(), kFrame),
+                .spec = start_spec(fmt::format("Paired time ratios: {}", rows.setting)),
+                .data = std::move(table)};
   figure.spec["width"] = kWidth;
   figure.spec["height"] = {{"step", std::max<int>(18, kStepOfAnArm * static_cast<int>(arms.size())) + 6},
                            {"for", "position"}};
@@ -92,7 +107,7 @@ Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
       Json{{"transform", {{{"filter", "datum.low !== null"}}}},
            {"mark", {{"type", "rule"}, {"strokeWidth", 1.8}}},
            {"encoding",
-            {{"x", x("low")}, {"x2", {{"field", "high"}}}, {"y", y}, {"yOffset", y_offset}, {"color", color}}}},
+            {{"x", x("bar_low")}, {"x2", {{"field", "bar_high"}}}, {"y", y}, {"yOffset", y_offset}, {"color", color}}}},
       Json{{"mark", {{"type", "point"}, {"filled", true}, {"size", 44}, {"opacity", 1}}},
            {"encoding",
             {{"x", x("ratio")},

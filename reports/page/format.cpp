@@ -10,6 +10,9 @@
 namespace decodelab {
 namespace {
 
+constexpr double kTenfold = 9;  // as a share: ten times is 900 % more
+constexpr double kLargestRatio = 1000;
+
 struct Unit {
   double size;
   const char* name;
@@ -63,7 +66,13 @@ std::string format_bytes(std::int64_t bytes) {
 
 std::string format_percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 
-std::string format_ratio(double ratio) { return fmt::format("{:.4f}", ratio); }
+std::string format_detectable(double share) { return share > kTenfold ? "none" : format_percent(share); }
+
+std::string format_ratio(double ratio) {
+  if (ratio > kLargestRatio) return fmt::format("over {:.0f}", kLargestRatio);
+  if (ratio < 1 / kLargestRatio) return fmt::format("under {}", 1 / kLargestRatio);
+  return fmt::format("{:.4f}", ratio);
+}
 
 std::string format_ratio(const SummaryRow& row) {
   if (!row.time_ratio) return "";

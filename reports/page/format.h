@@ -16,7 +16,10 @@ std::string format_time(double ns);
 std::string format_bytes(std::int64_t bytes);
 /// A share as per cent: 0.0213 is `2.1 %`.
 std::string format_percent(double share);
-/// `0.7123`; four digits behind the point, since an effect of 0.1 % is worth telling.
+/// An effect that a run could have seen, as per cent; `none` where not even a tenfold one could be told from noise.
+std::string format_detectable(double share);
+/// `0.7123`: four digits behind the point, since an effect of 0.1 % is worth telling; `over 1000` above that, and
+/// `under 0.001` below, where an interval of very few launches has no meaning but its width.
 std::string format_ratio(double ratio);
 /// `0.7123 [0.7051, 0.7196]`, or the ratio and `this process only` where there is no interval.
 std::string format_ratio(const SummaryRow& row);

@@ -55,9 +55,13 @@ std::string resolution_sentence(const RunSummary& summary) {
   if (detectable.empty())
     return "One launch: the ratios speak for this process only and resolve nothing. Use --launches 5 or more.";
   std::sort(detectable.begin(), detectable.end());
+  if (format_detectable(quantile(detectable, 0.5)) == "none")
+    return fmt::format(
+        "Resolves nothing below a tenfold effect in the median contrast with {} launches: use --launches 5 or more.",
+        summary.run.launches);
   return fmt::format("Resolves >= {} at 80 % power in the median contrast ({} at best, {} at worst), with {} of {}.",
-                     format_percent(quantile(detectable, 0.5)), format_percent(detectable.front()),
-                     format_percent(detectable.back()),
+                     format_detectable(quantile(detectable, 0.5)), format_detectable(detectable.front()),
+                     format_detectable(detectable.back()),
                      summary.run.launches == 1 ? "1 launch" : fmt::format("{} launches", summary.run.launches),
                      plural(summary.run.blocks_per_launch, "block"));
 }

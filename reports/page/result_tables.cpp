@@ -67,18 +67,26 @@ std::vector<std::string> flag_notes(const Rows& rows) {
   return notes;
 }
 
-// Why percentiles are blank, for the rules of the columns shown.
-std::vector<std::string> percentile_notes(const Rows& rows) {
+// Why percentiles are blank, for the rules of the columns shown; said once for all tables of a run.
+std::vector<std::string> percentile_notes(const RunSummary& summary) {
   std::vector<std::string> notes;
   for (const PercentileRule& rule : kPercentileRules) {
-    if (std::string_view(rule.name) == "p95") continue;  // not a column of this table
-    const auto lacks = [&](const SummaryRow* row) {
-      return row->steps > 0 && (row->steps < rule.steps || row->launches < rule.launches);
-    };
-    const auto row = std::find_if(rows.begin(), rows.end(), lacks);
-    if (row == rows.end()) continue;
-    notes.push_back(fmt::format("{} is blank: it needs {} steps and {} launches, and {} has {} and {}.", rule.name,
-                                rule.steps, rule.launches, cell_label((*row)->cell), (*row)->steps, (*row)->launches));
+    if (std::string_view(rule.name) == "p95") continue;  // not a column of these tables
+    std::vector<std::string> blank;
+    std::int64_t measured = 0;
+    for (const SummaryRow& row : summary.rows) {
+      measured += row.steps > 0 ? 1 : 0;
+      if (row.steps > 0 && (row.steps < rule.steps || row.launches < rule.launches)) {
+        blank.push_back(fmt::format("{} of {} ({} steps, {} launches)", cell_label(row.cell), row.arm.label, row.steps,
+                                    row.launches));
+      }
+    }
+    if (blank.empty()) continue;
+    notes.push_back(fmt::format("{} is blank {}: it needs {} steps and {} launches.", rule.name,
+                                static_cast<std::int64_t>(blank.size()) == measured
+                                    ? fmt::format("everywhere, as in {}", blank.front())
+                                    : "in " + joined(blank),
+                                rule.steps, rule.launches));
   }
   return notes;
 }
@@ -97,7 +105,7 @@ Table latency_table(const Rows& rows) {
                   {"p90", true},
                   {"p99", true}},
       .rows = {},
-      .notes = percentile_notes(rows)};
+      .notes = fate_notes(rows)};
   for (const SummaryRow* row : rows) {
     table.rows.push_back({row->run_id,
                           row->cell.id,
@@ -105,7 +113,6 @@ Table latency_table(const Rows& rows) {
                            time_or_blank(row->min_ns), time_or_blank(row->max_ns), time_or_blank(row->median_ns),
                            time_or_blank(row->p90_ns), time_or_blank(row->p99_ns)}});
   }
-  for (std::string& note : fate_notes(rows)) table.notes.push_back(std::move(note));
   return table;
 }
 
@@ -148,7 +155,7 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
     table.rows.push_back({row->run_id,
                           row->cell.id,
                           {cell_label(row->cell), row->arm.label, time_or_blank(row->median_ns), format_ratio(*row),
-                           row->mde ? format_percent(*row->mde) : "",
+                           row->mde ? format_detectable(*row->mde) : "",
                            row->peak_bytes ? format_bytes(*row->peak_bytes) : "", status_name(*row)}});
   }
   if (labels == ArmLabels::letters_where_wide) shorten_arms(table, 1, summary.arms);
@@ -158,7 +165,8 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
         "Student-t interval. It differs from the "
         "quotient of two medians, which is not paired: that one keeps the drift between visits that pairing cancels, "
         "and drops costs that come only every few steps.");
-    table.notes.emplace_back("Detects: the smallest effect that this many launches find with 80 % power.");
+    table.notes.emplace_back(
+        "Detects: the smallest effect that this many launches find with 80 % power; none: not even a tenfold one.");
   }
   std::vector<std::string> unpaired;
   for (const SummaryRow* row : rows) {
@@ -205,6 +213,9 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
       return place(a) < place(b);
     });
     tables.push_back(latency_table(rows));
+  }
+  if (!tables.empty()) {
+    for (std::string& note : percentile_notes(summary)) tables.back().notes.push_back(std::move(note));
   }
   return tables;
 }

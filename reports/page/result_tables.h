@@ -10,8 +10,8 @@ namespace decodelab {
 
 /// One table per arm, length and setting: Step | Batch Size | Average | Lowest | Highest | p50 | p90 | p99.
 ///
-/// The steps are Prefill, Decode (token) and, where phase generate was run, Decode (total), a whole completion. Notes say why a
-/// percentile is blank and what became of rows without times.
+/// The steps are Prefill, Decode (token) and, where phase generate was run, Decode (total), a whole completion. Notes say what
+/// became of rows without times, and those of the last table why percentiles are blank.
 std::vector<Table> latency_tables(const RunSummary& summary);
 
 /// How arms are named where their labels would make a table wider than kTableWidth.

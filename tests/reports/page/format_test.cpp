@@ -16,6 +16,12 @@ TEST(Format, ChoosesTheUnitThatFits) {
   EXPECT_EQ(format_bytes(1536), "1.500 KiB");
   EXPECT_EQ(format_bytes(3'489'660'928), "3.250 GiB");
   EXPECT_EQ(format_percent(0.0213), "2.1 %");
+  EXPECT_EQ(format_detectable(0.0213), "2.1 %");
+  EXPECT_EQ(format_detectable(8.99), "899.0 %");
+  EXPECT_EQ(format_detectable(9.01), "none");
+  EXPECT_EQ(format_ratio(0.71234), "0.7123");
+  EXPECT_EQ(format_ratio(1e9), "over 1000");
+  EXPECT_EQ(format_ratio(1e-9), "under 0.001");
   EXPECT_EQ(format_date(1'760'000'000'000'000'000), "2025-10-09 08:53:20 UTC");
   EXPECT_EQ(format_date(0), "-");
 }

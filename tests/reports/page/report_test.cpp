@@ -224,12 +224,11 @@ TEST(Page, StaysWithinItsSizeAndTimeWithThreeHundredCells) {
   std::ostringstream warnings;
   write_report(data, folder / "r", warnings);  // with drawings, where they can be made
   EXPECT_LE(std::filesystem::file_size(folder / "r/report.html"), 2'500'000U);
-#ifdef NDEBUG  // nobody waits for a debug build
-  // Processor time, which other programs on the machine do not stretch.
+  // Processor time, which other programs on the machine do not stretch, and ten times what a release build takes: a page whose
+  // cost grows with the square of its cells fails, a slow machine does not.
   const std::clock_t start = std::clock();
   page_of(data);
-  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 2.0);
-#endif
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20.0);
 }
 
 TEST(Page, LeavesOutWhatStandsElsewhereWhenItWouldGrowTooLarge) {
