@@ -56,7 +56,12 @@ ExitCode run(const Options& options) {
           },
       .piece_done =
           [](const LaunchPiece& piece, double seconds) {
-            send({.event = "done", .kind = piece.kind, .cell = piece.cell, .seconds = seconds, .message = ""});
+            send({.event = "done",
+                  .kind = piece.kind,
+                  .cell = piece.cell,
+                  .seconds = seconds,
+                  .block_seconds = piece.block_seconds,
+                  .message = ""});
           },
       .arm_started = [](std::int64_t arm_id) { send({.event = "arm", .kind = "", .arm_id = arm_id, .message = ""}); },
       .stop_requested = interrupted,

@@ -3,6 +3,7 @@
 
 #include "bench/measure/launch_runner.h"
 #include "bench/measure/steps.h"
+#include "bench/measure/warmup.h"
 
 #include <fmt/format.h>
 
@@ -64,6 +65,15 @@ void verify(CellArmRecord& row, Worker& worker, const CellRecord& cell, const Ou
   }
 }
 
+/// Two visits of each arm: its warm-up and its timed steps.
+double block_seconds(const std::vector<std::int64_t>& step_ns, std::int64_t steps) {
+  double total = 0;
+  for (const std::int64_t step : step_ns) {
+    total += 2 * static_cast<double>(step) * static_cast<double>(expected_warmup_steps(step) + steps);
+  }
+  return total * 1e-9;
+}
+
 }  // namespace
 
 CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error) {
@@ -89,7 +99,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
     }
   }
   if (std::ranges::none_of(rows, planned)) {
-    return {.rows = std::move(rows), .steps = 0};
+    return {.rows = std::move(rows), .steps = 0, .block_seconds = 0};
   }
 
   std::optional<OutputTrace> expected;
@@ -106,7 +116,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
     }
   }
 
-  std::int64_t slowest_ns = 0;
+  std::vector<std::int64_t> step_ns;
   for (CellArmRecord& row : rows) {
     if (!planned(row)) {
       continue;
@@ -128,15 +138,15 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
       }
       const Probe probe = worker.probe(cell);
       row.peak_bytes = probe.peak_bytes;
-      slowest_ns = std::max(slowest_ns, probe.step_ns);
+      step_ns.push_back(probe.step_ns);
     } catch (const std::exception& error) {
       row = row_of_exception(row, error);
     }
   }
   if (std::ranges::none_of(rows, planned)) {
-    return {.rows = std::move(rows), .steps = 0};
+    return {.rows = std::move(rows), .steps = 0, .block_seconds = 0};
   }
-  const std::int64_t steps = limit_steps(cell, plan_steps(slowest_ns).steps, positions);
+  const std::int64_t steps = limit_steps(cell, plan_steps(*std::ranges::max_element(step_ns)).steps, positions);
   if (steps % kPeriodSteps != 0) {
     for (CellArmRecord& row : rows) {
       if (planned(row)) {
@@ -144,7 +154,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
       }
     }
   }
-  return {.rows = std::move(rows), .steps = steps};
+  return {.rows = std::move(rows), .steps = steps, .block_seconds = block_seconds(step_ns, steps)};
 }
 
 }  // namespace decodelab

@@ -20,10 +20,12 @@ struct ArmWorkers {
   std::function<void(std::int64_t arm_id)> started;  ///< Told before an arm runs.
 };
 
-/// The result of a check: the cell's rows with their new status, and the steps that every visit will time (0: no arm is left).
+/// The result of a check: the cell's rows with their new status, the steps that every visit will time (0: no arm is left), and the
+/// seconds that a block is expected to take.
 struct CellCheck {
   std::vector<CellArmRecord> rows;
   std::int64_t steps = 0;
+  double block_seconds = 0;
 };
 
 /// Checks the `planned` rows of one cell; see run_launch(). `positions` is the model's limit.

@@ -56,19 +56,23 @@ class LaunchRunner {
         if (context_.stop_requested()) {
           return LaunchEnd::stopped;
         }
-        timed("block", cell, [&] { run_block(data_.cells[cell], block); });
+        timed("block", cell, [&] {
+          run_block(data_.cells[cell], block);
+          return 0.0;
+        });
       }
     }
     return LaunchEnd::complete;
   }
 
  private:
+  /// `work` returns the seconds that a block of the cell is expected to take, where it found that out.
   template <typename Work>
   void timed(const char* kind, std::size_t cell, Work&& work) {
-    const LaunchPiece piece{.kind = kind, .cell = static_cast<std::int64_t>(cell)};
+    LaunchPiece piece{.kind = kind, .cell = static_cast<std::int64_t>(cell), .block_seconds = 0};
     context_.piece_started(piece);
     const auto start = std::chrono::steady_clock::now();
-    work();
+    piece.block_seconds = work();
     context_.piece_done(piece, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 
@@ -105,12 +109,12 @@ class LaunchRunner {
       if (context_.stop_requested()) {
         return false;
       }
-      timed("check", index, [&] { check(cell, rows); });
+      timed("check", index, [&] { return check(cell, rows); });
     }
     return true;
   }
 
-  void check(CellRecord& cell, const std::vector<CellArmRecord*>& rows) {
+  double check(CellRecord& cell, const std::vector<CellArmRecord*>& rows) {
     std::vector<CellArmRecord> copies;
     for (const CellArmRecord* row : rows) {
       copies.push_back(*row);
@@ -124,6 +128,7 @@ class LaunchRunner {
       cell.steps = result.steps;
       store_.set_steps(cell.id, cell.steps);
     }
+    return result.block_seconds;
   }
 
   /// Runs a block until it is whole; an arm that throws is given up and the block starts over without it.

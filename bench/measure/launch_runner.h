@@ -13,8 +13,9 @@ namespace decodelab {
 
 /// A piece of a launch that is timed as a whole for the progress display.
 struct LaunchPiece {
-  std::string kind;       ///< check or block.
-  std::int64_t cell = 0;  ///< Index of the cell in its run.
+  std::string kind;          ///< check or block.
+  std::int64_t cell = 0;     ///< Index of the cell in its run.
+  double block_seconds = 0;  ///< What a check that is done expects a block of its cell to take; 0: it will have none.
 };
 
 /// What a launch needs from outside; all of it can be replaced in a test.

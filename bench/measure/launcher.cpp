@@ -52,8 +52,9 @@ bool record_death(Store& store, const RunData& data, const LastHeard& last, int 
 }  // namespace
 
 std::string to_json_line(const LaunchEvent& event) {
-  return nlohmann::json{{"event", event.event},   {"kind", event.kind},       {"cell", event.cell},
-                        {"arm_id", event.arm_id}, {"seconds", event.seconds}, {"message", event.message}}
+  return nlohmann::json{{"event", event.event},    {"kind", event.kind},       {"cell", event.cell},
+                        {"arm_id", event.arm_id},  {"seconds", event.seconds}, {"block_seconds", event.block_seconds},
+                        {"message", event.message}}
              .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) +
          "\n";
 }
@@ -66,6 +67,7 @@ LaunchEvent launch_event_from_json(const std::string& line) {
             .cell = json.at("cell"),
             .arm_id = json.at("arm_id"),
             .seconds = json.at("seconds"),
+            .block_seconds = json.at("block_seconds"),
             .message = json.at("message")};
   } catch (const nlohmann::json::exception& error) {
     throw std::invalid_argument(fmt::format("a launch sent a line that is no event ({})", error.what()));
@@ -95,7 +97,7 @@ SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std
           progress.started(launch, event.kind, event.cell);
           last.cell = event.cell;
         } else if (event.event == "done") {
-          progress.done(event.seconds);
+          progress.done(event.seconds, event.block_seconds);
           last.cell.reset();
         } else if (event.event == "arm") {
           last.arm_id = event.arm_id;

@@ -18,6 +18,7 @@ struct LaunchEvent {
   std::int64_t cell = 0;
   std::int64_t arm_id = 0;
   double seconds = 0;
+  double block_seconds = 0;  ///< See LaunchPiece.
   std::string message;
 };
 std::string to_json_line(const LaunchEvent& event);

@@ -38,6 +38,7 @@ class Progress::Model final {
       fit(phase_, [](const Group& group) { return group.phase; });
       fit(kind_, [](const Group& group) { return group.kind; });
     }
+    fit_calibrated();
     // Cells after phases and kinds: a cell's factor is how far it is off its like, and 1 where it has not been seen.
     // Then in turns, so that a kind of which few cells have been seen is not judged by how odd these are.
     for (int round = 0; round < kFitRounds; ++round) {
@@ -47,13 +48,33 @@ class Progress::Model final {
   }
 
   double estimate(const Group& group, double expected_seconds) const {
-    const bool seen = group.repeats && group.count > 0;
-    return seen ? group.actual / static_cast<double>(group.count) : expected_seconds * factor(group);
+    if (group.repeats && group.count > 0) {
+      return group.actual / static_cast<double>(group.count);
+    }
+    return group.calibrated ? *group.calibrated * calibrated_[group.phase] : expected_seconds * factor(group);
   }
 
  private:
   double factor(const Group& group) const {
     return all_[0] * phase_[group.phase] * kind_[group.kind] * cell_[group.cell];
+  }
+
+  /// How far calibrated groups of each phase were off; each cell of the phase counts once as exactly right beside it.
+  void fit_calibrated() {
+    std::vector<double> actual(groups_.size());
+    std::vector<double> expected(groups_.size());
+    for (const Group& group : groups_) {
+      if (group.calibrated) {
+        actual[group.phase] += group.actual + *group.calibrated;
+        expected[group.phase] += static_cast<double>(group.count + 1) * *group.calibrated;
+      }
+    }
+    calibrated_.assign(groups_.size(), 1.0);
+    for (std::size_t phase = 0; phase < groups_.size(); ++phase) {
+      if (expected[phase] > 0) {
+        calibrated_[phase] = actual[phase] / expected[phase];
+      }
+    }
   }
 
   /// Moves the factors of one level so that each of its members' sum of estimates is its sum of times.
@@ -62,7 +83,7 @@ class Progress::Model final {
     std::vector<double> actual(factors.size());
     std::vector<double> estimated(factors.size());
     for (const Group& group : groups_) {
-      if (group.count > 0) {
+      if (group.count > 0 && !group.calibrated) {
         actual[member_of(group)] += group.actual;
         estimated[member_of(group)] += group.expected * factor(group);
       }
@@ -77,6 +98,7 @@ class Progress::Model final {
   std::vector<double> phase_;
   std::vector<double> kind_;
   std::vector<double> cell_;
+  std::vector<double> calibrated_;  ///< By phase.
 };
 
 Progress::Progress(std::vector<ProgressPiece> pieces)
@@ -128,6 +150,15 @@ void Progress::piece_done(std::size_t piece, double seconds) {
 }
 
 void Progress::piece_skipped(std::size_t piece) { open_state(piece) = State::over; }
+
+void Progress::calibrate(std::size_t piece, double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) {
+    throw std::invalid_argument(
+        fmt::format("progress: piece {} is calibrated to {} s; expected a finite number, 0 or more.", piece, seconds));
+  }
+  open_state(piece);
+  groups_[group_of_[piece]].calibrated = seconds;
+}
 
 double Progress::remaining_seconds(double elapsed_in_current) const {
   std::vector<Group> groups = groups_;

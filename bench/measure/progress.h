@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,11 @@ struct ProgressPiece {
 /// and 1 where nothing was seen. A running piece that has outlived its estimate counts as evidence with the time it has
 /// taken so far.
 ///
+/// calibrate() replaces a prior by what the piece was measured to take: a check times single steps, and a block is so
+/// many of them. Such a piece is only corrected by how far others of its phase, calibrated too, were off; the
+/// correction starts as if pieces worth all calibrated cells of the phase once had been exactly right, so that one small cell does not
+/// speak for a large one.
+///
 /// The estimate is right within a quarter once each phase has been seen, in one kind at least: so run the pilots of all
 /// cells, or one cell of each phase, first. An estimate costs some 0.1 ms at a thousand pieces.
 class Progress final {
@@ -40,6 +46,9 @@ class Progress final {
   void piece_done(std::size_t piece, double seconds);
   /// The piece will not run (a cell that is unsupported); it is no evidence of anything.
   void piece_skipped(std::size_t piece);
+
+  /// `seconds` is what the piece, and all others of its kind and cell, are now expected to take. Throws as above.
+  void calibrate(std::size_t piece, double seconds);
 
   /// Seconds left, `elapsed_in_current` of the running piece being over (0 where none runs).
   double remaining_seconds(double elapsed_in_current = 0) const;
@@ -55,7 +64,8 @@ class Progress final {
     double actual = 0;
     double expected = 0;  ///< Sum of the priors of the pieces that are done.
     std::int64_t count = 0;
-    bool repeats = false;  ///< It belongs to a cell, so that all its pieces do the same work.
+    bool repeats = false;              ///< It belongs to a cell, so that all its pieces do the same work.
+    std::optional<double> calibrated;  ///< Seconds of a piece, by calibrate().
   };
   class Model;
   enum class State : std::uint8_t { waiting, running, over };

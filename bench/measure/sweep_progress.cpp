@@ -41,6 +41,7 @@ SweepProgress::SweepProgress(const RunData& data, const ModelConfig& config, std
 
 void SweepProgress::started(std::int64_t launch, const std::string& kind, std::int64_t cell) {
   running_ = first_open(launch, kind, cell);
+  running_cell_ = cell;
   start_ = std::chrono::steady_clock::now();
   if (running_) {
     progress_.piece_started(*running_);
@@ -52,11 +53,24 @@ void SweepProgress::started(std::int64_t launch, const std::string& kind, std::i
   }
 }
 
-void SweepProgress::done(double seconds) {
+void SweepProgress::done(double seconds, double block_seconds) {
   if (running_) {
     progress_.piece_done(*running_, seconds);
     ended_.insert(*running_);
     running_.reset();
+  }
+  if (block_seconds > 0) {
+    calibrate(running_cell_, block_seconds);
+  }
+}
+
+void SweepProgress::calibrate(std::int64_t cell, double block_seconds) {
+  for (const auto& [key, piece] : index_) {
+    const auto& [launch, kind, piece_cell, block] = key;
+    if (kind == "block" && piece_cell == cell && !ended_.contains(piece)) {
+      progress_.calibrate(piece, block_seconds);
+      return;  // it holds for all of the cell
+    }
   }
 }
 

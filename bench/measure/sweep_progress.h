@@ -29,7 +29,8 @@ class SweepProgress final {
 
   /// `kind` is load, check or block; `cell` an index into the run's cells.
   void started(std::int64_t launch, const std::string& kind, std::int64_t cell);
-  void done(double seconds);
+  /// `block_seconds`: what a check expects a block of its cell to take; 0 where it is no check or the cell has no blocks.
+  void done(double seconds, double block_seconds);
   /// What a launch left undone when it was through will not run.
   void launch_ended(std::int64_t launch);
   void show(const ProgressDisplay& display) const;
@@ -40,6 +41,7 @@ class SweepProgress final {
   std::vector<ProgressPiece> make_pieces(const ModelConfig& config, std::int64_t max_tokens);
   bool runs(const CellRecord& cell) const;
   std::optional<std::size_t> first_open(std::int64_t launch, const std::string& kind, std::int64_t cell) const;
+  void calibrate(std::int64_t cell, double block_seconds);
   double seconds_of_block(std::int64_t launch, std::int64_t block, std::int64_t cell) const;
 
   const RunData& data_;
@@ -47,6 +49,7 @@ class SweepProgress final {
   Progress progress_;
   std::set<std::size_t> ended_;
   std::optional<std::size_t> running_;
+  std::int64_t running_cell_ = 0;
   std::chrono::steady_clock::time_point start_;
   std::string label_;
 };

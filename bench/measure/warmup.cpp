@@ -22,6 +22,14 @@ double median_of_half(std::array<std::int64_t, kHalf> steps) {
 
 }  // namespace
 
+std::int64_t expected_warmup_steps(std::int64_t step_ns) {
+  if (step_ns > kSlowStepNs) {
+    return 1;
+  }
+  constexpr std::int64_t kWindow = 2 * static_cast<std::int64_t>(kHalf);
+  return std::clamp(kMinimumNs / std::max<std::int64_t>(step_ns, 1), kWindow, kWarmupMaximumSteps);
+}
+
 void Warmup::add(std::int64_t step_ns) {
   if (step_ns < 0) {
     throw std::invalid_argument(fmt::format("warm-up: a step took {} ns; expected at least 0.", step_ns));

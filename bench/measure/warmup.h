@@ -9,6 +9,9 @@ namespace decodelab {
 /// Most warm-up steps of a visit; a cell needs room for them: length + kWarmupMaximumSteps + timed steps <= positions.
 inline constexpr std::int64_t kWarmupMaximumSteps = 50;
 
+/// Steps that a warm-up takes where nothing disturbs it, for a plan of the time; noise makes it longer.
+std::int64_t expected_warmup_steps(std::int64_t step_ns);
+
 /// Fed with the time of each warm-up step, says when to stop; it runs nothing and reads no clock.
 ///
 /// Warm-up is over after at least one step and 20 ms once the cell is quiet, or after kWarmupMaximumSteps, whatever

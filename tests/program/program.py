@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-PROGRAM = os.environ.get("DECODELAB", os.path.join(os.path.dirname(__file__), "../../build/release/decodelab"))
+PROGRAM = os.path.abspath(os.environ.get("DECODELAB", os.path.join(os.path.dirname(__file__), "../../build/release/decodelab")))
 
 
 class ProgramTest(unittest.TestCase):

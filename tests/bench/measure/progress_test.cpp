@@ -176,6 +176,25 @@ TEST(Progress, KnowsAnOddCellByItsPilot) {
   EXPECT_NEAR(progress.remaining_seconds(), 4, 0.1);
 }
 
+TEST(Progress, TakesACalibratedPieceAtItsWord) {
+  Progress progress(Pieces{{1, "check", "prefill", 0},
+                           {1, "check", "prefill", 1},
+                           {1, "block", "prefill", 0},
+                           {1, "block", "prefill", 1},
+                           {1, "block", "prefill", 1}});
+  progress.piece_done(0, 50);  // Checks say nothing about blocks any more.
+  progress.piece_done(1, 50);
+  progress.calibrate(2, 1);
+  progress.calibrate(3, 100);
+  EXPECT_DOUBLE_EQ(progress.remaining_seconds(), 201);
+  progress.piece_done(2, 3);  // A small cell that took three times as long says little about a large one.
+  EXPECT_NEAR(progress.remaining_seconds(), 204, 0.1);
+  progress.piece_done(3, 120);
+  EXPECT_DOUBLE_EQ(progress.remaining_seconds(), 120);
+  EXPECT_THROW(progress.calibrate(3, 1), std::invalid_argument);
+  EXPECT_THROW(progress.calibrate(4, -1), std::invalid_argument);
+}
+
 TEST(Progress, UsesTheMeanOfTheSameCell) {
   Progress progress(Pieces{
       {1, "block", "decode", 0}, {1, "block", "decode", 0}, {1, "block", "decode", 1}, {1, "block", "decode", 0}});
