@@ -7,6 +7,7 @@
 
 #include <iostream>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 namespace decodelab {
@@ -21,9 +22,12 @@ struct Options {
 ExitCode run(const Options& options) {
   std::vector<RunData> runs;
   for (const std::string& text : options.runs) {
-    const auto [path, selector] = split_run_selector(text, options.store);
-    const Store store(path, StoreAccess::read);
-    runs.push_back(store.load_run(store.find_run(selector)));
+    const RunSelector selector = parse_run_selector(text, options.store);
+    if (!selector.arm.empty()) {
+      throw std::invalid_argument(fmt::format("'{}': a report is of whole runs; leave ':{}' away", text, selector.arm));
+    }
+    const Store store(selector.store, StoreAccess::read);
+    runs.push_back(store.load_run(store.find_run(selector.run)));
   }
   write_report(runs, options.out, std::cerr);
   fmt::print("{}\n", (std::filesystem::path(options.out) / "report.html").string());

@@ -233,6 +233,8 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--resume", options->resume, "Go on with this run (id, name, latest): finished blocks are kept");
   command->add_option("-o,--output", options->output, "text, md, csv, json or jsonl")->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Print the cells and the expected time, and run nothing");
+  command->add_flag("--null-arm", request.null_arm,
+                    "Add a second copy of the baseline, whose ratio shows what noise alone does");
   command->add_flag("--quick", request.quick, "Two launches of one block unless said otherwise; the rows are marked");
   command->footer(
       "Example:\n"

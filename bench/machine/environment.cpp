@@ -348,7 +348,10 @@ double other_cpu_seconds_since(const CpuSnapshot& from, const CpuSnapshot& to) {
 
 double other_cpu_share(const CpuSnapshot& from, const CpuSnapshot& to) {
   const double core_seconds = (to.wall_seconds - from.wall_seconds) * static_cast<double>(to.cores);
-  return core_seconds > 0 ? std::min(1.0, other_cpu_seconds_since(from, to) / core_seconds) : 0.0;
+  const double others = other_cpu_seconds_since(from, to);
+  // Counters of the whole machine advance by ticks, own time by microseconds: less than two ticks is what they differ by.
+  const double resolution = 2.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return core_seconds > 0 && others >= resolution ? std::min(1.0, others / core_seconds) : 0.0;
 }
 
 }  // namespace decodelab

@@ -139,6 +139,11 @@ std::string canonical(const Preset& preset, const VariantSet& before, const Vari
 }  // namespace
 
 Arm parse_arm(std::string_view text) {
+  if (text.starts_with(kNullPrefix)) {
+    Arm arm = parse_arm(text.substr(kNullPrefix.size()));
+    arm.label.insert(0, kNullPrefix);
+    return arm;
+  }
   const std::vector<std::string> words = split(text, ',');
   const Preset& preset = preset_named(text, words.front());
   const VariantSet before = variants_of(preset);

@@ -21,7 +21,10 @@ struct Arm {
   VariantSet variants;
 };
 
-/// Parses `preset[,+variant[:parameter=n]...][,-variant]...`, one shell word.
+/// Before an arm: the same arm a second time, with workers and buffers of its own, whose true ratio to the first is 1.
+inline constexpr std::string_view kNullPrefix = "null:";
+
+/// Parses `[null:]preset[,+variant[:parameter=n]...][,-variant]...`, one shell word.
 ///
 /// A variant that the preset has may be added again to change its parameters. Throws std::invalid_argument in one sentence for an
 /// unknown preset or variant (with the nearest names), an unknown parameter or value, a variant removed that is not there, and two variants on one slot.

@@ -31,6 +31,12 @@ std::vector<ArmRecord> make_arms(const SweepRequest& request) {
         fmt::format("--baseline '{}' is none of the arms: add --arm {}", request.baseline, baseline));
   }
   found->baseline = true;
+  if (request.null_arm) {
+    const std::string label = std::string(kNullPrefix) + found->label;
+    if (std::ranges::none_of(arms, [&](const ArmRecord& arm) { return arm.label == label; })) {
+      arms.push_back({.label = label});
+    }
+  }
   return arms;
 }
 

@@ -29,6 +29,7 @@ struct SweepRequest {
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
   std::string fill = "random";
   bool quick = false;
+  bool null_arm = false;  ///< Adds a second copy of the baseline.
   std::string name;
   std::string command;
 };

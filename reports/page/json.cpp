@@ -19,8 +19,6 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
-
 Json run_to_json(const RunRecord& run) {
   return {{"id", run.id},
           {"uuid", run.uuid},
@@ -59,10 +57,47 @@ std::string csv_field(const Json& value) {
     for (const Json& item : value) joined += (joined.empty() ? "" : " ") + item.get<std::string>();
     return escape_csv(joined);
   }
-  return escape_csv(dump(value, -1));
+  return escape_csv(json_text(value, -1));
+}
+
+Json verdict_of(const Decision& decision) {
+  return decision.verdict ? Json(to_string(*decision.verdict)) : Json(nullptr);
+}
+
+// A p means something only where there was a contrast.
+Json p_or_null(const SummaryRow& row, double p) {
+  return row.comparison.launch_contrasts.size() < 2 ? Json(nullptr) : Json(p);
+}
+
+Json composite_to_json(const Composite& composite) {
+  return {{"arm", composite.arm.label},
+          {"cells", composite.cells},
+          {"time_ratio", composite.time_ratio},
+          {"time_ratio_low", composite.interval ? Json(composite.interval->low) : Json(nullptr)},
+          {"time_ratio_high", composite.interval ? Json(composite.interval->high) : Json(nullptr)},
+          {"mde", or_null(composite.decision.mde)},
+          {"verdict", verdict_of(composite.decision)},
+          {"verdict_reason", composite.decision.reason.empty() ? Json(nullptr) : Json(composite.decision.reason)},
+          {"p_family", composite.decision.p_family}};
 }
 
 }  // namespace
+
+std::string json_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string objects_to_csv(const Json& header, const std::vector<Json>& rows) {
+  std::string text;
+  for (const auto& [key, value] : header.items()) text += (text.empty() ? "" : ",") + key;
+  text += "\n";
+  for (const Json& row : rows) {
+    std::string line;
+    for (const auto& [key, value] : row.items()) line += (line.empty() ? "" : ",") + csv_field(value);
+    text += line + "\n";
+  }
+  return text;
+}
 
 Json row_to_json(const SummaryRow& row) {
   return {{"arm", row.arm.label},
@@ -93,46 +128,50 @@ Json row_to_json(const SummaryRow& row) {
           {"time_ratio_high", or_null(row.time_ratio_high)},
           {"speedup", or_null(row.speedup)},
           {"mde", or_null(row.mde)},
-          {"verdict", or_null(row.verdict)},
+          {"verdict", verdict_of(row.decision)},
           {"bound_share", or_null(row.bound_share)},
           {"peak_bytes", or_null(row.peak_bytes)},
           {"flags", row.flags},
-          {"counters", row.counters.empty() ? Json::object() : Json(row.counters)}};
+          {"counters", row.counters.empty() ? Json::object() : Json(row.counters)},
+          {"verdict_reason", row.decision.reason.empty() ? Json(nullptr) : Json(row.decision.reason)},
+          {"p_t", p_or_null(row, row.decision.p_t)},
+          {"p_sign_flip", p_or_null(row, row.decision.p_sign_flip)},
+          {"p_family", p_or_null(row, row.decision.p_family)}};
 }
 
 Json summary_to_json(const RunSummary& summary) {
   Json rows = Json::array();
   for (const SummaryRow& row : summary.rows) rows.push_back(row_to_json(row));
+  Json composites = Json::array();
+  for (const Composite& composite : summary.composites) composites.push_back(composite_to_json(composite));
   return {{"schema_version", kReportSchemaVersion},
           {"run", run_to_json(summary.run)},
           {"machine", machine_to_json(summary.run.machine)},
-          {"rows", std::move(rows)}};
+          {"rows", std::move(rows)},
+          {"composites", std::move(composites)}};
 }
 
-std::string to_json(const RunSummary& summary) { return dump(summary_to_json(summary), 2) + "\n"; }
+std::string to_json(const RunSummary& summary) { return json_text(summary_to_json(summary), 2) + "\n"; }
 
 std::string to_jsonl(const RunSummary& summary) {
   std::string text;
   for (const SummaryRow& row : summary.rows) {
     Json line{{"schema_version", kReportSchemaVersion}, {"run", summary.run.uuid}};
     line.update(row_to_json(row));
-    text += dump(line, -1) + "\n";
+    text += json_text(line, -1) + "\n";
   }
   return text;
 }
 
 std::string to_csv(const RunSummary& summary) {
-  std::string text = "run";
-  const Json header = row_to_json({});  // named, since items() refers to it
-  for (const auto& [key, value] : header.items()) text += "," + key;
-  text += "\n";
-  for (const SummaryRow& row : summary.rows) {
-    text += escape_csv(summary.run.uuid);
-    const Json fields = row_to_json(row);
-    for (const auto& [key, value] : fields.items()) text += "," + csv_field(value);
-    text += "\n";
-  }
-  return text;
+  const auto with_run = [&](const SummaryRow& row) {
+    Json object{{"run", summary.run.uuid}};
+    object.update(row_to_json(row));
+    return object;
+  };
+  std::vector<Json> rows;
+  for (const SummaryRow& row : summary.rows) rows.push_back(with_run(row));
+  return objects_to_csv(with_run({}), rows);
 }
 
 std::string blocks_to_csv(const RunData& data) {

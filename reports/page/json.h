@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -12,6 +13,12 @@ namespace decodelab {
 
 /// `schema_version` of every JSON output.
 inline constexpr int kReportSchemaVersion = 1;
+
+/// `json` as text; bytes that are no UTF-8 are replaced. `indent` below 0: in one line.
+std::string json_text(const nlohmann::ordered_json& json, int indent);
+/// The keys of `header`, then a line of values for each row, which has the same keys; null is an empty field, an array is
+/// joined by spaces.
+std::string objects_to_csv(const nlohmann::ordered_json& header, const std::vector<nlohmann::ordered_json>& rows);
 
 /// One row of `sweep -o json`, in the documented order of keys; null where unknown.
 nlohmann::ordered_json row_to_json(const SummaryRow& row);

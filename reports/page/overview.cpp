@@ -16,7 +16,6 @@ namespace {
 
 // Share of a block's core time that other processes may use before it is worth telling
 // (design/measurement.md, "Visits, blocks, launches").
-constexpr double kBusyShare = 0.02;
 constexpr std::size_t kCellsListed = 6;
 
 std::string listed(const std::vector<std::string>& names, std::size_t most) {
@@ -122,7 +121,7 @@ Overview overview_of(const RunData& data, const RunSummary& summary) {
   const auto ok = std::count_if(summary.rows.begin(), summary.rows.end(),
                                 [](const SummaryRow& row) { return row.status == RowStatus::ok; });
   const auto busy = std::count_if(data.blocks.begin(), data.blocks.end(),
-                                  [](const BlockRecord& block) { return block.other_cpu_share > kBusyShare; });
+                                  [](const BlockRecord& block) { return block.other_cpu_share > kVoidShare; });
   const auto restless = std::count_if(summary.rows.begin(), summary.rows.end(), [](const SummaryRow& row) {
     return std::find(row.flags.begin(), row.flags.end(), "warm-up-not-quiet") != row.flags.end();
   });

@@ -93,7 +93,12 @@ and not per block.</p>
 <p>The smallest detectable effect is what a two-sided test at .05 finds with 80&nbsp;% power, computed with the upper
 80&nbsp;% limit of the spread:
 (t<sub>.975</sub>&nbsp;+&nbsp;t<sub>.8</sub>)&nbsp;&middot;&nbsp;s&nbsp;/&nbsp;&radic;n. Intervals of single rows are
-not adjusted for the number of rows, and this page gives no verdicts.</p>
+not adjusted for the number of rows; verdicts are.</p>
+<p>A <b>verdict</b> is FASTER or SLOWER when the difference holds within the family of all contrasts of the run
+(max-T by shared sign flips of launches, two-sided .05) and in Student's t test, SAME when the whole interval lies within
+1&nbsp;%, else INCONCLUSIVE. There is none below 6 launches, or 10 where the family has more than 4 contrasts: no sign
+flip could be significant. Blocks in which other processes used more than 2&nbsp;% of the cores' time are void for all
+arms alike, unless that were more than a quarter of them.</p>
 )html";
 
 const char* const kGlossary = R"html(

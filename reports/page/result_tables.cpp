@@ -39,6 +39,28 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
+// The verdict where there is one, else what became of the row.
+std::string verdict_name(const SummaryRow& row) {
+  return row.decision.verdict ? to_string(*row.decision.verdict) : status_name(row);
+}
+
+// Why rows have no verdict or an inconclusive one, once for all that share the reason.
+std::vector<std::string> verdict_notes(const Rows& rows) {
+  std::map<std::string, std::vector<std::string>> places;
+  std::int64_t most_launches = 0;
+  for (const SummaryRow* row : rows) {
+    if (row->decision.reason.empty()) continue;
+    const bool inconclusive = row->decision.verdict.has_value();
+    places[(inconclusive ? "INCONCLUSIVE: " : "No verdict: ") + row->decision.reason].push_back(
+        fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
+    most_launches = std::max(most_launches, row->decision.more_launches.value_or(0));
+  }
+  std::vector<std::string> notes;
+  for (const auto& [reason, labels] : places) notes.push_back(fmt::format("{}: {}.", reason, joined(labels)));
+  if (most_launches > 0) notes.push_back(fmt::format("About {} more launches would decide those that can be.", most_launches));
+  return notes;
+}
+
 // "b1 pp64, b4 pp64: bigcode is unsupported: reason", once for cells that share arm, status and reason.
 std::vector<std::string> fate_notes(const Rows& rows) {
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> cells;
@@ -148,7 +170,7 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
                           {"Time ratio [95 %]", true},
                           {"Detects", true},
                           {"Peak", true},
-                          {"Status"}},
+                          {"Verdict"}},
               .rows = {},
               .notes = {}};
   for (const SummaryRow* row : rows) {
@@ -156,7 +178,7 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
                           row->cell.id,
                           {cell_label(row->cell), row->arm.label, time_or_blank(row->median_ns), format_ratio(*row),
                            row->mde ? format_detectable(*row->mde) : "",
-                           row->peak_bytes ? format_bytes(*row->peak_bytes) : "", status_name(*row)}});
+                           row->peak_bytes ? format_bytes(*row->peak_bytes) : "", verdict_name(*row)}});
   }
   if (labels == ArmLabels::letters_where_wide) shorten_arms(table, 1, summary.arms);
   if (!baseline.empty()) {
@@ -175,7 +197,7 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
   }
   if (!unpaired.empty())
     table.notes.push_back(fmt::format("No ratio, since the baseline was not measured there: {}.", joined(unpaired)));
-  for (auto notes : {fate_notes(rows), flag_notes(rows)}) {
+  for (auto notes : {verdict_notes(rows), fate_notes(rows), flag_notes(rows)}) {
     for (std::string& note : notes) table.notes.push_back(std::move(note));
   }
   return table;
@@ -231,6 +253,26 @@ std::vector<Table> comparison_tables(const RunSummary& summary, ArmLabels labels
   std::vector<Table> tables;
   for (const auto& [setting, rows] : groups) tables.push_back(comparison_table(summary, setting, rows, labels));
   return tables;
+}
+
+Table composite_table(const RunSummary& summary) {
+  Table table{.title = fmt::format("All cells together, compared with {}", summary.baseline()),
+              .columns = {{"Arm"}, {"Cells", true}, {"Time ratio [95 %]", true}, {"Detects", true}, {"Verdict"}},
+              .rows = {},
+              .notes = {"Phases weigh the same, within a phase the batches, within a batch the lengths."}};
+  for (const Composite& composite : summary.composites) {
+    const Decision& decision = composite.decision;
+    table.rows.push_back(
+        {summary.run.id,
+         0,
+         {composite.arm.label, std::to_string(composite.cells),
+          composite.interval ? fmt::format("{} [{}, {}]", format_ratio(composite.time_ratio),
+                                           format_ratio(composite.interval->low), format_ratio(composite.interval->high))
+                             : fmt::format("{} {}", format_ratio(composite.time_ratio), kThisProcessOnly),
+          decision.mde ? format_detectable(*decision.mde) : "",
+          decision.verdict ? to_string(*decision.verdict) : "none"}});
+  }
+  return table;
 }
 
 Table ledger_table(const RunSummary& summary) {

@@ -23,6 +23,9 @@ enum class ArmLabels { letters_where_wide, full };
 /// Letters that stand for arms are explained in the notes.
 std::vector<Table> comparison_tables(const RunSummary& summary, ArmLabels labels = ArmLabels::letters_where_wide);
 
+/// All cells of each arm in one number, with its verdict; no rows where the run has one cell or no baseline.
+Table composite_table(const RunSummary& summary);
+
 /// Planned, ok and excluded rows of every arm, with the reasons: nothing that was asked for is silently absent.
 Table ledger_table(const RunSummary& summary);
 

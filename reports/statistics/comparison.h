@@ -11,6 +11,24 @@
 
 namespace decodelab {
 
+/// Core time that other processes may use during a block before it is void: for all arms alike, by telemetry alone, never by
+/// its times.
+inline constexpr double kVoidShare = 0.02;
+/// Share of a cell's blocks that may be void; beyond it the machine is too busy to choose, none is dropped, and there is no
+/// verdict.
+inline constexpr double kMostVoid = 0.25;
+/// Flags of rows by these rules.
+inline constexpr const char* kVoidBlocksFlag = "void-blocks";
+inline constexpr const char* kDisturbedFlag = "disturbed";
+
+/// The blocks of a cell that count.
+struct ValidBlocks {
+  std::vector<const BlockRecord*> blocks;
+  std::int64_t void_blocks = 0;  ///< Left out.
+  bool disturbed = false;        ///< Too many would have been void: none was left out.
+};
+ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell);
+
 /// What one block says about an arm.
 struct BlockContrast {
   std::int64_t launch = 0;

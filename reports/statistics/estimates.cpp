@@ -88,14 +88,36 @@ std::optional<Interval> mean_interval(std::span<const double> values) {
   return Interval{center - half, center + half};
 }
 
+double decision_digits(double value) {
+  if (!std::isfinite(value) || value == 0) return value;
+  constexpr int kBits = 30;  // 9.03 decimal digits
+  int exponent = 0;
+  const double mantissa = std::frexp(value, &exponent);
+  return std::ldexp(std::round(std::ldexp(mantissa, kBits)), exponent - kBits);
+}
+
+double student_t_p(std::span<const double> values) {
+  if (values.size() < 2) return 1;
+  const double spread = standard_deviation(values);
+  const double center = std::abs(mean(values));
+  if (spread == 0) return center == 0 ? 1 : 0;
+  const boost::math::students_t distribution(static_cast<double>(values.size() - 1));
+  const double t = center / (spread / std::sqrt(static_cast<double>(values.size())));
+  return decision_digits(2 * boost::math::cdf(boost::math::complement(distribution, t)));
+}
+
 std::optional<double> detectable_mean(std::span<const double> values) {
+  if (values.size() < 2) return std::nullopt;
+  return detectable_mean(values, student_t_quantile(kTwoSided95, values.size()), 0);
+}
+
+std::optional<double> detectable_mean(std::span<const double> values, double critical_t, double margin) {
   const std::size_t n = values.size();
   if (n < 2) return std::nullopt;
   const double freedom = static_cast<double>(n - 1);
   const double lower_chi_squared = boost::math::quantile(boost::math::chi_squared(freedom), 1 - kSpreadConfidence);
   const double spread = standard_deviation(values) * std::sqrt(freedom / lower_chi_squared);
-  return (student_t_quantile(kTwoSided95, n) + student_t_quantile(kPower, n)) * spread /
-         std::sqrt(static_cast<double>(n));
+  return margin + (critical_t + student_t_quantile(kPower, n)) * spread / std::sqrt(static_cast<double>(n));
 }
 
 }  // namespace decodelab

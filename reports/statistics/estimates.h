@@ -31,6 +31,13 @@ double quantile(std::span<const double> sorted, double p);
 /// period does not count.
 double visit_statistic(std::span<const std::int64_t> samples_ns);
 
+/// The value at 30 bits, 9 significant digits: what decisions compare, so that one made again from the store by another build or on
+/// another machine, whose sums may differ in the last bits, is the same.
+double decision_digits(double value);
+
+/// Two-sided p of Student's t test that the mean is 0; 1 for fewer than two values.
+double student_t_p(std::span<const double> values);
+
 /// Quantile of Student's t with n - 1 degrees of freedom.
 double student_t_quantile(double p, std::size_t n);
 
@@ -43,5 +50,8 @@ std::optional<Interval> mean_interval(std::span<const double> values);
 /// n = 4, 1 % for n = 5), where s is its upper 80 % confidence limit, since a spread from few launches is more often too small
 /// than too large. None for fewer than two values.
 std::optional<double> detectable_mean(std::span<const double> values);
+
+/// The same for a test with another critical t, as that of a family, and against a margin that the mean must exceed.
+std::optional<double> detectable_mean(std::span<const double> values, double critical_t, double margin);
 
 }  // namespace decodelab

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "reports/statistics/family.h"
+
 namespace decodelab {
 namespace {
 
@@ -76,7 +78,10 @@ void add_comparison(SummaryRow& row, const Blocks& blocks, const ArmRecord* base
     return;
   }
   if (!baseline_comparable) return;
-  row.comparison = compare_arms(blocks, row.arm.id, baseline->id);
+  const ValidBlocks valid = valid_blocks(blocks);
+  if (valid.void_blocks > 0) add_flag(row, kVoidBlocksFlag);
+  if (valid.disturbed) add_flag(row, kDisturbedFlag);
+  row.comparison = compare_arms(valid.blocks, row.arm.id, baseline->id);
   row.time_ratio = row.comparison.time_ratio;
   if (row.time_ratio) row.speedup = 1 / *row.time_ratio;
   row.mde = row.comparison.mde;
@@ -153,6 +158,7 @@ RunSummary summarize(const RunData& data) {
     add_cell_mean(row, blocks);
     add_comparison(row, blocks, baseline_arm, cells_with_baseline.contains(row.cell.id));
   }
+  decide(summary);
   return summary;
 }
 

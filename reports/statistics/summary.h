@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reports/statistics/comparison.h"
+#include "reports/statistics/verdict.h"
 #include "reports/store/record.h"
 
 namespace decodelab {
@@ -51,8 +52,8 @@ struct SummaryRow {
   std::optional<double> time_ratio_low;
   std::optional<double> time_ratio_high;
   std::optional<double> speedup;  ///< Inverse of time_ratio.
-  std::optional<double> mde;      ///< Smallest detectable effect as a share.
-  std::optional<std::string> verdict;
+  std::optional<double> mde;      ///< Smallest detectable effect as a share, by the rule of the verdict where there is one.
+  Decision decision;              ///< Within the family of the run; without a verdict for the baseline.
   std::optional<double> bound_share;
   std::optional<std::int64_t> peak_bytes;
   std::vector<std::string> flags;
@@ -69,11 +70,22 @@ struct SummaryRow {
   bool comparable() const;
 };
 
+/// All cells of an arm together: the weighted mean of the logarithms of its time ratios. Phases weigh the same, within a
+/// phase the batches, within a batch the lengths; cells in which the arm or the baseline was not measured are left out.
+struct Composite {
+  ArmRecord arm;
+  std::int64_t cells = 0;
+  double time_ratio = 1;
+  std::optional<Interval> interval;  ///< 95 %, Student's t over launches.
+  Decision decision;
+};
+
 /// A run with its rows: cells in planned order, within a cell the arms in planned order.
 struct RunSummary {
   RunRecord run;
   std::vector<ArmRecord> arms;
   std::vector<SummaryRow> rows;
+  std::vector<Composite> composites;  ///< One per arm that is not the baseline and has more than one cell.
 
   /// Label of the baseline; empty where the run has none.
   std::string baseline() const;

@@ -249,16 +249,21 @@ std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> Store::finished_b
 
 std::vector<RunRecord> Store::list_runs() const { return impl_->file.read(read_runs); }
 
-std::pair<std::filesystem::path, std::string> split_run_selector(std::string_view text,
-                                                                 const std::filesystem::path& fallback) {
+RunSelector parse_run_selector(std::string_view text, const std::filesystem::path& default_store) {
   const std::size_t at = text.rfind('@');
   const std::string_view store = at == std::string_view::npos ? std::string_view() : text.substr(0, at);
-  const std::string_view run = at == std::string_view::npos ? text : text.substr(at + 1);
-  if (run.empty() || (at != std::string_view::npos && store.empty())) {
-    throw std::invalid_argument(
-        fmt::format("'{}' names no run; expected [STORE@]RUN, where RUN is an id, a name, latest or latest~n.", text));
+  const std::string_view rest = at == std::string_view::npos ? text : text.substr(at + 1);
+  const std::size_t colon = rest.find(':');
+  const std::string_view run = rest.substr(0, colon);
+  const std::string_view arm = colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
+  if (run.empty() || (at != std::string_view::npos && store.empty()) ||
+      (colon != std::string_view::npos && arm.empty())) {
+    throw std::invalid_argument(fmt::format(
+        "'{}' names no run; expected [STORE@]RUN[:ARM], where RUN is an id, a name, latest or latest~n.", text));
   }
-  return {store.empty() ? fallback : std::filesystem::path(store), std::string(run)};
+  return {.store = store.empty() ? default_store : std::filesystem::path(store),
+          .run = std::string(run),
+          .arm = std::string(arm)};
 }
 
 }  // namespace decodelab

@@ -56,8 +56,13 @@ class Store {
   std::unique_ptr<Impl> impl_;
 };
 
-/// `[STORE@]RUN` cut into the store's path (`fallback` where none is given) and the selector.
-std::pair<std::filesystem::path, std::string> split_run_selector(std::string_view text,
-                                                                 const std::filesystem::path& fallback);
+/// What `[STORE@]RUN[:ARM]` names. A run's name holds no `@` and no `:`; arms may hold `:`.
+struct RunSelector {
+  std::filesystem::path store;
+  std::string run;  ///< For Store::find_run().
+  std::string arm;  ///< Empty where none is named.
+};
+/// Throws std::invalid_argument where a part is empty.
+RunSelector parse_run_selector(std::string_view text, const std::filesystem::path& default_store);
 
 }  // namespace decodelab

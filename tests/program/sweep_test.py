@@ -11,7 +11,7 @@ import unittest
 from program import PROGRAM, ProgramTest
 
 KEYS = """arm model phase scope batch length dtype device threads status reason engaged launches blocks steps warmup median_ns mean_ns min_ns max_ns p90_ns p95_ns
-p99_ns time_ratio time_ratio_low time_ratio_high speedup mde verdict bound_share peak_bytes flags counters""".split()
+p99_ns time_ratio time_ratio_low time_ratio_high speedup mde verdict bound_share peak_bytes flags counters verdict_reason p_t p_sign_flip p_family""".split()
 # A visit fills 0.2 s however small the model is, so that the tests are as few cells, launches and blocks as they can be.
 SMALL = ["-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--batch", "2", "--length", "16"]
 

@@ -73,6 +73,14 @@ TEST(Arm, ParsesItsOwnLabel) {
   }
 }
 
+TEST(Arm, MayBeThereASecondTimeAsItsNull) {
+  const Arm arm = parse_arm("null:causal,+kv-grow:tokens=16");
+  EXPECT_EQ(arm.label, "null:causal,+kv-grow:tokens=16");
+  EXPECT_EQ(arm.variants, parse_arm("causal,+kv-grow:tokens=16").variants);
+  EXPECT_EQ(parse_arm(arm.label).label, arm.label);
+  EXPECT_THROW(parse_arm("null:"), std::invalid_argument);
+}
+
 TEST(Arm, NamesTheNearestForAnUnknownPresetOrVariant) {
   EXPECT_NE(refusal("bigcod").find("'bigcode'"), std::string::npos) << refusal("bigcod");
   EXPECT_NE(refusal("causal,+kv-grwo").find("'kv-grow'"), std::string::npos) << refusal("causal,+kv-grwo");

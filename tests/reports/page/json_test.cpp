@@ -28,14 +28,14 @@ TEST(Json, HasTheDocumentedKeysInTheirOrder) {
   const auto json = nlohmann::ordered_json::parse(to_json(summarize(sample_run())));
   std::vector<std::string> top;
   for (const auto& [key, value] : json.items()) top.push_back(key);
-  EXPECT_EQ(top, (std::vector<std::string>{"schema_version", "run", "machine", "rows"}));
+  EXPECT_EQ(top, (std::vector<std::string>{"schema_version", "run", "machine", "rows", "composites"}));
   std::string keys;
   for (const auto& [key, value] : json["rows"][0].items()) keys += key + " ";
   EXPECT_EQ(keys,
             "arm model phase scope batch length dtype device threads status reason engaged launches blocks steps "
             "warmup median_ns mean_ns min_ns max_ns "
             "p90_ns p95_ns p99_ns time_ratio time_ratio_low time_ratio_high speedup mde verdict bound_share peak_bytes "
-            "flags counters ");
+            "flags counters verdict_reason p_t p_sign_flip p_family ");
 }
 
 TEST(Json, HasEveryRowWithItsNumbers) {

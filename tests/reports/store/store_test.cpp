@@ -233,13 +233,17 @@ TEST(Store, ListsFinishedBlocksForResume) {
             (std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>>{{0, 1, 2}, {1, 0, 3}}));
 }
 
-TEST(Store, SplitsTheStoreFromTheRun) {
-  EXPECT_EQ(split_run_selector("latest", "d.sqlite"),
-            (std::pair<std::filesystem::path, std::string>("d.sqlite", "latest")));
-  EXPECT_EQ(split_run_selector("/a@b/c.sqlite@latest~1", "d"),
-            (std::pair<std::filesystem::path, std::string>("/a@b/c.sqlite", "latest~1")));
-  for (const char* wrong : {"", "@latest", "a.sqlite@"}) {
-    EXPECT_TRUE(contains(message_of([&] { split_run_selector(wrong, "d"); }), {"[STORE@]RUN"})) << wrong;
+TEST(Store, TakesARunSelectorApart) {
+  const auto parts = [](const char* text) {
+    const RunSelector selector = parse_run_selector(text, "d.sqlite");
+    return std::vector<std::string>{selector.store.string(), selector.run, selector.arm};
+  };
+  EXPECT_EQ(parts("latest"), (std::vector<std::string>{"d.sqlite", "latest", ""}));
+  EXPECT_EQ(parts("/a@b/c.sqlite@latest~1"), (std::vector<std::string>{"/a@b/c.sqlite", "latest~1", ""}));
+  EXPECT_EQ(parts("x.sqlite@3:causal,+kv-grow:tokens=8"),
+            (std::vector<std::string>{"x.sqlite", "3", "causal,+kv-grow:tokens=8"}));
+  for (const char* wrong : {"", "@latest", "a.sqlite@", ":causal", "latest:"}) {
+    EXPECT_TRUE(contains(message_of([&] { parse_run_selector(wrong, "d"); }), {"[STORE@]RUN[:ARM]"})) << wrong;
   }
 }
 

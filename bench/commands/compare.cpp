@@ -1,0 +1,89 @@
+// `decodelab compare`: two arms of one run, or of two runs, cell by cell.
+#include "bench/commands/commands.h"
+#include "bench/commands/output.h"
+#include "reports/page/comparison_page.h"
+#include "reports/statistics/run_comparison.h"
+#include "reports/store/store.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+namespace decodelab {
+namespace {
+
+struct Options {
+  std::string baseline;
+  std::string candidate;
+  std::string store = kDefaultStore;
+  std::string output = "text";
+  std::string fail_on;
+};
+
+constexpr const char* kNever = "";
+constexpr const char* kSlower = "slower";
+constexpr const char* kDifferent = "different";
+
+RunData load(const RunSelector& selector) {
+  const Store store(selector.store, StoreAccess::read);
+  return store.load_run(store.find_run(selector.run));
+}
+
+/// Whether any cell's interval lies on the side that `--fail-on` names.
+bool fails(const std::vector<ComparedCell>& rows, const std::string& fail_on) {
+  return std::ranges::any_of(rows, [&](const ComparedCell& row) {
+    const bool slower = row.interval && row.interval->low > 1;
+    const bool faster = row.interval && row.interval->high < 1;
+    return fail_on == kSlower ? slower : fail_on == kDifferent && (slower || faster);
+  });
+}
+
+ExitCode run(const Options& options) {
+  const OutputFormat format = output_format(options.output);
+  if (options.fail_on != kNever && options.fail_on != kSlower && options.fail_on != kDifferent) {
+    throw std::invalid_argument(fmt::format("--fail-on '{}': expected slower or different", options.fail_on));
+  }
+  const RunSelector first = parse_run_selector(options.baseline, options.store);
+  const RunSelector second = parse_run_selector(options.candidate, options.store);
+  const RunData baseline = load(first);
+  const RunData candidate = load(second);
+  const RunComparison comparison{.baseline = baseline.run,
+                                 .candidate = candidate.run,
+                                 .rows = compare_runs({.data = &baseline, .arm = first.arm},
+                                                      {.data = &candidate, .arm = second.arm})};
+  switch (format) {
+    case OutputFormat::text: std::cout << to_text(comparison_page_table(comparison)); break;
+    case OutputFormat::markdown: std::cout << to_markdown(comparison_page_table(comparison)); break;
+    case OutputFormat::json: std::cout << comparison_to_json(comparison); break;
+    case OutputFormat::jsonl: std::cout << comparison_to_jsonl(comparison); break;
+    case OutputFormat::csv: std::cout << comparison_to_csv(comparison); break;
+  }
+  return fails(comparison.rows, options.fail_on) ? ExitCode::regression : ExitCode::ok;
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app, ExitCode& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("compare", "Compare two arms of one run, or two runs, cell by cell.");
+  command->add_option("BASELINE", options->baseline, "[STORE@]RUN[:ARM], RUN being an id, a name, latest or latest~n")
+      ->required();
+  command->add_option("CANDIDATE", options->candidate, "The same; of another run, or another arm of the same run")
+      ->required();
+  command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();
+  command->add_option("-o,--output", options->output, "text, md, csv, json or jsonl")->capture_default_str();
+  command->add_option("--fail-on", options->fail_on,
+                      "slower or different: exit 1 where the 95 % interval of a cell lies beyond 1");
+  command->footer(
+      "Arms of one run are compared in the blocks that they share. Two runs share none: what the machine did between them\n"
+      "is in their ratio, and there is no verdict.\n\n"
+      "Example:\n"
+      "  decodelab compare first:causal first:bigcode\n"
+      "  decodelab compare latest~1 latest --fail-on slower");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace decodelab

@@ -1,0 +1,13 @@
+// The one family of a run: every contrast to the baseline, and one composite for each arm.
+#pragma once
+
+#include "reports/statistics/summary.h"
+
+namespace decodelab {
+
+/// Decides all contrasts of the run together and writes the decisions, their detectable effects and the composites into `summary`.
+///
+/// A run that is not finished gets no verdict: a decision made while the data come in would be made many times.
+void decide(RunSummary& summary);
+
+}  // namespace decodelab

@@ -1,0 +1,44 @@
+// Tests that assume nothing about noise but that an effect of zero is as often above as below: signs flipped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace decodelab {
+
+/// Up to so many launches every sign pattern is enumerated; above, a fixed set of draws stands for all.
+inline constexpr std::size_t kEnumeratedLaunches = 12;
+inline constexpr std::size_t kSignDraws = 65'536;
+/// Of all tests of one family together, two-sided.
+inline constexpr double kFamilyLevel = 0.05;
+
+/// Sign patterns of `launches` values, a bit each (1: flipped), the unflipped pattern first.
+///
+/// All 2^n for n <= 12; else kSignDraws patterns drawn by SplitMix64 from a constant, so that a decision made again from
+/// the store is the same one, and drawn only from those that leave the first sign alone, since the tests are two-sided.
+/// Throws std::invalid_argument above 64 launches.
+std::vector<std::uint64_t> sign_patterns(std::size_t launches);
+
+/// |mean| / (s / sqrt(n)) of the values with the signs of `pattern` flipped, rounded to 9 significant digits. NaNs, which
+/// stand for launches without the value, are left out. Infinite for equal values other than 0; 0 for zeros and for fewer
+/// than two values.
+double flipped_t(std::span<const double> values, std::uint64_t pattern);
+
+/// What the family of one run's contrasts says together.
+struct FamilyTest {
+  std::vector<double> p;           ///< Of each contrast by sign flips alone, two-sided.
+  std::vector<double> p_adjusted;  ///< Of each contrast within the family: max-T.
+  double critical_t = 0;           ///< The .95 quantile of the largest |t| of the family under flips.
+};
+
+/// max-T by shared sign flips (Westfall and Young 1993, algorithm 2.8, single step; for signs Winkler et al. 2014,
+/// doi:10.1016/j.neuroimage.2014.01.060).
+///
+/// `contrasts[j][i]` is contrast j in launch i, NaN where launch i has none; all have the same number of launches. One
+/// pattern flips a launch in every contrast, which keeps the correlation between cells of a launch. Throws
+/// std::invalid_argument where the numbers of launches differ.
+FamilyTest test_family(const std::vector<std::vector<double>>& contrasts);
+
+}  // namespace decodelab
