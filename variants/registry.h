@@ -30,14 +30,30 @@ struct RunsOn {
   std::string device;
 };
 
+/// What was counted, as a variant sees it when it says what must have been counted.
+struct CountedSteps {
+  const ModelConfig& config;
+  std::string phase;  ///< prefill or decode.
+  std::string device;
+  std::int64_t batch_size = 0;  ///< Rows of the same length.
+  std::int64_t length = 0;      ///< Prompt tokens, or keys held before the first decode step.
+  std::int64_t steps = 0;
+};
+
+/// A counter (StepCounters lists the names) and the value that it has if the variant ran, summed over the counted steps.
+struct Expectation {
+  std::string counter;
+  std::int64_t value = 0;
+};
+
 /// One optimization.
 struct Variant {
   std::string name;
   std::string summary;  ///< One sentence.
   std::string source;   ///< Where the idea comes from.
   std::vector<ParameterSpec> parameters;
-  /// Counters of a decode or prefill step that prove that the variant ran, and the values they must have: `scope.counter` -> value.
-  std::map<std::string, std::int64_t> expects;
+  /// The counters that prove that the variant ran, and that the reference would not have; none where it has nothing to do.
+  std::function<std::vector<Expectation>(const CountedSteps&, const Parameters&)> expects;
   /// Why the variant cannot run there, in one sentence; empty: it can. No function: it can anywhere.
   std::function<std::string(const RunsOn&)> unsupported;
   /// Binds the variant's slots.

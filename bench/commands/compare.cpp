@@ -50,10 +50,10 @@ ExitCode run(const Options& options) {
   const RunSelector second = parse_run_selector(options.candidate, options.store);
   const RunData baseline = load(first);
   const RunData candidate = load(second);
-  const RunComparison comparison{.baseline = baseline.run,
-                                 .candidate = candidate.run,
-                                 .rows = compare_runs({.data = &baseline, .arm = first.arm},
-                                                      {.data = &candidate, .arm = second.arm})};
+  const RunComparison comparison{
+      .baseline = baseline.run,
+      .candidate = candidate.run,
+      .rows = compare_runs({.data = &baseline, .arm = first.arm}, {.data = &candidate, .arm = second.arm})};
   switch (format) {
     case OutputFormat::text: std::cout << to_text(comparison_page_table(comparison)); break;
     case OutputFormat::markdown: std::cout << to_markdown(comparison_page_table(comparison)); break;
@@ -78,7 +78,8 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--fail-on", options->fail_on,
                       "slower or different: exit 1 where the 95 % interval of a cell lies beyond 1");
   command->footer(
-      "Arms of one run are compared in the blocks that they share. Two runs share none: what the machine did between them\n"
+      "Arms of one run are compared in the blocks that they share. Two runs share none: what the machine did between "
+      "them\n"
       "is in their ratio, and there is no verdict.\n\n"
       "Example:\n"
       "  decodelab compare first:causal first:bigcode\n"

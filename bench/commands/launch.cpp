@@ -45,8 +45,9 @@ ExitCode run(const Options& options) {
   const LaunchContext context{
       .make_worker =
           [&](const std::string& label) {
-            return make_engine_worker(
-                std::make_shared<const Engine>(model, bind_arm(parse_arm(label), reference_plan())), input);
+            const Arm arm = parse_arm(label);
+            return make_engine_worker(std::make_shared<const Engine>(model, bind_arm(arm, reference_plan())), arm,
+                                      input);
           },
       .available_memory_bytes =
           [&] { return plan.device == "cpu" ? available_memory_bytes() : free_device_bytes(plan.device); },

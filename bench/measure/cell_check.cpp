@@ -138,6 +138,15 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
       }
       const Probe probe = worker.probe(cell);
       row.peak_bytes = probe.peak_bytes;
+      row.counters = probe.counters;
+      row.engaged = probe.engaged;
+      if (probe.engaged == false) {
+        row.flags.emplace_back("not-engaged");
+        row.reason = probe.missing;
+      }
+      if (!probe.unsteady.empty()) {
+        row.flags.push_back(fmt::format("unsteady-counters:{}", probe.unsteady.front()));
+      }
       step_ns.push_back(probe.step_ns);
     } catch (const std::exception& error) {
       row = row_of_exception(row, error);

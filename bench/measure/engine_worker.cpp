@@ -1,9 +1,11 @@
 // Runs the cells of a sweep on the engine and times their steps.
 #include "bench/measure/engine_worker.h"
 
+#include "bench/measure/engagement.h"
 #include "bench/measure/steps.h"
-#include "bench/measure/torch_memory.h"
+#include "bench/measure/torch_counters.h"
 #include "bench/measure/warmup.h"
+#include "bench/plan/modelled_work.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/kernels/philox.h"
 #include "engine/runtime.h"
@@ -11,16 +13,34 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <optional>
+#include <utility>
 
 namespace decodelab {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Steps of a probe after the first, and the time after which no further one is taken.
-constexpr int kProbeSteps = 4;
-constexpr std::int64_t kProbeBudgetNs = 200'000'000;
+/// Counted in a decode cell: a whole period of what comes now and then (a cache that grows by 8 tokens).
+constexpr std::int64_t kCountedDecodeSteps = kPeriodSteps;
+/// Counting is repeated, since a counter that is exact once may not be again; where steps are slow, once is all that it is worth.
+constexpr int kCountedPasses = 3;
+constexpr int kFewestPasses = 2;
+constexpr std::int64_t kSlowCountNs = 500'000'000;
+
+std::vector<std::string> names_that_differ(const Counters& a, const Counters& b) {
+  std::vector<std::string> names;
+  for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    for (const auto& [name, value] : *one) {
+      const auto found = other->find(name);
+      if (found == other->end() || (one == &a && found->second != value)) {
+        names.push_back(name);
+      }
+    }
+  }
+  return names;
+}
 
 /// Runs one cell of one engine step by step, restarting where the cell says so.
 class CellRunner {
@@ -96,8 +116,8 @@ class CellRunner {
 
 class EngineWorker final : public Worker {
  public:
-  EngineWorker(std::shared_ptr<const Engine> engine, const CellInput& input)
-      : engine_(std::move(engine)), input_(input) {}
+  EngineWorker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input)
+      : engine_(std::move(engine)), arm_(std::move(arm)), input_(input) {}
 
   std::int64_t bytes_needed(const CellRecord& cell) const override {
     if (cell.phase == "decode") {
@@ -135,23 +155,44 @@ class EngineWorker final : public Worker {
 
   Probe probe(const CellRecord& cell) override {
     CellRunner runner(*engine_, input_, cell);
-    Probe probe;
-    {
-      PeakMemory memory(engine_->model().device());
-      runner.prepare(1);
-      probe.step_ns = runner.timed_step_ns();
-      probe.peak_bytes = memory.peak_bytes();
-    }
-    std::int64_t total = probe.step_ns;
-    runner.prepare(std::min<std::int64_t>(room(cell), kProbeSteps));
-    for (int step = 0; step < kProbeSteps && total < kProbeBudgetNs; ++step) {
-      if (!runner.has_room()) {
-        runner.prepare(room(cell));
+    Probe probe{.step_ns = std::numeric_limits<std::int64_t>::max()};
+    const std::int64_t steps = cell.phase == "decode" ? std::min(room(cell), kCountedDecodeSteps) : 1;
+    std::int64_t total_ns = 0;
+    for (int pass = 0; pass < (total_ns < kSlowCountNs ? kCountedPasses : kFewestPasses); ++pass) {
+      StepCounters counting(engine_->model().device());
+      runner.prepare(steps);
+      counting.restart();
+      for (std::int64_t step = 0; step < steps; ++step) {
+        const std::int64_t step_ns = runner.timed_step_ns();
+        total_ns += step_ns;
+        probe.step_ns = std::min(probe.step_ns, step_ns);
       }
-      const std::int64_t elapsed = runner.timed_step_ns();
-      total += elapsed;
-      probe.step_ns = std::min(probe.step_ns, elapsed);
+      const Counters counters = counting.counters();
+      if (pass == 0) {
+        probe.counters = counters;
+        probe.peak_bytes = counting.peak_bytes();
+      } else if (probe.unsteady.empty()) {
+        probe.unsteady = names_that_differ(probe.counters, counters);
+      }
     }
+    if (cell.phase == "generate") {
+      probe.counters["counted_steps"] = steps;
+      return probe;
+    }
+    const CountedSteps counted{.config = engine_->model().config(),
+                               .phase = cell.phase,
+                               .device = engine_->model().device(),
+                               .batch_size = cell.batch,
+                               .length = cell.length,
+                               .steps = steps};
+    Engagement engagement = check_engagement(arm_, counted, probe.counters);
+    probe.engaged = engagement.engaged;
+    probe.missing = std::move(engagement.missing);
+    const ModelledWork work = modelled_work(counted.config, cell, steps);
+    probe.counters["counted_steps"] = steps;
+    probe.counters["modelled_weight_bytes"] = work.weight_bytes;
+    probe.counters["modelled_kv_bytes"] = work.kv_bytes;
+    probe.counters["modelled_flops"] = work.flops;
     return probe;
   }
 
@@ -185,13 +226,14 @@ class EngineWorker final : public Worker {
   }
 
   std::shared_ptr<const Engine> engine_;
+  Arm arm_;
   CellInput input_;
 };
 
 }  // namespace
 
-std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, const CellInput& input) {
-  return std::make_unique<EngineWorker>(std::move(engine), input);
+std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input) {
+  return std::make_unique<EngineWorker>(std::move(engine), std::move(arm), input);
 }
 
 std::vector<std::vector<std::int64_t>> random_prompts(std::uint64_t seed, std::int64_t batch, std::int64_t length,

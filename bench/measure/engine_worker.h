@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/measure/worker.h"
+#include "bench/plan/arm.h"
 #include "engine/engine.h"
 
 #include <memory>
@@ -14,8 +15,8 @@ struct CellInput {
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
 };
 
-/// Cells run by `engine`, which is shared with nobody while a call is under way.
-std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, const CellInput& input);
+/// Cells run by `engine`, whose plan has `arm` bound, and which is shared with nobody while a call is under way.
+std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input);
 
 /// The prompts of a cell: `batch` rows of `length` ids drawn uniformly from the vocabulary by a counter-based generator.
 std::vector<std::vector<std::int64_t>> random_prompts(std::uint64_t seed, std::int64_t batch, std::int64_t length,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace decodelab {
@@ -22,7 +23,11 @@ struct VisitTimes {
 struct Probe {
   std::optional<std::int64_t>
       peak_bytes;  ///< The most bytes of tensors held beyond the weights, cache included; empty where it cannot be known.
-  std::int64_t step_ns = 0;  ///< The fastest step seen: what the number of timed steps is planned by.
+  Counters counters{};                  ///< Of the counted steps; empty where nothing can be counted.
+  std::vector<std::string> unsteady{};  ///< Names of counters that differed when the same steps were counted again.
+  std::optional<bool> engaged{};        ///< Whether the counters are what every variant of the arm expects.
+  std::string missing{};                ///< The first expectation that was not met, in one sentence.
+  std::int64_t step_ns = 0;             ///< The fastest step seen: what the number of timed steps is planned by.
 };
 
 /// One arm that cells can be run on. Calls throw what the engine throws; the caller makes a row of it.

@@ -7,6 +7,7 @@
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/scalar_type.h"
 #include "engine/tensor.h"
+#include "profiles/range.h"
 
 #include <fmt/format.h>
 
@@ -68,11 +69,12 @@ struct Session::Impl {
       last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()));
     }
 
-    ChosenTokens chosen = engine.token_choice->choose(last_logits);
+    ChosenTokens chosen = in_stage(Stage::choice, [&] { return engine.token_choice->choose(last_logits); });
     input_ids = std::move(chosen.device);
     StepResult result{.token_ids = std::move(chosen.host), .details = {}};
     const DetailsRequest wanted = engine.token_details->effective(options.details);
     if (wanted.any()) {
+      const Range range(Stage::details);
       result.details = compute_token_details({.last_logits = last_logits,
                                               .all_logits = all_logits ? &*all_logits : nullptr,
                                               .input_ids = ids,

@@ -4,6 +4,7 @@
 #include "engine/layers/step_rows.h"
 #include "engine/layers/transformer.h"
 #include "engine/tensor.h"
+#include "profiles/range.h"
 
 #include <string>
 #include <vector>
@@ -62,13 +63,17 @@ class GptBigcode final : public Transformer {
 
   at::Tensor after_attention(std::int64_t layer, const at::Tensor& hidden, const at::Tensor& attended) const override {
     const Layer& weights = layers_[static_cast<std::size_t>(layer)];
-    const at::Tensor residual = hidden + linear(attended, weights.projection);
+    const at::Tensor residual =
+        in_stage(Stage::projection, [&] { return hidden + linear(attended, weights.projection); });
+    const Range range(Stage::mlp);
     const at::Tensor up = linear(norm(residual, weights.norm_2), weights.up);
     const at::Tensor activated = at::gelu(up, config_.activation == Activation::gelu_tanh ? "tanh" : "none");
     return residual + linear(activated, weights.down);
   }
 
   at::Tensor head(const at::Tensor& hidden) const override {
+    const Range range(Stage::head);
+    count_amount(Amount::lm_head_rows, hidden.size(0));
     return at::linear(norm(hidden, last_norm_), token_embedding_);
   }
 
@@ -82,6 +87,7 @@ class GptBigcode final : public Transformer {
     return at::linear(x, weights.weight, weights.bias);
   }
   at::Tensor norm(const at::Tensor& x, const Affine& weights) const {
+    const Range range(Stage::norm);
     return at::layer_norm(x, {config_.hidden_size}, weights.weight, weights.bias, config_.layer_norm_epsilon);
   }
 

@@ -4,6 +4,7 @@
 #include "engine/layers/keys_values.h"
 #include "engine/layers/step_rows.h"
 #include "engine/scalar_type.h"
+#include "profiles/range.h"
 
 #include <fmt/format.h>
 
@@ -104,6 +105,7 @@ class ConcatenatedCache final : public KvCache {
 
  private:
   static at::Tensor concatenate(const at::Tensor& held, const at::Tensor& tokens, const StepRows& rows) {
+    count_amount(Amount::copied_cache_bytes, held.defined() ? static_cast<std::int64_t>(held.nbytes()) : 0);
     if (rows.uniform()) {
       return held.defined() ? at::cat({held, tokens}, 1) : tokens.contiguous();
     }
@@ -166,6 +168,7 @@ class GrowingCache final : public KvCache {
     const std::int64_t kept = held.defined() ? held.size(1) : 0;
     at::Tensor larger = at::empty({like.size(0), slots, like.size(2)}, like.options());
     if (kept > 0) {
+      count_amount(Amount::copied_cache_bytes, static_cast<std::int64_t>(held.nbytes()));
       larger.narrow(1, 0, kept).copy_(held);
     }
     larger.narrow(1, kept, slots - kept).zero_();

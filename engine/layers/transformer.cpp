@@ -6,6 +6,7 @@
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/projected.h"
 #include "engine/layers/step_rows.h"
+#include "profiles/range.h"
 
 #include <stdexcept>
 
@@ -13,12 +14,14 @@ namespace decodelab {
 
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
                    const at::Tensor& token_ids, const StepRows& rows) {
-  at::Tensor hidden = transformer.embed(token_ids, rows);
+  at::Tensor hidden = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, rows); });
   for (std::int64_t layer = 0; layer < transformer.config().layers; ++layer) {
-    const Projected projected = transformer.before_attention(layer, hidden);
-    const KeysValues held = cache.append(layer, projected.key_value, rows);
-    const at::Tensor attended = attention.forward(
-        {.layer = layer, .query = projected.query, .keys = held.keys, .values = held.values, .rows = rows});
+    const Projected projected = in_stage(Stage::qkv, [&] { return transformer.before_attention(layer, hidden); });
+    const KeysValues held = in_stage(Stage::kv_write, [&] { return cache.append(layer, projected.key_value, rows); });
+    const at::Tensor attended = in_stage(Stage::attention, [&] {
+      return attention.forward(
+          {.layer = layer, .query = projected.query, .keys = held.keys, .values = held.values, .rows = rows});
+    });
     hidden = transformer.after_attention(layer, hidden, attended);
   }
   cache.advance(rows);

@@ -26,8 +26,9 @@ std::string ratio_text(const ComparedCell& row) {
 }
 
 std::vector<std::string> notes_of(const RunComparison& comparison) {
-  std::vector<std::string> notes{"Time ratio: candidate / baseline, below 1 is faster. Intervals are of single cells, "
-                                 "not adjusted for their number; there is no verdict."};
+  std::vector<std::string> notes{
+      "Time ratio: candidate / baseline, below 1 is faster. Intervals are of single cells, "
+      "not adjusted for their number; there is no verdict."};
   if (is_one_run(comparison)) {
     notes.emplace_back("Paired within blocks, Student's t over launches.");
   } else {
@@ -44,7 +45,9 @@ std::vector<std::string> notes_of(const RunComparison& comparison) {
 }
 
 Json row_of(const ComparedCell& row) {
-  const auto bound = [&](double Interval::*side) { return row.interval ? Json((*row.interval).*side) : Json(nullptr); };
+  const auto bound = [&](double Interval::* side) {
+    return row.interval ? Json((*row.interval).*side) : Json(nullptr);
+  };
   return {{"arm", row.arm},
           {"baseline_arm", row.baseline_arm},
           {"phase", row.cell.phase},
@@ -75,8 +78,9 @@ std::vector<Json> rows_of(const RunComparison& comparison) {
 Table comparison_page_table(const RunComparison& comparison) {
   const bool one_arm = std::ranges::all_of(
       comparison.rows, [&](const ComparedCell& row) { return row.arm == comparison.rows.front().arm; });
-  const std::string from = one_arm ? fmt::format("{} of {}", comparison.rows.front().baseline_arm, run_title(comparison.baseline))
-                                   : run_title(comparison.baseline);
+  const std::string from =
+      one_arm ? fmt::format("{} of {}", comparison.rows.front().baseline_arm, run_title(comparison.baseline))
+              : run_title(comparison.baseline);
   const std::string to = one_arm ? fmt::format("{} of {}", comparison.rows.front().arm, run_title(comparison.candidate))
                                  : run_title(comparison.candidate);
   Table table{.title = fmt::format("{}, compared with {}", to, from),
@@ -85,10 +89,9 @@ Table comparison_page_table(const RunComparison& comparison) {
               .notes = notes_of(comparison)};
   if (!one_arm) table.columns.insert(table.columns.begin() + 1, {"Arm"});
   for (const ComparedCell& row : comparison.rows) {
-    std::vector<std::string> fields{cell_label(row.cell), ratio_text(row),
-                                    row.time_ratio ? fmt::format("{:.2f}x", 1 / *row.time_ratio) : "",
-                                    row.paired ? std::to_string(row.launches)
-                                               : fmt::format("{} / {}", row.launches, row.baseline_launches)};
+    std::vector<std::string> fields{
+        cell_label(row.cell), ratio_text(row), row.time_ratio ? fmt::format("{:.2f}x", 1 / *row.time_ratio) : "",
+        row.paired ? std::to_string(row.launches) : fmt::format("{} / {}", row.launches, row.baseline_launches)};
     if (!one_arm) fields.insert(fields.begin() + 1, row.arm);
     table.rows.push_back({comparison.candidate.id, row.cell.id, std::move(fields)});
   }
@@ -112,6 +115,8 @@ std::string comparison_to_jsonl(const RunComparison& comparison) {
   return text;
 }
 
-std::string comparison_to_csv(const RunComparison& comparison) { return objects_to_csv(row_of({}), rows_of(comparison)); }
+std::string comparison_to_csv(const RunComparison& comparison) {
+  return objects_to_csv(row_of({}), rows_of(comparison));
+}
 
 }  // namespace decodelab

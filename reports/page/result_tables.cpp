@@ -41,6 +41,7 @@ std::string joined(const std::vector<std::string>& parts) {
 
 // The verdict where there is one, else what became of the row.
 std::string verdict_name(const SummaryRow& row) {
+  if (row.engaged == false) return to_string(RowStatus::not_engaged);
   return row.decision.verdict ? to_string(*row.decision.verdict) : status_name(row);
 }
 
@@ -57,7 +58,8 @@ std::vector<std::string> verdict_notes(const Rows& rows) {
   }
   std::vector<std::string> notes;
   for (const auto& [reason, labels] : places) notes.push_back(fmt::format("{}: {}.", reason, joined(labels)));
-  if (most_launches > 0) notes.push_back(fmt::format("About {} more launches would decide those that can be.", most_launches));
+  if (most_launches > 0)
+    notes.push_back(fmt::format("About {} more launches would decide those that can be.", most_launches));
   return notes;
 }
 
@@ -65,8 +67,11 @@ std::vector<std::string> verdict_notes(const Rows& rows) {
 std::vector<std::string> fate_notes(const Rows& rows) {
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> cells;
   for (const SummaryRow* row : rows) {
-    if (row->status == RowStatus::ok || (row->status == RowStatus::planned && row->reason.empty())) continue;
-    cells[{row->arm.label, status_name(*row), row->reason}].push_back(cell_label(row->cell));
+    const bool not_engaged = row->engaged == false;
+    if (!not_engaged && (row->status == RowStatus::ok || (row->status == RowStatus::planned && row->reason.empty())))
+      continue;
+    const std::string fate = not_engaged ? to_string(RowStatus::not_engaged) : status_name(*row);
+    cells[{row->arm.label, fate, row->reason}].push_back(cell_label(row->cell));
   }
   std::vector<std::string> notes;
   for (const auto& [fate, labels] : cells) {
@@ -266,9 +271,10 @@ Table composite_table(const RunSummary& summary) {
         {summary.run.id,
          0,
          {composite.arm.label, std::to_string(composite.cells),
-          composite.interval ? fmt::format("{} [{}, {}]", format_ratio(composite.time_ratio),
-                                           format_ratio(composite.interval->low), format_ratio(composite.interval->high))
-                             : fmt::format("{} {}", format_ratio(composite.time_ratio), kThisProcessOnly),
+          composite.interval
+              ? fmt::format("{} [{}, {}]", format_ratio(composite.time_ratio), format_ratio(composite.interval->low),
+                            format_ratio(composite.interval->high))
+              : fmt::format("{} {}", format_ratio(composite.time_ratio), kThisProcessOnly),
           decision.mde ? format_detectable(*decision.mde) : "",
           decision.verdict ? to_string(*decision.verdict) : "none"}});
   }

@@ -32,8 +32,8 @@ std::vector<double> composite_weights(const std::vector<const CellRecord*>& cell
   std::vector<double> weights;
   for (const CellRecord* cell : cells) {
     const auto& batches = lengths.at(cell->phase);
-    weights.push_back(1 / (static_cast<double>(lengths.size()) * static_cast<double>(batches.size()) *
-                           batches.at(cell->batch)));
+    weights.push_back(
+        1 / (static_cast<double>(lengths.size()) * static_cast<double>(batches.size()) * batches.at(cell->batch)));
   }
   return weights;
 }
@@ -83,7 +83,8 @@ void add_composites(RunSummary& summary, const std::vector<Contrast>& contrasts,
                         .time_ratio = std::exp(mean(whole)),
                         .interval = mean_interval(whole),
                         .decision = {}};
-    if (composite.interval) composite.interval = {std::exp(composite.interval->low), std::exp(composite.interval->high)};
+    if (composite.interval)
+      composite.interval = {std::exp(composite.interval->low), std::exp(composite.interval->high)};
     summary.composites.push_back(composite);
     family.push_back(values);
   }

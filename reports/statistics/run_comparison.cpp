@@ -103,8 +103,9 @@ std::optional<Interval> welch_interval(std::span<const double> a, std::span<cons
   const double difference = mean(a) - mean(b);
   const double total = of_a + of_b;
   if (total == 0) return Interval{difference, difference};
-  const double freedom = total * total / (of_a * of_a / static_cast<double>(a.size() - 1) +
-                                          of_b * of_b / static_cast<double>(b.size() - 1));
+  const double freedom =
+      total * total /
+      (of_a * of_a / static_cast<double>(a.size() - 1) + of_b * of_b / static_cast<double>(b.size() - 1));
   const double half = boost::math::quantile(boost::math::students_t(freedom), kTwoSided95) * std::sqrt(total);
   return Interval{difference - half, difference + half};
 }
@@ -118,8 +119,8 @@ std::vector<ComparedCell> compare_runs(const ComparedSide& baseline, const Compa
   std::vector<ComparedCell> rows;
   for (const auto& [base_arm, arm] : pairs_of(baseline, candidate)) {
     for (const CellRecord& cell : candidate.data->cells) {
-      const auto other = std::ranges::find_if(
-          baseline.data->cells, [&](const CellRecord& record) { return key_of(record) == key_of(cell); });
+      const auto other = std::ranges::find_if(baseline.data->cells,
+                                              [&](const CellRecord& record) { return key_of(record) == key_of(cell); });
       if (other == baseline.data->cells.end()) continue;
       ComparedCell row{.cell = cell, .arm = arm->label, .baseline_arm = base_arm->label};
       const auto blocks = blocks_of(*candidate.data, cell.id);
@@ -130,15 +131,17 @@ std::vector<ComparedCell> compare_runs(const ComparedSide& baseline, const Compa
                          log_launches(blocks, arm->id));
       }
       if (!row.time_ratio) {
-        row.reason = fmt::format("{} was not timed here", row.baseline_launches == 0 ? "the baseline" : "the candidate");
+        row.reason =
+            fmt::format("{} was not timed here", row.baseline_launches == 0 ? "the baseline" : "the candidate");
       }
       rows.push_back(std::move(row));
     }
   }
   if (rows.empty()) {
-    throw std::invalid_argument(fmt::format("Runs {} and {} have no cell in common (phase, batch, length, dtype, device, "
-                                            "threads, scope and fill must be equal).",
-                                            baseline.data->run.id, candidate.data->run.id));
+    throw std::invalid_argument(
+        fmt::format("Runs {} and {} have no cell in common (phase, batch, length, dtype, device, "
+                    "threads, scope and fill must be equal).",
+                    baseline.data->run.id, candidate.data->run.id));
   }
   return rows;
 }

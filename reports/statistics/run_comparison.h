@@ -14,9 +14,9 @@ namespace decodelab {
 /// One cell that both sides have.
 struct ComparedCell {
   CellRecord cell;
-  std::string arm;           ///< Of the candidate.
+  std::string arm;  ///< Of the candidate.
   std::string baseline_arm;
-  bool paired = false;       ///< Measured in the same blocks.
+  bool paired = false;  ///< Measured in the same blocks.
   std::int64_t launches = 0;
   std::int64_t baseline_launches = 0;
   std::optional<double> time_ratio;  ///< Candidate over baseline, below 1 is faster.

@@ -101,6 +101,7 @@ SummaryRow start_row(const RunData& data, const CellRecord& cell, const ArmRecor
   row.engaged = fate.engaged;
   row.peak_bytes = fate.peak_bytes;
   row.flags = fate.flags;
+  row.counters = fate.counters;
   return row;
 }
 

@@ -52,12 +52,12 @@ struct SummaryRow {
   std::optional<double> time_ratio_low;
   std::optional<double> time_ratio_high;
   std::optional<double> speedup;  ///< Inverse of time_ratio.
-  std::optional<double> mde;      ///< Smallest detectable effect as a share, by the rule of the verdict where there is one.
-  Decision decision;              ///< Within the family of the run; without a verdict for the baseline.
+  std::optional<double> mde;  ///< Smallest detectable effect as a share, by the rule of the verdict where there is one.
+  Decision decision;          ///< Within the family of the run; without a verdict for the baseline.
   std::optional<double> bound_share;
   std::optional<std::int64_t> peak_bytes;
   std::vector<std::string> flags;
-  std::map<std::string, double> counters;
+  Counters counters;
 
   std::vector<std::pair<std::int64_t, double>> launch_means_ns;  ///< (launch, mean visit statistic).
   std::optional<double> cell_mean_ns;                            ///< Mean of launch_means_ns.

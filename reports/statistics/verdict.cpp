@@ -15,7 +15,8 @@ constexpr std::int64_t kMostLaunchesToAdvise = 1000;  // beyond it the advice is
 
 std::vector<double> present(const std::vector<double>& values) {
   std::vector<double> result;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(result), [](double value) { return !std::isnan(value); });
+  std::copy_if(values.begin(), values.end(), std::back_inserter(result),
+               [](double value) { return !std::isnan(value); });
   return result;
 }
 

@@ -23,12 +23,12 @@ inline constexpr std::size_t kSmallFamily = 4;
 
 /// What the rules say about one contrast.
 struct Decision {
-  std::optional<Verdict> verdict;  ///< None below the number of launches that the rules ask for.
-  std::string reason;              ///< Why there is none, or why it is inconclusive; else empty.
-  double p_t = 1;                  ///< Student's t, two-sided, of this contrast alone.
-  double p_sign_flip = 1;          ///< The same by sign flips.
-  double p_family = 1;             ///< Adjusted for all contrasts of the family (max-T).
-  std::optional<double> mde;       ///< Smallest effect that this rule finds with 80 % power, as a share.
+  std::optional<Verdict> verdict;             ///< None below the number of launches that the rules ask for.
+  std::string reason;                         ///< Why there is none, or why it is inconclusive; else empty.
+  double p_t = 1;                             ///< Student's t, two-sided, of this contrast alone.
+  double p_sign_flip = 1;                     ///< The same by sign flips.
+  double p_family = 1;                        ///< Adjusted for all contrasts of the family (max-T).
+  std::optional<double> mde;                  ///< Smallest effect that this rule finds with 80 % power, as a share.
   std::optional<std::int64_t> more_launches;  ///< About so many more would decide an inconclusive contrast.
 };
 

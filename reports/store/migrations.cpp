@@ -120,7 +120,19 @@ CREATE TABLE visits (
 ) STRICT;
 )sql";
 
-constexpr std::array kSteps{kFirstSchema};
+// What the steps of an arm did, exactly.
+constexpr const char* kCounters = R"sql(
+CREATE TABLE counters (
+  cell_id INTEGER NOT NULL,
+  arm_id INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  value INTEGER NOT NULL,
+  PRIMARY KEY (cell_id, arm_id, name),
+  FOREIGN KEY (cell_id, arm_id) REFERENCES cell_arms (cell_id, arm_id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+)sql";
+
+constexpr std::array kSteps{kFirstSchema, kCounters};
 static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
 
 }  // namespace

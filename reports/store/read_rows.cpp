@@ -99,8 +99,26 @@ std::vector<ArmRecord> read_arms(SQLite::Database& database, std::int64_t run_id
   return arms;
 }
 
+namespace {
+
+std::map<std::pair<std::int64_t, std::int64_t>, Counters> read_counters(SQLite::Database& database,
+                                                                        std::int64_t run_id) {
+  std::map<std::pair<std::int64_t, std::int64_t>, Counters> counters;
+  auto row = prepared(
+      database, "SELECT cell_id, arm_id, name, value FROM counters JOIN cells ON cells.id = cell_id WHERE run_id = ?",
+      run_id);
+  while (row.executeStep()) {
+    counters[{row.getColumn(0).getInt64(), row.getColumn(1).getInt64()}][row.getColumn(2).getString()] =
+        row.getColumn(3).getInt64();
+  }
+  return counters;
+}
+
+}  // namespace
+
 std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64_t run_id) {
   std::vector<CellArmRecord> rows;
+  auto counters = read_counters(database, run_id);
   auto row = prepared(database,
                       "SELECT cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags FROM cell_arms "
                       "JOIN cells ON cells.id = cell_id WHERE run_id = ? ORDER BY cell_id, arm_id",
@@ -113,7 +131,11 @@ std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64
                          .engaged = std::nullopt,
                          .peak_bytes = std::nullopt,
                          .ties = row.getColumn(6).getInt64(),
-                         .flags = nlohmann::json::parse(row.getColumn(7).getString()).get<std::vector<std::string>>()};
+                         .flags = nlohmann::json::parse(row.getColumn(7).getString()).get<std::vector<std::string>>(),
+                         .counters = {}};
+    if (const auto found = counters.find({record.cell_id, record.arm_id}); found != counters.end()) {
+      record.counters = std::move(found->second);
+    }
     if (!row.getColumn(4).isNull()) record.engaged = row.getColumn(4).getInt() != 0;
     if (!row.getColumn(5).isNull()) record.peak_bytes = row.getColumn(5).getInt64();
     rows.push_back(std::move(record));

@@ -67,17 +67,22 @@ struct ArmRecord {
   bool baseline = false;
 };
 
+/// Exact counts of what the counted steps of an arm did, by name (`allocations`, `attention.operators`, `op.aten::cat`); one that is 0
+/// is absent. `counted_steps` says over how many steps.
+using Counters = std::map<std::string, std::int64_t>;
+
 /// One arm in one cell: its fate, and what was found out outside of the timed passes.
 struct CellArmRecord {
   std::int64_t cell_id = 0;
   std::int64_t arm_id = 0;
   RowStatus status = RowStatus::planned;
   std::string reason;           ///< One sentence; empty where the status is ok or planned.
-  std::optional<bool> engaged;  ///< Unknown until counters prove it.
+  std::optional<bool> engaged;  ///< Whether counters proved that every variant ran; empty where none says how to know.
   std::optional<std::int64_t>
       peak_bytes;         ///< Most bytes of tensors held above the weights and the cache of the start, in one step.
   std::int64_t ties = 0;  ///< 16-bit types: argmaxes that differed inside the tie rule.
   std::vector<std::string> flags;
+  Counters counters;
 };
 
 /// One arm in one cell at one moment.

@@ -47,12 +47,20 @@ void check_indices(const RunData& data) {
   }
 }
 
+void insert_counters(SQLite::Database& database, const CellArmRecord& row) {
+  for (const auto& [name, value] : row.counters) {
+    execute(database, "INSERT INTO counters (cell_id, arm_id, name, value) VALUES (?, ?, ?, ?)", row.cell_id,
+            row.arm_id, name, value);
+  }
+}
+
 void insert_cell_arm(SQLite::Database& database, const CellArmRecord& row) {
   execute(database,
           "INSERT INTO cell_arms (cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags) VALUES (?, ?, ?, "
           "?, ?, ?, ?, ?)",
           row.cell_id, row.arm_id, std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes,
           row.ties, nlohmann::json(row.flags).dump());
+  insert_counters(database, row);
 }
 
 void insert_run(SQLite::Database& database, RunRecord& run) {
@@ -120,11 +128,9 @@ struct Store::Impl {
 
   // Updates one row; throws std::invalid_argument when it is not there.
   template <class... Values>
-  void update(const std::string& what, const std::string& sql, const Values&... values) {
-    file.write([&](SQLite::Database& database) {
-      if (prepared(database, sql, values...).exec() == 1) return;
-      throw std::invalid_argument(fmt::format("The store '{}' has no {}.", file.path().string(), what));
-    });
+  void update(SQLite::Database& database, const std::string& what, const std::string& sql, const Values&... values) {
+    if (prepared(database, sql, values...).exec() == 1) return;
+    throw std::invalid_argument(fmt::format("The store '{}' has no {}.", file.path().string(), what));
   }
 };
 
@@ -160,15 +166,21 @@ void Store::add_run(RunData& data) {
 }
 
 void Store::update_cell_arm(const CellArmRecord& row) {
-  impl_->update(fmt::format("row for cell {} and arm {}", row.cell_id, row.arm_id),
-                "UPDATE cell_arms SET status = ?, reason = ?, engaged = ?, peak_bytes = ?, ties = ?, flags = ? WHERE "
-                "cell_id = ? AND arm_id = ?",
-                std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes, row.ties,
-                nlohmann::json(row.flags).dump(), row.cell_id, row.arm_id);
+  impl_->file.write([&](SQLite::Database& database) {
+    impl_->update(database, fmt::format("row for cell {} and arm {}", row.cell_id, row.arm_id),
+                  "UPDATE cell_arms SET status = ?, reason = ?, engaged = ?, peak_bytes = ?, ties = ?, flags = ? WHERE "
+                  "cell_id = ? AND arm_id = ?",
+                  std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes, row.ties,
+                  nlohmann::json(row.flags).dump(), row.cell_id, row.arm_id);
+    prepared(database, "DELETE FROM counters WHERE cell_id = ? AND arm_id = ?", row.cell_id, row.arm_id).exec();
+    insert_counters(database, row);
+  });
 }
 
 void Store::set_steps(std::int64_t cell_id, std::int64_t steps) {
-  impl_->update(fmt::format("cell {}", cell_id), "UPDATE cells SET steps = ? WHERE id = ?", steps, cell_id);
+  impl_->file.write([&](SQLite::Database& database) {
+    impl_->update(database, fmt::format("cell {}", cell_id), "UPDATE cells SET steps = ? WHERE id = ?", steps, cell_id);
+  });
 }
 
 void Store::add_block(std::int64_t run_id, const BlockRecord& block) {
@@ -203,7 +215,10 @@ void Store::add_block(std::int64_t run_id, const BlockRecord& block) {
 }
 
 void Store::end_run(std::int64_t run_id, std::int64_t ended_unix_ns) {
-  impl_->update(fmt::format("run {}", run_id), "UPDATE runs SET ended_unix_ns = ? WHERE id = ?", ended_unix_ns, run_id);
+  impl_->file.write([&](SQLite::Database& database) {
+    impl_->update(database, fmt::format("run {}", run_id), "UPDATE runs SET ended_unix_ns = ? WHERE id = ?",
+                  ended_unix_ns, run_id);
+  });
 }
 
 std::int64_t Store::find_run(std::string_view selector) const {

@@ -22,7 +22,7 @@ enum class StoreAccess { read, write };
 /// Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 1;
+  static constexpr int kSchemaVersion = 2;
 
   Store(const std::filesystem::path& path, StoreAccess access);
   ~Store();
@@ -33,7 +33,7 @@ class Store {
   /// Fills the ids and the uuid in; `cell_arms[i].cell_id` and `.arm_id` are on entry indices into `cells` and `arms`, ids on return.
   void add_run(RunData& data);
 
-  /// Sets what became of one arm in one cell.
+  /// Sets what became of one arm in one cell, its counters included.
   void update_cell_arm(const CellArmRecord& row);
   /// Fixes the number of timed steps of a cell, before its first block.
   void set_steps(std::int64_t cell_id, std::int64_t steps);

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <thread>
 
+#include <SQLiteCpp/Backup.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -89,12 +90,16 @@ void StoreFile::open_for_reading() {
     throw no_store(path_, "no run was ever added by decodelab");
   const int schema = integer(*database_, "PRAGMA user_version");
   check_schema(schema);
-  if (schema < Store::kSchemaVersion) {
-    throw std::invalid_argument(
-        fmt::format("The store '{}' has schema {}, older than schema {} of this program, and was opened for reading. "
-                    "Any command that writes to it, such as `decodelab sweep --store`, brings it up to date.",
-                    path_.string(), schema, Store::kSchemaVersion));
-  }
+  if (schema < Store::kSchemaVersion) migrate_a_copy();
+}
+
+// A reader changes nothing, so an older store is brought up to date in memory.
+void StoreFile::migrate_a_copy() {
+  SQLite::Database copy(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  SQLite::Backup(copy, *database_).executeStep();
+  database_ = std::move(copy);
+  immutable_ = false;
+  migrate();
 }
 
 void StoreFile::open_for_writing() {

@@ -72,6 +72,7 @@ class StoreFile {
   void open_plain();
   void check_schema(int schema) const;
   void migrate();
+  void migrate_a_copy();
   Stamp stamp() const;
   bool changed() const;
   std::runtime_error failure(const SQLite::Exception& error) const;

@@ -28,8 +28,9 @@ class ASweep(ProgramTest):
         for row in rows:
             self.assertEqual([key for key in KEYS if key not in row], [])
             self.assertEqual(row["status"], "ok", row)
-            self.assertIsNone(row["engaged"])
-            self.assertEqual(row["counters"], {})
+            self.assertEqual(row["engaged"], True if row["arm"] == "bigcode" and row["phase"] != "generate" else None, row["reason"])
+            self.assertGreater(row["counters"]["operators"], 0)
+            self.assertEqual(row["counters"]["counted_steps"], 8 if row["phase"] == "decode" else 1)
             self.assertEqual((row["launches"], row["blocks"]), (2, 2))
             self.assertGreater(row["min_ns"], 0)
             self.assertLessEqual(row["min_ns"], row["median_ns"])

@@ -11,12 +11,24 @@ namespace {
 constexpr std::int64_t kDefaultTokens = 8;
 constexpr std::int64_t kMostTokens = 1 << 20;
 
+std::int64_t rounded_up(std::int64_t length, std::int64_t tokens) { return (length + tokens - 1) / tokens * tokens; }
+
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t tokens = parameters.integer("tokens");
   plan.kv_growth.bind("kv-grow", [tokens](const KvCacheOptions& options) {
-    const auto rule = [tokens](std::int64_t needed, std::int64_t) { return (needed + tokens - 1) / tokens * tokens; };
-    return make_growing_cache(options, rule, 0);
+    return make_growing_cache(
+        options, [tokens](std::int64_t needed, std::int64_t) { return rounded_up(needed, tokens); }, 0);
   });
+}
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters& parameters) {
+  if (counted.phase != "decode") {
+    return {};  // the first append allocates whatever the rule
+  }
+  const std::int64_t tokens = parameters.integer("tokens");
+  const std::int64_t growths =
+      (rounded_up(counted.length + counted.steps, tokens) - rounded_up(counted.length, tokens)) / tokens;
+  return {{"kv_write.allocations", 2 * counted.config.layers * growths}};
 }
 
 [[maybe_unused]] const bool registered = register_variant({
@@ -28,7 +40,7 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
                     .minimum = 1,
                     .maximum = kMostTokens,
                     .help = "tokens that each growth makes room for"}},
-    .expects = {},
+    .expects = expects,
     .unsupported = {},
     .apply = apply,
 });

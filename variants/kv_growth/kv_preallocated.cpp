@@ -18,6 +18,8 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
   });
 }
 
+std::vector<Expectation> expects(const CountedSteps&, const Parameters&) { return {{"kv_write.allocations", 0}}; }
+
 [[maybe_unused]] const bool registered = register_variant({
     .name = "kv-preallocated",
     .summary = "The cache is allocated once, for prompt and completion, rounded up.",
@@ -27,7 +29,7 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
                     .minimum = 1,
                     .maximum = kMostMultiple,
                     .help = "tokens that the length is rounded up to"}},
-    .expects = {},
+    .expects = expects,
     .unsupported = {},
     .apply = apply,
 });

@@ -16,13 +16,20 @@ void apply(EnginePlan& plan, const Parameters&) {
   plan.lm_head_rows.bind("last-token-lm-head", [] { return std::make_unique<LastTokenRows>(); });
 }
 
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (counted.phase != "prefill") {
+    return {};  // a decode step has one position a row
+  }
+  return {{"lm_head_rows", counted.batch_size * counted.steps}};
+}
+
 [[maybe_unused]] const bool registered = register_variant({
     .name = "last-token-lm-head",
     .summary =
         "Prefill computes logits for the last token of each prompt, unless prompt log-probabilities were asked for.",
     .source = "SantaCoder study (text-generation-inference, bigcode), step 5",
     .parameters = {},
-    .expects = {},
+    .expects = expects,
     .unsupported = {},
     .apply = apply,
 });

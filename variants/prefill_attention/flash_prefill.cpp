@@ -76,12 +76,21 @@ void apply(EnginePlan& plan, const Parameters&) {
                               [](const ModelConfig& config) { return std::make_unique<FlashPrefill>(config); });
 }
 
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (counted.phase != "prefill") {
+    return {};
+  }
+  const char* const kernel = counted.device == "cpu" ? "op.aten::_scaled_dot_product_flash_attention_for_cpu"
+                                                     : "op.aten::_scaled_dot_product_flash_attention";
+  return {{kernel, counted.config.layers * counted.steps}};
+}
+
 [[maybe_unused]] const bool registered = register_variant({
     .name = "flash-prefill",
     .summary = "Prefill attention in one fused kernel, without the matrix of scores.",
     .source = "Dao 2022 (arXiv:2205.14135); SantaCoder study (text-generation-inference, bigcode), step 1",
     .parameters = {},
-    .expects = {},
+    .expects = expects,
     .unsupported = unsupported,
     .apply = apply,
 });

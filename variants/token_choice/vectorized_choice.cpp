@@ -20,12 +20,16 @@ void apply(EnginePlan& plan, const Parameters&) {
   plan.token_choice.bind("vectorized-choice", [] { return std::make_unique<VectorizedChoice>(); });
 }
 
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  return {{"op.aten::argmax", counted.steps}};
+}
+
 [[maybe_unused]] const bool registered = register_variant({
     .name = "vectorized-choice",
     .summary = "All rows choose their tokens in one operation, with one copy to the host a step.",
     .source = "SantaCoder study (text-generation-inference, bigcode), step 2",
     .parameters = {},
-    .expects = {},
+    .expects = expects,
     .unsupported = {},
     .apply = apply,
 });

@@ -14,12 +14,15 @@ void apply(EnginePlan& plan, const Parameters&) {
   plan.token_details.bind("details-on-request", [] { return std::make_unique<DetailsOnRequest>(); });
 }
 
+/// No caller of a measured step asks for details.
+std::vector<Expectation> expects(const CountedSteps&, const Parameters&) { return {{"details.operators", 0}}; }
+
 [[maybe_unused]] const bool registered = register_variant({
     .name = "details-on-request",
     .summary = "Log-probabilities and ranks are computed only for callers who asked for them.",
     .source = "SantaCoder study (text-generation-inference, bigcode), step 4",
     .parameters = {},
-    .expects = {},
+    .expects = expects,
     .unsupported = {},
     .apply = apply,
 });

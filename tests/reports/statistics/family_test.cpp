@@ -52,7 +52,8 @@ TEST(Family, WeighsPhasesThenBatchesThenLengths) {
   for (const SummaryRow& row : summary.rows) {
     if (!row.arm.baseline) expected += std::log(*row.time_ratio) / 8;
   }
-  EXPECT_NEAR(std::log(summary.composites.front().time_ratio), expected, 1e-12) << "a full grid weighs all cells the same";
+  EXPECT_NEAR(std::log(summary.composites.front().time_ratio), expected, 1e-12)
+      << "a full grid weighs all cells the same";
 
   // Without one prefill cell the other lengths of its batch weigh more, the phases the same.
   const std::int64_t gone = data.cells.front().id;

@@ -54,7 +54,8 @@ TEST(RunComparison, RefusesWhatHasNothingInCommon) {
   const RunData one = run_of(1, 1, "a");
   RunData other = run_of(1, 1, "b");
   EXPECT_TRUE(contains(message_of([&] { compare_runs({&one, ""}, {&one, ""}); }), {"name two of its arms"}));
-  EXPECT_TRUE(contains(message_of([&] { compare_runs({&one, "causl"}, {&other, ""}); }), {"'causl'", "causal, bigcode"}));
+  EXPECT_TRUE(
+      contains(message_of([&] { compare_runs({&one, "causl"}, {&other, ""}); }), {"'causl'", "causal, bigcode"}));
   for (CellRecord& cell : other.cells) cell.threads = 99;
   EXPECT_TRUE(contains(message_of([&] { compare_runs({&one, ""}, {&other, ""}); }), {"no cell in common", "threads"}));
   for (ArmRecord& arm : other.arms) arm.label += "x";

@@ -49,7 +49,8 @@ TEST(SignFlip, DrawnPatternsComeCloseToAllOfThem) {
   Noise noise(3);
   for (int i = 0; i < 13; ++i) values.push_back(0.4 + noise());
   std::size_t beyond = 0;
-  for (std::uint64_t pattern = 0; pattern < (1U << 13); ++pattern) beyond += flipped_t(values, pattern) >= flipped_t(values, 0);
+  for (std::uint64_t pattern = 0; pattern < (1U << 13); ++pattern)
+    beyond += flipped_t(values, pattern) >= flipped_t(values, 0);
   EXPECT_NEAR(test_family({values}).p[0], static_cast<double>(beyond) / (1U << 13), 0.005);
 }
 

@@ -51,9 +51,12 @@ TEST(StoreFile, RefusesAStoreOfANewerSchema) {
   {
     Store store(path, StoreAccess::write);
   }
-  SQLite::Database((path).string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 2");
+  SQLite::Database((path).string(), SQLite::OPEN_READWRITE)
+      .exec(fmt::format("PRAGMA user_version = {}", Store::kSchemaVersion + 1));
   for (const StoreAccess access : {StoreAccess::read, StoreAccess::write}) {
-    EXPECT_TRUE(contains(message_of([&] { Store(path, access); }), {"a.sqlite", "schema 2", "up to 1", "--store"}));
+    EXPECT_TRUE(contains(message_of([&] { Store(path, access); }),
+                         {"a.sqlite", fmt::format("schema {}", Store::kSchemaVersion + 1),
+                          fmt::format("up to {}", Store::kSchemaVersion), "--store"}));
   }
 }
 
@@ -215,6 +218,36 @@ TEST(StoreFile, LetsSeveralProcessesCreateAndFillIt) {
   const auto runs = store.list_runs();
   ASSERT_EQ(runs.size(), std::size_t{kWriters});
   for (const RunRecord& run : runs) EXPECT_EQ(store.load_run(run.id).blocks.size(), std::size_t{kBlocks});
+}
+
+TEST(StoreFile, ReadsAndMigratesEveryOlderSchema) {
+  for (int schema = 1; schema < Store::kSchemaVersion; ++schema) {
+    const TemporaryFolder folder;
+    const auto path = folder / "old.sqlite";
+    {
+      SQLite::Database old(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+      for (int step = 0; step < schema; ++step) old.exec(migration_steps()[static_cast<std::size_t>(step)]);
+      old.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kStoreApplicationId, schema));
+      old.exec("INSERT INTO builds VALUES (1, 'c', 'g++', 'Release', '2', '')");
+      old.exec("INSERT INTO machines VALUES (1, 'cpu', 2, 1, 'avx2', 'os', '')");
+      old.exec("INSERT INTO models VALUES (1, 'm', 'gpt_bigcode', 1, 64, 1)");
+      old.exec("INSERT INTO runs VALUES (1, 'u', 'before', 'cmd', '{}', 1, 1, 1, 5, 6, 0, 1, 1, 1)");
+      old.exec("INSERT INTO cells VALUES (1, 1, 'decode', 1, 8, 'fp32', 'cpu', 2, 'step', 'random', 8)");
+      old.exec("INSERT INTO arms VALUES (1, 1, 'causal', 1)");
+      old.exec("INSERT INTO cell_arms VALUES (1, 1, 'ok', '', NULL, 7, 0, '[]')");
+    }
+    const std::string before = testing::read_file(path);
+    const auto check = [&](const Store& store) {
+      const RunData data = store.load_run(store.find_run("before"));
+      ASSERT_EQ(data.cell_arms.size(), 1U) << schema;
+      EXPECT_EQ(data.cell_arms[0].peak_bytes, 7);
+      EXPECT_TRUE(data.cell_arms[0].counters.empty());
+    };
+    check(Store(path, StoreAccess::read));
+    EXPECT_EQ(testing::read_file(path), before) << "a reader changes nothing";
+    check(Store(path, StoreAccess::write));
+    EXPECT_EQ(SQLite::Database(path.string()).execAndGet("PRAGMA user_version").getInt(), Store::kSchemaVersion);
+  }
 }
 
 TEST(StoreFile, HasOneMigrationStepPerSchemaAndOnlyStrictTables) {

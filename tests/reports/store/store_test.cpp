@@ -32,8 +32,15 @@ TEST(Store, GivesBackWhatItWasGiven) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
   RunData data = planned_run(kSmall);
-  data.cell_arms[1] = {
-      0, 1, RowStatus::oom, "needs 3 GiB", false, 1'234'567'890'123, 7, {"period-not-covered", "carry-over"}};
+  data.cell_arms[1] = {0,
+                       1,
+                       RowStatus::oom,
+                       "needs 3 GiB",
+                       false,
+                       1'234'567'890'123,
+                       7,
+                       {"period-not-covered", "carry-over"},
+                       {{"allocations", 12}, {"op.aten::cat", 4}}};
   store.add_run(data);
   EXPECT_EQ(data.run.id, 1);
   EXPECT_EQ(data.run.uuid.size(), 36U);
@@ -66,6 +73,7 @@ TEST(Store, GivesBackWhatItWasGiven) {
   EXPECT_EQ(row.peak_bytes, std::optional<std::int64_t>(1'234'567'890'123));
   EXPECT_EQ(row.ties, 7);
   EXPECT_EQ(row.flags, (std::vector<std::string>{"period-not-covered", "carry-over"}));
+  EXPECT_EQ(row.counters, (Counters{{"allocations", 12}, {"op.aten::cat", 4}}));
   EXPECT_EQ(loaded.cell_arms[0].engaged, std::nullopt);
   EXPECT_EQ(loaded.cell_arms[0].peak_bytes, std::nullopt);
   ASSERT_EQ(loaded.blocks.size(), sample.blocks.size());

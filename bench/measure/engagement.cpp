@@ -1,0 +1,29 @@
+// Compares counters with the expectations of variants.
+#include "bench/measure/engagement.h"
+
+#include <fmt/format.h>
+
+namespace decodelab {
+
+Engagement check_engagement(const Arm& arm, const CountedSteps& counted, const Counters& counters) {
+  Engagement engagement;
+  for (const auto& [name, parameters] : arm.variants) {
+    const Variant& variant = registered_variants().at(name);
+    if (!variant.expects) {
+      continue;
+    }
+    for (const Expectation& expected : variant.expects(counted, complete_parameters(variant, parameters))) {
+      const auto found = counters.find(expected.counter);
+      const std::int64_t value = found == counters.end() ? 0 : found->second;
+      if (value != expected.value) {
+        return {.engaged = false,
+                .missing = fmt::format("{} did not run: {} should be {} over {} counted steps and is {}", name,
+                                       expected.counter, expected.value, counted.steps, value)};
+      }
+      engagement.engaged = true;
+    }
+  }
+  return engagement;
+}
+
+}  // namespace decodelab

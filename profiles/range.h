@@ -1,0 +1,82 @@
+// Says which part of a step is running, to whoever listens; free when nobody does.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace decodelab {
+
+/// The parts of a step: the one enum that counters, traces and reports name them by. `other` is what lies in none of them.
+enum class Stage : std::uint8_t {
+  other,
+  embed,
+  qkv,
+  kv_write,
+  attention,
+  projection,
+  mlp,
+  norm,
+  head,
+  choice,
+  details,
+  host,
+};
+inline constexpr std::array<const char*, 12> kStageNames{
+    "other", "embed", "qkv", "kv_write", "attention", "projection", "mlp", "norm", "head", "choice", "details", "host"};
+
+/// Amounts of work that nobody can see from outside.
+enum class Amount : std::uint8_t {
+  lm_head_rows,        ///< Rows that the language-model head computed logits for.
+  copied_cache_bytes,  ///< Bytes of keys and values that were held already and were copied to make room.
+};
+inline constexpr std::array<const char*, 2> kAmountNames{"lm_head_rows", "copied_cache_bytes"};
+
+/// Told of every range and amount of one thread. Calls come in pairs, properly nested.
+class RangeListener {
+ public:
+  virtual ~RangeListener() = default;
+  virtual void enter(Stage stage) = 0;
+  virtual void leave() = 0;
+  virtual void add(Amount amount, std::int64_t value) = 0;
+};
+
+/// The listener of this thread, or null; set it only while a measurement lasts. libtorch's callbacks take no argument of ours, which
+/// is why this is a variable.
+inline thread_local RangeListener* range_listener = nullptr;
+
+/// The stage that runs while this lives.
+class Range final {
+ public:
+  explicit Range(Stage stage) : listener_(range_listener) {
+    if (listener_ != nullptr) {
+      listener_->enter(stage);
+    }
+  }
+  ~Range() {
+    if (listener_ != nullptr) {
+      listener_->leave();
+    }
+  }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+
+ private:
+  RangeListener* listener_;
+};
+
+/// The result of `work`, run as that stage.
+template <typename Work>
+auto in_stage(Stage stage, Work&& work) {
+  const Range range(stage);
+  return std::forward<Work>(work)();
+}
+
+inline void count_amount(Amount amount, std::int64_t value) {
+  if (range_listener != nullptr) {
+    range_listener->add(amount, value);
+  }
+}
+
+}  // namespace decodelab

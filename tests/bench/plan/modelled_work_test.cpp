@@ -1,0 +1,40 @@
+// The closed forms, by hand for a model that is small enough.
+#include "bench/plan/modelled_work.h"
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+/// 1 layer, d 4, 2 heads of 2, one key-value head (W 4), inner 8, vocabulary 10.
+ModelConfig tiny() {
+  ModelConfig config;
+  config.layers = 1;
+  config.hidden_size = 4;
+  config.heads = 2;
+  config.kv_heads = 1;
+  config.head_dim = 2;
+  config.intermediate_size = 8;
+  config.vocabulary_size = 10;
+  return config;
+}
+constexpr std::int64_t kMatrices = 4 * (4 + 4) + 4 * 4 + 2 * 4 * 8;     // qkv, projection, mlp
+constexpr std::int64_t kVectors = (4 + 4) + 4 + 8 + 4 + 4 * 4 + 2 * 4;  // biases, two norms, the last norm
+constexpr std::int64_t kHead = 4 * 10;
+
+TEST(ModelledWork, OfDecodeReadsWeightsOnceAndKeysOfEveryRow) {
+  const ModelledWork work = modelled_work(tiny(), {.phase = "decode", .batch = 3, .length = 5, .dtype = "bf16"}, 2);
+  EXPECT_EQ(work.weight_bytes, 2 * 2 * (kMatrices + kVectors + kHead + 2 * 3 * 4));
+  EXPECT_EQ(work.kv_bytes, 2 * 3 * 4 * (6 + 7));
+  EXPECT_EQ(work.flops, 2 * 2 * (3 * kMatrices + 3 * kHead) + 4 * 4 * 3 * (6 + 7));
+}
+
+TEST(ModelledWork, OfPrefillAttendsCausallyAndHasOneHeadRowForEachPrompt) {
+  const ModelledWork work = modelled_work(tiny(), {.phase = "prefill", .batch = 2, .length = 3, .dtype = "fp32"}, 1);
+  EXPECT_EQ(work.weight_bytes, 4 * (kMatrices + kVectors + kHead + 2 * 6 * 4));
+  EXPECT_EQ(work.kv_bytes, 4 * 2 * 4 * 3);
+  EXPECT_EQ(work.flops, 2 * (6 * kMatrices + 2 * kHead) + 4 * 4 * 2 * 6);
+}
+
+}  // namespace
+}  // namespace decodelab
