@@ -145,7 +145,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
         row.reason = probe.missing;
       }
       if (!probe.unsteady.empty()) {
-        row.flags.push_back(fmt::format("unsteady-counters:{}", probe.unsteady.front()));
+        row.flags.push_back(fmt::format("{}{}", kUnsteadyFlag, probe.unsteady.front()));
       }
       step_ns.push_back(probe.step_ns);
     } catch (const std::exception& error) {

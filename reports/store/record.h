@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace decodelab {
@@ -70,6 +71,8 @@ struct ArmRecord {
 /// Exact counts of what the counted steps of an arm did, by name (`allocations`, `attention.operators`, `op.aten::cat`); one that is 0
 /// is absent. `counted_steps` says over how many steps.
 using Counters = std::map<std::string, std::int64_t>;
+/// Before the name of a counter that differed when the same steps were counted again: a flag of the row.
+inline constexpr std::string_view kUnsteadyFlag = "unsteady-counters:";
 
 /// One arm in one cell: its fate, and what was found out outside of the timed passes.
 struct CellArmRecord {
