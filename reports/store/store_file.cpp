@@ -110,13 +110,21 @@ void StoreFile::open_for_writing() {
                     path_.string()));
   }
   database_->exec("PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL");
-  const int application = integer(*database_, "PRAGMA application_id");
-  // An empty database is one that was just created, by us or by a process that is migrating it at this moment.
-  const bool empty = application == 0 && integer(*database_, "SELECT count(*) FROM sqlite_master") == 0;
-  if (application != kStoreApplicationId && !empty) throw no_store(path_, "an SQLite file of another program");
-  check_schema(integer(*database_, "PRAGMA user_version"));
+  refuse_foreign_files();
   enable_wal(*database_);
   migrate();
+}
+
+// In one read transaction: between two separate reads another process may create the tables.
+void StoreFile::refuse_foreign_files() {
+  SQLite::Transaction snapshot(*database_);
+  const bool empty = integer(*database_, "SELECT count(*) FROM sqlite_master") == 0;
+  const int application = integer(*database_, "PRAGMA application_id");
+  // An empty database is one that was just created, by us or by a process that is about to migrate it.
+  if (application != kStoreApplicationId && !(empty && application == 0)) {
+    throw no_store(path_, "an SQLite file of another program");
+  }
+  check_schema(integer(*database_, "PRAGMA user_version"));
 }
 
 void StoreFile::open_plain() {

@@ -69,6 +69,7 @@ class StoreFile {
 
   void open_for_reading();
   void open_for_writing();
+  void refuse_foreign_files();
   void open_plain();
   void check_schema(int schema) const;
   void migrate();

@@ -7,7 +7,6 @@
 namespace decodelab {
 namespace {
 
-using testing::engine_for;
 using testing::small_config;
 using testing::small_model;
 
@@ -19,7 +18,8 @@ CellRecord cell_of(const std::string& phase) {
 Probe probe(const std::shared_ptr<const Model>& model, const std::string& label, const std::string& really,
             const std::string& phase) {
   const auto worker =
-      make_engine_worker(std::make_shared<const Engine>(engine_for(really, model)), parse_arm(label), CellInput{});
+      make_engine_worker(std::make_shared<const Engine>(model, bind_arm(parse_arm(really), reference_plan())),
+                         parse_arm(label), CellInput{});
   return worker->probe(cell_of(phase));
 }
 

@@ -84,7 +84,7 @@ TEST(Family, HasNoVerdictWhileTheRunGoesOn) {
 }
 
 TEST(Family, LeavesVoidBlocksOutAndRefusesAVerdictWhereTheyAreTooMany) {
-  RunData data = sample_run(two_arms(10));
+  RunData data = sample_run(two_arms(12));
   const std::int64_t cell = data.cells.front().id;
   const auto disturb = [&](std::size_t count) {
     for (BlockRecord& block : data.blocks) {
@@ -95,12 +95,12 @@ TEST(Family, LeavesVoidBlocksOutAndRefusesAVerdictWhereTheyAreTooMany) {
   };
   disturb(3);
   const SummaryRow few = summarize(data).rows[1];
-  EXPECT_EQ(few.comparison.blocks.size(), 17U);
-  EXPECT_TRUE(few.decision.verdict.has_value());
+  EXPECT_EQ(few.comparison.blocks.size(), 21U);
+  EXPECT_TRUE(few.decision.verdict.has_value()) << few.decision.reason;
   EXPECT_EQ(few.flags, std::vector<std::string>{kVoidBlocksFlag});
   disturb(8);
   const SummaryRow many = summarize(data).rows[1];
-  EXPECT_EQ(many.comparison.blocks.size(), 20U);
+  EXPECT_EQ(many.comparison.blocks.size(), 24U);
   EXPECT_EQ(many.decision.verdict, std::nullopt);
   EXPECT_TRUE(contains(many.decision.reason, {"disturbed"}));
 }

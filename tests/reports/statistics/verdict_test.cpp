@@ -1,5 +1,6 @@
 // Each verdict where its rule asks for it, and none where the launches do not suffice.
 #include "reports/statistics/verdict.h"
+#include "reports/statistics/estimates.h"
 
 #include <cmath>
 
