@@ -153,8 +153,10 @@ void Store::add_run(RunData& data) {
                         cell.scope, cell.fill, cell.steps);
     }
     for (ArmRecord& arm : added.arms) {
-      arm.id = execute(database, "INSERT INTO arms (run_id, label, baseline) VALUES (?, ?, ?)", added.run.id, arm.label,
-                       arm.baseline);
+      arm.id = execute(
+          database,
+          "INSERT INTO arms (run_id, label, baseline, command, engine, version, settings) VALUES (?, ?, ?, ?, ?, ?, ?)",
+          added.run.id, arm.label, arm.baseline, arm.command, arm.engine, arm.version, arm.settings);
     }
     for (CellArmRecord& row : added.cell_arms) {
       row.cell_id = added.cells[static_cast<std::size_t>(row.cell_id)].id;
@@ -174,6 +176,24 @@ void Store::update_cell_arm(const CellArmRecord& row) {
                   nlohmann::json(row.flags).dump(), row.cell_id, row.arm_id);
     prepared(database, "DELETE FROM counters WHERE cell_id = ? AND arm_id = ?", row.cell_id, row.arm_id).exec();
     insert_counters(database, row);
+  });
+}
+
+void Store::identify_arm(const ArmRecord& arm) {
+  impl_->file.write([&](SQLite::Database& database) {
+    auto row = prepared(database, "SELECT engine, version, settings FROM arms WHERE id = ?", arm.id);
+    if (!row.executeStep()) {
+      throw std::runtime_error(fmt::format("the store has no arm {}", arm.id));
+    }
+    const auto held = [&](int column) { return row.getColumn(column).getString(); };
+    if (!held(0).empty() && (held(0) != arm.engine || held(1) != arm.version || held(2) != arm.settings)) {
+      throw std::invalid_argument(fmt::format(
+          "the worker says that it is {} {} {}, and in this run it was {} {} {}: measure one engine at a time",
+          arm.engine, arm.version, arm.settings, held(0), held(1), held(2)));
+    }
+    impl_->update(database, fmt::format("arm {}", arm.id),
+                  "UPDATE arms SET engine = ?, version = ?, settings = ? WHERE id = ?", arm.engine, arm.version,
+                  arm.settings, arm.id);
   });
 }
 
