@@ -54,13 +54,15 @@ class CTranslate2Engine(Engine):
         os.environ["OMP_NUM_THREADS"] = str(threads)
         import ctranslate2
         from checkpoint import Checkpoint, converted
+        from ctranslate2_model import write_model
 
         kind, place = COMPUTE_TYPES[dtype], device.split(":")
         checkpoint = Checkpoint(model)
-        folder = converted(checkpoint, "ctranslate2", (dtype, self.version), lambda draft: convert(checkpoint, kind, draft))
+        folder = converted(checkpoint, "ctranslate2", (dtype, self.version), lambda draft: write_model(checkpoint, kind, draft))
         self.generator = self.cell = None
         with Log() as log:
-            self.generator = ctranslate2.Generator(folder, device=place[0], device_index=int(place[1]) if len(place) > 1 else 0, compute_type=kind, inter_threads=1, intra_threads=threads)
+            self.generator = ctranslate2.Generator(folder, device=place[0], device_index=int(place[1]) if len(place) > 1 else 0, compute_type=kind,
+                                                   inter_threads=1, intra_threads=threads)
         if self.generator.compute_type != kind:
             raise NotImplementedError(f"CTranslate2 replaced {kind} by {self.generator.compute_type} on this {place[0]}")
         self.dtype, self.config = dtype, checkpoint.config
@@ -71,6 +73,7 @@ class CTranslate2Engine(Engine):
 
     def prepare(self, cell):
         from checkpoint import kv_bytes
+        from ctranslate2_model import word
 
         self.cell = cell
         self.words = [[word(token) for token in row] for row in cell.prompts]
@@ -101,22 +104,21 @@ class CTranslate2Engine(Engine):
         return end - begin
 
     def run_decode(self, limit, sink):
-        last_row, begin, previous, stopped = self.cell.batch - 1, 0, 0, False
+        last_row, begin, start, end, stopped = self.cell.batch - 1, 0, 0, 0, False
 
         def callback(result):
-            nonlocal begin, previous, stopped
+            nonlocal begin, start, end, stopped
             if result.batch_id == last_row and not stopped:
-                now = clock_ns()
+                end = clock_ns()
                 if result.step == 0:  # the choice after the prompt
-                    begin = now
+                    begin = end
                 else:
-                    stopped = bool(sink(now - previous))
-                # The sink's own time belongs to no step. After the first token it is the clock's.
-                previous = now
+                    stopped = bool(sink(end - start))
+                start = clock_ns()
             return stopped
 
         self.generate(limit + 1, callback=callback)
-        return previous - begin
+        return end - begin
 
     def outputs(self, steps, forced, keep_logits):
         skipped = int(self.cell.phase == "decode")  # its first step comes after the choice that the prompt gave
@@ -140,10 +142,6 @@ class CTranslate2Engine(Engine):
         return [row.argmax(-1).tolist() for row in rows], rows if keep_logits else None
 
 
-def word(token):
-    return f"<{token}>"
-
-
 def as_float32(view):
     import ctranslate2
     import numpy
@@ -156,44 +154,6 @@ def stack(views):
     import numpy
 
     return numpy.stack([as_float32(view) for view in views])
-
-
-def convert(checkpoint, kind, folder):
-    """Writes CTranslate2's model of the checkpoint by its public specification, with the variables of its own GPTBigCode loader.
-
-    That loader wants torch, Transformers and a tokenizer. The vocabulary here is one word a token id, whether the directory has a tokenizer or not: prompts are ids.
-    """
-    from checkpoint import ERF_GELU, TANH_GELU
-    from ctranslate2.specs import common_spec, transformer_spec
-
-    config = checkpoint.config
-    activations = {**dict.fromkeys(TANH_GELU, common_spec.Activation.GELUTanh), **dict.fromkeys(ERF_GELU, common_spec.Activation.GELU)}
-    if config.activation not in activations:
-        raise NotImplementedError(f"activation_function {config.activation}: expected one of {', '.join(activations)}")
-    spec = transformer_spec.TransformerDecoderModelSpec.from_config(config.layers, config.heads, pre_norm=True, activation=activations[config.activation], multi_query_attention=True)
-
-    def put(target, name, weight="weight", bias="bias"):
-        setattr(target, weight, checkpoint.tensor(f"{name}.weight"))
-        setattr(target, bias, checkpoint.tensor(f"{name}.bias"))
-
-    decoder = spec.decoder
-    decoder.scale_embeddings = False
-    decoder.embeddings.weight = decoder.projection.weight = checkpoint.tensor("wte.weight")
-    decoder.position_encodings.encodings = checkpoint.tensor("wpe.weight")
-    put(decoder.layer_norm, "ln_f", "gamma", "beta")
-    for number, layer in enumerate(decoder.layer):
-        put(layer.self_attention.layer_norm, f"h.{number}.ln_1", "gamma", "beta")
-        put(layer.self_attention.linear[0], f"h.{number}.attn.c_attn")
-        put(layer.self_attention.linear[1], f"h.{number}.attn.c_proj")
-        put(layer.ffn.layer_norm, f"h.{number}.ln_2", "gamma", "beta")
-        put(layer.ffn.linear_0, f"h.{number}.mlp.c_fc")
-        put(layer.ffn.linear_1, f"h.{number}.mlp.c_proj")
-    spec.config.layer_norm_epsilon = config.epsilon
-    spec.config.bos_token = spec.config.eos_token = spec.config.unk_token = word(0)
-    spec.register_vocabulary([word(token) for token in range(config.vocabulary)])
-    spec.validate()
-    spec.optimize(quantization=kind)
-    spec.save(folder)
 
 
 class Log:

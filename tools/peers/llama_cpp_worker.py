@@ -18,7 +18,6 @@ from worker_protocol import serve
 
 ELEMENT_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 GGML_TYPES = {"fp32": 0, "fp16": 1, "bf16": 30}  # enum ggml_type
-LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.peers/llama_cpp/build/bin")
 # llama.cpp rounds the cells of a sequence up to this many, and its fused attention reads them in such blocks.
 CONTEXT_MULTIPLE = 256
 ERROR_LEVEL = 4  # enum ggml_log_level
@@ -32,7 +31,7 @@ class LlamaCppEngine(StepEngine):
     def __init__(self, flash_attention, mmap, kv_unified, kv_dtype, ubatch):
         self.version = version("llama_cpp_python")
         self.flash_attention, self.mmap, self.kv_unified, self.kv_dtype, self.ubatch = flash_attention, mmap, kv_unified, kv_dtype, ubatch
-        self.settings = {"package": "llama-cpp-python", "flash_attention": flash_attention, "mmap": mmap, "kv_unified": kv_unified, "ubatch": ubatch}
+        self.settings = {"package": "llama-cpp-python", "mmap": mmap, "kv_unified": kv_unified, "ubatch": ubatch}
         self.last_error = ""
 
     def load(self, model, dtype, device, threads, seed):
@@ -52,16 +51,18 @@ class LlamaCppEngine(StepEngine):
             raise RuntimeError(f"llama.cpp could not load {folder}: {self.last_error}")
         self.config, self.dtype, self.threads = checkpoint.config, dtype, threads
         self.positions, self.vocabulary = self.config.positions, self.config.vocabulary
+        self.kv = self.kv_dtype or dtype
+        self.fused = self.flash_attention == "on" or (self.flash_attention == "auto" and self.kv != "fp32")
         ggml = llama._lib
         ggml.ggml_version.restype = ggml.ggml_commit.restype = ctypes.c_char_p
-        return {"threads": threads, "weights": dtype, "activations": "fp32", "kv": self.kv_dtype or dtype, "gelu": "tanh by a table of fp16", "greedy": "numpy argmax of each row's logits",
-                "ggml": f"{ggml.ggml_version().decode()} {ggml.ggml_commit().decode()}", "build": llama.llama_print_system_info().decode().strip(" |")}
+        kv = "fp32, cast to fp16 by its fused attention" if self.fused and self.kv == "fp32" else self.kv
+        return {"threads": threads, "weights": dtype, "activations": "fp32", "kv": kv, "flash_attention": self.fused,
+                "gelu": "tanh by a table of fp16", "greedy": "numpy argmax of each row's logits", "ggml": f"{ggml.ggml_version().decode()} {ggml.ggml_commit().decode()}", "build": llama.llama_print_system_info().decode().strip(" |")}
 
     def start_library(self):
         """Loads llama.cpp once, and keeps its last error line for messages: its functions return only NULL or a number."""
         if self.llama:
             return
-        os.environ.setdefault("LLAMA_CPP_LIB_PATH", LIBRARY)
         import numpy
         from llama_cpp import llama_cpp
 
@@ -98,8 +99,8 @@ class LlamaCppEngine(StepEngine):
         parameters.n_batch = max(cell.batch * cell.length, self.ubatch)
         parameters.n_ubatch = self.ubatch
         parameters.n_threads = parameters.n_threads_batch = self.threads
-        parameters.flash_attn_type = llama.LLAMA_FLASH_ATTN_TYPE_ENABLED if self.flash_attention else llama.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        parameters.type_k = parameters.type_v = GGML_TYPES[self.kv_dtype or self.dtype]
+        parameters.flash_attn_type = llama.LLAMA_FLASH_ATTN_TYPE_ENABLED if self.fused else llama.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        parameters.type_k = parameters.type_v = GGML_TYPES[self.kv]
         parameters.kv_unified = self.kv_unified
         parameters.no_perf = True
         self.context = llama.llama_init_from_model(self.model, parameters)
@@ -111,7 +112,7 @@ class LlamaCppEngine(StepEngine):
         self.prompts = numpy.array(cell.prompts, dtype=numpy.int32).ravel()
         self.prompt_batch = Batch(llama, numpy, numpy.repeat(rows, length), numpy.tile(numpy.arange(length), cell.batch), rows * length + length - 1)
         self.token_batch = Batch(llama, numpy, rows, numpy.full(cell.batch, length), rows)
-        return kv_bytes(self.config, 1, cell.batch, cells, ELEMENT_BYTES[self.kv_dtype or self.dtype]) + 4 * cell.batch * self.vocabulary
+        return kv_bytes(self.config, 1, cell.batch, cells, ELEMENT_BYTES[self.kv]) + 4 * cell.batch * self.vocabulary
 
     def prefill(self):
         self.llama.llama_memory_clear(self.memory, False)
@@ -162,13 +163,14 @@ class Batch:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     switch = {"choices": ["on", "off"]}
-    parser.add_argument("--flash-attention", default="on", help="fused attention (default on)", **switch)
+    parser.add_argument("--flash-attention", choices=["auto", "on", "off"], default="auto",
+                        help="fused attention (default auto: on where keys have 16 bits, for it casts others to fp16)")
     parser.add_argument("--mmap", default="on", help="map the weights instead of reading them (default on)", **switch)
     parser.add_argument("--kv-unified", default="off", help="one cache for all rows instead of one each (default off)", **switch)
     parser.add_argument("--kv", choices=list(ELEMENT_BYTES), help="dtype of keys and values; the cell's where nothing is said")
     parser.add_argument("--ubatch", type=int, default=512, help="most tokens in one pass through the model (default 512, as llama.cpp's)")
     arguments = parser.parse_args()
-    return serve(LlamaCppEngine(arguments.flash_attention == "on", arguments.mmap == "on", arguments.kv_unified == "on", arguments.kv, arguments.ubatch))
+    return serve(LlamaCppEngine(arguments.flash_attention, arguments.mmap == "on", arguments.kv_unified == "on", arguments.kv, arguments.ubatch))
 
 
 if __name__ == "__main__":
