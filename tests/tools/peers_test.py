@@ -172,7 +172,8 @@ class ServerTest(unittest.TestCase):
 
     def test_refuses_cells_that_the_engine_has_not(self):
         for changes, kind, text in (({"scope": "forward"}, "unsupported", "scope forward"), ({"phase": "train"}, "unsupported", "train"),
-                                    ({"fill": "random"}, "unsupported", "fill 'random'"), ({"dtype": "bf16"}, "failed", "send load again"), ({"room": 0}, "unsupported", "room is 0"), ({"batch": 3}, "failed", "expected 3 prompts"),
+                                    ({"fill": "random"}, "unsupported", "fill 'random'"),
+                                    ({"dtype": "bf16"}, "failed", "send load again"), ({"room": 0}, "unsupported", "room is 0"), ({"batch": 3}, "failed", "expected 3 prompts"),
                                     ({"length": 2}, "failed", "of 2 ids")):
             with self.subTest(changes=changes):
                 self.assert_error(self.ready(**changes), kind, text)

@@ -11,7 +11,8 @@ def word(token):
 def write_model(checkpoint, kind, folder):
     """Writes the model into `folder` by CTranslate2's public specification; `kind` is a compute type, as `float32`.
 
-    The GPTBigCode loader of CTranslate2 itself wants torch, Transformers and a tokenizer; what it sets is set here. The vocabulary here is one word a token id, whether the directory has a tokenizer or not: prompts are ids.
+    The GPTBigCode loader of CTranslate2 itself wants torch, Transformers and a tokenizer; what it sets is set here. The vocabulary is
+    one word a token id, whether the directory has a tokenizer or not: prompts are ids.
     """
     from ctranslate2.specs import common_spec, transformer_spec
 

@@ -57,7 +57,8 @@ class LlamaCppEngine(StepEngine):
         ggml.ggml_version.restype = ggml.ggml_commit.restype = ctypes.c_char_p
         kv = "fp32, cast to fp16 by its fused attention" if self.fused and self.kv == "fp32" else self.kv
         return {"threads": threads, "weights": dtype, "activations": "fp32", "kv": kv, "flash_attention": self.fused,
-                "gelu": "tanh by a table of fp16", "greedy": "numpy argmax of each row's logits", "ggml": f"{ggml.ggml_version().decode()} {ggml.ggml_commit().decode()}", "build": llama.llama_print_system_info().decode().strip(" |")}
+                "gelu": "tanh by a table of fp16", "greedy": "numpy argmax of each row's logits", "ggml": f"{ggml.ggml_version().decode()} {ggml.ggml_commit().decode()}",
+                "build": llama.llama_print_system_info().decode().strip(" |")}
 
     def start_library(self):
         """Loads llama.cpp once, and keeps its last error line for messages: its functions return only NULL or a number."""
