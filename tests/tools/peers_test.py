@@ -182,6 +182,7 @@ class ServerTest(unittest.TestCase):
 
     def test_refuses_outputs_beyond_the_room(self):
         self.ready(room=4)
+        self.assertEqual(len(self.ask("outputs", steps=4, forced=None, logits=False)["tokens"]), 4)
         self.assert_error(self.ask("outputs", steps=5, forced=None, logits=False), "failed", "1 to 4")
         self.assert_error(self.ask("outputs", steps=3, forced=[[1, 2]], logits=False), "failed", "2 rows of 2")
         self.assert_error(self.ask("outputs", steps=3, forced=[[1], [2]], logits=False), "failed", "2 rows of 2")

@@ -13,6 +13,8 @@ FAMILY = "gpt_bigcode"
 # transformers' names of the tanh approximation and of the exact one; the defaults below are its configuration class's too.
 TANH_GELU = ("gelu_pytorch_tanh", "gelu_new", "gelu_fast")
 ERF_GELU = ("gelu", "gelu_python")
+# Raised when what a conversion writes changes, so that files of an older one are not found.
+CONVERSION = 1
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
 
@@ -83,7 +85,7 @@ def converted(checkpoint, engine, variety, convert):
 
     `variety` names whatever else the result depends on (dtype, version of the engine). Two processes may convert at once; one result is kept.
     """
-    identity = hashlib.sha256(repr((engine, variety)).encode())
+    identity = hashlib.sha256(repr((CONVERSION, engine, variety)).encode())
     for path in checkpoint.files():
         status = os.stat(path)
         identity.update(repr((path, status.st_size, status.st_mtime_ns)).encode())

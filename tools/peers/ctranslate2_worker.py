@@ -77,9 +77,8 @@ class CTranslate2Engine(Engine):
 
         self.cell = cell
         self.words = [[word(token) for token in row] for row in cell.prompts]
-        longest = cell.length + max(cell.room, cell.max_tokens - 1)
         size = ELEMENT_BYTES[self.dtype]
-        return kv_bytes(self.config, 1, cell.batch, longest, size) + cell.batch * self.vocabulary * size
+        return kv_bytes(self.config, 1, cell.batch, cell.length + cell.room, size) + cell.batch * self.vocabulary * size
 
     def fill(self):
         """Nothing: the engine holds its keys inside one call, so that run() begins with an untimed prefill."""

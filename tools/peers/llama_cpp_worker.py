@@ -56,7 +56,7 @@ class LlamaCppEngine(StepEngine):
         ggml = llama._lib
         ggml.ggml_version.restype = ggml.ggml_commit.restype = ctypes.c_char_p
         kv = "fp32, cast to fp16 by its fused attention" if self.fused and self.kv == "fp32" else self.kv
-        return {"threads": threads, "weights": dtype, "activations": "fp32", "kv": kv, "flash_attention": self.fused,
+        return {"threads": threads, "weights": dtype, "activations": "fp32", "accumulate": "fp32", "kv": kv, "flash_attention": self.fused,
                 "gelu": "tanh by a table of fp16", "greedy": "numpy argmax of each row's logits", "ggml": f"{ggml.ggml_version().decode()} {ggml.ggml_commit().decode()}",
                 "build": llama.llama_print_system_info().decode().strip(" |")}
 
@@ -93,7 +93,7 @@ class LlamaCppEngine(StepEngine):
             llama.llama_free(self.context)
             self.context = None
         self.cell = cell
-        cells = -(-(cell.length + max(cell.room, cell.max_tokens - 1)) // CONTEXT_MULTIPLE) * CONTEXT_MULTIPLE
+        cells = -(-(cell.length + cell.room) // CONTEXT_MULTIPLE) * CONTEXT_MULTIPLE
         parameters = llama.llama_context_default_params()
         parameters.n_ctx = cells * cell.batch
         parameters.n_seq_max = cell.batch

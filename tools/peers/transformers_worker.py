@@ -6,6 +6,7 @@ example:
 """
 
 import argparse
+import gc
 import os
 import sys
 from importlib.metadata import version
@@ -40,7 +41,8 @@ class TransformersEngine(StepEngine):
         self.torch = torch
         torch.set_num_threads(threads)
         torch.manual_seed(seed)
-        self.model = self.forward = self.past = None
+        self.model = self.forward = self.past = self.last_logits = None
+        gc.collect()  # a model's modules refer to each other: the last one goes before the next one comes
         self.dtype, self.device = dtype, torch.device(device)
         kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[dtype]
         self.model = AutoModelForCausalLM.from_pretrained(model, dtype=kind, attn_implementation=self.attention, local_files_only=True).to(self.device).eval()
@@ -49,7 +51,8 @@ class TransformersEngine(StepEngine):
         self.positions, self.vocabulary = config.max_position_embeddings, config.vocab_size
         self.weight_bytes = self.device_bytes()
         build = {"cpu": torch.backends.cpu.get_cpu_capability, "cuda": lambda: torch.cuda.get_device_name(self.device)}[self.device.type]()
-        return {"threads": torch.get_num_threads(), "weights": dtype, "activations": dtype, "kv": dtype, "attention": config._attn_implementation, "build": build,
+        return {"threads": torch.get_num_threads(), "weights": dtype, "activations": dtype, "kv": dtype,
+                **({"accumulate": "fp32"} if device == "cpu" else {}), "attention": config._attn_implementation, "build": build,
                 "matmul_precision": torch.get_float32_matmul_precision(), "greedy": "argmax on the device, ids to the host each step"}
 
     def device_bytes(self):
@@ -60,7 +63,7 @@ class TransformersEngine(StepEngine):
         torch = self.torch
         self.cell = cell
         self.ids = torch.tensor(cell.prompts, device=self.device)
-        self.longest = cell.length + max(cell.room, cell.max_tokens - 1)
+        self.longest = cell.length + cell.room
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
         if self.compiled:

@@ -16,7 +16,7 @@ class Cell:
     length: int
     prompts: list
     max_tokens: int  # tokens of one completion, in phase generate
-    room: int  # decode steps that may follow one fill
+    room: int  # decode steps that may follow one fill, or one prefill
 
 
 class Engine:
@@ -57,7 +57,7 @@ class Engine:
 
     def capacity(self, cell):
         """Steps that fit after one fill; a prefill or a completion begins afresh each time and has no limit."""
-        return min(cell.room, self.positions - cell.length) if cell.phase == "decode" else None
+        return cell.room if cell.phase == "decode" else None
 
 
 class StepEngine(Engine):

@@ -113,6 +113,7 @@ class Server:
     def on_load(self, request):
         model, dtype, device, threads = (request[key] for key in ("model", "dtype", "device", "threads"))
         self.loaded = self.cell = None
+        gc.unfreeze()
         if dtype not in self.engine.dtypes:
             raise Refusal(f"{self.engine.name} here has no {dtype}: it has {', '.join(self.engine.dtypes)}", "unsupported")
         if device.split(":")[0] not in self.engine.devices:
@@ -152,7 +153,10 @@ class Server:
         needed = cell["length"] + {"prefill": 0, "decode": 1, "generate": most - 1}[cell["phase"]]
         if needed > engine.positions or (cell["phase"] == "decode" and room < 1):
             raise Refusal(f"the cell needs {needed} positions and room for a step; the model has {engine.positions} positions, room is {room}", "unsupported")
-        return Cell(phase=cell["phase"], batch=cell["batch"], length=cell["length"], prompts=prompts, max_tokens=most, room=min(room, engine.positions - cell["length"]))
+        if cell["phase"] != "decode":
+            room = max(room, most - 1)
+        room = min(room, engine.positions - cell["length"])
+        return Cell(phase=cell["phase"], batch=cell["batch"], length=cell["length"], prompts=prompts, max_tokens=most, room=room)
 
     def prepared(self, name):
         if not self.cell:
@@ -161,10 +165,9 @@ class Server:
 
     def on_outputs(self, request):
         cell, steps, forced = self.prepared("outputs"), request["steps"], request["forced"]
-        decode_steps = steps - (cell.phase != "decode")
-        room = max(cell.room, cell.max_tokens - 1) if cell.phase == "generate" else cell.room
-        if steps < 1 or decode_steps > room:
-            raise Refusal(f"{steps} steps of outputs were asked for; the cell has room for 1 to {room + steps - decode_steps}")
+        most = cell.room + (cell.phase != "decode")  # the prefill is a step of its own
+        if not 1 <= steps <= most:
+            raise Refusal(f"{steps} steps of outputs were asked for; the cell has room for 1 to {most}")
         if forced is not None and (len(forced) < steps - 1 or any(len(row) != cell.batch for row in forced)):
             raise Refusal(f"forced needs {steps - 1} rows of {cell.batch} ids")
         tokens, logits = self.engine.outputs(steps, forced, request["logits"])
