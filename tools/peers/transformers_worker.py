@@ -17,6 +17,8 @@ from worker_protocol import serve
 ELEMENT_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 # A compiled decode step with a cache that grows is compiled again for the second length, this time for any.
 COMPILED_STEPS = 4
+# Programs that a worker may compile: more than the shapes of any sweep.
+MOST_SHAPES = 4096
 
 
 class TransformersEngine(StepEngine):
@@ -46,7 +48,7 @@ class TransformersEngine(StepEngine):
         self.dtype, self.device = dtype, torch.device(device)
         kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[dtype]
         self.model = AutoModelForCausalLM.from_pretrained(model, dtype=kind, attn_implementation=self.attention, local_files_only=True).to(self.device).eval()
-        self.forward = torch.compile(self.model.forward) if self.compiled else self.model.forward
+        self.forward = self.compile() if self.compiled else self.model.forward
         config = self.model.config
         self.positions, self.vocabulary = config.max_position_embeddings, config.vocab_size
         self.weight_bytes = self.device_bytes()
@@ -54,6 +56,14 @@ class TransformersEngine(StepEngine):
         return {"threads": torch.get_num_threads(), "weights": dtype, "activations": dtype, "kv": dtype,
                 **({"accumulate": "fp32"} if device == "cpu" else {}), "attention": config._attn_implementation, "build": build,
                 "matmul_precision": torch.get_float32_matmul_precision(), "greedy": "argmax on the device, ids to the host each step"}
+
+    def compile(self):
+        """The compiled forward: one program a shape, where the shapes of a cell do not change (a static cache)."""
+        limits = self.torch._dynamo.config
+        # Beyond the limit PyTorch goes on without a compiler and says nothing; a sweep has two shapes a cell.
+        limits.recompile_limit = limits.accumulated_recompile_limit = MOST_SHAPES
+        limits.fail_on_recompile_limit_hit = True
+        return self.torch.compile(self.model.forward, dynamic=False if self.cache_kind == "static" else None)
 
     def device_bytes(self):
         """Bytes of tensors held on a GPU, None on a CPU, whose allocator is not asked."""
