@@ -48,44 +48,70 @@ std::optional<double> detectable(const std::vector<double>& values, double criti
   return std::expm1(std::max(*significant, *beyond_margin));
 }
 
-void decide(LookContrast& contrast, const std::vector<double>& values, const LookMargin& margin, const LookRule& rule,
-            double critical_t) {
+// `p_family` is the share of max-T; the rest is of the contrast alone.
+LookVerdict verdict_of(const std::vector<double>& values, const LookMargin& margin, const LookRule& rule,
+                       double p_family) {
+  if (values.size() < 2) return LookVerdict::undecided;
+  const double p_t = rule.sides == Sides::two ? student_t_p(values) : student_t_p_above(values);
+  const double estimate = decision_digits(mean(values));
+  if (p_t <= rule.p_level() && p_family <= rule.p_level() && std::abs(estimate) >= decision_digits(margin.effect))
+    return estimate < 0 ? LookVerdict::faster : LookVerdict::slower;
+  const bool within = lies_within(*mean_interval(values, rule.level), margin.within, rule.sides);
+  return within ? LookVerdict::within : LookVerdict::undecided;
+}
+
+void describe(LookContrast& contrast, const std::vector<double>& values, const LookMargin& margin, const LookRule& rule,
+              double critical_t) {
   contrast.values = values.size();
   if (values.empty()) return;
   contrast.estimate = mean(values);
   if (values.size() < 2) return;
   contrast.interval = mean_interval(values, rule.level);
   contrast.p_t = rule.sides == Sides::two ? student_t_p(values) : student_t_p_above(values);
-  const double critical = std::max(critical_t, student_t_quantile(1 - rule.level, values.size()));
-  contrast.mde = detectable(values, critical, margin.effect);
-  const bool by_t = contrast.p_t <= rule.p_level();
-  const bool by_flips = contrast.p_family <= rule.p_level();
-  contrast.tests_disagree = by_t != (contrast.p_sign_flip <= rule.p_level());
-  const double estimate = decision_digits(contrast.estimate);
-  if (by_t && by_flips && std::abs(estimate) >= decision_digits(margin.effect)) {
-    contrast.verdict = estimate < 0 ? LookVerdict::faster : LookVerdict::slower;
-  } else if (lies_within(*contrast.interval, margin.within, rule.sides)) {
-    contrast.verdict = LookVerdict::within;
-  } else {
-    const double usual = std::isfinite(critical) ? critical : student_t_quantile(1 - rule.level, values.size());
-    contrast.more = more_values(contrast, margin, rule.sides, standard_deviation(values), usual);
-  }
+  contrast.tests_disagree = (contrast.p_t <= rule.p_level()) != (contrast.p_sign_flip <= rule.p_level());
+  const double quantile = student_t_quantile(1 - rule.level, values.size());
+  contrast.mde = detectable(values, std::max(critical_t, quantile), margin.effect);
+  if (contrast.verdict != LookVerdict::undecided) return;
+  const double critical = std::isfinite(critical_t) ? std::max(critical_t, quantile) : quantile;
+  contrast.more = more_values(contrast, margin, rule.sides, standard_deviation(values), critical);
+}
+
+void require_margins(std::size_t contrasts, std::size_t margins) {
+  if (contrasts == margins) return;
+  throw std::invalid_argument(
+      fmt::format("Every contrast has a margin: got {} contrasts and {} margins.", contrasts, margins));
 }
 
 }  // namespace
 
+std::vector<LookVerdict> look_verdicts(const std::vector<std::vector<double>>& contrasts,
+                                       const std::vector<LookMargin>& margins, const LookRule& rule) {
+  require_margins(contrasts.size(), margins.size());
+  std::vector<LookVerdict> verdicts;
+  for (std::size_t j = 0; j < contrasts.size(); ++j)
+    verdicts.push_back(verdict_of(present(contrasts[j]), margins[j], rule, 0));
+  const auto differs = [](LookVerdict verdict) {
+    return verdict == LookVerdict::slower || verdict == LookVerdict::faster;
+  };
+  if (std::ranges::none_of(verdicts, differs)) return verdicts;
+  const FamilyTest family = test_family(contrasts, rule.sides, rule.p_level());
+  for (std::size_t j = 0; j < contrasts.size(); ++j) {
+    if (differs(verdicts[j])) verdicts[j] = verdict_of(present(contrasts[j]), margins[j], rule, family.p_adjusted[j]);
+  }
+  return verdicts;
+}
+
 std::vector<LookContrast> decide_look(const std::vector<std::vector<double>>& contrasts,
                                       const std::vector<LookMargin>& margins, const LookRule& rule) {
-  if (contrasts.size() != margins.size()) {
-    throw std::invalid_argument(
-        fmt::format("Every contrast has a margin: got {} contrasts and {} margins.", contrasts.size(), margins.size()));
-  }
+  require_margins(contrasts.size(), margins.size());
   const FamilyTest family = test_family(contrasts, rule.sides, rule.p_level());
   std::vector<LookContrast> decided(contrasts.size());
   for (std::size_t j = 0; j < contrasts.size(); ++j) {
     decided[j].p_sign_flip = family.p[j];
     decided[j].p_family = family.p_adjusted[j];
-    decide(decided[j], present(contrasts[j]), margins[j], rule, family.critical_t);
+    const std::vector<double> values = present(contrasts[j]);
+    decided[j].verdict = verdict_of(values, margins[j], rule, family.p_adjusted[j]);
+    describe(decided[j], values, margins[j], rule, family.critical_t);
   }
   return decided;
 }

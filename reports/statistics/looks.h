@@ -66,6 +66,11 @@ struct LookMargin {
 std::vector<LookContrast> decide_look(const std::vector<std::vector<double>>& contrasts,
                                       const std::vector<LookMargin>& margins, const LookRule& rule);
 
+/// The verdicts of decide_look() alone, a hundred times as fast where nothing differs: signs are flipped only where Student's t and
+/// the margin leave the question open. For simulations.
+std::vector<LookVerdict> look_verdicts(const std::vector<std::vector<double>>& contrasts,
+                                       const std::vector<LookMargin>& margins, const LookRule& rule);
+
 /// The two-sided rule of `compare --adaptive`: margin 0, and within kSameMargin is the same.
 std::vector<LookContrast> decide_adaptive_look(const std::vector<std::vector<double>>& contrasts);
 

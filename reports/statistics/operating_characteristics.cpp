@@ -25,11 +25,11 @@ class Noise {
   std::mt19937_64 generator_;
 };
 
-LookVerdict worst_verdict(const std::vector<LookContrast>& contrasts) {
+LookVerdict worst_verdict(const std::vector<LookVerdict>& verdicts) {
   bool all_within = true;
-  for (const LookContrast& contrast : contrasts) {
-    if (contrast.verdict == LookVerdict::slower) return LookVerdict::slower;
-    all_within = all_within && contrast.verdict == LookVerdict::within;
+  for (const LookVerdict verdict : verdicts) {
+    if (verdict == LookVerdict::slower) return LookVerdict::slower;
+    all_within = all_within && verdict == LookVerdict::within;
   }
   return all_within ? LookVerdict::within : LookVerdict::undecided;
 }
@@ -41,7 +41,6 @@ std::vector<OperatingPoint> operating_characteristics(const SimulatedGates& simu
   const double spread = std::log1p(simulated.block_sd);
   const double margin = std::log1p(simulated.margin);
   const std::vector<LookMargin> margins(simulated.cells, LookMargin{margin, margin});
-  const double share = 1.0 / simulated.gates;
   std::vector<OperatingPoint> points;
   for (const double effect : kEffects) {
     OperatingPoint point{.effect = effect * simulated.margin};
@@ -53,15 +52,16 @@ std::vector<OperatingPoint> operating_characteristics(const SimulatedGates& simu
           const double center = cell == 0 ? std::log1p(point.effect) : 0;
           while (contrasts[cell].size() < look) contrasts[cell].push_back(center + spread * noise());
         }
-        verdict = worst_verdict(decide_look(contrasts, margins, policy.looks));
+        verdict = worst_verdict(look_verdicts(contrasts, margins, policy.looks));
         if (verdict != LookVerdict::undecided) break;
       }
-      point.gate_blocks += share * static_cast<double>(contrasts.front().size());
+      point.gate_blocks += static_cast<double>(contrasts.front().size());
       double& counted = verdict == LookVerdict::slower   ? point.fail
                         : verdict == LookVerdict::within ? point.pass
                                                          : point.inconclusive;
-      counted += share;
+      ++counted;
     }
+    for (double* sum : {&point.pass, &point.fail, &point.inconclusive, &point.gate_blocks}) *sum /= simulated.gates;
     points.push_back(point);
   }
   return points;
