@@ -243,7 +243,8 @@ std::vector<std::string> gate_notes(const GateDecision& decision) {
       fmt::format("Effect: the candidate's time over the baseline's, less 1. Interval: {}, one cell by itself. p: "
                   "one-sided, of all {} rows together (max-T); below {} at this look is significant. Detects: found "
                   "in 4 of 5 gates of so many blocks.",
-                  kIntervalWithLooks, decision.rows.size(), decision.policy.looks.level));
+                  kIntervalWithLooks, decision.rows.size(),
+                  decision.policy.looks.p_family_level(decision.rows.size())));
   notes.push_back(launch_order_note(decision));
   std::int64_t blocks = 0;
   std::int64_t void_blocks = 0;

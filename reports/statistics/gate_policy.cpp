@@ -178,12 +178,19 @@ const KeyRow kKeys[] = {
     {"looks", "an ascending list of whole numbers from 2 to 64", "Gate blocks after which a decision is tried.",
      [](GatePolicy& p, const Json& json, const Place& place) { p.looks.looks = read_looks(json, place); },
      [](const GatePolicy& p) { return Json(p.looks.looks); }},
-    {"level", "above 0 and at most 0.05", "One-sided level of each look.",
+    {"level", "above 0 and at most 0.05", "One-sided level of each look, of one cell and of its interval.",
      [](GatePolicy& p, const Json& json, const Place& place) {
        p.looks.level = number(json, place, "above 0 and at most 0.05",
                               [](double value) { return value > 0 && value <= kLargestLevel; });
      },
      [](const GatePolicy& p) { return Json(p.looks.level); }},
+    {"family_level", "above 0 and at most 0.05",
+     "The same for all cells and the composite together, where it is lower.",
+     [](GatePolicy& p, const Json& json, const Place& place) {
+       p.looks.family_level = number(json, place, "above 0 and at most 0.05",
+                                     [](double value) { return value > 0 && value <= kLargestLevel; });
+     },
+     [](const GatePolicy& p) { return Json(p.looks.family_level); }},
     {"void_share", "a share from 0 to 1", "Core time of other processes beyond which a block is void.",
      [](GatePolicy& p, const Json& json, const Place& place) {
        p.void_share = number(json, place, "a share from 0 to 1", [](double value) { return value >= 0 && value <= 1; });
@@ -235,11 +242,12 @@ std::vector<std::string> names_in(const std::string& group) {
 
 void require_possible_looks(const GatePolicy& policy, const Place& place) {
   const double least = std::pow(2.0, -static_cast<double>(policy.looks.looks.front()));
-  if (least <= policy.looks.level) return;
+  const double level = policy.looks.p_family_level(2);
+  if (least <= level) return;
   place.at("looks").refuse(
       fmt::format("such that the first look can find anything: at level {} that takes {} gate blocks, since sign flips "
                   "of n have no p below 1 / 2^n",
-                  policy.looks.level, std::ceil(-std::log2(policy.looks.level))),
+                  level, std::ceil(-std::log2(level))),
       Json(policy.looks.looks));
 }
 
@@ -330,7 +338,9 @@ std::string plan_hash(const GatePolicy& policy, const std::vector<CellRecord>& c
 
 std::string looks_caution(const GatePolicy& policy) {
   const LookRule checked = gate_looks();
-  if (policy.looks.looks == checked.looks && policy.looks.level <= checked.level) return {};
+  if (policy.looks.looks == checked.looks && policy.looks.level <= checked.level &&
+      policy.looks.p_family_level(2) <= checked.family_level)
+    return {};
   const double most = policy.looks.level * static_cast<double>(policy.looks.looks.size());
   if (most <= kFamilyLevel) return {};
   return fmt::format(

@@ -48,13 +48,13 @@ std::optional<double> detectable(const std::vector<double>& values, double criti
   return std::expm1(std::max(*significant, *beyond_margin));
 }
 
-// `p_family` is the share of max-T; the rest is of the contrast alone.
+// `significant` says whether max-T is; the rest is of the contrast alone.
 LookVerdict verdict_of(const std::vector<double>& values, const LookMargin& margin, const LookRule& rule,
-                       double p_family) {
+                       bool significant) {
   if (values.size() < 2) return LookVerdict::undecided;
   const double p_t = rule.sides == Sides::two ? student_t_p(values) : student_t_p_above(values);
   const double estimate = decision_digits(mean(values));
-  if (p_t <= rule.p_level() && p_family <= rule.p_level() && std::abs(estimate) >= decision_digits(margin.effect))
+  if (significant && p_t <= rule.p_level() && std::abs(estimate) >= decision_digits(margin.effect))
     return estimate < 0 ? LookVerdict::faster : LookVerdict::slower;
   const bool within = lies_within(*mean_interval(values, rule.level), margin.within, rule.sides);
   return within ? LookVerdict::within : LookVerdict::undecided;
@@ -89,14 +89,16 @@ std::vector<LookVerdict> look_verdicts(const std::vector<std::vector<double>>& c
   require_margins(contrasts.size(), margins.size());
   std::vector<LookVerdict> verdicts;
   for (std::size_t j = 0; j < contrasts.size(); ++j)
-    verdicts.push_back(verdict_of(present(contrasts[j]), margins[j], rule, 0));
+    verdicts.push_back(verdict_of(present(contrasts[j]), margins[j], rule, true));
   const auto differs = [](LookVerdict verdict) {
     return verdict == LookVerdict::slower || verdict == LookVerdict::faster;
   };
   if (std::ranges::none_of(verdicts, differs)) return verdicts;
-  const FamilyTest family = test_family(contrasts, rule.sides, rule.p_level());
+  const double level = rule.p_family_level(contrasts.size());
+  const FamilyTest family = test_family(contrasts, rule.sides, level);
   for (std::size_t j = 0; j < contrasts.size(); ++j) {
-    if (differs(verdicts[j])) verdicts[j] = verdict_of(present(contrasts[j]), margins[j], rule, family.p_adjusted[j]);
+    if (differs(verdicts[j]))
+      verdicts[j] = verdict_of(present(contrasts[j]), margins[j], rule, family.p_adjusted[j] <= level);
   }
   return verdicts;
 }
@@ -104,13 +106,14 @@ std::vector<LookVerdict> look_verdicts(const std::vector<std::vector<double>>& c
 std::vector<LookContrast> decide_look(const std::vector<std::vector<double>>& contrasts,
                                       const std::vector<LookMargin>& margins, const LookRule& rule) {
   require_margins(contrasts.size(), margins.size());
-  const FamilyTest family = test_family(contrasts, rule.sides, rule.p_level());
+  const double level = rule.p_family_level(contrasts.size());
+  const FamilyTest family = test_family(contrasts, rule.sides, level);
   std::vector<LookContrast> decided(contrasts.size());
   for (std::size_t j = 0; j < contrasts.size(); ++j) {
     decided[j].p_sign_flip = family.p[j];
     decided[j].p_family = family.p_adjusted[j];
     const std::vector<double> values = present(contrasts[j]);
-    decided[j].verdict = verdict_of(values, margins[j], rule, family.p_adjusted[j]);
+    decided[j].verdict = verdict_of(values, margins[j], rule, family.p_adjusted[j] <= level);
     describe(decided[j], values, margins[j], rule, family.critical_t);
   }
   return decided;

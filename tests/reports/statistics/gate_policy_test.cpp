@@ -29,6 +29,7 @@ TEST(GatePolicy, HasTheDefaultsOfTheDesign) {
   EXPECT_EQ(policy.composite_margin, 0.015);
   EXPECT_EQ(policy.looks.looks, (std::vector<std::size_t>{6, 10, 16, 24}));
   EXPECT_EQ(policy.looks.level, 0.018);
+  EXPECT_EQ(policy.looks.family_level, 0.0157);
   EXPECT_EQ(policy.on_inconclusive, OnInconclusive::report);
   EXPECT_EQ(policy.time_budget_s, std::nullopt);
   EXPECT_TRUE(looks_caution(policy).empty());
@@ -39,7 +40,7 @@ TEST(GatePolicy, ReadsBackWhatItWrites) {
   const std::string text = R"({
     "margins": {"decode": 0.02, "composite": 0.01},
     "overrides": [{"phase": "decode", "batch": 4, "margin": 0.1}, {"length": 64, "margin": 0.2}],
-    "composite_weights": "cell", "looks": [7, 12], "level": 0.01, "void_share": 0.3, "most_void": 0.1,
+    "composite_weights": "cell", "looks": [7, 12], "level": 0.01, "family_level": 0.009, "void_share": 0.3, "most_void": 0.1,
     "fresh_blocks": 0, "on_inconclusive": "fail", "time_budget_s": 90})";
   const GatePolicy policy = parse_gate_policy(text, "gate.json");
   EXPECT_EQ(policy.decode_margin, 0.02);
@@ -96,6 +97,8 @@ TEST(GatePolicy, SaysWhatAValueMustBe) {
       {R"({"level": 0})", "'level'", "above 0"},
       {R"({"level": 0.2})", "'level'", "at most 0.05"},
       {R"({"level": 0.001})", "'looks'", "takes 10 gate blocks"},
+      {R"({"family_level": 0.015})", "'looks'", "takes 7 gate blocks"},
+      {R"({"family_level": "0.01"})", "'family_level'", "above 0"},
       {R"({"void_share": 2})", "'void_share'", "from 0 to 1"},
       {R"({"most_void": 0.9})", "'most_void'", "from 0 to 0.5"},
       {R"({"fresh_blocks": -1})", "'fresh_blocks'", "from 0 to 64"},
@@ -122,7 +125,7 @@ TEST(GatePolicy, HashOfThePlanIsThatOfThePolicyAndTheCellsInAnyOrder) {
   std::vector<CellRecord> cells{cell_of("decode", 1, 64), cell_of("prefill", 1, 64)};
   const std::string hash = plan_hash(policy, cells);
   EXPECT_EQ(hash.size(), 16U);
-  EXPECT_EQ(hash, "e7ca95923fec4dad") << "stored plans were hashed like this: a change makes all of them invalid";
+  EXPECT_EQ(hash, "b6a9a0cb718aa643") << "stored plans were hashed like this: a change makes all of them invalid";
   cells[0].id = 77;
   cells[0].steps = 16;
   std::swap(cells[0], cells[1]);
