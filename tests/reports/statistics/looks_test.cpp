@@ -170,13 +170,13 @@ TEST(Looks, OfTheTwoSidedRuleGiveFalseAlarmsInAtMostOneOfTwentyRuns) {
 }
 
 TEST(Looks, AtAWholeFamilyErrNoMoreOftenThanAtOneContrast) {
-  const double share = false_alarms(gate_looks(), 4, 8000, normal);
+  const double share = false_alarms(gate_looks(), 4, 4500, normal);
   EXPECT_LE(share, kMostFalseAlarms);
   EXPECT_GE(share, kFewestFalseAlarms);
 }
 
 TEST(Looks, OfTheTwoSidedRuleAtAWholeFamilyErrNoMoreOftenThanAtOneContrast) {
-  EXPECT_LE(false_alarms(adaptive_looks(), 4, 6000, normal), kMostFalseAlarms);
+  EXPECT_LE(false_alarms(adaptive_looks(), 4, 4500, normal), kMostFalseAlarms);
 }
 
 TEST(Looks, AtOneLookAFamilyOfCorrelatedContrastsKeepsItsLevel) {
