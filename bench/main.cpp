@@ -32,7 +32,9 @@ int main(int argc, char** argv) {
   decodelab::add_sweep_command(app, exit_code);
   decodelab::add_report_command(app, exit_code);
   decodelab::add_compare_command(app, exit_code);
+  decodelab::add_gate_command(app, exit_code);
   decodelab::add_counters_command(app, exit_code);
+  decodelab::add_doctor_command(app, exit_code);
   decodelab::add_generate_command(app, exit_code);
   decodelab::add_list_command(app, exit_code);
   decodelab::add_worker_command(app, exit_code);

@@ -84,6 +84,6 @@ if(DECODELAB_TORCH)
     get_filename_component(name ${test} NAME_WE)
     add_test(NAME tools.${name} COMMAND ${DECODELAB_PYTHON} -m unittest -v ${name}
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/tools)
-    set_tests_properties(tools.${name} PROPERTIES LABELS tools ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 TIMEOUT 120)
+    set_tests_properties(tools.${name} PROPERTIES LABELS tools ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 TIMEOUT 600)
   endforeach()
 endif()

@@ -69,16 +69,19 @@ Finding boost(const std::filesystem::path& root) {
   if (boost.empty() && no_turbo.empty()) {
     return {.name = "boost", .value = kNotVisible, .advice = ""};
   }
-  return {.name = "boost",
-          .value = on ? "on" : "off",
-          .advice = on ? "clocks follow temperature; arms share them within a block, so ratios hold, absolute times wander"
-                       : ""};
+  return {
+      .name = "boost",
+      .value = on ? "on" : "off",
+      .advice =
+          on ? "clocks follow temperature; arms share them within a block, so ratios hold, absolute times wander" : ""};
 }
 
 Finding smt(const std::filesystem::path& root) {
   const std::string active = text_of(root / "sys/devices/system/cpu/smt/active");
   return {.name = "SMT",
-          .value = active.empty() ? kNotVisible : active == "1" ? "on" : "off",
+          .value = active.empty()  ? kNotVisible
+                   : active == "1" ? "on"
+                                   : "off",
           .advice = active == "1" ? "use one thread a physical core: --threads" : ""};
 }
 
@@ -108,7 +111,9 @@ Finding quota(const std::filesystem::path& root) {
   const std::string limit = text_of(root / "sys/fs/cgroup/cpu.max");
   const bool limited = !limit.empty() && !limit.starts_with("max");
   return {.name = "core quota",
-          .value = limit.empty() ? kNotVisible : limited ? limit + " us of quota and period" : "none",
+          .value = limit.empty() ? kNotVisible
+                   : limited     ? limit + " us of quota and period"
+                                 : "none",
           .advice = limited ? "the group is stopped when its quota is used up; raise it, or use fewer threads" : ""};
 }
 
@@ -163,8 +168,7 @@ TimerCost measure_timer() {
   for (int call = 0; call < kCalls; ++call) {
     const auto now = Clock::now();
     if (now > last) {
-      cost.resolution_ns =
-          std::min<std::int64_t>(cost.resolution_ns, std::chrono::nanoseconds(now - last).count());
+      cost.resolution_ns = std::min<std::int64_t>(cost.resolution_ns, std::chrono::nanoseconds(now - last).count());
     }
     last = now;
   }

@@ -6,11 +6,11 @@ namespace decodelab {
 ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps) {
   const std::int64_t element_bytes = cell.dtype == "fp32" ? 4 : 2;
   const std::int64_t d = config.hidden_size;
-  const std::int64_t W = config.kv_width();
+  const std::int64_t kv_width = config.kv_width();
   // Query, key and value; projection; the two matrices of the mlp.
-  const std::int64_t layer_matrices = d * (d + W) + d * d + 2 * d * config.intermediate_size;
+  const std::int64_t layer_matrices = d * (d + kv_width) + d * d + 2 * d * config.intermediate_size;
   // Biases of the same, and two norms with scale and shift.
-  const std::int64_t layer_vectors = (d + W) + d + config.intermediate_size + d + 4 * d;
+  const std::int64_t layer_vectors = (d + kv_width) + d + config.intermediate_size + d + 4 * d;
   const std::int64_t head = d * config.vocabulary_size;
   const std::int64_t weights = config.layers * (layer_matrices + layer_vectors) + head + 2 * d;
 
@@ -22,7 +22,7 @@ ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, st
     const std::int64_t rows = cell.batch * tokens;
     const std::int64_t pairs = cell.batch * (tokens * past + tokens * (tokens + 1) / 2);
     work.weight_bytes += (weights + 2 * rows * d) * element_bytes;
-    work.kv_bytes += cell.batch * (past + tokens) * W * config.layers * element_bytes;
+    work.kv_bytes += cell.batch * (past + tokens) * kv_width * config.layers * element_bytes;
     work.flops += 2 * (rows * config.layers * layer_matrices + cell.batch * head) + 4 * pairs * d * config.layers;
   }
   return work;

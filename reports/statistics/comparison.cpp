@@ -32,7 +32,12 @@ ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell, dou
   }
   result.void_blocks = std::ssize(blocks_of_cell) - std::ssize(result.blocks);
   if (static_cast<double>(result.void_blocks) > most_void * static_cast<double>(blocks_of_cell.size())) {
-    result = {.blocks = {blocks_of_cell.begin(), blocks_of_cell.end()}, .void_blocks = 0, .disturbed = true};
+    double others = 0;
+    for (const BlockRecord* block : blocks_of_cell) others += block->other_cpu_share;
+    result = {.blocks = {blocks_of_cell.begin(), blocks_of_cell.end()},
+              .void_blocks = 0,
+              .disturbed = true,
+              .saturated = others > kSaturatedShare * static_cast<double>(blocks_of_cell.size())};
   }
   return result;
 }

@@ -14,18 +14,23 @@ namespace decodelab {
 /// Core time that other processes may use during a block before it is void: for all arms alike, by telemetry alone, never by
 /// its times.
 inline constexpr double kVoidShare = 0.02;
-/// Share of a cell's blocks that may be void; beyond it the machine is too busy to choose, none is dropped, and there is no
-/// verdict.
+/// Share of a cell's blocks that may be void; beyond it the machine is too busy to choose, and none is dropped: the redrawn order
+/// keeps the test honest, and the noise shows in its interval.
 inline constexpr double kMostVoid = 0.25;
+/// Core time of others beyond which no block means anything: every step waits for its turn. Between a load that leaves a core (a
+/// thread on each second core) and one that leaves none.
+inline constexpr double kSaturatedShare = 0.35;
 /// Flags of rows by these rules.
 inline constexpr const char* kVoidBlocksFlag = "void-blocks";
 inline constexpr const char* kDisturbedFlag = "disturbed";
+inline constexpr const char* kSaturatedFlag = "saturated";
 
 /// The blocks of a cell that count.
 struct ValidBlocks {
   std::vector<const BlockRecord*> blocks;
   std::int64_t void_blocks = 0;  ///< Left out.
   bool disturbed = false;        ///< Too many would have been void: none was left out.
+  bool saturated = false;        ///< And others took more than kSaturatedShare on average: there is no verdict.
 };
 ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell, double void_share = kVoidShare,
                          double most_void = kMostVoid);

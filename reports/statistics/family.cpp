@@ -6,6 +6,8 @@
 #include <limits>
 #include <map>
 
+#include <fmt/format.h>
+
 namespace decodelab {
 namespace {
 
@@ -25,8 +27,8 @@ std::vector<double> by_launch(const Comparison& comparison, std::size_t launches
   return sums;
 }
 
-bool is_disturbed(const SummaryRow& row) {
-  return std::find(row.flags.begin(), row.flags.end(), kDisturbedFlag) != row.flags.end();
+bool is_saturated(const SummaryRow& row) {
+  return std::find(row.flags.begin(), row.flags.end(), kSaturatedFlag) != row.flags.end();
 }
 
 struct Contrast {
@@ -118,9 +120,10 @@ void decide(RunSummary& summary) {
       continue;
     }
     SummaryRow& row = *contrasts[j].row;
-    if (is_disturbed(row)) {
+    if (is_saturated(row)) {
       decision.verdict.reset();
-      decision.reason = "other processes disturbed more than a quarter of the blocks";
+      decision.reason =
+          fmt::format("other processes used more than {:.0f} % of the machine's core time", 100 * kSaturatedShare);
     }
     row.decision = decision;
     if (decision.mde) row.mde = decision.mde;

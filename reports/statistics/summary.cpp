@@ -80,7 +80,7 @@ void add_comparison(SummaryRow& row, const Blocks& blocks, const ArmRecord* base
   if (!baseline_comparable || row.arm.roofline()) return;
   const ValidBlocks valid = valid_blocks(blocks);
   if (valid.void_blocks > 0) add_flag(row, kVoidBlocksFlag);
-  if (valid.disturbed) add_flag(row, kDisturbedFlag);
+  if (valid.disturbed) add_flag(row, valid.saturated ? kSaturatedFlag : kDisturbedFlag);
   row.comparison = compare_arms(valid.blocks, row.arm.id, baseline->id);
   row.time_ratio = row.comparison.time_ratio;
   if (row.time_ratio) row.speedup = 1 / *row.time_ratio;

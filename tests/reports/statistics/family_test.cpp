@@ -102,7 +102,12 @@ TEST(Family, LeavesVoidBlocksOutAndRefusesAVerdictWhereTheyAreTooMany) {
   const SummaryRow many = summarize(data).rows[1];
   EXPECT_EQ(many.comparison.blocks.size(), 24U);
   EXPECT_EQ(many.decision.verdict, std::nullopt);
-  EXPECT_TRUE(contains(many.decision.reason, {"disturbed"}));
+  EXPECT_TRUE(contains(many.decision.reason, {"other processes"}));
+  EXPECT_EQ(many.flags, std::vector<std::string>{kSaturatedFlag});
+  for (BlockRecord& block : data.blocks) block.other_cpu_share = 0.15;
+  const SummaryRow noisy = summarize(data).rows[1];
+  EXPECT_EQ(noisy.flags, std::vector<std::string>{kDisturbedFlag});
+  EXPECT_TRUE(noisy.decision.verdict.has_value()) << "a load that leaves a core widens intervals, and forbids nothing";
 }
 
 }  // namespace
