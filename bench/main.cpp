@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   decodelab::add_sweep_command(app, exit_code);
   decodelab::add_report_command(app, exit_code);
   decodelab::add_compare_command(app, exit_code);
+  decodelab::add_store_command(app, exit_code);
   decodelab::add_counters_command(app, exit_code);
   decodelab::add_generate_command(app, exit_code);
   decodelab::add_list_command(app, exit_code);

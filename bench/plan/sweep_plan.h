@@ -4,8 +4,10 @@
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "reports/store/record.h"
+#include "reports/store/shard.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +31,8 @@ struct SweepRequest {
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
   std::string fill = "random";
   bool quick = false;
-  bool null_arm = false;  ///< Adds a second copy of the baseline.
+  bool null_arm = false;       ///< Adds a second copy of the baseline.
+  std::optional<Shard> shard;  ///< Only these cells are measured; the rows of the others stay `planned`.
   std::string name;
   std::string command;
 };
@@ -44,6 +47,7 @@ struct LaunchPlan {
   std::int64_t seed = 0;
   std::int64_t max_tokens = 0;
   std::string fill;
+  std::optional<Shard> shard;  ///< Read back by shard_of() too, which needs no more than the store.
 };
 
 std::string to_json(const LaunchPlan& plan);
@@ -60,7 +64,7 @@ std::int64_t positions_needed(const CellRecord& cell, std::int64_t max_tokens);
 
 /// The cells and arms of a request, each pair with a status: `planned`, or `unsupported` with its reason. Cells are in the order phase,
 /// batch, length. Throws std::invalid_argument for anything that no row can stand for: no arm, an arm twice, a baseline that is no arm,
-/// launches or blocks under 1, and a sweep none of whose cells fits the model.
+/// launches or blocks under 1, a sweep none of whose cells fits the model, and a shard that has no cell.
 RunData make_sweep(const SweepRequest& request, const ModelConfig& config);
 
 /// Seconds that one step of a cell may take on a typical core, only to weigh cells against each other for a first ETA.
