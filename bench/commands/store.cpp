@@ -161,10 +161,11 @@ ExitCode gc(const GcOptions& options) {
                format_date(run.started_unix_ns), removed.blocks, format_bytes(removed.sample_bytes),
                run.ended_unix_ns == 0 ? ", not finished" : "");
   }
-  fmt::print("{} {} runs, kept {}; {}: {}", verb, report.removed.size(), report.kept, options.store,
-             format_bytes(static_cast<std::int64_t>(report.bytes_before)));
-  fmt::print(options.request.dry_run ? "\n" : " before, {} after\n",
-             format_bytes(static_cast<std::int64_t>(report.bytes_after)));
+  const std::string after = options.request.dry_run
+                                ? ""
+                                : fmt::format(", now {}", format_bytes(static_cast<std::int64_t>(report.bytes_after)));
+  fmt::print("{} {} runs, kept {}; {} had {}{}\n", verb, report.removed.size(), report.kept, options.store,
+             format_bytes(static_cast<std::int64_t>(report.bytes_before)), after);
   if (options.request.keep && report.unfinished_kept > 0) {
     std::cerr << fmt::format(
         "decodelab: {} of the kept runs are not finished; --keep leaves them, --run removes them\n",

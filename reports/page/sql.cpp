@@ -56,8 +56,9 @@ std::string literal(const Json& value) {
 }  // namespace
 
 std::string sql_table() {
+  const Json row = columns_of({}, full_row());
   std::string columns;
-  for (const auto& [name, value] : columns_of({}, full_row()).items()) {
+  for (const auto& [name, value] : row.items()) {
     columns += fmt::format("{}  {} {}", columns.empty() ? "" : ",\n", name, type_of(value));
   }
   return fmt::format("CREATE TABLE IF NOT EXISTS {} (\n{}\n);\n", kTable, columns);
@@ -66,9 +67,10 @@ std::string sql_table() {
 std::string to_sql(const RunSummary& summary) {
   std::string text;
   for (const SummaryRow& row : summary.rows) {
+    const Json known = columns_of(summary, row);
     std::string names;
     std::string values;
-    for (const auto& [name, value] : columns_of(summary, row).items()) {
+    for (const auto& [name, value] : known.items()) {
       names += (names.empty() ? "" : ", ") + name;
       values += (values.empty() ? "" : ", ") + literal(value);
     }
