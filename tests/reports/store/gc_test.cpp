@@ -27,7 +27,8 @@ const SampleOptions kSmall{.phases = {"decode"},
                            .lengths = {64, 128},
                            .arms = {{"causal"}, {"bigcode", 0.7}},
                            .launches = 2,
-                           .steps = 512};
+                           .steps = 512,
+                           .with_failures = false};
 
 /// Runs 1 to 5, one minute apart; run 3 is not finished, and run 1 was measured by another build.
 void fill(const std::filesystem::path& path) {

@@ -165,7 +165,7 @@ TEST(Merge, CompletesARunThatWentOnInACopyOfItsStore) {
     data.blocks.resize(data.blocks.size() / 2);
   });
   add(folder / "late", "", [](RunData& data) {
-    CellArmRecord& died = data.cell_arms[1];
+    CellArmRecord& died = data.cell_arms[3];
     died.status = RowStatus::oom;
     died.reason = "the process died here";
   });
