@@ -203,5 +203,29 @@ class Slurm(unittest.TestCase):
         self.assertFalse(os.path.exists(out))
 
 
+class TheJob(unittest.TestCase):
+    """What a task does, with a program that only writes down what it was asked for."""
+
+    def run_shard(self, **codes):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "program")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write(f'#!/bin/sh\necho "$*" >>{folder}/calls\n[ "$1" = store ] && exit {codes["store"]}\nexit {codes["sweep"]}\n')
+            os.chmod(program, 0o755)
+            result = subprocess.run([os.path.join(ROOT, "tools/slurm/job"), "shard", program, "/out", "3", "-m", "a b"], env={**os.environ, "SLURM_ARRAY_TASK_ID": "2"},
+                                    capture_output=True, text=True, timeout=60)
+            with open(os.path.join(folder, "calls"), encoding="utf-8") as file:
+                return result.returncode, file.read().splitlines()[-1]
+
+    def test_begins_its_shard_and_goes_on_with_one_that_its_store_has(self):
+        self.assertEqual(self.run_shard(store=2, sweep=0), (0, "sweep -m a b --shard 2/3 --store /out/shard-2.sqlite"))
+        self.assertEqual(self.run_shard(store=0, sweep=0), (0, "sweep --resume latest --store /out/shard-2.sqlite"))
+
+    def test_fails_with_its_sweep_unless_only_outputs_differ(self):
+        self.assertEqual(self.run_shard(store=2, sweep=70)[0], 70)
+        self.assertEqual(self.run_shard(store=2, sweep=130)[0], 130)
+        self.assertEqual(self.run_shard(store=2, sweep=5)[0], 0)
+
+
 if __name__ == "__main__":
     unittest.main()
