@@ -1,5 +1,5 @@
-# Tests mirror the tree: tests/<folder>/<file>_test.cpp (GoogleTest), tests/program/*_test.py (the built program, from outside) and
-# tests/tools/*_test.py (the scripts in tools/).
+# Tests mirror the tree: tests/<folder>/<file>_test.cpp (GoogleTest), tests/program/*_test.py (the built program, from outside),
+# tests/tools/*_test.py (the scripts in tools/) and tests/reports/*_test.py (the statistics against SciPy).
 include_guard(GLOBAL)
 include(GoogleTest)
 find_package(GTest REQUIRED)
@@ -43,6 +43,11 @@ decodelab_test_program(profiles_test SOURCES ${profiles_tests} LINK profiles)
 decodelab_test_program(checkpoint_test SOURCES ${checkpoint_tests} LINK checkpoint_formats)
 decodelab_test_program(bench_core_test SOURCES ${bench_core_tests} LINK bench_core)
 
+# Answers tests/reports/statistics_scipy_test.py, which has SciPy's values.
+add_executable(statistics_values tests/reports/statistics/statistics_values.cpp)
+target_link_libraries(statistics_values PRIVATE reports)
+add_dependencies(torch_free_tests statistics_values)
+
 if(DECODELAB_TORCH)
   file(GLOB engine_tests CONFIGURE_DEPENDS tests/engine/*_test.cpp tests/engine/layers/*_test.cpp
     tests/engine/sampling/*_test.cpp tests/engine/generation/*_test.cpp tests/engine/kernels/*_test.cpp)
@@ -63,6 +68,15 @@ if(DECODELAB_TORCH)
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/program)
     set_tests_properties(program.${name} PROPERTIES LABELS torch
       ENVIRONMENT "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1" RUN_SERIAL TRUE TIMEOUT 900)
+  endforeach()
+
+  file(GLOB reports_python_tests CONFIGURE_DEPENDS tests/reports/*_test.py)
+  foreach(test ${reports_python_tests})
+    get_filename_component(name ${test} NAME_WE)
+    add_test(NAME reports.${name} COMMAND ${DECODELAB_PYTHON} -m unittest -v ${name}
+      WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/reports)
+    set_tests_properties(reports.${name} PROPERTIES
+      ENVIRONMENT "STATISTICS_VALUES=$<TARGET_FILE:statistics_values>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300)
   endforeach()
 
   file(GLOB tools_tests CONFIGURE_DEPENDS tests/tools/*_test.py)

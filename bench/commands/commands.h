@@ -35,6 +35,7 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code);
 void add_store_command(CLI::App& app, ExitCode& exit_code);
 void add_counters_command(CLI::App& app, ExitCode& exit_code);
 void add_generate_command(CLI::App& app, ExitCode& exit_code);
+void add_worker_command(CLI::App& app, ExitCode& exit_code);
 void add_list_command(CLI::App& app, ExitCode& exit_code);
 
 /// The store that is used where `--store` is not given.

@@ -1,17 +1,20 @@
 // `decodelab launch`: one launch of a sweep, started by the sweep itself and not by people.
 #include "bench/commands/commands.h"
 #include "bench/machine/environment.h"
-#include "bench/measure/child_process.h"
 #include "bench/measure/engine_worker.h"
+#include "bench/measure/external_arm.h"
 #include "bench/measure/interrupt.h"
 #include "bench/measure/launch_runner.h"
 #include "bench/measure/launcher.h"
+#include "bench/measure/process/child_process.h"
+#include "bench/measure/torch_roofline.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/runtime.h"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -23,6 +26,10 @@ struct Options {
   std::int64_t run = 0;
   std::int64_t launch = 0;
 };
+
+bool needs_engine(const std::vector<ArmRecord>& arms) {
+  return std::ranges::any_of(arms, [](const ArmRecord& arm) { return arm.command.empty(); });
+}
 
 void send(const LaunchEvent& event) {
   const std::string line = to_json_line(event);
@@ -36,19 +43,27 @@ ExitCode run(const Options& options) {
   Store store(options.store, StoreAccess::write);
   const LaunchPlan plan = launch_plan_from_json(store.load_run_record(options.run).plan_json);
   set_threads(plan.threads);
-  const auto model = Model::load(plan.checkpoint, dtype_from_name(plan.dtype), plan.device);
+  std::shared_ptr<const Model> model;
+  // Where every arm is another process, there is nothing to load.
+  if (needs_engine(store.load_run(options.run).arms)) {
+    model = Model::load(plan.checkpoint, dtype_from_name(plan.dtype), plan.device);
+  }
   send({.event = "done",
         .kind = "load",
         .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
         .message = ""});
   const CellInput input{.seed = static_cast<std::uint64_t>(plan.seed), .max_tokens = plan.max_tokens};
   const LaunchContext context{
-      .make_worker =
-          [&](const std::string& label) {
-            const Arm arm = parse_arm(label);
-            return make_engine_worker(std::make_shared<const Engine>(model, bind_arm(arm, reference_plan())), arm,
-                                      input);
-          },
+      .make_worker = [&](const ArmRecord& record) -> std::unique_ptr<Worker> {
+        if (!record.command.empty()) {
+          return make_process_worker(store, record, plan);
+        }
+        if (record.roofline()) {
+          return make_roofline_worker(record.label, model->config());
+        }
+        const Arm arm = parse_arm(record.label);
+        return make_engine_worker(std::make_shared<const Engine>(model, bind_arm(arm, reference_plan())), arm, input);
+      },
       .available_memory_bytes =
           [&] { return plan.device == "cpu" ? available_memory_bytes() : free_device_bytes(plan.device); },
       .piece_started =

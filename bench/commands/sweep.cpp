@@ -1,13 +1,13 @@
 // `decodelab sweep`: arms over phases, batches and lengths, in fresh launches and mirrored blocks.
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
+#include "bench/commands/new_run.h"
 #include "bench/commands/output.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
 #include "bench/measure/interrupt.h"
 #include "bench/measure/launcher.h"
 #include "bench/measure/progress.h"
-#include "bench/measure/torch_build.h"
 #include "bench/plan/axis.h"
 #include "bench/plan/sweep_plan.h"
 #include "reports/store/store.h"
@@ -16,8 +16,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -44,24 +42,6 @@ struct Options {
   bool launches_given = false;
   bool blocks_given = false;
 };
-
-/// The command line of this process as a person would type it again.
-std::string own_command() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string command = "decodelab";
-  std::string word;
-  std::getline(file, word, '\0');
-  while (std::getline(file, word, '\0')) {
-    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$`*?[]{}()<>|&;#~!") == std::string::npos;
-    command += plain ? " " + word : fmt::format(" '{}'", word);
-  }
-  return command;
-}
-
-std::int64_t unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string cell_label(const CellRecord& cell) {
   if (cell.phase == "decode") {
@@ -109,26 +89,9 @@ struct OpenRun {
 };
 
 OpenRun begin(Store& store, RunData data, const SweepRequest& request, const CheckpointSource& source) {
-  const ModelConfig& config = source.config;
-  data.run.plan_json = to_json(LaunchPlan{.model = request.model,
-                                          .checkpoint = source.directory.string(),
-                                          .dtype = request.dtype,
-                                          .device = request.device,
-                                          .threads = request.threads,
-                                          .seed = request.seed,
-                                          .max_tokens = request.max_tokens,
-                                          .fill = request.fill,
-                                          .shard = request.shard});
-  data.run.started_unix_ns = unix_ns();
-  data.run.build = this_build();
-  data.run.machine = detect_machine();
-  data.run.model = {.name = request.model,
-                    .family = config.family,
-                    .parameters = parameter_count(config),
-                    .positions = config.positions,
-                    .random_weights = source.synthetic};
+  describe_run(data, request, source);
   store.add_run(data);
-  return {.id = data.run.id, .config = config, .max_tokens = request.max_tokens};
+  return {.id = data.run.id, .config = source.config, .max_tokens = request.max_tokens};
 }
 
 OpenRun resume(Store& store, const std::string& selector) {
@@ -162,7 +125,9 @@ ExitCode run(Options& options) {
     request.phases = parse_words("--phase", options.phases, kPhases);
     request.batches = parse_axis("--batch", options.batches);
     request.lengths = parse_axis("--length", options.lengths);
-    parse_words("--fill", request.fill, kFills);
+    if (!request.fill.empty()) {
+      parse_words("--fill", request.fill, kFills);
+    }
     request.device = require_device(request.device);
     request.threads = request.threads == 0 ? detect_machine().cores : request.threads;
     if (request.quick) {
@@ -237,7 +202,14 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--seed", request.seed, "Of prompts, cache contents and block order")->capture_default_str();
   command->add_option("--max-tokens", request.max_tokens, "Tokens of a completion in phase generate")
       ->capture_default_str();
-  command->add_option("--fill", request.fill, "How a decode cell's cache is filled: random or generated")
+  command->add_option("--fill", request.fill,
+                      "How a decode cell's cache is filled: random or generated (by a prefill). Default: random, "
+                      "with --worker generated");
+  command
+      ->add_option("--worker", request.workers,
+                   "NAME=CMD: an arm that is a process of its own, another build or engine; repeat for each")
+      ->allow_extra_args(false);
+  command->add_option("--worker-timeout", request.worker_seconds, "Seconds that a worker may take for one reply")
       ->capture_default_str();
   command->add_option("--name", request.name, "A name to find the run by");
   command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();
@@ -248,6 +220,8 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   command->add_flag("--dry-run", options->dry_run, "Print the cells and the expected time, and run nothing");
   command->add_flag("--null-arm", request.null_arm,
                     "Add a second copy of the baseline, whose ratio shows what noise alone does");
+  command->add_flag("--roofline", request.roofline,
+                    "Add the machine's own speed, reading and multiplying, as arms: rows get their share of the bound");
   command->add_flag("--quick", request.quick, "Two launches of one block unless said otherwise; the rows are marked");
   command->footer(
       "Example:\n"

@@ -346,9 +346,9 @@ double other_cpu_seconds_since(const CpuSnapshot& from, const CpuSnapshot& to) {
   return std::max(0.0, (to.busy_seconds - from.busy_seconds) - (to.own_seconds - from.own_seconds));
 }
 
-double other_cpu_share(const CpuSnapshot& from, const CpuSnapshot& to) {
+double other_cpu_share(const CpuSnapshot& from, const CpuSnapshot& to, double ours_too) {
   const double core_seconds = (to.wall_seconds - from.wall_seconds) * static_cast<double>(to.cores);
-  const double others = other_cpu_seconds_since(from, to);
+  const double others = other_cpu_seconds_since(from, to) - ours_too;
   // Counters of the whole machine advance by ticks, own time by microseconds: less than two ticks is what they differ by.
   const double resolution = 2.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
   return core_seconds > 0 && others >= resolution ? std::min(1.0, others / core_seconds) : 0.0;

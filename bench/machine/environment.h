@@ -68,7 +68,8 @@ CpuSnapshot parse_proc_stat(std::string_view text, double ticks_per_second);
 double other_cpu_seconds_since(const CpuSnapshot& from, const CpuSnapshot& to);
 
 /// The same as a share, 0 to 1, of all core time that passed (wall time * cores); 0 where no time passed.
-double other_cpu_share(const CpuSnapshot& from, const CpuSnapshot& to);
+/// `ours_too` are core seconds that this process's own workers used meanwhile.
+double other_cpu_share(const CpuSnapshot& from, const CpuSnapshot& to, double ours_too = 0);
 
 /// Measures what others use of the machine's cores from its start on.
 ///
@@ -81,7 +82,7 @@ class CpuClock final {
   void restart() { start_ = now(); }
 
   double other_seconds() const { return other_cpu_seconds_since(start_, now()); }
-  double other_share() const { return other_cpu_share(start_, now()); }
+  double other_share(double ours_too = 0) const { return other_cpu_share(start_, now(), ours_too); }
 
   static CpuSnapshot now();
 

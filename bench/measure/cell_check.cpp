@@ -2,6 +2,8 @@
 #include "bench/measure/cell_check.h"
 
 #include "bench/measure/launch_runner.h"
+#include "bench/measure/process/worker_process.h"
+#include "bench/measure/process/worker_protocol.h"
 #include "bench/measure/steps.h"
 #include "bench/measure/warmup.h"
 
@@ -54,10 +56,20 @@ std::int64_t limit_steps(const CellRecord& cell, std::int64_t steps, std::int64_
 }
 
 /// Compares one arm with the reference's outputs; leaves the row planned when they agree.
-void verify(CellArmRecord& row, Worker& worker, const CellRecord& cell, const OutputTrace& expected) {
-  const bool forced = cell.dtype != "fp32";
-  const OutputTrace got = worker.outputs(cell, verified_steps(cell), forced ? &expected.tokens : nullptr);
-  const VerificationResult result = compare_outputs(expected, got, cell.dtype);
+void verify(CellArmRecord& row, Worker& worker, const CellRecord& cell, OutputTrace expected) {
+  worker.start();
+  const OutputRule rule = worker.output_rule(cell);
+  if (rule == OutputRule::none) {
+    return;
+  }
+  const bool forced = rule == OutputRule::teacher_forced;
+  const OutputTrace got = worker.outputs(cell, std::ssize(expected.tokens), forced ? &expected.tokens : nullptr);
+  if (rule == OutputRule::tokens_only) {
+    expected.logits.clear();
+    row.flags.emplace_back(kTokensOnlyFlag);
+  }
+  const VerificationResult result =
+      forced ? compare_teacher_forced(expected, got, cell.dtype) : compare_free_running(expected, got);
   row.ties = result.ties;
   if (!result.correct) {
     row.status = RowStatus::incorrect;
@@ -79,6 +91,14 @@ double block_seconds(const std::vector<std::int64_t>& step_ns, std::int64_t step
 CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error) {
   const std::string_view message = error.what();
   row.reason = std::string(message.substr(0, message.find('\n')));
+  if (const auto* said = dynamic_cast<const WorkerError*>(&error)) {
+    row.status = said->status;
+    return row;
+  }
+  if (dynamic_cast<const WorkerTimedOut*>(&error) != nullptr) {
+    row.status = RowStatus::timeout;
+    return row;
+  }
   const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
                       message.find("out of memory") != std::string_view::npos ||
                       message.find("not enough memory") != std::string_view::npos;

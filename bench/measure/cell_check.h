@@ -12,6 +12,9 @@
 
 namespace decodelab {
 
+/// The flag of another engine's row that showed no logits: only its tokens were held against the reference's.
+inline constexpr const char* kTokensOnlyFlag = "tokens-only";
+
 /// The arms of a launch, ready to run.
 struct ArmWorkers {
   std::map<std::int64_t, Worker*> by_arm;            ///< By the arm's id; borrowed.

@@ -6,8 +6,8 @@
 #include "bench/measure/torch_counters.h"
 #include "bench/measure/warmup.h"
 #include "bench/plan/modelled_work.h"
+#include "bench/plan/prompts.h"
 #include "bench/plan/sweep_plan.h"
-#include "engine/kernels/philox.h"
 #include "engine/runtime.h"
 
 #include <algorithm>
@@ -45,8 +45,8 @@ std::vector<std::string> names_that_differ(const Counters& a, const Counters& b)
 /// Runs one cell of one engine step by step, restarting where the cell says so.
 class CellRunner {
  public:
-  CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell)
-      : engine_(engine), input_(input), cell_(cell) {
+  CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns)
+      : engine_(engine), input_(input), cell_(cell), slow_ns_(slow_ns) {
     const ModelConfig& config = engine.model().config();
     if (cell.phase != "decode" || cell.fill == "generated") {
       prompts_ = random_prompts(input.seed, cell.batch, cell.length, config.vocabulary_size);
@@ -95,6 +95,11 @@ class CellRunner {
     const auto start = Clock::now();
     step();
     synchronize(engine_.model().device());
+    if (slow_ns_ > 0) {
+      const auto end = Clock::now() + std::chrono::nanoseconds(slow_ns_);
+      while (Clock::now() < end) {
+      }
+    }
     return std::chrono::nanoseconds(Clock::now() - start).count();
   }
 
@@ -112,6 +117,7 @@ class CellRunner {
   std::vector<std::int64_t> first_tokens_;
   std::optional<Session> session_;
   std::int64_t steps_left_ = 0;
+  std::int64_t slow_ns_;
 };
 
 class EngineWorker final : public Worker {
@@ -132,7 +138,7 @@ class EngineWorker final : public Worker {
     const std::int64_t total =
         std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
     OutputTrace trace{.tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
-    CellRunner runner(*engine_, input_, cell);
+    CellRunner runner(*engine_, input_, cell, arm_.slow_ns);
     const auto keep = [&](StepResult result) {
       trace.tokens.push_back(std::move(result.token_ids));
       trace.logits.push_back(runner.session().last_logits());
@@ -154,7 +160,7 @@ class EngineWorker final : public Worker {
   }
 
   Probe probe(const CellRecord& cell) override {
-    CellRunner runner(*engine_, input_, cell);
+    CellRunner runner(*engine_, input_, cell, arm_.slow_ns);
     Probe probe{.step_ns = std::numeric_limits<std::int64_t>::max()};
     const std::int64_t steps = cell.phase == "decode" ? std::min(room(cell), kCountedDecodeSteps) : 1;
     std::int64_t total_ns = 0;
@@ -197,7 +203,7 @@ class EngineWorker final : public Worker {
   }
 
   VisitTimes visit(const CellRecord& cell) override {
-    CellRunner runner(*engine_, input_, cell);
+    CellRunner runner(*engine_, input_, cell, arm_.slow_ns);
     Warmup warmup;
     while (!warmup.done()) {
       if (!runner.has_room()) {
@@ -234,20 +240,6 @@ class EngineWorker final : public Worker {
 
 std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input) {
   return std::make_unique<EngineWorker>(std::move(engine), std::move(arm), input);
-}
-
-std::vector<std::vector<std::int64_t>> random_prompts(std::uint64_t seed, std::int64_t batch, std::int64_t length,
-                                                      std::int64_t vocabulary_size) {
-  std::vector<std::vector<std::int64_t>> prompts(static_cast<std::size_t>(batch));
-  constexpr std::uint64_t kPromptStream = 0;
-  std::uint64_t counter = 0;
-  for (auto& prompt : prompts) {
-    for (std::int64_t token = 0; token < length; ++token) {
-      prompt.push_back(static_cast<std::int64_t>(philox4x32(philox_counter(counter++, kPromptStream), seed).word[0] %
-                                                 static_cast<std::uint64_t>(vocabulary_size)));
-    }
-  }
-  return prompts;
 }
 
 }  // namespace decodelab

@@ -18,8 +18,4 @@ struct CellInput {
 /// Cells run by `engine`, whose plan has `arm` bound, and which is shared with nobody while a call is under way.
 std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input);
 
-/// The prompts of a cell: `batch` rows of `length` ids drawn uniformly from the vocabulary by a counter-based generator.
-std::vector<std::vector<std::int64_t>> random_prompts(std::uint64_t seed, std::int64_t batch, std::int64_t length,
-                                                      std::int64_t vocabulary_size);
-
 }  // namespace decodelab

@@ -31,22 +31,25 @@ class LaunchRunner {
         data_(store.load_run(run_id)),
         shard_(shard_of(data_.run).value_or(Shard())),
         finished_(store.finished_blocks(run_id)) {
+    const bool all_external =
+        std::ranges::none_of(data_.arms, [](const ArmRecord& arm) { return arm.command.empty(); });
     for (const ArmRecord& arm : data_.arms) {
-      owned_.push_back(context.make_worker(arm.label));
+      owned_.push_back(context.make_worker(arm));
       workers_.by_arm[arm.id] = owned_.back().get();
-      if (arm.label == kReferenceArm) {
+      if (all_external ? arm.baseline : arm.command.empty() && arm.label == kReferenceArm) {
         workers_.reference = owned_.back().get();
         workers_.reference_arm = arm.id;
       }
     }
     workers_.started = context.arm_started;
     if (workers_.reference == nullptr) {
-      owned_.push_back(context.make_worker(kReferenceArm));
+      owned_.push_back(context.make_worker({.label = kReferenceArm}));
       workers_.reference = owned_.back().get();
     }
   }
 
   LaunchEnd run() {
+    start_workers();
     if (!check_cells()) {
       return LaunchEnd::stopped;
     }
@@ -76,6 +79,44 @@ class LaunchRunner {
     const auto start = std::chrono::steady_clock::now();
     piece.block_seconds = work();
     context_.piece_done(piece, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+
+  /// One that cannot start says so again, and gets its rows, when its first cell is checked or visited.
+  void start_workers() {
+    std::int64_t held = 0;
+    for (std::size_t index = 0; index < data_.arms.size(); ++index) {
+      const std::size_t turned = (index + static_cast<std::size_t>(launch_)) % data_.arms.size();
+      Worker& worker = *workers_.by_arm.at(data_.arms[turned].id);
+      try {
+        worker.start();
+      } catch (const std::exception&) {
+        continue;
+      }
+      held += worker.resident_bytes();
+    }
+    if (static_cast<double>(held) > kWorkerMemory * static_cast<double>(context_.available_memory_bytes() + held)) {
+      std::ranges::for_each(owned_, [](const auto& worker) { worker->leave_between_calls(); });
+      flag_external_rows(kRestartedFlag);
+    }
+  }
+
+  void flag_external_rows(const char* flag) {
+    for (CellArmRecord& row : data_.cell_arms) {
+      const auto arm = std::ranges::find(data_.arms, row.arm_id, &ArmRecord::id);
+      if (!arm->command.empty() && std::ranges::find(row.flags, flag) == row.flags.end()) {
+        CellArmRecord flagged = row;
+        flagged.flags.emplace_back(flag);
+        update(row, flagged);
+      }
+    }
+  }
+
+  double external_cpu_seconds() const {
+    double seconds = 0;
+    for (const auto& worker : owned_) {
+      seconds += worker->cpu_seconds();
+    }
+    return seconds;
   }
 
   std::vector<CellArmRecord*> rows_of(const CellRecord& cell) {
@@ -160,6 +201,7 @@ class LaunchRunner {
         active.size(), static_cast<std::uint64_t>(data_.run.seed), static_cast<std::uint64_t>(cell_index(cell)),
         static_cast<std::uint64_t>(launch_), static_cast<std::uint64_t>(block));
     const CpuClock others;
+    const double external_before = external_cpu_seconds();
     std::int64_t previous = 0;
     for (const std::size_t index : order) {
       CellArmRecord& row = *active[index];
@@ -179,7 +221,7 @@ class LaunchRunner {
         return false;
       }
     }
-    record.other_cpu_share = others.other_share();
+    record.other_cpu_share = others.other_share(external_cpu_seconds() - external_before);
     store_.add_block(data_.run.id, record);
     for (CellArmRecord* row : active) {
       if (row->status == RowStatus::planned) {

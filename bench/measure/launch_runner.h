@@ -20,7 +20,8 @@ struct LaunchPiece {
 
 /// What a launch needs from outside; all of it can be replaced in a test.
 struct LaunchContext {
-  std::function<std::unique_ptr<Worker>(const std::string& arm_label)> make_worker;
+  /// For an arm of the run, or for the reference, which then is no arm and has the id 0.
+  std::function<std::unique_ptr<Worker>(const ArmRecord& arm)> make_worker;
   std::function<std::int64_t()> available_memory_bytes;
   std::function<void(const LaunchPiece&)> piece_started;
   std::function<void(const LaunchPiece&, double seconds)> piece_done;
@@ -38,12 +39,18 @@ inline constexpr std::int64_t kVerifiedDecodeSteps = 8;
 
 /// Runs launch `launch` (from 0) of a run that the store holds, skipping what it already holds.
 ///
+/// Processes of workers are started before the first block, in an order that turns with the launch. Where every arm is a worker, the
+/// baseline is the reference: two builds are held against each other. Workers that together hold more than kWorkerMemory of the
+/// machine's memory are started for each visit anew, and their rows carry the flag `restarted-each-visit`.
+///
 /// Every cell is checked once a run, before any block: each arm whose closed-form bytes exceed the memory at hand becomes `oom` without
 /// being tried; each other arm's outputs are compared with the reference (`causal`), and a wrong one becomes `incorrect`; what throws
 /// becomes `oom` or `failed`, with the reason. Where the reference itself does not fit, the comparison is made at the largest half of the
 /// batch, then of the length, that does, and the rows carry the flag `verified-at-bN-lM`. Then the steps are fixed by the slowest arm.
 /// Of the run of a shard only the shard's cells are checked and measured; the rows of the others stay `planned`.
 /// Blocks go round-robin over the cells; an arm that throws in a block loses its further visits, never those of the others.
+inline constexpr double kWorkerMemory = 0.6;
+inline constexpr const char* kRestartedFlag = "restarted-each-visit";
 LaunchEnd run_launch(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context);
 
 }  // namespace decodelab

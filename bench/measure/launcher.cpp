@@ -1,8 +1,8 @@
 // The parent's side of a sweep: one child a launch, its events, and the rows of those that die.
 #include "bench/measure/launcher.h"
 
-#include "bench/measure/child_process.h"
 #include "bench/measure/interrupt.h"
+#include "bench/measure/process/child_process.h"
 #include "bench/measure/sweep_progress.h"
 
 #include <fmt/format.h>

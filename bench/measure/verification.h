@@ -36,7 +36,8 @@ double logit_tolerance(std::string_view dtype);
 /// token computes something else from there on.
 VerificationResult compare_free_running(const OutputTrace& reference, const OutputTrace& candidate);
 
-/// Compares two 16-bit runs that were both fed the reference's tokens, so that rounding does not move the next step.
+/// Compares two runs that were both fed the reference's tokens, so that rounding does not move the next step: 16-bit types, and
+/// fp32 on another engine, whose order of summation is not ours.
 ///
 /// Each row's logits must be within the tolerance of `dtype`, and may have their largest at another id only where the
 /// reference's two largest are closer than twice the tolerance times max|b|: rounding alone can swap those, and it
@@ -45,8 +46,5 @@ VerificationResult compare_free_running(const OutputTrace& reference, const Outp
 /// are differences. Ties are counted up to the first difference.
 VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
                                           std::string_view dtype);
-
-/// The comparison that the dtype asks for: free running for float32, teacher-forced for 16-bit types.
-VerificationResult compare_outputs(const OutputTrace& reference, const OutputTrace& candidate, std::string_view dtype);
 
 }  // namespace decodelab

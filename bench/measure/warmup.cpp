@@ -10,9 +10,6 @@
 namespace decodelab {
 namespace {
 
-constexpr std::int64_t kMinimumNs = 20'000'000;    ///< A core's clock needs some milliseconds to rise.
-constexpr std::int64_t kSlowStepNs = 500'000'000;  ///< Eight such steps would cost more than they tell.
-constexpr double kQuietDifference = 0.01;
 constexpr std::size_t kHalf = 4;
 
 double median_of_half(std::array<std::int64_t, kHalf> steps) {
@@ -23,19 +20,18 @@ double median_of_half(std::array<std::int64_t, kHalf> steps) {
 }  // namespace
 
 std::int64_t expected_warmup_steps(std::int64_t step_ns) {
-  if (step_ns > kSlowStepNs) {
+  if (step_ns > kWarmupSlowStepNs) {
     return 1;
   }
-  constexpr std::int64_t kWindow = 2 * static_cast<std::int64_t>(kHalf);
-  return std::clamp(kMinimumNs / std::max<std::int64_t>(step_ns, 1), kWindow, kWarmupMaximumSteps);
+  return std::clamp(kWarmupMinimumNs / std::max<std::int64_t>(step_ns, 1), kWarmupWindow, kWarmupMaximumSteps);
 }
 
 void Warmup::add(std::int64_t step_ns) {
   if (step_ns < 0) {
     throw std::invalid_argument(fmt::format("warm-up: a step took {} ns; expected at least 0.", step_ns));
   }
-  slow_ = slow_ || (steps_ == 0 && step_ns > kSlowStepNs);
-  last_[static_cast<std::size_t>(steps_ % kWindow)] = step_ns;
+  slow_ = slow_ || (steps_ == 0 && step_ns > kWarmupSlowStepNs);
+  last_[static_cast<std::size_t>(steps_ % kWarmupWindow)] = step_ns;
   ++steps_;
   total_ns_ += step_ns;
 }
@@ -44,22 +40,22 @@ bool Warmup::quiet() const {
   if (slow_) {
     return true;
   }
-  if (steps_ < kWindow) {
+  if (steps_ < kWarmupWindow) {
     return false;
   }
   std::array<std::int64_t, kHalf> earlier{};
   std::array<std::int64_t, kHalf> later{};
   for (std::size_t i = 0; i < kHalf; ++i) {
-    const std::size_t oldest = static_cast<std::size_t>(steps_ % kWindow) + i;
-    earlier[i] = last_[oldest % kWindow];
-    later[i] = last_[(oldest + kHalf) % kWindow];
+    const std::size_t oldest = static_cast<std::size_t>(steps_ % kWarmupWindow) + i;
+    earlier[i] = last_[oldest % kWarmupWindow];
+    later[i] = last_[(oldest + kHalf) % kWarmupWindow];
   }
   const double before = median_of_half(earlier);
-  return std::abs(median_of_half(later) - before) < kQuietDifference * before;
+  return std::abs(median_of_half(later) - before) < kWarmupQuietShare * before;
 }
 
 bool Warmup::done() const {
-  return steps_ >= kWarmupMaximumSteps || (steps_ > 0 && total_ns_ >= kMinimumNs && quiet());
+  return steps_ >= kWarmupMaximumSteps || (steps_ > 0 && total_ns_ >= kWarmupMinimumNs && quiet());
 }
 
 }  // namespace decodelab

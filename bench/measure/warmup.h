@@ -8,6 +8,11 @@ namespace decodelab {
 
 /// Most warm-up steps of a visit; a cell needs room for them: length + kWarmupMaximumSteps + timed steps <= positions.
 inline constexpr std::int64_t kWarmupMaximumSteps = 50;
+/// The rest of the rule; see Warmup.
+inline constexpr std::int64_t kWarmupMinimumNs = 20'000'000;    ///< A core's clock needs some milliseconds to rise.
+inline constexpr std::int64_t kWarmupSlowStepNs = 500'000'000;  ///< Eight such steps would cost more than they tell.
+inline constexpr std::int64_t kWarmupWindow = 8;
+inline constexpr double kWarmupQuietShare = 0.01;
 
 /// Steps that a warm-up takes where nothing disturbs it, for a plan of the time; noise makes it longer.
 std::int64_t expected_warmup_steps(std::int64_t step_ns);
@@ -19,7 +24,7 @@ std::int64_t expected_warmup_steps(std::int64_t step_ns);
 /// for. Quiet means that the later half of the last 8 steps differs from the earlier half by less than 1 % of it, each
 /// half by the median of its 4 steps, since a cost that comes every 8th step (a cache that grows in blocks) falls into
 /// one half and would keep any mean unquiet. A first step over 0.5 s is enough by itself. The design also asks that the
-/// counters of a step repeat; no counters exist yet, so the rule is of times alone.
+/// counters of a step repeat; counting is a pass of its own (Probe::unsteady), so the rule is of times alone.
 class Warmup final {
  public:
   /// Throws std::invalid_argument for a time below 0. Steps after done() are counted and may change quiet().
@@ -32,9 +37,7 @@ class Warmup final {
   std::int64_t total_ns() const { return total_ns_; }
 
  private:
-  static constexpr std::int64_t kWindow = 8;
-
-  std::array<std::int64_t, kWindow> last_{};  ///< A ring: step i is at i % kWindow.
+  std::array<std::int64_t, kWarmupWindow> last_{};  ///< A ring: step i is at i % kWarmupWindow.
   std::int64_t steps_ = 0;
   std::int64_t total_ns_ = 0;
   bool slow_ = false;  ///< The first step alone was over 0.5 s.

@@ -30,6 +30,14 @@ struct Probe {
   std::int64_t step_ns = 0;             ///< The fastest step seen: what the number of timed steps is planned by.
 };
 
+/// How an arm's outputs are held against the reference's; see verification.h.
+enum class OutputRule {
+  free_running,    ///< Equal tokens and logits, each run fed its own choices.
+  teacher_forced,  ///< Logits within the tolerance, fed the reference's tokens.
+  none,            ///< It puts out nothing: a roofline.
+  tokens_only,     ///< Equal tokens of free runs, from an engine that shows no logits.
+};
+
 /// One arm that cells can be run on. Calls throw what the engine throws; the caller makes a row of it.
 class Worker {
  public:
@@ -45,6 +53,17 @@ class Worker {
   virtual Probe probe(const CellRecord& cell) = 0;
   /// Warm-up, then `cell.steps` timed steps.
   virtual VisitTimes visit(const CellRecord& cell) = 0;
+
+  virtual OutputRule output_rule(const CellRecord& cell) const {
+    return cell.dtype == "fp32" ? OutputRule::free_running : OutputRule::teacher_forced;
+  }
+  /// Brings up what has to run before a first visit; for a worker in this process there is nothing.
+  virtual void start() {}
+  /// Core seconds used and bytes held by processes of its own, beside this one.
+  virtual double cpu_seconds() const { return 0; }
+  virtual std::int64_t resident_bytes() const { return 0; }
+  /// Asked to hold nothing between its calls, since all workers together need too much memory.
+  virtual void leave_between_calls() {}
 };
 
 }  // namespace decodelab

@@ -144,6 +144,16 @@ Arm parse_arm(std::string_view text) {
     arm.label.insert(0, kNullPrefix);
     return arm;
   }
+  if (text.starts_with(kSlowPrefix) && text.find(':') != std::string_view::npos) {
+    const std::string_view number = text.substr(kSlowPrefix.size(), text.find(':') - kSlowPrefix.size());
+    Arm arm = parse_arm(text.substr(text.find(':') + 1));
+    const auto parsed = std::from_chars(number.data(), number.data() + number.size(), arm.slow_ns);
+    if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || arm.slow_ns < 1) {
+      refuse(text, fmt::format("'{}' is no time: expected nanoseconds, as in 'slow-25000:causal'", number));
+    }
+    arm.label.insert(0, fmt::format("{}{}:", kSlowPrefix, arm.slow_ns));
+    return arm;
+  }
   const std::vector<std::string> words = split(text, ',');
   const Preset& preset = preset_named(text, words.front());
   const VariantSet before = variants_of(preset);

@@ -19,12 +19,17 @@ struct Arm {
   /// The canonical form: the preset, then added variants, then removed ones, each sorted, parameters at their defaults left out.
   std::string label;
   VariantSet variants;
+  std::int64_t slow_ns = 0;  ///< Each step is made so much longer; see kSlowPrefix.
 };
 
 /// Before an arm: the same arm a second time, with workers and buffers of its own, whose true ratio to the first is 1.
 inline constexpr std::string_view kNullPrefix = "null:";
 
-/// Parses `[null:]preset[,+variant[:parameter=n]...][,-variant]...`, one shell word.
+/// Before an arm, with a number of nanoseconds: `slow-25000:causal` is causal with a wait of 25 us in every step, so that anybody can
+/// see what a slow-down of known size looks like.
+inline constexpr std::string_view kSlowPrefix = "slow-";
+
+/// Parses `[null:|slow-NS:]preset[,+variant[:parameter=n]...][,-variant]...`, one shell word.
 ///
 /// A variant that the preset has may be added again to change its parameters. Throws std::invalid_argument in one sentence for an
 /// unknown preset or variant (with the nearest names), an unknown parameter or value, a variant removed that is not there, and two variants on one slot.

@@ -2,18 +2,39 @@
 #include "bench/plan/sweep_plan.h"
 
 #include "bench/plan/arm.h"
+#include "variants/presets.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <stdexcept>
 
 namespace decodelab {
 namespace {
 
+/// `NAME=CMD`.
+ArmRecord parse_worker(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
+  if (equals == std::string::npos || !plain || equals + 1 == text.size()) {
+    throw std::invalid_argument(
+        fmt::format("--worker '{}': expected NAME=CMD, the name of letters, digits, '-', '_' and '.', as in --worker "
+                    "hf='tools/peers/run transformers'",
+                    text));
+  }
+  if (std::ranges::find(presets(), name, &Preset::name) != presets().end()) {
+    throw std::invalid_argument(fmt::format("--worker '{}': {} is a preset of our own; give another name", text, name));
+  }
+  return {.label = name, .command = text.substr(equals + 1)};
+}
+
 std::vector<ArmRecord> make_arms(const SweepRequest& request) {
-  if (request.arms.empty()) {
+  if (request.arms.empty() && request.workers.empty()) {
     throw std::invalid_argument("--arm: a sweep needs at least one arm, e.g. --arm causal --arm bigcode");
   }
   std::vector<ArmRecord> arms;
@@ -24,7 +45,18 @@ std::vector<ArmRecord> make_arms(const SweepRequest& request) {
     }
     arms.push_back({.id = 0, .label = label, .baseline = false});
   }
-  const std::string baseline = request.baseline.empty() ? arms.front().label : parse_arm(request.baseline).label;
+  for (const std::string& text : request.workers) {
+    ArmRecord arm = parse_worker(text);
+    if (std::ranges::find(arms, arm.label, &ArmRecord::label) != arms.end()) {
+      throw std::invalid_argument(fmt::format("--worker '{}': there is an arm {} already", text, arm.label));
+    }
+    arms.push_back(std::move(arm));
+  }
+  const bool external = std::ranges::any_of(
+      arms, [&](const ArmRecord& arm) { return !arm.command.empty() && arm.label == request.baseline; });
+  const std::string baseline = request.baseline.empty() ? arms.front().label
+                               : external               ? request.baseline
+                                                        : parse_arm(request.baseline).label;
   const auto found = std::ranges::find(arms, baseline, &ArmRecord::label);
   if (found == arms.end()) {
     throw std::invalid_argument(
@@ -32,10 +64,14 @@ std::vector<ArmRecord> make_arms(const SweepRequest& request) {
   }
   found->baseline = true;
   if (request.null_arm) {
-    const std::string label = std::string(kNullPrefix) + found->label;
-    if (std::ranges::none_of(arms, [&](const ArmRecord& arm) { return arm.label == label; })) {
-      arms.push_back({.label = label});
+    ArmRecord null{.label = std::string(kNullPrefix) + found->label, .command = found->command};
+    if (std::ranges::find(arms, null.label, &ArmRecord::label) == arms.end()) {
+      arms.push_back(std::move(null));
     }
+  }
+  if (request.roofline) {
+    arms.push_back({.label = kRooflineRead});
+    arms.push_back({.label = kRooflineGemm});
   }
   return arms;
 }
@@ -50,14 +86,16 @@ void check_counts(const SweepRequest& request) {
   at_least_one("--blocks", request.blocks);
   at_least_one("--threads", request.threads);
   at_least_one("--max-tokens", request.max_tokens);
+  at_least_one("--worker-timeout", request.worker_seconds);
 }
 
 }  // namespace
 
 std::string to_json(const LaunchPlan& plan) {
-  nlohmann::json json{{"model", plan.model},   {"checkpoint", plan.checkpoint}, {"dtype", plan.dtype},
-                      {"device", plan.device}, {"threads", plan.threads},       {"seed", plan.seed},
-                      {"fill", plan.fill},     {"max_tokens", plan.max_tokens}};
+  nlohmann::json json{
+      {"model", plan.model},   {"checkpoint", plan.checkpoint}, {"dtype", plan.dtype},
+      {"device", plan.device}, {"threads", plan.threads},       {"seed", plan.seed},
+      {"fill", plan.fill},     {"max_tokens", plan.max_tokens}, {"worker_seconds", plan.worker_seconds}};
   if (plan.shard) {
     json["shard"] = to_string(*plan.shard);
   }
@@ -75,12 +113,18 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             .seed = json.at("seed"),
             .max_tokens = json.at("max_tokens"),
             .fill = json.at("fill"),
+            // Runs of older programs had no workers.
+            .worker_seconds = json.value("worker_seconds", std::int64_t{0}),
             .shard = json.contains("shard") ? std::optional(parse_shard(json.at("shard").get<std::string>()))
                                             : std::nullopt};
   } catch (const nlohmann::json::exception& error) {
     throw std::invalid_argument(fmt::format(
         "the plan that the store holds for this run cannot be read ({}): the store is damaged", error.what()));
   }
+}
+
+std::string fill_of(const SweepRequest& request) {
+  return !request.fill.empty() ? request.fill : request.workers.empty() ? "random" : "generated";
 }
 
 ElementType dtype_from_name(std::string_view name) {
@@ -114,6 +158,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
               .blocks_per_launch = request.blocks,
               .quick = request.quick};
   data.arms = make_arms(request);
+  const std::string fill = fill_of(request);
   for (const std::string& phase : request.phases) {
     for (const std::int64_t batch : request.batches) {
       for (const std::int64_t length : request.lengths) {
@@ -124,7 +169,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
                               .device = request.device,
                               .threads = request.threads,
                               .scope = phase == "generate" ? "generate" : "step",
-                              .fill = request.fill});
+                              .fill = fill});
       }
     }
   }
@@ -140,6 +185,8 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
       CellArmRecord row{.cell_id = static_cast<std::int64_t>(cell), .arm_id = static_cast<std::int64_t>(arm)};
       row.reason = needed > config.positions
                        ? fmt::format("needs {} positions, and the model has {}", needed, config.positions)
+                   : !data.arms[arm].command.empty() || data.arms[arm].roofline()
+                       ? ""
                        : unsupported_reason(parse_arm(data.arms[arm].label),
                                             {.config = config, .dtype = dtype, .device = request.device});
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;

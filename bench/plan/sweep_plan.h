@@ -29,8 +29,13 @@ struct SweepRequest {
   std::int64_t blocks = 2;  ///< In each launch.
   std::int64_t seed = 1;
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
-  std::string fill = "random";
+  std::string
+      fill;  ///< random or generated; empty: generated where there are workers, since another engine's cache cannot be filled.
+  /// `NAME=CMD`: arms that are processes of their own.
+  std::vector<std::string> workers;
+  std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
   bool quick = false;
+  bool roofline = false;       ///< Adds the arms roofline-read and roofline-gemm.
   bool null_arm = false;       ///< Adds a second copy of the baseline.
   std::optional<Shard> shard;  ///< Only these cells are measured; the rows of the others stay `planned`.
   std::string name;
@@ -47,11 +52,15 @@ struct LaunchPlan {
   std::int64_t seed = 0;
   std::int64_t max_tokens = 0;
   std::string fill;
+  std::int64_t worker_seconds = 0;
   std::optional<Shard> shard;  ///< Read back by shard_of() too, which needs no more than the store.
 };
 
 std::string to_json(const LaunchPlan& plan);
 LaunchPlan launch_plan_from_json(const std::string& text);
+
+/// How the cells of a request are filled: as it says, or by its rule.
+std::string fill_of(const SweepRequest& request);
 
 /// The element type of `--dtype`: fp32, fp16, bf16. Throws std::invalid_argument with the names that are known.
 ElementType dtype_from_name(std::string_view name);

@@ -136,7 +136,9 @@ Json row_to_json(const SummaryRow& row) {
           {"verdict_reason", row.decision.reason.empty() ? Json(nullptr) : Json(row.decision.reason)},
           {"p_t", p_or_null(row, row.decision.p_t)},
           {"p_sign_flip", p_or_null(row, row.decision.p_sign_flip)},
-          {"p_family", p_or_null(row, row.decision.p_family)}};
+          {"p_family", p_or_null(row, row.decision.p_family)},
+          {"bound_share_low", or_null(row.bound_share_low)},
+          {"bound_share_high", or_null(row.bound_share_high)}};
 }
 
 Json summary_to_json(const RunSummary& summary) {

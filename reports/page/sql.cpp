@@ -31,6 +31,7 @@ SummaryRow full_row() {
   row.engaged = true;
   row.median_ns = row.mean_ns = row.min_ns = row.max_ns = row.p90_ns = row.p95_ns = row.p99_ns = row.peak_bytes = 1;
   row.time_ratio = row.time_ratio_low = row.time_ratio_high = row.speedup = row.mde = row.bound_share = 0.5;
+  row.bound_share_low = row.bound_share_high = 0.5;
   row.comparison.launch_contrasts = {0.5, 0.5};
   return row;
 }

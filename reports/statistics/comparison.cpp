@@ -25,13 +25,13 @@ std::vector<double> means(const std::map<std::int64_t, std::vector<double>>& val
 
 }  // namespace
 
-ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell) {
+ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell, double void_share, double most_void) {
   ValidBlocks result;
   for (const BlockRecord* block : blocks_of_cell) {
-    if (block->other_cpu_share <= kVoidShare) result.blocks.push_back(block);
+    if (block->other_cpu_share <= void_share) result.blocks.push_back(block);
   }
   result.void_blocks = std::ssize(blocks_of_cell) - std::ssize(result.blocks);
-  if (static_cast<double>(result.void_blocks) > kMostVoid * static_cast<double>(blocks_of_cell.size())) {
+  if (static_cast<double>(result.void_blocks) > most_void * static_cast<double>(blocks_of_cell.size())) {
     result = {.blocks = {blocks_of_cell.begin(), blocks_of_cell.end()}, .void_blocks = 0, .disturbed = true};
   }
   return result;

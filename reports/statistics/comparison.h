@@ -27,7 +27,8 @@ struct ValidBlocks {
   std::int64_t void_blocks = 0;  ///< Left out.
   bool disturbed = false;        ///< Too many would have been void: none was left out.
 };
-ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell);
+ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell, double void_share = kVoidShare,
+                         double most_void = kMostVoid);
 
 /// What one block says about an arm.
 struct BlockContrast {

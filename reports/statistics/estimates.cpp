@@ -13,20 +13,14 @@
 namespace decodelab {
 namespace {
 
-constexpr double kTrimmedShare = 0.1;  // measurement.md, "Visits, blocks, launches"
-constexpr double kTwoSided95 = 0.975;  // upper quantile of a two-sided 95 % interval
+constexpr double kTrimmedShare = 0.1;     // measurement.md, "Visits, blocks, launches"
+constexpr double kTwoSided95 = 0.975;     // upper quantile of a two-sided 95 % interval
+constexpr double kBeyondEachEnd = 0.025;  // of a 95 % interval
 constexpr double kPower = 0.8;
 constexpr double kSpreadConfidence = 0.8;  // of the upper limit of s
 
 void require_values(std::size_t count) {
   if (count == 0) throw std::invalid_argument("An estimate needs at least one value, got none.");
-}
-
-double standard_deviation(std::span<const double> values) {
-  const double center = mean(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - center) * (value - center);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
 // Cuts kTrimmedShare of the weight at each end of the sorted values.
@@ -80,30 +74,41 @@ double student_t_quantile(double p, std::size_t n) {
   return boost::math::quantile(boost::math::students_t(static_cast<double>(n - 1)), p);
 }
 
-std::optional<Interval> mean_interval(std::span<const double> values) {
+double standard_deviation(std::span<const double> values) {
+  if (values.size() < 2) throw std::invalid_argument(fmt::format("A spread needs 2 values, got {}.", values.size()));
+  const double center = mean(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - center) * (value - center);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+std::optional<Interval> mean_interval(std::span<const double> values) { return mean_interval(values, kBeyondEachEnd); }
+
+std::optional<Interval> mean_interval(std::span<const double> values, double level) {
   if (values.size() < 2) return std::nullopt;
   const double center = mean(values);
-  const double half = student_t_quantile(kTwoSided95, values.size()) * standard_deviation(values) /
+  const double half = student_t_quantile(1 - level, values.size()) * standard_deviation(values) /
                       std::sqrt(static_cast<double>(values.size()));
   return Interval{center - half, center + half};
 }
 
-double decision_digits(double value) {
-  if (!std::isfinite(value) || value == 0) return value;
-  constexpr int kBits = 30;  // 9.03 decimal digits
-  int exponent = 0;
-  const double mantissa = std::frexp(value, &exponent);
-  return std::ldexp(std::round(std::ldexp(mantissa, kBits)), exponent - kBits);
-}
-
 double student_t_p(std::span<const double> values) {
   if (values.size() < 2) return 1;
+  std::vector<double> upward(values.begin(), values.end());
+  if (mean(values) < 0) {
+    for (double& value : upward) value = -value;
+  }
+  return std::min(1.0, 2 * student_t_p_above(upward));
+}
+
+double student_t_p_above(std::span<const double> values) {
+  if (values.size() < 2) return 1;
   const double spread = standard_deviation(values);
-  const double center = std::abs(mean(values));
-  if (spread == 0) return center == 0 ? 1 : 0;
+  const double center = mean(values);
+  if (spread == 0) return center > 0 ? 0 : 1;
   const boost::math::students_t distribution(static_cast<double>(values.size() - 1));
   const double t = center / (spread / std::sqrt(static_cast<double>(values.size())));
-  return decision_digits(2 * boost::math::cdf(boost::math::complement(distribution, t)));
+  return decision_digits(boost::math::cdf(boost::math::complement(distribution, t)));
 }
 
 std::optional<double> detectable_mean(std::span<const double> values) {

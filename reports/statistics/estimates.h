@@ -1,6 +1,8 @@
 // Estimates of a location and its interval: order statistics, the trimmed mean of a visit, Student's t over launches.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -33,16 +35,29 @@ double visit_statistic(std::span<const std::int64_t> samples_ns);
 
 /// The value at 30 bits, 9 significant digits: what decisions compare, so that one made again from the store by another build or on
 /// another machine, whose sums may differ in the last bits, is the same.
-double decision_digits(double value);
+inline double decision_digits(double value) {
+  if (!std::isfinite(value)) return value;
+  // Of the 52 stored bits of the mantissa, which has a bit that is not stored, 29 stay; halves go away from zero.
+  constexpr int kDropped = 23;
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(value) + (std::uint64_t{1} << (kDropped - 1));
+  return std::bit_cast<double>(bits & ~((std::uint64_t{1} << kDropped) - 1));
+}
 
 /// Two-sided p of Student's t test that the mean is 0; 1 for fewer than two values.
 double student_t_p(std::span<const double> values);
+/// One-sided p of Student's t test that the mean is at most 0; 1 for fewer than two values.
+double student_t_p_above(std::span<const double> values);
 
 /// Quantile of Student's t with n - 1 degrees of freedom.
 double student_t_quantile(double p, std::size_t n);
 
 /// Two-sided 95 % Student-t interval of the mean; none for fewer than two values, which have no spread.
 std::optional<Interval> mean_interval(std::span<const double> values);
+/// The same with `level` of the distribution beyond each end: 0.025 is the one above.
+std::optional<Interval> mean_interval(std::span<const double> values, double level);
+
+/// With n - 1 below the fraction. Throws std::invalid_argument for fewer than two values.
+double standard_deviation(std::span<const double> values);
 
 /// The smallest true mean that a two-sided test at .05 over as many values finds with 80 % power.
 ///

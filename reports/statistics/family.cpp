@@ -25,19 +25,6 @@ std::vector<double> by_launch(const Comparison& comparison, std::size_t launches
   return sums;
 }
 
-// 1 / (phases x batches of the phase x lengths of the batch), for each of the cells.
-std::vector<double> composite_weights(const std::vector<const CellRecord*>& cells) {
-  std::map<std::string, std::map<std::int64_t, double>> lengths;
-  for (const CellRecord* cell : cells) ++lengths[cell->phase][cell->batch];
-  std::vector<double> weights;
-  for (const CellRecord* cell : cells) {
-    const auto& batches = lengths.at(cell->phase);
-    weights.push_back(
-        1 / (static_cast<double>(lengths.size()) * static_cast<double>(batches.size()) * batches.at(cell->batch)));
-  }
-  return weights;
-}
-
 bool is_disturbed(const SummaryRow& row) {
   return std::find(row.flags.begin(), row.flags.end(), kDisturbedFlag) != row.flags.end();
 }
@@ -97,6 +84,18 @@ void add_composites(RunSummary& summary, const std::vector<Contrast>& contrasts,
 }
 
 }  // namespace
+
+std::vector<double> composite_weights(const std::vector<const CellRecord*>& cells) {
+  std::map<std::string, std::map<std::int64_t, double>> lengths;
+  for (const CellRecord* cell : cells) ++lengths[cell->phase][cell->batch];
+  std::vector<double> weights;
+  for (const CellRecord* cell : cells) {
+    const auto& batches = lengths.at(cell->phase);
+    weights.push_back(
+        1 / (static_cast<double>(lengths.size()) * static_cast<double>(batches.size()) * batches.at(cell->batch)));
+  }
+  return weights;
+}
 
 void decide(RunSummary& summary) {
   std::int64_t last_launch = -1;

@@ -1,6 +1,8 @@
 // The one family of a run: every contrast to the baseline, and one composite for each arm.
 #pragma once
 
+#include <vector>
+
 #include "reports/statistics/summary.h"
 
 namespace decodelab {
@@ -9,5 +11,8 @@ namespace decodelab {
 ///
 /// A run that is not finished gets no verdict: a decision made while the data come in would be made many times.
 void decide(RunSummary& summary);
+
+/// What each cell weighs in a composite, 1 together: 1 / (phases x batches of the phase x lengths of the batch).
+std::vector<double> composite_weights(const std::vector<const CellRecord*>& cells);
 
 }  // namespace decodelab

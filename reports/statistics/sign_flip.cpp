@@ -2,6 +2,7 @@
 #include "reports/statistics/sign_flip.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -25,6 +26,74 @@ std::uint64_t next_draw(std::uint64_t& state) {
   return value ^ (value >> 31);
 }
 
+// With n values the squares stay the same whatever the signs: s^2 (n - 1) = squares - sum^2 / n.
+inline double t_of(double sum, double squares, double count) {
+  if (count < 2 || squares == 0) return 0;
+  const double spread = squares - sum * sum / count;
+  const double t = spread <= squares * 1e-15 ? std::copysign(std::numeric_limits<double>::infinity(), sum)
+                                             : sum / std::sqrt(spread * count / (count - 1));
+  return decision_digits(t);
+}
+
+// The sum of the values under a pattern, from tables of what each byte of the pattern adds: a family is summed up 65,536 times.
+class FlippedSums {
+ public:
+  explicit FlippedSums(std::span<const double> values) : tables_((values.size() + kBits - 1) / kBits) {
+    for (std::size_t byte = 0; byte < tables_.size(); ++byte) {
+      for (std::size_t signs = 0; signs < kPatterns; ++signs) {
+        double sum = 0;
+        for (std::size_t bit = 0; bit < kBits && byte * kBits + bit < values.size(); ++bit) {
+          const double value = values[byte * kBits + bit];
+          if (!std::isnan(value)) sum += (signs >> bit & 1) != 0 ? -value : value;
+        }
+        tables_[byte][signs] = sum;
+      }
+    }
+  }
+  double operator()(std::uint64_t pattern) const {
+    double sum = 0;
+    for (const auto& table : tables_) {
+      sum += table[pattern % kPatterns];
+      pattern /= kPatterns;
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr std::size_t kBits = 8;
+  static constexpr std::size_t kPatterns = 1U << kBits;
+  std::vector<std::array<double, kPatterns>> tables_;
+};
+
+// t of the values under every pattern, signed.
+std::vector<double> flipped_ts(std::span<const double> values, std::span<const std::uint64_t> patterns) {
+  double squares = 0;
+  double count = 0;
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    squares += value * value;
+    ++count;
+  }
+  const FlippedSums sums(values);
+  std::vector<double> ts(patterns.size());
+  for (std::size_t i = 0; i < patterns.size(); ++i) ts[i] = t_of(sums(patterns[i]), squares, count);
+  return ts;
+}
+
+// The smallest t whose share of patterns at or above it is within the level; beyond all of them where none is.
+double critical_of(std::vector<double> largest, double level) {
+  const auto allowed = static_cast<std::size_t>(level * static_cast<double>(largest.size()));
+  if (allowed == 0) return std::numeric_limits<double>::infinity();
+  const std::size_t kept = std::min(allowed + 1, largest.size());
+  std::partial_sort(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(kept), largest.end(),
+                    std::greater<>());
+  double critical = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < allowed; ++i) {
+    if (i + 1 == largest.size() || largest[i + 1] < largest[i]) critical = largest[i];
+  }
+  return critical;
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> sign_patterns(std::size_t launches) {
@@ -45,59 +114,38 @@ std::vector<std::uint64_t> sign_patterns(std::size_t launches) {
 }
 
 double flipped_t(std::span<const double> values, std::uint64_t pattern) {
-  double sum = 0;
-  double squares = 0;
-  double count = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::isnan(values[i])) continue;
-    sum += (pattern >> i & 1) != 0 ? -values[i] : values[i];
-    squares += values[i] * values[i];
-    ++count;
-  }
-  if (count < 2 || squares == 0) return 0;
-  // With n values the squares stay the same whatever the signs: s^2 (n - 1) = squares - sum^2 / n.
-  const double spread = squares - sum * sum / count;
-  const double t = spread <= squares * 1e-15 ? std::numeric_limits<double>::infinity()
-                                             : std::abs(sum) / std::sqrt(spread * count / (count - 1));
-  return decision_digits(t);
+  return std::abs(flipped_ts(values, std::span(&pattern, 1)).front());
 }
 
-FamilyTest test_family(const std::vector<std::vector<double>>& contrasts) {
+FamilyTest test_family(const std::vector<std::vector<double>>& contrasts, Sides sides, double level) {
   FamilyTest test;
   if (contrasts.empty()) return test;
   const std::size_t launches = contrasts.front().size();
+  const std::vector<std::uint64_t> patterns = sign_patterns(launches);
+  const bool complements = sides == Sides::upper && launches > kEnumeratedLaunches;
   std::vector<double> seen;
+  std::vector<double> largest(patterns.size() * (complements ? 2 : 1), -std::numeric_limits<double>::infinity());
+  const double counted = static_cast<double>(largest.size());
+  const auto share_from = [&](const std::vector<double>& ts, double least) {
+    return decision_digits(static_cast<double>(std::ranges::count_if(ts, [&](double t) { return t >= least; })) /
+                           counted);
+  };
   for (const std::vector<double>& contrast : contrasts) {
     if (contrast.size() != launches) {
       throw std::invalid_argument(fmt::format("A family has one launch per place: {} in one contrast, {} in another.",
                                               launches, contrast.size()));
     }
-    seen.push_back(flipped_t(contrast, 0));
-  }
-  std::vector<std::size_t> alone(contrasts.size());
-  std::vector<std::size_t> together(contrasts.size());
-  std::vector<double> largest;
-  std::vector<double> flipped(contrasts.size());
-  for (const std::uint64_t pattern : sign_patterns(launches)) {
-    for (std::size_t j = 0; j < contrasts.size(); ++j) flipped[j] = flipped_t(contrasts[j], pattern);
-    largest.push_back(*std::max_element(flipped.begin(), flipped.end()));
-    for (std::size_t j = 0; j < contrasts.size(); ++j) {
-      alone[j] += flipped[j] >= seen[j];
-      together[j] += largest.back() >= seen[j];
+    std::vector<double> ts = flipped_ts(contrast, patterns);
+    if (sides == Sides::two) {
+      for (double& t : ts) t = std::abs(t);
     }
+    for (std::size_t i = 0; complements && i < patterns.size(); ++i) ts.push_back(-ts[i]);
+    seen.push_back(ts.front());
+    test.p.push_back(share_from(ts, seen.back()));
+    for (std::size_t i = 0; i < ts.size(); ++i) largest[i] = std::max(largest[i], ts[i]);
   }
-  const double patterns = static_cast<double>(largest.size());
-  for (std::size_t j = 0; j < contrasts.size(); ++j) {
-    test.p.push_back(decision_digits(static_cast<double>(alone[j]) / patterns));
-    test.p_adjusted.push_back(decision_digits(static_cast<double>(together[j]) / patterns));
-  }
-  // The smallest t whose share of patterns at or above it is within the level; beyond all of them where none is.
-  std::sort(largest.begin(), largest.end(), std::greater<>());
-  const auto allowed = static_cast<std::size_t>(kFamilyLevel * patterns);
-  test.critical_t = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < allowed; ++i) {
-    if (i + 1 == largest.size() || largest[i + 1] < largest[i]) test.critical_t = largest[i];
-  }
+  for (const double t : seen) test.p_adjusted.push_back(share_from(largest, t));
+  test.critical_t = critical_of(std::move(largest), level);
   return test;
 }
 

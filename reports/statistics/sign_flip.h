@@ -26,19 +26,24 @@ std::vector<std::uint64_t> sign_patterns(std::size_t launches);
 /// than two values.
 double flipped_t(std::span<const double> values, std::uint64_t pattern);
 
+/// What a test looks for: a mean that is not 0, or one above 0.
+enum class Sides { two, upper };
+
 /// What the family of one run's contrasts says together.
 struct FamilyTest {
-  std::vector<double> p;           ///< Of each contrast by sign flips alone, two-sided.
+  std::vector<double> p;           ///< Of each contrast by sign flips alone.
   std::vector<double> p_adjusted;  ///< Of each contrast within the family: max-T.
-  double critical_t = 0;           ///< The .95 quantile of the largest |t| of the family under flips.
+  double critical_t = 0;           ///< The 1 - level quantile of the largest |t| (upper: t) of the family under flips.
 };
 
 /// max-T by shared sign flips (Westfall and Young 1993, algorithm 2.8, single step; for signs Winkler et al. 2014,
 /// doi:10.1016/j.neuroimage.2014.01.060).
 ///
 /// `contrasts[j][i]` is contrast j in launch i, NaN where launch i has none; all have the same number of launches. One
-/// pattern flips a launch in every contrast, which keeps the correlation between cells of a launch. Throws
-/// std::invalid_argument where the numbers of launches differ.
-FamilyTest test_family(const std::vector<std::vector<double>>& contrasts);
+/// pattern flips a launch in every contrast, which keeps the correlation between cells of a launch. An upper test counts each
+/// drawn pattern and its complement, since the draws leave the first sign alone. Throws std::invalid_argument where the numbers
+/// of launches differ.
+FamilyTest test_family(const std::vector<std::vector<double>>& contrasts, Sides sides = Sides::two,
+                       double level = kFamilyLevel);
 
 }  // namespace decodelab

@@ -77,7 +77,7 @@ void add_comparison(SummaryRow& row, const Blocks& blocks, const ArmRecord* base
     row.speedup = 1;
     return;
   }
-  if (!baseline_comparable) return;
+  if (!baseline_comparable || row.arm.roofline()) return;
   const ValidBlocks valid = valid_blocks(blocks);
   if (valid.void_blocks > 0) add_flag(row, kVoidBlocksFlag);
   if (valid.disturbed) add_flag(row, kDisturbedFlag);
@@ -88,6 +88,31 @@ void add_comparison(SummaryRow& row, const Blocks& blocks, const ArmRecord* base
   if (!row.comparison.interval) return;
   row.time_ratio_low = row.comparison.interval->low;
   row.time_ratio_high = row.comparison.interval->high;
+}
+
+// The paired share of the bound: the time that the slower of both rooflines takes, over the arm's.
+void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<ArmRecord>& arms) {
+  if (row.blocks == 0 || row.arm.roofline() || !row.comparable()) return;
+  std::map<std::int64_t, double> bound;
+  for (const ArmRecord& arm : arms) {
+    if (!arm.roofline()) continue;
+    const std::vector<BlockContrast> contrasts = compare_arms(blocks, arm.id, row.arm.id).blocks;
+    std::map<std::int64_t, std::vector<double>> by_launch;
+    for (const BlockContrast& contrast : contrasts) by_launch[contrast.launch].push_back(contrast.contrast);
+    for (const auto& [launch, values] : by_launch) {
+      const double share = mean(values);
+      const auto [held, added] = bound.emplace(launch, share);
+      if (!added) held->second = std::max(held->second, share);
+    }
+  }
+  if (bound.empty()) return;
+  std::vector<double> shares;
+  for (const auto& [launch, share] : bound) shares.push_back(share);
+  row.bound_share = std::exp(mean(shares));
+  if (const auto interval = mean_interval(shares)) {
+    row.bound_share_low = std::exp(interval->low);
+    row.bound_share_high = std::exp(interval->high);
+  }
 }
 
 SummaryRow start_row(const RunData& data, const CellRecord& cell, const ArmRecord& arm, const CellArmRecord& fate) {
@@ -158,6 +183,7 @@ RunSummary summarize(const RunData& data) {
     add_times(row, blocks);
     add_cell_mean(row, blocks);
     add_comparison(row, blocks, baseline_arm, cells_with_baseline.contains(row.cell.id));
+    add_bound_share(row, blocks, data.arms);
   }
   decide(summary);
   return summary;

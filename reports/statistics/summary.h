@@ -54,7 +54,11 @@ struct SummaryRow {
   std::optional<double> speedup;  ///< Inverse of time_ratio.
   std::optional<double> mde;  ///< Smallest detectable effect as a share, by the rule of the verdict where there is one.
   Decision decision;          ///< Within the family of the run; without a verdict for the baseline.
+  /// Time of the slower roofline of the same blocks over the arm's: 1 is as fast as the machine reads or multiplies; above 1, the
+  /// cell's weights stay in a cache. None where the run has no rooflines.
   std::optional<double> bound_share;
+  std::optional<double> bound_share_low;  ///< 95 %, Student's t over launches.
+  std::optional<double> bound_share_high;
   std::optional<std::int64_t> peak_bytes;
   std::vector<std::string> flags;
   Counters counters;

@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 #include <system_error>
+#include <tuple>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -81,7 +82,8 @@ class RunMerge {
       contradiction("its plan", "one of the stores was changed by hand");
     }
     map_ids();
-    bool changed = unite_steps();
+    bool changed = unite_arms();
+    changed = unite_steps() || changed;
     changed = unite_rows() || changed;
     changed = unite_blocks() || changed;
     changed = unite_ends() || changed;
@@ -128,6 +130,26 @@ class RunMerge {
     return block;
   }
 
+  /// What workers said of themselves.
+  bool unite_arms() {
+    const auto said = [](const ArmRecord& arm) { return std::tie(arm.engine, arm.version, arm.settings); };
+    bool changed = false;
+    for (std::size_t i = 0; i < source_.arms.size(); ++i) {
+      const ArmRecord& here = target_.arms[i];
+      const ArmRecord& there = source_.arms[i];
+      if (there.engine.empty() || said(here) == said(there)) continue;
+      if (!here.engine.empty()) {
+        contradiction(fmt::format("arm {}", there.label),
+                      fmt::format("the worker is {} {} {} and was {} {} {}", there.engine, there.version,
+                                  there.settings, here.engine, here.version, here.settings));
+      }
+      execute(database_, "UPDATE arms SET engine = ?, version = ?, settings = ? WHERE id = ?", there.engine,
+              there.version, there.settings, here.id);
+      changed = true;
+    }
+    return changed;
+  }
+
   bool unite_steps() {
     bool changed = false;
     for (std::size_t i = 0; i < source_.cells.size(); ++i) {
@@ -149,10 +171,19 @@ class RunMerge {
     for (const CellArmRecord& row : target_.cell_arms) here[{row.cell_id, row.arm_id}] = &row;
     bool changed = false;
     for (const CellArmRecord& source_row : source_.cell_arms) {
-      const CellArmRecord row = moved(source_row);
+      CellArmRecord row = moved(source_row);
       const CellArmRecord& old = *here.at({row.cell_id, row.arm_id});
-      if (row == old || rank(row.status) < rank(old.status)) continue;
-      if (rank(row.status) == rank(old.status)) {
+      if (row == old || rank(row.status) < rank(old.status) || row.status == RowStatus::planned) continue;
+      // Launches add flags to rows of cells that were checked before.
+      CellArmRecord flagged = old;
+      flagged.flags = row.flags;
+      if (flagged == row) {
+        row.flags = old.flags;
+        for (const std::string& flag : flagged.flags) {
+          if (std::ranges::find(row.flags, flag) == row.flags.end()) row.flags.push_back(flag);
+        }
+        if (row == old) continue;
+      } else if (rank(row.status) == rank(old.status)) {
         contradiction(
             fmt::format("arm {} in the cell {}", label_of(source_row.arm_id), cell_name(cell_of(source_row.cell_id))),
             row.status == old.status ? fmt::format("two different rows '{}'", to_string(row.status))

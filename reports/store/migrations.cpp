@@ -132,7 +132,15 @@ CREATE TABLE counters (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr std::array kSteps{kFirstSchema, kCounters};
+// Arms that are other builds or other engines.
+constexpr const char* kWorkers = R"sql(
+ALTER TABLE arms ADD COLUMN command TEXT NOT NULL DEFAULT '';
+ALTER TABLE arms ADD COLUMN engine TEXT NOT NULL DEFAULT '';
+ALTER TABLE arms ADD COLUMN version TEXT NOT NULL DEFAULT '';
+ALTER TABLE arms ADD COLUMN settings TEXT NOT NULL DEFAULT '';
+)sql";
+
+constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers};
 static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
 
 }  // namespace

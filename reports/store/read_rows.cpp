@@ -90,11 +90,17 @@ std::vector<CellRecord> read_cells(SQLite::Database& database, std::int64_t run_
 
 std::vector<ArmRecord> read_arms(SQLite::Database& database, std::int64_t run_id) {
   std::vector<ArmRecord> arms;
-  auto row = prepared(database, "SELECT id, label, baseline FROM arms WHERE run_id = ? ORDER BY id", run_id);
+  auto row = prepared(
+      database, "SELECT id, label, baseline, command, engine, version, settings FROM arms WHERE run_id = ? ORDER BY id",
+      run_id);
   while (row.executeStep()) {
     arms.push_back({.id = row.getColumn(0).getInt64(),
                     .label = row.getColumn(1).getString(),
-                    .baseline = row.getColumn(2).getInt() != 0});
+                    .baseline = row.getColumn(2).getInt() != 0,
+                    .command = row.getColumn(3).getString(),
+                    .engine = row.getColumn(4).getString(),
+                    .version = row.getColumn(5).getString(),
+                    .settings = row.getColumn(6).getString()});
   }
   return arms;
 }

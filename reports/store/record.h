@@ -63,11 +63,21 @@ struct CellRecord {
   std::int64_t steps = 0;  ///< Timed steps of a visit, equal for all arms; 0 until the pilot has fixed it.
 };
 
+/// Arms that compute nothing of the model: the cell's bytes read, and its floating-point operations done, as fast as the machine can.
+inline constexpr const char* kRooflineRead = "roofline-read";
+inline constexpr const char* kRooflineGemm = "roofline-gemm";
+
 /// What a sweep compares; `label` is the canonical form.
 struct ArmRecord {
   std::int64_t id = 0;
   std::string label;
   bool baseline = false;
+  std::string command{};  ///< That starts the worker; empty for an arm of our own.
+  std::string engine{};   ///< What the worker said of itself, empty until it did.
+  std::string version{};
+  std::string settings{};  ///< A JSON object.
+
+  bool roofline() const { return label == kRooflineRead || label == kRooflineGemm; }
 };
 
 /// Exact counts of what the counted steps of an arm did, by name (`allocations`, `attention.operators`, `op.aten::cat`); one that is 0

@@ -144,7 +144,7 @@ std::string plan_hash(const RunData& data) {
     cells.push_back({cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.scope, cell.fill});
   }
   Json arms = Json::array();
-  for (const ArmRecord& arm : data.arms) arms.push_back({arm.label, arm.baseline});
+  for (const ArmRecord& arm : data.arms) arms.push_back({arm.label, arm.baseline, arm.command});
   const ModelRecord& model = data.run.model;
   const Json whole{data.run.name,
                    data.run.seed,

@@ -110,6 +110,24 @@ void Store::update_cell_arm(const CellArmRecord& row) {
   });
 }
 
+void Store::identify_arm(const ArmRecord& arm) {
+  impl_->file.write([&](SQLite::Database& database) {
+    auto row = prepared(database, "SELECT engine, version, settings FROM arms WHERE id = ?", arm.id);
+    if (!row.executeStep()) {
+      throw std::runtime_error(fmt::format("the store has no arm {}", arm.id));
+    }
+    const auto held = [&](int column) { return row.getColumn(column).getString(); };
+    if (!held(0).empty() && (held(0) != arm.engine || held(1) != arm.version || held(2) != arm.settings)) {
+      throw std::invalid_argument(fmt::format(
+          "the worker says that it is {} {} {}, and in this run it was {} {} {}: measure one engine at a time",
+          arm.engine, arm.version, arm.settings, held(0), held(1), held(2)));
+    }
+    impl_->update(database, fmt::format("arm {}", arm.id),
+                  "UPDATE arms SET engine = ?, version = ?, settings = ? WHERE id = ?", arm.engine, arm.version,
+                  arm.settings, arm.id);
+  });
+}
+
 void Store::set_steps(std::int64_t cell_id, std::int64_t steps) {
   impl_->file.write([&](SQLite::Database& database) {
     impl_->update(database, fmt::format("cell {}", cell_id), "UPDATE cells SET steps = ? WHERE id = ?", steps, cell_id);

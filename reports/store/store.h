@@ -22,7 +22,7 @@ enum class StoreAccess { read, write };
 /// Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 2;
+  static constexpr int kSchemaVersion = 3;
 
   Store(const std::filesystem::path& path, StoreAccess access);
   ~Store();
@@ -35,6 +35,9 @@ class Store {
 
   /// Sets what became of one arm in one cell, its counters included.
   void update_cell_arm(const CellArmRecord& row);
+  /// Keeps what a worker said of itself (`engine`, `version`, `settings`) on its arm. Throws std::invalid_argument where the run
+  /// holds something else already: one arm is one engine.
+  void identify_arm(const ArmRecord& arm);
   /// Fixes the number of timed steps of a cell, before its first block.
   void set_steps(std::int64_t cell_id, std::int64_t steps);
   /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch, block, cell) is refused.

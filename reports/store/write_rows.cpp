@@ -79,8 +79,10 @@ std::int64_t insert_cell(SQLite::Database& database, std::int64_t run_id, const 
 }
 
 std::int64_t insert_arm(SQLite::Database& database, std::int64_t run_id, const ArmRecord& arm) {
-  return execute(database, "INSERT INTO arms (run_id, label, baseline) VALUES (?, ?, ?)", run_id, arm.label,
-                 arm.baseline);
+  return execute(
+      database,
+      "INSERT INTO arms (run_id, label, baseline, command, engine, version, settings) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      run_id, arm.label, arm.baseline, arm.command, arm.engine, arm.version, arm.settings);
 }
 
 bool update_cell_arm(SQLite::Database& database, const CellArmRecord& row) {

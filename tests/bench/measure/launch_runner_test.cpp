@@ -105,7 +105,7 @@ class LaunchRunnerTest : public ::testing::Test {
     int pieces = 0;
     const LaunchContext context{
         .make_worker =
-            [&](const std::string& label) { return std::make_unique<FakeWorker>(label, behaviours_[label], log_); },
+            [&](const ArmRecord& arm) { return std::make_unique<FakeWorker>(arm.label, behaviours_[arm.label], log_); },
         .available_memory_bytes = [&] { return available_; },
         .piece_started = [](const LaunchPiece&) {},
         .piece_done = [&](const LaunchPiece&, double) { ++pieces; },

@@ -236,6 +236,32 @@ TEST(Merge, RefusesAContradictionByItsNameAndLeavesTheTargetAlone) {
   }
 }
 
+TEST(Merge, KnowsWhatWorkersSaidAndRefusesAnotherEngine) {
+  const TemporaryFolder folder;
+  const auto identify = [&](const char* store, const char* version) {
+    Store(folder / store, StoreAccess::write)
+        .identify_arm({.id = 2, .label = "bigcode", .engine = "peer", .version = version, .settings = "{}"});
+  };
+  for (const char* store : {"silent", "one", "two"}) add(folder / store, "");
+  identify("one", "1");
+  identify("two", "2");
+  EXPECT_EQ(merge_stores(folder / "silent", {folder / "one"}).united, 1);
+  EXPECT_EQ(Store(folder / "silent", StoreAccess::read).load_run(1).arms.at(1).version, "1");
+  EXPECT_EQ(merge_stores(folder / "silent", {folder / "one"}).unchanged, 1);
+  EXPECT_TRUE(contains(message_of([&] { merge_stores(folder / "silent", {folder / "two"}); }),
+                       {"arm bigcode", "peer 2 {} and was peer 1 {}"}));
+}
+
+TEST(Merge, CollectsTheFlagsThatLaterLaunchesAdded) {
+  const TemporaryFolder folder;
+  add(folder / "a", "", [](RunData& data) { data.cell_arms[2].flags = {"first"}; });
+  add(folder / "b", "", [](RunData& data) { data.cell_arms[2].flags = {"second"}; });
+  EXPECT_EQ(merge_stores(folder / "a", {folder / "b"}).united, 1);
+  EXPECT_EQ(Store(folder / "a", StoreAccess::read).load_run(1).cell_arms[2].flags,
+            (std::vector<std::string>{"first", "second"}));
+  EXPECT_EQ(merge_stores(folder / "a", {folder / "b"}).unchanged, 1);
+}
+
 TEST(Merge, RefusesAnotherStepCountOfACell) {
   const TemporaryFolder folder;
   add(folder / "target", "");

@@ -1,6 +1,8 @@
 // One child process whose messages come line by line.
 #pragma once
 
+#include "bench/measure/process/line_reader.h"
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,9 +24,9 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   /// The next whole line, or nothing after `timeout_ms` without one; check ended() then.
-  std::optional<std::string> read_line(int timeout_ms);
+  std::optional<std::string> read_line(int timeout_ms) { return reader_->next(timeout_ms); }
   /// The child has closed its pipe and every line was read.
-  bool ended() const { return ended_ && buffer_.find('\n') == std::string::npos; }
+  bool ended() const { return reader_->ended(); }
   /// Waits for the end: the exit status as waitpid() tells it.
   int wait();
   void signal(int number) const;
@@ -32,8 +34,7 @@ class ChildProcess {
  private:
   pid_t process_ = -1;
   int descriptor_ = -1;
-  bool ended_ = false;
-  std::string buffer_;
+  std::optional<LineReader> reader_;
 };
 
 }  // namespace decodelab

@@ -1,9 +1,8 @@
-// Starts a child by fork and exec, and reads its lines with a time limit.
-#include "bench/measure/child_process.h"
+// Starts a child by fork and exec.
+#include "bench/measure/process/child_process.h"
 
 #include <fmt/format.h>
 
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +16,6 @@ namespace decodelab {
 namespace {
 
 constexpr int kExecFailed = 127;
-constexpr std::size_t kReadBytes = 4096;
 
 }  // namespace
 
@@ -57,6 +55,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
   }
   close(ends[1]);
   descriptor_ = ends[0];
+  reader_.emplace(descriptor_);
 }
 
 ChildProcess::~ChildProcess() {
@@ -65,31 +64,6 @@ ChildProcess::~ChildProcess() {
     wait();
   }
   close(descriptor_);
-}
-
-std::optional<std::string> ChildProcess::read_line(int timeout_ms) {
-  while (true) {
-    if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
-      std::string line = buffer_.substr(0, end);
-      buffer_.erase(0, end + 1);
-      return line;
-    }
-    if (ended_) {
-      return std::nullopt;
-    }
-    pollfd waiting{.fd = descriptor_, .events = POLLIN, .revents = 0};
-    const int ready = poll(&waiting, 1, timeout_ms);
-    if (ready <= 0) {
-      return std::nullopt;
-    }
-    char chunk[kReadBytes];
-    const ssize_t count = read(descriptor_, chunk, sizeof chunk);
-    if (count > 0) {
-      buffer_.append(chunk, static_cast<std::size_t>(count));
-    } else if (count == 0 || errno != EINTR) {
-      ended_ = true;
-    }
-  }
 }
 
 int ChildProcess::wait() {

@@ -1,0 +1,21 @@
+// What a new run records of itself before its first block, whichever command began it.
+#pragma once
+
+#include "bench/commands/checkpoint_source.h"
+#include "bench/plan/sweep_plan.h"
+#include "reports/store/record.h"
+
+#include <cstdint>
+#include <string>
+
+namespace decodelab {
+
+/// The command line of this process as a person would type it again.
+std::string own_command();
+
+std::int64_t unix_ns();
+
+/// Fills in what every launch needs (LaunchPlan), when the run began, and on what: build, machine, model.
+void describe_run(RunData& data, const SweepRequest& request, const CheckpointSource& source);
+
+}  // namespace decodelab

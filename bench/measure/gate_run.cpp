@@ -1,0 +1,39 @@
+// Runs the launches of a gate one after the other.
+#include "bench/measure/gate_run.h"
+
+#include "bench/machine/environment.h"
+#include "bench/measure/external_arm.h"
+#include "bench/measure/interrupt.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace decodelab {
+
+GateRun::GateRun(Store& store, std::int64_t run_id, GateDisplay display)
+    : store_(store), run_id_(run_id), display_(std::move(display)), start_(std::chrono::steady_clock::now()) {
+  const LaunchPlan plan = launch_plan_from_json(store.load_run_record(run_id).plan_json);
+  context_ = {
+      .make_worker = [&store, plan](const ArmRecord& arm) { return make_process_worker(store, arm, plan); },
+      .available_memory_bytes = available_memory_bytes,
+      .piece_started = [](const LaunchPiece&) {},
+      .piece_done = [](const LaunchPiece&, double) {},
+      .arm_started = [](std::int64_t) {},
+      .stop_requested = interrupted,
+  };
+}
+
+LaunchEnd GateRun::run_until(std::int64_t gate_blocks) {
+  for (; launches_ < gate_blocks * kLaunchesOfAGateBlock; ++launches_) {
+    if (launches_ > 0) {
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+      display_(launches_, passed.count() / static_cast<double>(launches_));
+    }
+    if (run_launch(store_, run_id_, launches_, context_) == LaunchEnd::stopped) {
+      return LaunchEnd::stopped;
+    }
+  }
+  return LaunchEnd::complete;
+}
+
+}  // namespace decodelab

@@ -1,0 +1,39 @@
+// Measures the gate blocks of a run whose arms are all workers.
+#pragma once
+
+#include "bench/measure/launch_runner.h"
+#include "bench/plan/sweep_plan.h"
+#include "reports/store/store.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+namespace decodelab {
+
+/// A gate block is two launches: one with the baseline's process started first, one with the candidate's. Every launch has fresh
+/// processes.
+inline constexpr std::int64_t kLaunchesOfAGateBlock = 2;
+
+/// Told after each launch and check: launches that are done, and seconds that one took on average.
+using GateDisplay = std::function<void(std::int64_t launches, double seconds_each)>;
+
+/// Runs launches in this process, which only asks its workers, and stores each block as it ends.
+class GateRun {
+ public:
+  /// `store` must outlive it; the run may have launches already.
+  GateRun(Store& store, std::int64_t run_id, GateDisplay display);
+
+  /// Runs until so many gate blocks are there; `stopped` where SIGINT or SIGTERM came first.
+  LaunchEnd run_until(std::int64_t gate_blocks);
+
+ private:
+  Store& store_;
+  std::int64_t run_id_;
+  GateDisplay display_;
+  LaunchContext context_;
+  std::int64_t launches_ = 0;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace decodelab

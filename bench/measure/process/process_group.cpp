@@ -1,0 +1,71 @@
+// Reads /proc/PID/stat of every process and keeps those of a group.
+#include "bench/measure/process/process_group.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+namespace {
+
+// Places after the name, from 0, as proc(5) counts them from 3.
+constexpr std::size_t kGroupField = 2;
+constexpr std::size_t kFirstCpuField = 11;  // utime, stime, cutime, cstime
+constexpr std::size_t kCpuFields = 4;
+constexpr std::size_t kResidentField = 21;
+
+}  // namespace
+
+std::optional<ProcessStat> parse_process_stat(std::string_view text) {
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string_view::npos) {
+    return std::nullopt;
+  }
+  text.remove_prefix(name_end + 1);
+  std::vector<std::int64_t> fields;
+  while (fields.size() <= kResidentField) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    const std::string_view word = text.substr(0, text.find(' '));
+    if (word.empty()) {
+      return std::nullopt;
+    }
+    std::int64_t value = 0;
+    // The state is a letter; it counts as 0.
+    std::from_chars(word.data(), word.data() + word.size(), value);
+    fields.push_back(value);
+    text.remove_prefix(word.size());
+  }
+  ProcessStat stat{.group = static_cast<pid_t>(fields[kGroupField]), .resident_pages = fields[kResidentField]};
+  for (std::size_t field = kFirstCpuField; field < kFirstCpuField + kCpuFields; ++field) {
+    stat.cpu_ticks += fields[field];
+  }
+  return stat;
+}
+
+GroupUsage group_usage(pid_t group) {
+  GroupUsage usage;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (!std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c); })) {
+      continue;
+    }
+    std::ifstream file(entry->path() / "stat", std::ios::binary);
+    std::string text;
+    std::getline(file, text, '\0');
+    const auto stat = parse_process_stat(text);
+    if (stat && stat->group == group) {
+      usage.cpu_seconds += static_cast<double>(stat->cpu_ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
+      usage.resident_bytes += stat->resident_pages * sysconf(_SC_PAGESIZE);
+    }
+  }
+  return usage;
+}
+
+}  // namespace decodelab

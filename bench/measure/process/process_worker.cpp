@@ -1,0 +1,165 @@
+// Turns a worker's calls into requests, and distrusts the replies.
+#include "bench/measure/process/process_worker.h"
+
+#include "bench/measure/steps.h"
+#include "bench/measure/warmup.h"
+#include "bench/plan/prompts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+namespace decodelab {
+namespace {
+
+constexpr std::chrono::milliseconds kFarewell{2000};
+
+void require(std::string_view what, const std::string& wanted, const std::vector<std::string>& offered) {
+  if (std::ranges::find(offered, wanted) == offered.end()) {
+    throw WorkerError(RowStatus::unsupported,
+                      fmt::format("the worker has no {} {}; it has {}", what, wanted, fmt::join(offered, ", ")));
+  }
+}
+
+}  // namespace
+
+ProcessWorker::~ProcessWorker() {
+  if (process_) {
+    process_->end(kFarewell);
+  }
+}
+
+std::string ProcessWorker::ask(const std::string& request) {
+  try {
+    return process_->ask(request, options_.reply_limit);
+  } catch (const std::runtime_error&) {
+    ++deaths_;
+    past_cpu_seconds_ += process_->cpu_seconds();
+    process_.reset();
+    prepared_.clear();
+    throw;
+  }
+}
+
+void ProcessWorker::start() {
+  if (process_) {
+    return;
+  }
+  if (deaths_ >= kMostDeaths) {
+    throw WorkerDied(
+        fmt::format("the worker died {} times and was given up; its command was: {}", deaths_, options_.command));
+  }
+  process_.emplace(options_.command);
+  try {
+    hello_ = parse_hello(ask(hello_request()));
+    require("device", options_.load.device.substr(0, options_.load.device.find(':')), hello_->devices);
+    require("dtype", options_.load.dtype, hello_->dtypes);
+    auto settings = nlohmann::json::parse(hello_->settings_json);
+    settings.update(nlohmann::json::parse(parse_loaded(ask(load_request(options_.load)))));
+    hello_->settings_json = settings.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    if (options_.identified) {
+      options_.identified(*hello_);
+    }
+  } catch (const WorkerError&) {
+    // It lives, and is of no use.
+    process_.reset();
+    throw;
+  }
+  process_->stop();
+}
+
+void ProcessWorker::prepare(const CellRecord& cell) {
+  require("phase", cell.phase, hello_->phases);
+  require("fill", cell.fill, hello_->fills);
+  const std::int64_t room =
+      cell.phase == "decode" ? std::min(options_.positions - cell.length, std::max(kMaximumSteps, kWarmupMaximumSteps))
+                             : options_.positions - cell.length + 1;
+  std::string request = prepare_request(
+      cell, options_.load, room,
+      random_prompts(static_cast<std::uint64_t>(options_.load.seed), cell.batch, cell.length, options_.vocabulary));
+  if (request != prepared_) {
+    parse_prepared(ask(request));
+    prepared_ = std::move(request);
+  }
+}
+
+void ProcessWorker::rest() {
+  if (!process_) {
+    return;
+  }
+  if (leaves_) {
+    past_cpu_seconds_ += process_->cpu_seconds();
+    process_->end(kFarewell);
+    process_.reset();
+    prepared_.clear();
+  } else {
+    process_->stop();
+  }
+}
+
+template <typename Call>
+auto ProcessWorker::awake(const CellRecord& cell, Call&& call) {
+  start();
+  process_->go_on();
+  std::this_thread::sleep_for(kWakeUp);
+  struct Rest {
+    ProcessWorker& worker;
+    ~Rest() { worker.rest(); }
+  } const at_the_end{*this};
+  prepare(cell);
+  auto result = call();
+  deaths_ = 0;
+  return result;
+}
+
+OutputTrace ProcessWorker::outputs(const CellRecord& cell, std::int64_t steps,
+                                   const std::vector<std::vector<std::int64_t>>* forced) {
+  return awake(cell, [&] {
+    OutputTrace trace = parse_outputs(ask(outputs_request(steps, forced)), cell);
+    if (output_rule(cell) == OutputRule::tokens_only) {
+      trace.logits.clear();
+    }
+    if (std::ssize(trace.tokens) > steps) {
+      throw WorkerError(RowStatus::failed,
+                        fmt::format("asked for the tokens of {} steps, got {}", steps, trace.tokens.size()));
+    }
+    return trace;
+  });
+}
+
+Probe ProcessWorker::probe(const CellRecord& cell) {
+  return awake(cell, [&] { return parse_counters(ask(counters_request())); });
+}
+
+VisitTimes ProcessWorker::visit(const CellRecord& cell) {
+  return awake(cell, [&] {
+    const auto start = std::chrono::steady_clock::now();
+    VisitTimes times = parse_visit(ask(visit_request(cell.steps)));
+    const auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+    if (std::ssize(times.samples_ns) != cell.steps) {
+      throw WorkerError(RowStatus::failed,
+                        fmt::format("asked for {} timed steps, got {}", cell.steps, times.samples_ns.size()));
+    }
+    const std::int64_t sum = std::accumulate(times.samples_ns.begin(), times.samples_ns.end(), std::int64_t{0});
+    if (sum > took || times.wall_ns > took) {
+      throw WorkerError(RowStatus::failed, fmt::format("reported {} ns of steps in a call that took {} ns",
+                                                       std::max(sum, times.wall_ns), took));
+    }
+    return times;
+  });
+}
+
+OutputRule ProcessWorker::output_rule(const CellRecord& cell) const {
+  if (hello_ && hello_->exact) {
+    return Worker::output_rule(cell);
+  }
+  return hello_ && !hello_->forced ? OutputRule::tokens_only : OutputRule::teacher_forced;
+}
+
+double ProcessWorker::cpu_seconds() const { return past_cpu_seconds_ + (process_ ? process_->cpu_seconds() : 0); }
+
+}  // namespace decodelab

@@ -1,0 +1,67 @@
+// A worker in a process of its own: another build of decodelab, or another engine.
+#pragma once
+
+#include "bench/measure/process/worker_process.h"
+#include "bench/measure/process/worker_protocol.h"
+#include "bench/measure/worker.h"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace decodelab {
+
+/// How a worker's process is started and what is asked of it.
+struct ProcessWorkerOptions {
+  std::string command;
+  WorkerLoad load;
+  std::int64_t vocabulary = 0;  ///< Of the model: prompts are drawn from it.
+  std::int64_t positions = 0;
+  std::chrono::seconds reply_limit{300};               ///< For each reply; loading and compiling count as one.
+  std::function<void(const WorkerHello&)> identified;  ///< Told at each start; may throw WorkerError to refuse it.
+};
+
+/// Starts its process when it is first needed, keeps it stopped between calls, and starts it again after a death.
+///
+/// Every call throws WorkerError, WorkerDied or WorkerTimedOut; after kMostDeaths in a row the worker is given up. A visit whose
+/// steps are not as many as were asked for, or took longer than the call itself, is a WorkerError.
+class ProcessWorker final : public Worker {
+ public:
+  static constexpr int kMostDeaths = 3;
+  /// A stopped process is let go on so long before its call, for its pages and clocks to come back.
+  static constexpr std::chrono::milliseconds kWakeUp{20};
+
+  explicit ProcessWorker(ProcessWorkerOptions options) : options_(std::move(options)) {}
+  ~ProcessWorker() override;
+
+  /// 0: another engine's need is not known beforehand.
+  std::int64_t bytes_needed(const CellRecord&) const override { return 0; }
+  OutputTrace outputs(const CellRecord& cell, std::int64_t steps,
+                      const std::vector<std::vector<std::int64_t>>* forced) override;
+  Probe probe(const CellRecord& cell) override;
+  VisitTimes visit(const CellRecord& cell) override;
+  OutputRule output_rule(const CellRecord& cell) const override;
+  void start() override;
+  double cpu_seconds() const override;
+  std::int64_t resident_bytes() const override { return process_ ? process_->resident_bytes() : 0; }
+  void leave_between_calls() override { leaves_ = true; }
+
+ private:
+  std::string ask(const std::string& request);
+  void prepare(const CellRecord& cell);
+  template <typename Call>
+  auto awake(const CellRecord& cell, Call&& call);
+  void rest();
+
+  ProcessWorkerOptions options_;
+  std::optional<WorkerProcess> process_;
+  std::optional<WorkerHello> hello_;
+  std::string prepared_;  ///< The request that prepared the cell at hand.
+  int deaths_ = 0;
+  bool leaves_ = false;
+  double past_cpu_seconds_ = 0;  ///< Of processes that are gone.
+};
+
+}  // namespace decodelab

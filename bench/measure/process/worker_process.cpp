@@ -1,0 +1,215 @@
+// Starts a worker by fork and exec, talks over a socket with time limits, and reads what the kernel tells of its group.
+#include "bench/measure/process/worker_process.h"
+
+#include "bench/measure/process/process_group.h"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+namespace decodelab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kExecFailed = 127;
+/// How often a wait looks whether something has happened.
+constexpr int kPollMs = 200;
+constexpr auto kEndPoll = std::chrono::milliseconds(2);
+/// What is read of the log's end, and quoted of its last line.
+constexpr off_t kLogTail = 4096;
+constexpr std::size_t kQuoted = 300;
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) {
+    const int number = WTERMSIG(status);
+    return fmt::format("the process died of signal {} ({}){}", number, strsignal(number),
+                       number == SIGKILL ? ", as the system does when memory runs out" : "");
+  }
+  return fmt::format("the process ended with exit code {}", WEXITSTATUS(status));
+}
+
+/// In the child: only async-signal-safe calls.
+[[noreturn]] void become(const char* command, int socket, int log, pid_t parent) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) {
+    _exit(kExecFailed);
+  }
+  dup2(log, STDOUT_FILENO);
+  dup2(log, STDERR_FILENO);
+  const int nothing = open("/dev/null", O_RDONLY);
+  dup2(nothing, STDIN_FILENO);
+  // Above both, so that neither duplicate closes it.
+  const int high = fcntl(socket, F_DUPFD, WorkerProcess::kReplyDescriptor + 1);
+  dup2(high, WorkerProcess::kRequestDescriptor);
+  dup2(high, WorkerProcess::kReplyDescriptor);
+  close_range(WorkerProcess::kReplyDescriptor + 1, ~0U, 0);
+  execl("/bin/sh", "sh", "-c", command, static_cast<char*>(nullptr));
+  _exit(kExecFailed);
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(const std::string& command) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw std::runtime_error(fmt::format("cannot make a socket: {}", std::strerror(errno)));
+  }
+  log_ = memfd_create("decodelab-worker", MFD_CLOEXEC);
+  const pid_t parent = getpid();
+  process_ = log_ < 0 ? -1 : fork();
+  if (process_ < 0) {
+    const int error = errno;
+    close(ends[0]);
+    close(ends[1]);
+    close(log_);
+    throw std::runtime_error(fmt::format("cannot start a process: {}", std::strerror(error)));
+  }
+  if (process_ == 0) {
+    become(command.c_str(), ends[1], log_, parent);
+  }
+  // In both processes, whichever comes first.
+  setpgid(process_, process_);
+  close(ends[1]);
+  socket_ = ends[0];
+  replies_.emplace(socket_);
+}
+
+WorkerProcess::~WorkerProcess() {
+  kill_group();
+  close(socket_);
+  close(log_);
+}
+
+std::string WorkerProcess::ask(const std::string& line, std::chrono::milliseconds limit) {
+  if (process_ < 0) {
+    throw WorkerDied("the process is gone");
+  }
+  const auto deadline = Clock::now() + limit;
+  send(line + "\n", deadline);
+  try {
+    while (!replies_->ended()) {
+      if (const auto reply = replies_->next(kPollMs)) {
+        return *reply;
+      }
+      if (Clock::now() > deadline) {
+        kill_group();
+        throw WorkerTimedOut(fmt::format(
+            "no reply within {} s{}", std::chrono::duration_cast<std::chrono::seconds>(limit).count(), last_words()));
+      }
+    }
+  } catch (const WorkerTimedOut&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    kill_group();
+    throw WorkerDied(fmt::format("the process {}{}", error.what(), last_words()));
+  }
+  died("closed its descriptor without a reply");
+}
+
+void WorkerProcess::send(const std::string& line, Clock::time_point deadline) {
+  std::size_t sent = 0;
+  while (sent < line.size()) {
+    const ssize_t count = ::send(socket_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count > 0) {
+      sent += static_cast<std::size_t>(count);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
+      pollfd waiting{.fd = socket_, .events = POLLOUT, .revents = 0};
+      poll(&waiting, 1, kPollMs);
+      if (Clock::now() > deadline) {
+        kill_group();
+        throw WorkerTimedOut("did not read its request" + last_words());
+      }
+    } else {
+      died("stopped reading");
+    }
+  }
+}
+
+void WorkerProcess::died(const std::string& how) {
+  // What closed its end may take a moment to be gone.
+  int status = 0;
+  for (int wait = 0; wait < 50; ++wait) {
+    if (waitpid(process_, &status, WNOHANG) == process_) {
+      kill(-process_, SIGKILL);
+      process_ = -1;
+      throw WorkerDied(how_it_ended(status) + last_words());
+    }
+    std::this_thread::sleep_for(kEndPoll);
+  }
+  kill_group();
+  throw WorkerDied("the process " + how + last_words());
+}
+
+void WorkerProcess::stop() const {
+  if (process_ > 0) {
+    kill(-process_, SIGSTOP);
+  }
+}
+
+void WorkerProcess::go_on() const {
+  if (process_ > 0) {
+    kill(-process_, SIGCONT);
+  }
+}
+
+void WorkerProcess::end(std::chrono::milliseconds limit) {
+  if (process_ < 0) {
+    return;
+  }
+  go_on();
+  shutdown(socket_, SHUT_RDWR);
+  const auto deadline = Clock::now() + limit;
+  while (Clock::now() < deadline) {
+    int status = 0;
+    if (waitpid(process_, &status, WNOHANG) == process_) {
+      kill(-process_, SIGKILL);
+      process_ = -1;
+      return;
+    }
+    std::this_thread::sleep_for(kEndPoll);
+  }
+  kill_group();
+}
+
+void WorkerProcess::kill_group() {
+  if (process_ < 0) {
+    return;
+  }
+  kill(-process_, SIGKILL);
+  int status = 0;
+  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+}
+
+double WorkerProcess::cpu_seconds() const { return process_ > 0 ? group_usage(process_).cpu_seconds : 0; }
+
+std::int64_t WorkerProcess::resident_bytes() const { return process_ > 0 ? group_usage(process_).resident_bytes : 0; }
+
+std::string WorkerProcess::last_words() const {
+  const off_t size = lseek(log_, 0, SEEK_END);
+  const off_t from = std::max<off_t>(size - kLogTail, 0);
+  std::string text(static_cast<std::size_t>(std::max<off_t>(size - from, 0)), '\0');
+  if (text.empty() || pread(log_, text.data(), text.size(), from) <= 0) {
+    return "; it printed nothing";
+  }
+  text.erase(text.find_last_not_of(" \n\r\t") + 1);
+  text.erase(0, text.rfind('\n') + 1);  // npos + 1 is 0: the only line
+  return text.empty() ? "; it printed nothing" : fmt::format("; its last line: {}", text.substr(0, kQuoted));
+}
+
+}  // namespace decodelab

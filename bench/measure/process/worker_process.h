@@ -1,0 +1,67 @@
+// The process of a worker: started by a shell, asked line by line, stopped while it is idle, and always got rid of.
+#pragma once
+
+#include "bench/measure/process/line_reader.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include <sys/types.h>
+
+namespace decodelab {
+
+/// The process is gone, or broke the rules of lines; the message says how it went and quotes the last line that it printed.
+class WorkerDied : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Nothing came in time; the process was killed.
+class WorkerTimedOut : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A command run by /bin/sh in a process group of its own, with descriptor 3 to read requests from and descriptor 4 to write replies to.
+///
+/// stdout and stderr go to a file without a name, whose last line explains a death. Destroying the object kills the whole group. When
+/// the runner itself is killed, the shell dies with it, and the kernel sends SIGHUP to what is left of a stopped group.
+class WorkerProcess {
+ public:
+  static constexpr int kRequestDescriptor = 3;
+  static constexpr int kReplyDescriptor = 4;
+
+  /// Throws std::runtime_error when no process can be started.
+  explicit WorkerProcess(const std::string& command);
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  /// Sends one line and returns the line that answers it. Throws WorkerDied or WorkerTimedOut, after which the process is gone.
+  std::string ask(const std::string& line, std::chrono::milliseconds limit);
+  /// Stops the whole group, so that an idle worker takes no core time (SIGSTOP), or lets it go on (SIGCONT).
+  void stop() const;
+  void go_on() const;
+  /// Closes the descriptors, so that a worker in order ends by itself, and kills what is left after `limit`.
+  void end(std::chrono::milliseconds limit);
+
+  /// Core seconds that the group's processes have used, and bytes that they hold; 0 where they are gone.
+  double cpu_seconds() const;
+  std::int64_t resident_bytes() const;
+
+ private:
+  void send(const std::string& line, std::chrono::steady_clock::time_point deadline);
+  [[noreturn]] void died(const std::string& how);
+  void kill_group();
+  std::string last_words() const;
+
+  pid_t process_ = -1;
+  int socket_ = -1;
+  int log_ = -1;
+  std::optional<LineReader> replies_;
+};
+
+}  // namespace decodelab

@@ -1,0 +1,301 @@
+// Writes and reads the lines of the worker protocol.
+#include "bench/measure/process/worker_protocol.h"
+
+#include "bench/measure/warmup.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+namespace decodelab {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kQuoted = 120;
+
+std::string line_of(const Json& json) { return json.dump(-1, ' ', true, Json::error_handler_t::replace); }
+
+[[noreturn]] void refuse(std::string_view line, const std::string& why) {
+  throw WorkerError(RowStatus::failed, fmt::format("the worker broke the protocol: {}, in {}{}", why,
+                                                   line.substr(0, kQuoted), line.size() > kQuoted ? " ..." : ""));
+}
+
+/// Runs `read` on the reply named `kind`.
+template <typename Read>
+auto read_reply(std::string_view line, std::string_view kind, Read&& read) {
+  Json reply;
+  try {
+    reply = Json::parse(line);
+  } catch (const Json::exception&) {
+    refuse(line, fmt::format("expected the reply '{}' as one JSON object", kind));
+  }
+  const std::string got =
+      reply.is_object() ? reply.value("reply", Json()).is_string() ? reply["reply"] : Json("none") : Json("none");
+  if (got == "error") {
+    const std::string what = reply.value("kind", Json()).is_string() ? reply["kind"] : Json("failed");
+    const std::string message = reply.value("message", Json()).is_string() ? reply["message"] : Json("no reason given");
+    throw WorkerError(what == "oom"           ? RowStatus::oom
+                      : what == "unsupported" ? RowStatus::unsupported
+                                              : RowStatus::failed,
+                      message.substr(0, message.find('\n')));
+  }
+  if (got != kind) {
+    refuse(line, fmt::format("expected the reply '{}'", kind));
+  }
+  try {
+    return read(reply);
+  } catch (const Json::exception& error) {
+    refuse(line, error.what());
+  }
+}
+
+Json cell_json(const CellRecord& cell) {
+  return {{"phase", cell.phase}, {"batch", cell.batch},   {"length", cell.length},
+          {"dtype", cell.dtype}, {"device", cell.device}, {"threads", cell.threads},
+          {"scope", cell.scope}, {"fill", cell.fill},     {"steps", cell.steps}};
+}
+
+std::vector<std::vector<float>> read_logits(const std::filesystem::path& path, std::size_t steps,
+                                            std::size_t row_values, std::string_view line) {
+  static_assert(std::endian::native == std::endian::little, "the logits file is little-endian");
+  std::vector<std::vector<float>> logits;
+  std::ifstream file(path, std::ios::binary);
+  for (std::size_t step = 0; step < steps && file; ++step) {
+    logits.emplace_back(row_values);
+    file.read(reinterpret_cast<char*>(logits.back().data()), static_cast<std::streamsize>(row_values * sizeof(float)));
+  }
+  const bool whole = file && file.peek() == std::ifstream::traits_type::eof();
+  file.close();
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  if (!whole) {
+    refuse(line, fmt::format("the logits file should hold {} steps of {} numbers", steps, row_values));
+  }
+  return logits;
+}
+
+}  // namespace
+
+std::string hello_request() { return line_of({{"request", "hello"}, {"protocol", kWorkerProtocol}}); }
+
+std::string load_request(const WorkerLoad& load) {
+  return line_of({{"request", "load"},
+                  {"model", load.model},
+                  {"dtype", load.dtype},
+                  {"device", load.device},
+                  {"threads", load.threads},
+                  {"seed", load.seed},
+                  {"max_tokens", load.max_tokens}});
+}
+
+std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std::int64_t room,
+                            const std::vector<std::vector<std::int64_t>>& prompts) {
+  return line_of({{"request", "prepare"},
+                  {"cell", cell_json(cell)},
+                  {"max_tokens", load.max_tokens},
+                  {"room", room},
+                  {"prompts", prompts}});
+}
+
+std::string outputs_request(std::int64_t steps, const std::vector<std::vector<std::int64_t>>* forced) {
+  Json request{{"request", "outputs"}, {"steps", steps}, {"forced", nullptr}, {"logits", true}};
+  if (forced != nullptr) {
+    request["forced"] = *forced;
+  }
+  return line_of(request);
+}
+
+std::string counters_request() { return line_of({{"request", "counters"}}); }
+
+std::string visit_request(std::int64_t steps) {
+  return line_of({{"request", "visit"},
+                  {"steps", steps},
+                  {"warmup",
+                   {{"minimum_ns", kWarmupMinimumNs},
+                    {"window", kWarmupWindow},
+                    {"quiet_share", kWarmupQuietShare},
+                    {"slow_step_ns", kWarmupSlowStepNs},
+                    {"maximum_steps", kWarmupMaximumSteps}}}});
+}
+
+std::string bye_request() { return line_of({{"request", "bye"}}); }
+
+WorkerHello parse_hello(std::string_view line) {
+  return read_reply(line, "hello", [&](const Json& reply) {
+    if (reply.at("protocol") != kWorkerProtocol) {
+      refuse(line,
+             fmt::format("it speaks version {} and this program {}", line_of(reply["protocol"]), kWorkerProtocol));
+    }
+    WorkerHello hello{.engine = reply.at("engine"),
+                      .version = reply.at("version"),
+                      .settings_json = line_of(reply.value("settings", Json::object())),
+                      .phases = reply.at("phases"),
+                      .fills = reply.at("fills"),
+                      .dtypes = reply.at("dtypes"),
+                      .devices = reply.at("devices"),
+                      .exact = reply.value("exact", false),
+                      .forced = reply.value("forced", true)};
+    if (hello.engine.empty() || hello.version.empty()) {
+      refuse(line, "engine and version must not be empty");
+    }
+    return hello;
+  });
+}
+
+std::string parse_loaded(std::string_view line) {
+  return read_reply(line, "loaded", [](const Json& reply) { return line_of(reply.value("settings", Json::object())); });
+}
+
+void parse_prepared(std::string_view line) {
+  read_reply(line, "prepared", [](const Json&) { return 0; });
+}
+
+Probe parse_counters(std::string_view line) {
+  return read_reply(line, "counters", [&](const Json& reply) {
+    Probe probe{.peak_bytes = std::nullopt,
+                .counters = reply.value("counters", Counters{}),
+                .unsteady = reply.value("unsteady", std::vector<std::string>{}),
+                .engaged = std::nullopt,
+                .missing = reply.value("missing", ""),
+                .step_ns = reply.at("step_ns")};
+    if (const Json peak = reply.value("peak_bytes", Json()); !peak.is_null()) {
+      probe.peak_bytes = peak.get<std::int64_t>();
+    }
+    if (const Json engaged = reply.value("engaged", Json()); !engaged.is_null()) {
+      probe.engaged = engaged.get<bool>();
+    }
+    if (probe.step_ns <= 0) {
+      refuse(line, "step_ns must be above 0");
+    }
+    return probe;
+  });
+}
+
+VisitTimes parse_visit(std::string_view line) {
+  return read_reply(line, "visit", [&](const Json& reply) {
+    VisitTimes times{.warmup_steps = reply.at("warmup_steps"),
+                     .quiet = reply.at("quiet"),
+                     .wall_ns = reply.at("wall_ns"),
+                     .samples_ns = reply.at("samples_ns")};
+    if (std::ranges::any_of(times.samples_ns, [](std::int64_t sample) { return sample <= 0; })) {
+      refuse(line, "a step took no time");
+    }
+    return times;
+  });
+}
+
+OutputTrace parse_outputs(std::string_view line, const CellRecord& cell) {
+  return read_reply(line, "outputs", [&](const Json& reply) {
+    OutputTrace trace{.tokens = reply.at("tokens"), .logits = {}, .batch = cell.batch, .vocabulary = 0};
+    for (const auto& row : trace.tokens) {
+      if (std::ssize(row) != cell.batch) {
+        refuse(line, fmt::format("expected {} tokens in each step, got {}", cell.batch, row.size()));
+      }
+    }
+    if (const Json file = reply.value("logits_file", Json()); !file.is_null()) {
+      trace.vocabulary = reply.at("vocabulary");
+      if (trace.vocabulary < 1) {
+        refuse(line, "vocabulary must be at least 1");
+      }
+      trace.logits = read_logits(file.get<std::string>(), trace.tokens.size(),
+                                 static_cast<std::size_t>(cell.batch * trace.vocabulary), line);
+    }
+    return trace;
+  });
+}
+
+WorkerRequest parse_request(std::string_view line) {
+  try {
+    const Json json = Json::parse(line);
+    WorkerRequest request{.kind = json.at("request")};
+    if (request.kind == "load") {
+      request.load = {.model = json.at("model"),
+                      .dtype = json.at("dtype"),
+                      .device = json.at("device"),
+                      .threads = json.at("threads"),
+                      .seed = json.at("seed"),
+                      .max_tokens = json.at("max_tokens")};
+    } else if (request.kind == "prepare") {
+      const Json& cell = json.at("cell");
+      request.cell = {.phase = cell.at("phase"),
+                      .batch = cell.at("batch"),
+                      .length = cell.at("length"),
+                      .dtype = cell.at("dtype"),
+                      .device = cell.at("device"),
+                      .threads = cell.at("threads"),
+                      .scope = cell.at("scope"),
+                      .fill = cell.at("fill"),
+                      .steps = cell.at("steps")};
+    } else if (request.kind == "outputs" || request.kind == "visit") {
+      request.steps = json.at("steps");
+      if (const Json forced = json.value("forced", Json()); !forced.is_null()) {
+        request.forced = forced.get<std::vector<std::vector<std::int64_t>>>();
+      }
+    }
+    return request;
+  } catch (const Json::exception& error) {
+    throw std::invalid_argument(
+        fmt::format("this line is no request of protocol {} ({})", kWorkerProtocol, error.what()));
+  }
+}
+
+std::string hello_reply(const WorkerHello& hello) {
+  return line_of({{"reply", "hello"},
+                  {"protocol", kWorkerProtocol},
+                  {"engine", hello.engine},
+                  {"version", hello.version},
+                  {"settings", Json::parse(hello.settings_json)},
+                  {"phases", hello.phases},
+                  {"fills", hello.fills},
+                  {"dtypes", hello.dtypes},
+                  {"devices", hello.devices},
+                  {"exact", hello.exact},
+                  {"forced", hello.forced}});
+}
+
+std::string done_reply(std::string_view kind) { return line_of({{"reply", kind}}); }
+
+std::string outputs_reply(const OutputTrace& trace, const std::string& logits_file) {
+  Json reply{
+      {"reply", "outputs"}, {"tokens", trace.tokens}, {"logits_file", nullptr}, {"vocabulary", trace.vocabulary}};
+  if (!logits_file.empty()) {
+    reply["logits_file"] = logits_file;
+  }
+  return line_of(reply);
+}
+
+std::string counters_reply(const Probe& probe) {
+  Json reply{{"reply", "counters"},        {"step_ns", probe.step_ns}, {"counters", probe.counters},
+             {"unsteady", probe.unsteady}, {"missing", probe.missing}, {"peak_bytes", nullptr},
+             {"engaged", nullptr}};
+  if (probe.peak_bytes) {
+    reply["peak_bytes"] = *probe.peak_bytes;
+  }
+  if (probe.engaged) {
+    reply["engaged"] = *probe.engaged;
+  }
+  return line_of(reply);
+}
+
+std::string visit_reply(const VisitTimes& times) {
+  return line_of({{"reply", "visit"},
+                  {"warmup_steps", times.warmup_steps},
+                  {"quiet", times.quiet},
+                  {"wall_ns", times.wall_ns},
+                  {"samples_ns", times.samples_ns}});
+}
+
+std::string error_reply(RowStatus status, std::string_view message) {
+  const char* const kind = status == RowStatus::oom           ? "oom"
+                           : status == RowStatus::unsupported ? "unsupported"
+                                                              : "failed";
+  return line_of({{"reply", "error"}, {"kind", kind}, {"message", message.substr(0, message.find('\n'))}});
+}
+
+}  // namespace decodelab

@@ -1,0 +1,86 @@
+// The worker protocol: one JSON object a line, requests and replies. tools/peers/README.md describes it for those who write workers.
+#pragma once
+
+#include "bench/measure/worker.h"
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace decodelab {
+
+inline constexpr std::int64_t kWorkerProtocol = 1;
+
+/// What a worker says of itself.
+struct WorkerHello {
+  std::string engine;
+  std::string version;
+  std::string settings_json =
+      "{}";  ///< An object: build flags, attention, cache, types of accumulation and of the cache.
+  std::vector<std::string> phases;
+  std::vector<std::string> fills;
+  std::vector<std::string> dtypes;
+  std::vector<std::string> devices;
+  bool exact = false;  ///< Claims that its fp32 tokens are the reference's; otherwise it is held to the rule of ties.
+  bool forced = true;  ///< Can be fed another engine's tokens, and shows its logits.
+};
+
+/// What every cell of a run has in common.
+struct WorkerLoad {
+  std::string model;  ///< A checkpoint directory.
+  std::string dtype;
+  std::string device;
+  std::int64_t threads = 0;
+  std::int64_t seed = 0;
+  std::int64_t max_tokens = 0;  ///< Tokens of a completion, phase generate.
+};
+
+/// A reply that is none, or that says "error". `status` is failed, oom or unsupported.
+class WorkerError : public std::runtime_error {
+ public:
+  WorkerError(RowStatus row_status, const std::string& message) : std::runtime_error(message), status(row_status) {}
+  RowStatus status;
+};
+
+/// Requests, each one line without its end.
+std::string hello_request();
+std::string load_request(const WorkerLoad& load);
+std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std::int64_t room,
+                            const std::vector<std::vector<std::int64_t>>& prompts);
+std::string outputs_request(std::int64_t steps, const std::vector<std::vector<std::int64_t>>* forced);
+std::string counters_request();
+std::string visit_request(std::int64_t steps);
+std::string bye_request();
+
+/// What stands in replies. Each parser throws WorkerError for a reply that says "error", that is no JSON, or in which something is
+/// missing or of the wrong kind, naming it.
+WorkerHello parse_hello(std::string_view line);
+/// The settings that a worker decided on while it loaded, as an object.
+std::string parse_loaded(std::string_view line);
+void parse_prepared(std::string_view line);
+Probe parse_counters(std::string_view line);
+VisitTimes parse_visit(std::string_view line);
+/// Reads the logits file, where there is one, and removes it.
+OutputTrace parse_outputs(std::string_view line, const CellRecord& cell);
+
+/// The other side: a request taken apart, and replies.
+struct WorkerRequest {
+  std::string kind;  ///< hello, load, prepare, outputs, counters, visit or bye.
+  WorkerLoad load{};
+  CellRecord cell{};
+  std::int64_t steps = 0;
+  std::optional<std::vector<std::vector<std::int64_t>>> forced{};
+};
+/// Throws std::invalid_argument for a line that is no request.
+WorkerRequest parse_request(std::string_view line);
+std::string hello_reply(const WorkerHello& hello);
+std::string done_reply(std::string_view kind);
+std::string outputs_reply(const OutputTrace& trace, const std::string& logits_file);
+std::string counters_reply(const Probe& probe);
+std::string visit_reply(const VisitTimes& times);
+std::string error_reply(RowStatus status, std::string_view message);
+
+}  // namespace decodelab

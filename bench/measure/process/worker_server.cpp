@@ -1,0 +1,135 @@
+// Reads requests, runs them on a worker in this process, and writes replies.
+#include "bench/measure/process/worker_server.h"
+
+#include "bench/measure/cell_check.h"
+#include "bench/measure/process/line_reader.h"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+namespace decodelab {
+namespace {
+
+void write_line(int descriptor, std::string line) {
+  line += '\n';
+  for (std::size_t written = 0; written < line.size();) {
+    const ssize_t count = write(descriptor, line.data() + written, line.size() - written);
+    if (count < 0 && errno != EINTR) {
+      throw std::runtime_error(fmt::format("cannot write a reply: {}", std::strerror(errno)));
+    }
+    written += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+  }
+}
+
+/// A file that the runner removes; empty without logits.
+std::string write_logits(const OutputTrace& trace) {
+  if (trace.logits.empty()) {
+    return "";
+  }
+  std::string path = (std::filesystem::temp_directory_path() / "decodelab-logits-XXXXXX").string();
+  const int descriptor = mkstemp(path.data());
+  if (descriptor < 0) {
+    throw std::runtime_error(fmt::format("cannot make a file for logits: {}", std::strerror(errno)));
+  }
+  close(descriptor);
+  std::ofstream file(path, std::ios::binary);
+  for (const std::vector<float>& step : trace.logits) {
+    file.write(reinterpret_cast<const char*>(step.data()), static_cast<std::streamsize>(step.size() * sizeof(float)));
+  }
+  file.close();
+  if (!file) {
+    std::filesystem::remove(path);
+    throw std::runtime_error(fmt::format("cannot write the logits into {}", path));
+  }
+  return path;
+}
+
+class Server {
+ public:
+  Server(const WorkerHello& hello, const std::function<std::unique_ptr<Worker>(const WorkerLoad&)>& load)
+      : hello_(hello), load_(load) {}
+
+  std::string answer(const WorkerRequest& request) {
+    if (request.kind == "hello") {
+      return hello_reply(hello_);
+    }
+    if (request.kind == "bye") {
+      return done_reply("bye");
+    }
+    if (request.kind == "load") {
+      worker_ = load_(request.load);
+      return done_reply("loaded");
+    }
+    if (worker_ == nullptr) {
+      return error_reply(RowStatus::failed, fmt::format("'{}' before 'load'", request.kind));
+    }
+    if (request.kind == "prepare") {
+      cell_ = request.cell;
+      return done_reply("prepared");
+    }
+    if (!cell_) {
+      return error_reply(RowStatus::failed, fmt::format("'{}' before 'prepare'", request.kind));
+    }
+    if (request.kind == "outputs") {
+      const OutputTrace trace = worker_->outputs(*cell_, request.steps, request.forced ? &*request.forced : nullptr);
+      return outputs_reply(trace, write_logits(trace));
+    }
+    if (request.kind == "counters") {
+      return counters_reply(worker_->probe(*cell_));
+    }
+    if (request.kind == "visit") {
+      cell_->steps = request.steps;
+      return visit_reply(worker_->visit(*cell_));
+    }
+    return error_reply(RowStatus::failed, fmt::format("the request '{}' is unknown", request.kind));
+  }
+
+ private:
+  const WorkerHello& hello_;
+  const std::function<std::unique_ptr<Worker>(const WorkerLoad&)>& load_;
+  std::unique_ptr<Worker> worker_;
+  std::optional<CellRecord> cell_;
+};
+
+}  // namespace
+
+bool serve_worker(int requests, int replies, const WorkerHello& hello,
+                  const std::function<std::unique_ptr<Worker>(const WorkerLoad&)>& load) {
+  LineReader reader(requests);
+  Server server(hello, load);
+  while (!reader.ended()) {
+    const auto line = reader.next(INT_MAX);
+    if (!line) {
+      continue;
+    }
+    WorkerRequest request;
+    try {
+      request = parse_request(*line);
+    } catch (const std::invalid_argument& error) {
+      write_line(replies, error_reply(RowStatus::failed, error.what()));
+      return false;
+    }
+    std::string reply;
+    try {
+      reply = server.answer(request);
+    } catch (const std::exception& error) {
+      const CellArmRecord row = row_of_exception({}, error);
+      reply = error_reply(row.status, row.reason);
+    }
+    write_line(replies, std::move(reply));
+    if (request.kind == "bye") {
+      return true;
+    }
+  }
+  return true;
+}
+
+}  // namespace decodelab

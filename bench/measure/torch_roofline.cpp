@@ -1,0 +1,182 @@
+// A read-only sum and a large matrix product, timed like any other step.
+#include "bench/measure/torch_roofline.h"
+
+#include "bench/measure/warmup.h"
+#include "bench/plan/modelled_work.h"
+#include "engine/runtime.h"
+#include "engine/tensor.h"
+
+#include <fmt/format.h>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+namespace decodelab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What one task reads: many tasks for few threads, and each longer than it takes to hand out.
+constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;
+/// Large enough for every kernel to be at its best, small enough (some milliseconds on two cores) for a visit to hold many.
+constexpr std::int64_t kProductSize = 768;
+
+/// One buffer a process, kept until it ends; on huge pages where the system gives them.
+class ReadBuffer {
+ public:
+  static ReadBuffer& shared() {
+    static ReadBuffer buffer;
+    return buffer;
+  }
+
+  const std::uint64_t* piece(std::int64_t index) const {
+    return words_ + (index * kPieceBytes % kRooflineBufferBytes) / static_cast<std::int64_t>(sizeof(std::uint64_t));
+  }
+  std::int64_t advance(std::int64_t pieces) { return std::exchange(next_, next_ + pieces); }
+
+ private:
+  ReadBuffer() {
+    void* const memory =
+        mmap(nullptr, kRooflineBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      throw std::runtime_error(
+          fmt::format("not enough memory for the {} MiB that roofline-read reads", kRooflineBufferBytes >> 20));
+    }
+    madvise(memory, kRooflineBufferBytes, MADV_HUGEPAGE);
+    words_ = static_cast<std::uint64_t*>(memory);
+    // Written once, so that every page is there and holds no zeros that the system could share.
+    at::parallel_for(0, kRooflineBufferBytes / kPieceBytes, 1, [this](std::int64_t begin, std::int64_t end) {
+      std::iota(words_ + begin * kPieceBytes / 8, words_ + end * kPieceBytes / 8, static_cast<std::uint64_t>(begin));
+    });
+  }
+
+  std::uint64_t* words_;
+  std::int64_t next_ = 0;
+};
+
+/// Eight independent sums, so that loads and not additions are what it waits for.
+__attribute__((target_clones("avx512f", "avx2", "default"))) std::uint64_t sum_of(const std::uint64_t* words,
+                                                                                  std::int64_t count) {
+  constexpr std::int64_t kSums = 32;
+  std::uint64_t sums[kSums] = {};
+  for (std::int64_t index = 0; index + kSums <= count; index += kSums) {
+    for (std::int64_t lane = 0; lane < kSums; ++lane) {
+      sums[lane] += words[index + lane];
+    }
+  }
+  return std::accumulate(std::begin(sums), std::end(sums), std::uint64_t{0});
+}
+
+/// Keeps the sum from being left out.
+std::atomic<std::uint64_t> sink{0};
+
+/// A product may take far longer than the cell's step that it stands for; it need not be repeated as often.
+constexpr auto kLongestVisit = std::chrono::milliseconds(500);
+
+at::ScalarType scalar_type(const std::string& dtype) {
+  return dtype == "fp32" ? at::kFloat : dtype == "fp16" ? at::kHalf : at::kBFloat16;
+}
+
+class RooflineWorker final : public Worker {
+ public:
+  RooflineWorker(bool reads, ModelConfig config) : reads_(reads), config_(std::move(config)) {}
+
+  std::int64_t bytes_needed(const CellRecord&) const override { return reads_ ? kRooflineBufferBytes : 0; }
+  OutputRule output_rule(const CellRecord&) const override { return OutputRule::none; }
+  OutputTrace outputs(const CellRecord&, std::int64_t, const std::vector<std::vector<std::int64_t>>*) override {
+    return {};
+  }
+
+  Probe probe(const CellRecord& cell) override {
+    step(cell);
+    return {.peak_bytes = std::nullopt, .step_ns = step(cell)};
+  }
+
+  VisitTimes visit(const CellRecord& cell) override {
+    Warmup warmup;
+    while (!warmup.done()) {
+      warmup.add(step(cell));
+    }
+    VisitTimes times{.warmup_steps = warmup.steps(), .quiet = warmup.quiet(), .wall_ns = 0, .samples_ns = {}};
+    const auto start = Clock::now();
+    for (std::int64_t index = 0; index < cell.steps && (index == 0 || Clock::now() - start < kLongestVisit); ++index) {
+      times.samples_ns.push_back(step(cell));
+      times.wall_ns += times.samples_ns.back();
+    }
+    return times;
+  }
+
+ private:
+  std::int64_t step(const CellRecord& cell) const {
+    if (cell.phase == "generate") {
+      throw std::invalid_argument("a roofline is modelled for prefill and decode steps, not for whole completions");
+    }
+    if (reads_ && cell.device != "cpu") {
+      throw std::invalid_argument("roofline-read reads the memory of a CPU; on a GPU there is none yet");
+    }
+    const ModelledWork work = modelled_work(config_, cell, 1);
+    return reads_ ? read_memory_ns(work.weight_bytes + work.kv_bytes)
+                  : multiply_ns(work.flops, cell.dtype, cell.device);
+  }
+
+  bool reads_;
+  ModelConfig config_;
+};
+
+}  // namespace
+
+std::int64_t read_memory_ns(std::int64_t bytes) {
+  ReadBuffer& buffer = ReadBuffer::shared();
+  const std::int64_t pieces = std::max<std::int64_t>(1, (bytes + kPieceBytes / 2) / kPieceBytes);
+  const std::int64_t first = buffer.advance(pieces);
+  const auto start = Clock::now();
+  at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::uint64_t sum = 0;
+    for (std::int64_t piece = begin; piece < end; ++piece) {
+      sum += sum_of(buffer.piece(first + piece), kPieceBytes / 8);
+    }
+    sink += sum;
+  });
+  const auto took = static_cast<double>(std::chrono::nanoseconds(Clock::now() - start).count());
+  // Pieces are whole; the time is that of the bytes asked for.
+  return std::max<std::int64_t>(
+      1, std::llround(took * static_cast<double>(bytes) / static_cast<double>(pieces * kPieceBytes)));
+}
+
+std::int64_t multiply_ns(std::int64_t flops, const std::string& dtype, const std::string& device) {
+  const c10::InferenceMode inference;
+  static std::string made_for;
+  static at::Tensor a;
+  static at::Tensor b;
+  static at::Tensor product;
+  if (made_for != dtype + device) {
+    const auto options = at::TensorOptions().dtype(scalar_type(dtype)).device(at::Device(device));
+    a = at::rand({kProductSize, kProductSize}, options.dtype(at::kFloat)).to(scalar_type(dtype));
+    b = at::rand({kProductSize, kProductSize}, options.dtype(at::kFloat)).to(scalar_type(dtype));
+    product = at::empty({kProductSize, kProductSize}, options);
+    made_for = dtype + device;
+  }
+  const auto start = Clock::now();
+  at::mm_out(product, a, b);
+  synchronize(device);
+  const auto took = static_cast<double>(std::chrono::nanoseconds(Clock::now() - start).count());
+  const double product_flops = 2.0 * kProductSize * kProductSize * kProductSize;
+  return std::max<std::int64_t>(1, std::llround(took * static_cast<double>(flops) / product_flops));
+}
+
+std::unique_ptr<Worker> make_roofline_worker(const std::string& label, const ModelConfig& config) {
+  if (label != kRooflineRead && label != kRooflineGemm) {
+    throw std::invalid_argument(
+        fmt::format("'{}' is no roofline; there are {} and {}", label, kRooflineRead, kRooflineGemm));
+  }
+  return std::make_unique<RooflineWorker>(label == kRooflineRead, config);
+}
+
+}  // namespace decodelab

@@ -1,0 +1,267 @@
+// Walks through what a gate checks, worst first, and stops at the first that decides.
+#include "reports/statistics/gate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "reports/statistics/family.h"
+
+namespace decodelab {
+namespace {
+
+constexpr double kSecondsOfAMinute = 60;
+
+int exit_code_of(GateOutcome outcome, OnInconclusive on_inconclusive) {
+  switch (outcome) {
+    case GateOutcome::proceed:
+    case GateOutcome::pass: return 0;
+    case GateOutcome::regression: return 1;
+    case GateOutcome::inconclusive:
+      return on_inconclusive == OnInconclusive::report ? 3 : on_inconclusive == OnInconclusive::pass ? 0 : 1;
+    case GateOutcome::invalid: return 4;
+    case GateOutcome::outputs_differ: return 5;
+  }
+  return 4;
+}
+
+std::vector<double> without_gaps(const std::vector<double>& values) {
+  std::vector<double> result;
+  std::ranges::copy_if(values, std::back_inserter(result), [](double value) { return !std::isnan(value); });
+  return result;
+}
+
+GateEstimate estimate_of(const std::vector<double>& values) {
+  const std::vector<double> whole = without_gaps(values);
+  if (whole.empty()) return {};
+  return {whole.size(), mean(whole), mean_interval(whole)};
+}
+
+// A gap in any cell is a gap of the composite: else it would be of other cells in each gate block.
+std::vector<double> weighted(const std::vector<GateCell>& cells, CompositeWeights scheme,
+                             std::vector<double> GateCell::* member) {
+  std::vector<const CellRecord*> records;
+  for (const GateCell& cell : cells) records.push_back(&cell.cell);
+  std::vector<double> weights = composite_weights(records);
+  if (scheme == CompositeWeights::cell) weights.assign(cells.size(), 1 / static_cast<double>(cells.size()));
+  std::vector<double> values((cells.front().*member).size(), 0.0);
+  for (std::size_t j = 0; j < cells.size(); ++j) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += weights[j] * (cells[j].*member)[i];
+  }
+  return values;
+}
+
+// The cells, and after them the composite where there is more than one.
+struct Family {
+  std::vector<GateRow> rows;
+  std::vector<std::vector<double>> contrasts;
+};
+
+Family family_of(const std::vector<GateCell>& cells, const GatePolicy& policy) {
+  Family family;
+  for (const GateCell& cell : cells) {
+    family.contrasts.push_back(cell.values);
+    family.rows.push_back({.cell = cell.cell,
+                           .margin = policy.margin_of(cell.cell),
+                           .look = {},
+                           .launch_order = estimate_of(cell.launch_order),
+                           .fresh = std::nullopt,
+                           .blocks = cell.blocks,
+                           .void_blocks = cell.void_blocks});
+  }
+  if (cells.size() < 2) return family;
+  family.contrasts.push_back(weighted(cells, policy.composite_weights, &GateCell::values));
+  family.rows.push_back(
+      {.cell = std::nullopt,
+       .margin = policy.composite_margin,
+       .look = {},
+       .launch_order = estimate_of(weighted(cells, policy.composite_weights, &GateCell::launch_order)),
+       .fresh = std::nullopt});
+  return family;
+}
+
+std::vector<GateProblem> noise_problems(const std::vector<GateRow>& rows, double most_void) {
+  std::vector<GateProblem> problems;
+  for (const GateRow& row : rows) {
+    if (static_cast<double>(row.void_blocks) <= most_void * static_cast<double>(row.blocks)) continue;
+    problems.push_back({row.cell, fmt::format("noise: other processes disturbed {} of {} blocks, and {:.0f} % may be",
+                                              row.void_blocks, row.blocks, 100 * most_void)});
+  }
+  return problems;
+}
+
+void add_fresh_estimates(GateDecision& decision, const RunData& data, const GateArms& arms,
+                         const std::vector<std::int64_t>& all) {
+  const std::size_t used = decision.gate_blocks;
+  const std::size_t fresh = std::min(all.size() - used, decision.policy.fresh_blocks);
+  if (fresh == 0) return;
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(used);
+  const auto cells =
+      gate_cells(data, arms, {first, first + static_cast<std::ptrdiff_t>(fresh)}, decision.policy.void_share);
+  const Family family = family_of(cells, decision.policy);
+  for (std::size_t j = 0; j < decision.rows.size(); ++j) decision.rows[j].fresh = estimate_of(family.contrasts[j]);
+}
+
+// Undecided: is there another look, and time for it?
+void go_on_or_stop(GateDecision& decision, const RunData& data, const std::vector<std::int64_t>& used) {
+  const std::vector<std::size_t>& looks = decision.policy.looks.looks;
+  if (decision.looks_done == looks.size()) {
+    decision.outcome = GateOutcome::inconclusive;
+    decision.problems.push_back(
+        {std::nullopt, fmt::format("the last look, at {} gate blocks, left it undecided", looks.back())});
+    return;
+  }
+  const std::size_t next = looks[decision.looks_done];
+  const double block_s = decision.gate_block_s.value_or(0);
+  const double end_s = gate_elapsed_seconds(data, used) + block_s * static_cast<double>(next - decision.gate_blocks);
+  if (decision.policy.time_budget_s && end_s > *decision.policy.time_budget_s) {
+    decision.outcome = GateOutcome::inconclusive;
+    decision.problems.push_back(
+        {std::nullopt,
+         fmt::format("the look at {} gate blocks would end after {:.1f} minutes, and the time budget is {:.1f}", next,
+                     end_s / kSecondsOfAMinute, *decision.policy.time_budget_s / kSecondsOfAMinute)});
+    return;
+  }
+  decision.next_look = next;
+}
+
+void decide_by_time(GateDecision& decision, const RunData& data, const GateArms& arms, std::size_t look) {
+  decision.stage = GateStage::time;
+  const GatePolicy& policy = decision.policy;
+  const std::size_t needed = policy.looks.looks[look];
+  const std::vector<std::int64_t> all = gate_blocks_of(data);
+  decision.looks_done = look;
+  if (all.size() < needed) {
+    decision.gate_blocks = all.size();
+    decision.gate_block_s = gate_block_seconds(data, all);
+    decision.next_look = needed;
+    return;
+  }
+  const std::vector<std::int64_t> used(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(needed));
+  decision.looks_done = look + 1;
+  decision.gate_blocks = needed;
+  decision.gate_block_s = gate_block_seconds(data, used);
+  decision.problems = missing_times(data, arms, used, policy.void_share);
+  if (!decision.problems.empty()) {
+    decision.outcome = GateOutcome::invalid;
+    return;
+  }
+  Family family = family_of(gate_cells(data, arms, used, policy.void_share), policy);
+  std::vector<LookMargin> margins;
+  for (const GateRow& row : family.rows) margins.push_back({std::log1p(row.margin), std::log1p(row.margin)});
+  const std::vector<LookContrast> decided = decide_look(family.contrasts, margins, policy.looks);
+  for (std::size_t j = 0; j < decided.size(); ++j) family.rows[j].look = decided[j];
+  decision.rows = std::move(family.rows);
+  decision.problems = noise_problems(decision.rows, policy.most_void);
+  const auto has = [](LookVerdict verdict) {
+    return [verdict](const GateRow& row) { return row.look.verdict == verdict; };
+  };
+  if (!decision.problems.empty()) {
+    decision.outcome = GateOutcome::invalid;
+  } else if (std::ranges::any_of(decision.rows, has(LookVerdict::slower))) {
+    decision.outcome = GateOutcome::regression;
+    add_fresh_estimates(decision, data, arms, all);
+  } else if (std::ranges::all_of(decision.rows, has(LookVerdict::within))) {
+    decision.outcome = GateOutcome::pass;
+  } else {
+    go_on_or_stop(decision, data, used);
+  }
+}
+
+void decide(GateDecision& decision, const RunData& data, const GateChecks& checks, std::size_t look) {
+  GateArms arms;
+  decision.problems = plan_problems(data, decision.plan, checks, arms);
+  if (arms.baseline != nullptr) decision.baseline = arms.baseline->label;
+  if (arms.candidate != nullptr) decision.candidate = arms.candidate->label;
+  if (!decision.problems.empty()) {
+    decision.outcome = GateOutcome::invalid;
+    return;
+  }
+  decision.stage = GateStage::counters;
+  decision.counters = counter_checks(data, arms, checks);
+  const auto worst = worst_outcome(decision.counters);
+  if (worst == CounterOutcome::improved && checks.accepted_counters)
+    decision.notes.emplace_back(
+        "A cost fell; `decodelab counters RUN --file FILE --accept` makes that what is expected.");
+  if (worst && worst != CounterOutcome::improved) {
+    decision.outcome = worst == CounterOutcome::invalid ? GateOutcome::invalid : GateOutcome::regression;
+    return;
+  }
+  decision.stage = GateStage::outputs;
+  decision.problems = row_problems(data, arms, true);
+  if (!decision.problems.empty()) {
+    decision.outcome = GateOutcome::outputs_differ;
+    return;
+  }
+  decision.stage = GateStage::time;
+  decision.problems = row_problems(data, arms, false);
+  if (!decision.problems.empty()) {
+    decision.outcome = GateOutcome::invalid;
+    return;
+  }
+  decide_by_time(decision, data, arms, look);
+}
+
+}  // namespace
+
+const char* to_string(GateOutcome outcome) {
+  switch (outcome) {
+    case GateOutcome::proceed: return "CONTINUE";
+    case GateOutcome::pass: return "PASS";
+    case GateOutcome::regression: return "FAIL";
+    case GateOutcome::inconclusive: return "INCONCLUSIVE";
+    case GateOutcome::invalid: return "INVALID";
+    case GateOutcome::outputs_differ: return "OUTPUTS DIFFER";
+  }
+  return "";
+}
+
+const char* to_string(GateStage stage) {
+  switch (stage) {
+    case GateStage::plan: return "plan";
+    case GateStage::counters: return "counters";
+    case GateStage::outputs: return "outputs";
+    case GateStage::time: return "time";
+  }
+  return "";
+}
+
+GateDecision decide_gate(const RunData& data, const GatePolicy& policy, std::size_t looks_done,
+                         const GateChecks& checks) {
+  if (looks_done >= policy.looks.looks.size())
+    throw std::invalid_argument(
+        fmt::format("The policy has {} looks, and {} are done.", policy.looks.looks.size(), looks_done));
+  GateDecision decision;
+  decision.policy = policy;
+  decision.run = data.run;
+  decision.plan = plan_hash(policy, data.cells);
+  decision.looks_done = looks_done;
+  if (std::string caution = looks_caution(policy); !caution.empty()) decision.notes.push_back(std::move(caution));
+  decide(decision, data, checks, looks_done);
+  decision.exit_code = exit_code_of(decision.outcome, policy.on_inconclusive);
+  return decision;
+}
+
+GateDecision replay_gate(const RunData& data, const GatePolicy& policy, const GateChecks& checks) {
+  GateDecision decision = decide_gate(data, policy, 0, checks);
+  std::size_t looks_done = 0;
+  // A call that found too few gate blocks for its look has not looked.
+  while (decision.outcome == GateOutcome::proceed && decision.looks_done > looks_done) {
+    looks_done = decision.looks_done;
+    GateDecision next = decide_gate(data, policy, looks_done, checks);
+    if (next.looks_done == looks_done) break;  // the rows of the last look stay
+    decision = std::move(next);
+  }
+  if (decision.outcome != GateOutcome::proceed) return decision;
+  decision.outcome = GateOutcome::inconclusive;
+  decision.problems.push_back(
+      {std::nullopt, fmt::format("the run ended after {} gate blocks, and the next look is at {}",
+                                 gate_blocks_of(data).size(), *decision.next_look)});
+  decision.next_look.reset();
+  decision.exit_code = exit_code_of(decision.outcome, policy.on_inconclusive);
+  return decision;
+}
+
+}  // namespace decodelab

@@ -1,0 +1,109 @@
+// Requests and replies survive the way over a line, and anything else is refused by name.
+#include "bench/measure/process/worker_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace decodelab {
+namespace {
+
+const CellRecord kCell{.phase = "decode",
+                       .batch = 2,
+                       .length = 5,
+                       .dtype = "bf16",
+                       .device = "cpu",
+                       .threads = 3,
+                       .scope = "step",
+                       .fill = "generated",
+                       .steps = 16};
+
+TEST(WorkerProtocol, CarriesRequests) {
+  const WorkerLoad load{
+      .model = "/a \"dir\"", .dtype = "bf16", .device = "cpu", .threads = 3, .seed = 9, .max_tokens = 4};
+  const WorkerRequest loaded = parse_request(load_request(load));
+  EXPECT_EQ(loaded.kind, "load");
+  EXPECT_EQ(loaded.load.model, load.model);
+  EXPECT_EQ(loaded.load.seed, 9);
+  const WorkerRequest prepared = parse_request(prepare_request(kCell, load, 64, {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}}));
+  EXPECT_EQ(prepared.cell.phase, "decode");
+  EXPECT_EQ(prepared.cell.threads, 3);
+  EXPECT_EQ(prepared.cell.fill, "generated");
+  const std::vector<std::vector<std::int64_t>> forced{{1, 2}, {3, 4}};
+  EXPECT_EQ(parse_request(outputs_request(3, &forced)).forced, forced);
+  EXPECT_FALSE(parse_request(outputs_request(3, nullptr)).forced);
+  EXPECT_EQ(parse_request(visit_request(24)).steps, 24);
+}
+
+TEST(WorkerProtocol, CarriesReplies) {
+  const WorkerHello hello = parse_hello(hello_reply({.engine = "e",
+                                                     .version = "1",
+                                                     .settings_json = R"({"a":1})",
+                                                     .phases = {"decode"},
+                                                     .fills = {"random"},
+                                                     .dtypes = {"fp32"},
+                                                     .devices = {"cpu"},
+                                                     .exact = true,
+                                                     .forced = false}));
+  EXPECT_EQ(hello.settings_json, R"({"a":1})");
+  EXPECT_TRUE(hello.exact);
+  EXPECT_FALSE(hello.forced);
+  const Probe probe = parse_counters(counters_reply(
+      {.peak_bytes = 5, .counters = {{"x", 1}}, .unsteady = {"y"}, .engaged = false, .missing = "m", .step_ns = 7}));
+  EXPECT_EQ(probe.peak_bytes, 5);
+  EXPECT_EQ(probe.engaged, false);
+  EXPECT_EQ(probe.unsteady, std::vector<std::string>{"y"});
+  const VisitTimes times =
+      parse_visit(visit_reply({.warmup_steps = 1, .quiet = true, .wall_ns = 3, .samples_ns = {1, 2}}));
+  EXPECT_EQ(times.samples_ns, (std::vector<std::int64_t>{1, 2}));
+}
+
+TEST(WorkerProtocol, ReadsLogitsOnceAndRefusesAFileOfAnotherSize) {
+  const auto path = std::filesystem::temp_directory_path() / "decodelab-protocol-test-logits";
+  const OutputTrace trace{.tokens = {{1, 2}}, .logits = {}, .batch = 2, .vocabulary = 3};
+  const auto write = [&](std::size_t values) {
+    const std::vector<float> numbers(values, 0.5F);
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(4 * values));
+  };
+  write(6);
+  EXPECT_EQ(parse_outputs(outputs_reply(trace, path), kCell).logits,
+            std::vector<std::vector<float>>{std::vector<float>(6, 0.5F)});
+  EXPECT_FALSE(std::filesystem::exists(path));
+  for (const std::size_t values : {5, 7}) {
+    write(values);
+    EXPECT_THROW(parse_outputs(outputs_reply(trace, path), kCell), WorkerError);
+  }
+}
+
+TEST(WorkerProtocol, RefusesWhatIsNoReply) {
+  for (const char* line :
+       {"", "{", "[]", "7", "null", R"({"reply":7})", R"({"reply":"visit"})",
+        R"({"reply":"visit","warmup_steps":1,"quiet":true,"wall_ns":1,"samples_ns":[0]})",
+        R"({"reply":"visit","warmup_steps":1,"quiet":true,"wall_ns":1,"samples_ns":"x"})", R"({"reply":"hello"})"}) {
+    EXPECT_THROW(parse_visit(line), WorkerError) << line;
+  }
+  EXPECT_THROW(parse_counters(R"({"reply":"counters","step_ns":0})"), WorkerError);
+  EXPECT_THROW(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3]]})", kCell), WorkerError);
+  EXPECT_THROW(parse_hello(R"({"reply":"hello","protocol":1,"engine":"","version":"","phases":[],"fills":[],)"
+                           R"("dtypes":[],"devices":[]})"),
+               WorkerError);
+  EXPECT_THROW(parse_request("{}"), std::invalid_argument);
+  EXPECT_THROW(parse_request("nonsense"), std::invalid_argument);
+}
+
+TEST(WorkerProtocol, ErrorsCarryTheirKindAndFirstLine) {
+  for (const RowStatus status : {RowStatus::oom, RowStatus::unsupported, RowStatus::failed}) {
+    try {
+      parse_prepared(error_reply(status, "why\nwhere"));
+      FAIL();
+    } catch (const WorkerError& error) {
+      EXPECT_EQ(error.status, status);
+      EXPECT_STREQ(error.what(), "why");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace decodelab

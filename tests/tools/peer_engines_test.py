@@ -1,0 +1,164 @@
+"""Tests of the workers in tools/peers on a tiny random checkpoint, against Transformers' own generate(); a peer without its environment is skipped."""
+
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+from worker_driver import PEERS, ROOT, WARMUP, Worker, prepare, read_logits
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "program"))
+from program import ProgramTest  # noqa: E402
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+BATCH, LENGTH, STEPS, VOCABULARY = 4, 9, 24, 512
+# max|a - b| / max|b| of logits that the same tokens led to. llama.cpp's GELU goes through a table of fp16 whatever the dtype.
+TOLERANCE = {"transformers": 1e-4, "ctranslate2": 1e-4, "llama_cpp": 1e-2}
+
+
+class PeerTests:
+    """The tests of every peer; one worker a class. `peer` and `flags` are the command, as a user writes it."""
+
+    peer = ""
+    flags = ()
+
+    @classmethod
+    def setUpClass(cls):
+        if torch is None:
+            raise unittest.SkipTest("no torch in Python here (tools/bootstrap --cpu-only): nothing to compare with")
+        if cls.peer != "transformers" and not os.path.exists(os.path.join(ROOT, ".peers", cls.peer, "stamp")):
+            raise unittest.SkipTest(f"no environment of {cls.peer}: run tools/peers/environment {cls.peer}")
+        cls.shared = tempfile.mkdtemp(prefix="decodelab-peers-")
+        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+        cls.log = open(os.path.join(cls.shared, "log"), "w+b")  # noqa: SIM115: read by assert_reply
+        cls.addClassCleanup(cls.log.close)
+        cls.worker = Worker([os.path.join(PEERS, "run"), cls.peer, *cls.flags], log=cls.log, DECODELAB_CACHE=cls.shared)
+        cls.addClassCleanup(cls.worker.close)
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.shared
+        torch.manual_seed(5)
+        # Token 0 ends a text in this checkpoint: in a prompt it must be a token like any other.
+        self.prompts = torch.randint(VOCABULARY, (BATCH, LENGTH))
+        self.prompts[0, 3] = 0
+
+    def checkpoint(self):
+        """The checkpoint's folder and its model, written once a class."""
+        if not hasattr(type(self), "written"):
+            type(self).written = self.write_checkpoint(n_embd=64, n_head=4, n_inner=256, vocab_size=VOCABULARY)
+        return self.written
+
+    def assert_reply(self, reply, name):
+        if reply is None or reply["reply"] != name:
+            self.log.seek(0)
+            self.fail(f"expected {name}, got {reply}; the worker's log ends:\n{self.log.read()[-1500:].decode(errors='replace')}")
+        return reply
+
+    def ready(self, phase, **changes):
+        folder, model = self.checkpoint()
+        self.assert_reply(self.worker.load(folder, changes.get("dtype", "fp32")), "loaded")
+        self.assert_reply(self.worker.ask("prepare", **prepare(self.prompts.tolist(), phase, room=STEPS, max_tokens=STEPS, **changes)), "prepared")
+        return model
+
+    def reference(self, model):
+        """Tokens [STEPS + 1][BATCH] and the logits that each was chosen from, by generate()."""
+        with torch.no_grad():
+            answer = model.generate(self.prompts, attention_mask=torch.ones_like(self.prompts), max_new_tokens=STEPS + 1, do_sample=False, eos_token_id=None, pad_token_id=0,
+                                    return_dict_in_generate=True, output_logits=True)
+        return answer.sequences[:, LENGTH:].T.tolist(), torch.stack(answer.logits).float()
+
+    def assert_close(self, got, expected, tokens):
+        """Logits within the tolerance; another choice only where the reference's two best are closer than twice that."""
+        error = float((got - expected).abs().max() / expected.abs().max())
+        self.assertLess(error, TOLERANCE[self.peer])
+        best = expected.topk(2).values
+        tied = best[..., 0] - best[..., 1] < 2 * TOLERANCE[self.peer] * expected.abs().max()
+        different = torch.tensor(tokens) != expected.argmax(-1)
+        self.assertFalse(bool((different & ~tied).any()), f"{int(different.sum())} tokens differ, not all of them ties")
+
+    def test_says_which_engine_it_is(self):
+        hello = self.assert_reply(self.worker.ask("hello", protocol=1), "hello")
+        self.assertRegex(hello["version"], r"^\d+\.\d+")
+        self.assertIn("fp32", hello["dtypes"])
+        self.assertIn("cpu", hello["devices"])
+
+    def test_chooses_the_tokens_of_generate(self):
+        for phase, skipped in (("prefill", 0), ("decode", 1)):
+            with self.subTest(phase=phase):
+                model = self.ready(phase)
+                tokens, expected = self.reference(model)
+                tokens, expected = tokens[skipped : skipped + STEPS], expected[skipped : skipped + STEPS]
+                forced = self.assert_reply(self.worker.ask("outputs", steps=STEPS, forced=tokens, logits=True), "outputs")
+                logits = torch.tensor(read_logits(forced, BATCH))
+                self.assertEqual(tuple(logits.shape), (STEPS, BATCH, VOCABULARY))
+                self.assert_close(logits, expected, forced["tokens"])
+                free = self.assert_reply(self.worker.ask("outputs", steps=STEPS, forced=None, logits=True), "outputs")
+                if self.peer != "llama_cpp":  # after a tie its own text goes another way
+                    self.assertEqual(free["tokens"], tokens)
+                logits = torch.tensor(read_logits(free, BATCH))
+                self.assertEqual(logits.argmax(-1).tolist(), free["tokens"])
+
+    def test_times_every_phase(self):
+        for phase in ("prefill", "decode", "generate"):
+            with self.subTest(phase=phase):
+                self.ready(phase)
+                self.assertGreater(self.assert_reply(self.worker.ask("counters"), "counters")["step_ns"], 0)
+                visit = self.assert_reply(self.worker.ask("visit", steps=STEPS + 8, warmup=WARMUP), "visit")  # more than fit into one fill
+                self.assertEqual(len(visit["samples_ns"]), STEPS + 8)
+                self.assertTrue(all(sample > 0 for sample in visit["samples_ns"]))
+                self.assertGreaterEqual(visit["wall_ns"], sum(visit["samples_ns"]))
+
+    def test_a_visit_leaves_the_outputs_as_they_were(self):
+        self.ready("decode")
+        before = self.worker.ask("outputs", steps=8, forced=None, logits=False)["tokens"]
+        self.worker.ask("visit", steps=5, warmup=WARMUP)
+        self.assertEqual(self.worker.ask("outputs", steps=8, forced=None, logits=False)["tokens"], before)
+
+    def test_a_missing_model_is_an_error_and_the_worker_stays_usable(self):
+        reply = self.worker.load(os.path.join(self.shared, "nowhere"))
+        self.assertEqual((reply["reply"], reply["kind"]), ("error", "failed"))
+        self.ready("prefill")
+
+    def test_a_16_bit_type_is_near_or_refused(self):
+        hello = self.worker.ask("hello", protocol=1)
+        if "bf16" not in hello["dtypes"]:
+            self.assertEqual(self.worker.load(self.checkpoint()[0], "bf16")["kind"], "unsupported")
+            return
+        model = self.ready("prefill", dtype="bf16")
+        tokens, expected = self.reference(model)
+        forced = self.worker.ask("outputs", steps=STEPS, forced=tokens[:STEPS], logits=True)
+        logits = torch.tensor(read_logits(forced, BATCH))
+        error = float((logits - expected[:STEPS]).abs().max() / expected.abs().max())
+        self.assertTrue(0 < error < 5e-2, error)
+
+
+class TransformersTest(PeerTests, ProgramTest):
+    peer = "transformers"
+
+
+class TransformersStaticEagerTest(PeerTests, ProgramTest):
+    peer = "transformers"
+    flags = ("--cache", "static", "--attention", "eager")
+
+
+class CTranslate2Test(PeerTests, ProgramTest):
+    peer = "ctranslate2"
+
+
+class LlamaCppTest(PeerTests, ProgramTest):
+    peer = "llama_cpp"
+
+
+class LlamaCppUnifiedTest(PeerTests, ProgramTest):
+    peer = "llama_cpp"
+    flags = ("--flash-attention", "on", "--kv-unified", "on", "--mmap", "off", "--ubatch", "32")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""A worker that decodes with llama.cpp, by its C interface: all rows of a batch in one llama_decode().
+
+The context belongs to the cell and is made once, as every user of llama.cpp does; a prefill step clears its cache and runs the prompts.
+
+example:
+  decodelab sweep ... --worker lc='tools/peers/run llama_cpp --flash-attention off'
+"""
+
+import argparse
+import ctypes
+import os
+import sys
+from importlib.metadata import version
+
+from worker_engine import StepEngine
+from worker_protocol import serve
+
+ELEMENT_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
+GGML_TYPES = {"fp32": 0, "fp16": 1, "bf16": 30}  # enum ggml_type
+# llama.cpp rounds the cells of a sequence up to this many, and its fused attention reads them in such blocks.
+CONTEXT_MULTIPLE = 256
+ERROR_LEVEL = 4  # enum ggml_log_level
+
+
+class LlamaCppEngine(StepEngine):
+    name = "llama.cpp"
+    dtypes = tuple(ELEMENT_BYTES)
+    llama = model = context = None
+
+    def __init__(self, flash_attention, mmap, kv_unified, kv_dtype, ubatch):
+        self.version = version("llama_cpp_python")
+        self.flash_attention, self.mmap, self.kv_unified, self.kv_dtype, self.ubatch = flash_attention, mmap, kv_unified, kv_dtype, ubatch
+        self.settings = {"package": "llama-cpp-python", "mmap": mmap, "kv_unified": kv_unified, "ubatch": ubatch}
+        self.last_error = ""
+
+    def load(self, model, dtype, device, threads, seed):
+        os.environ.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS="1")
+        from checkpoint import Checkpoint, converted
+        from gguf_file import FILE_NAME, write_gguf
+
+        self.start_library()
+        llama, checkpoint = self.llama, Checkpoint(model)
+        folder = converted(checkpoint, "llama.cpp", (dtype, version("gguf")), lambda draft: write_gguf(checkpoint, dtype, draft))
+        self.free()
+        parameters = llama.llama_model_default_params()
+        parameters.n_gpu_layers = 0
+        parameters.load_mode = llama.LLAMA_LOAD_MODE_MMAP if self.mmap else llama.LLAMA_LOAD_MODE_NONE
+        self.model = llama.llama_model_load_from_file(os.path.join(folder, FILE_NAME).encode(), parameters)
+        if not self.model:
+            raise RuntimeError(f"llama.cpp could not load {folder}: {self.last_error}")
+        self.config, self.dtype, self.threads = checkpoint.config, dtype, threads
+        self.positions, self.vocabulary = self.config.positions, self.config.vocabulary
+        self.kv = self.kv_dtype or dtype
+        self.fused = self.flash_attention == "on" or (self.flash_attention == "auto" and self.kv != "fp32")
+        ggml = llama._lib
+        ggml.ggml_version.restype = ggml.ggml_commit.restype = ctypes.c_char_p
+        kv = "fp32, cast to fp16 by its fused attention" if self.fused and self.kv == "fp32" else self.kv
+        return {"threads": threads, "weights": dtype, "activations": "fp32", "accumulate": "fp32", "kv": kv, "flash_attention": self.fused,
+                "gelu": "tanh by a table of fp16", "greedy": "numpy argmax of each row's logits", "ggml": f"{ggml.ggml_version().decode()} {ggml.ggml_commit().decode()}",
+                "build": llama.llama_print_system_info().decode().strip(" |")}
+
+    def start_library(self):
+        """Loads llama.cpp once, and keeps its last error line for messages: its functions return only NULL or a number."""
+        if self.llama:
+            return
+        import numpy
+        from llama_cpp import llama_cpp
+
+        def log(level, text, _):
+            line = text.decode(errors="replace")
+            if level == ERROR_LEVEL and line.strip():
+                self.last_error = line.strip()
+            sys.stderr.write(line)
+
+        self.llama, self.numpy = llama_cpp, numpy
+        self.log = llama_cpp.llama_log_callback(log)  # kept: C calls it for as long as the process lives
+        llama_cpp.llama_log_set(self.log, ctypes.c_void_p(0))
+        llama_cpp.llama_backend_init()
+
+    def free(self):
+        if self.context:
+            self.llama.llama_free(self.context)
+        if self.model:
+            self.llama.llama_model_free(self.model)
+        self.context = self.model = None
+
+    def prepare(self, cell):
+        from checkpoint import kv_bytes
+
+        llama, numpy = self.llama, self.numpy
+        if self.context:
+            llama.llama_free(self.context)
+            self.context = None
+        self.cell = cell
+        cells = -(-(cell.length + cell.room) // CONTEXT_MULTIPLE) * CONTEXT_MULTIPLE
+        parameters = llama.llama_context_default_params()
+        parameters.n_ctx = cells * cell.batch
+        parameters.n_seq_max = cell.batch
+        parameters.n_batch = max(cell.batch * cell.length, self.ubatch)
+        parameters.n_ubatch = self.ubatch
+        parameters.n_threads = parameters.n_threads_batch = self.threads
+        parameters.flash_attn_type = llama.LLAMA_FLASH_ATTN_TYPE_ENABLED if self.fused else llama.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        parameters.type_k = parameters.type_v = GGML_TYPES[self.kv]
+        parameters.kv_unified = self.kv_unified
+        parameters.no_perf = True
+        self.context = llama.llama_init_from_model(self.model, parameters)
+        if not self.context:
+            kind = MemoryError if "alloc" in self.last_error else RuntimeError
+            raise kind(f"llama.cpp could not make a context of {parameters.n_ctx} cells: {self.last_error}")
+        self.memory = llama.llama_get_memory(self.context)
+        rows, length = numpy.arange(cell.batch), cell.length
+        self.prompts = numpy.array(cell.prompts, dtype=numpy.int32).ravel()
+        self.prompt_batch = Batch(llama, numpy, numpy.repeat(rows, length), numpy.tile(numpy.arange(length), cell.batch), rows * length + length - 1)
+        self.token_batch = Batch(llama, numpy, rows, numpy.full(cell.batch, length), rows)
+        return kv_bytes(self.config, 1, cell.batch, cells, ELEMENT_BYTES[self.kv]) + 4 * cell.batch * self.vocabulary
+
+    def prefill(self):
+        self.llama.llama_memory_clear(self.memory, False)
+        self.token_batch.positions[:] = self.cell.length
+        return self.call(self.prompt_batch, self.prompts)
+
+    def decode(self, tokens):
+        answer = self.call(self.token_batch, tokens)
+        self.token_batch.positions += 1
+        return answer
+
+    def call(self, batch, tokens):
+        batch.tokens[:] = tokens
+        code = self.llama.llama_decode(self.context, batch.struct)
+        if code != 0:
+            kind = MemoryError if "alloc" in self.last_error else RuntimeError
+            raise kind(f"llama_decode returned {code} for {len(batch.tokens)} tokens: {self.last_error}")
+        self.rows = [self.row(index) for index in batch.outputs]
+        return [int(row.argmax()) for row in self.rows]
+
+    def row(self, index):
+        """The logits of the token at `index` of the last batch, a view that the next call overwrites."""
+        pointer = self.llama.llama_get_logits_ith(self.context, index)
+        return self.numpy.frombuffer((ctypes.c_float * self.vocabulary).from_address(ctypes.addressof(pointer.contents)), dtype=self.numpy.float32)
+
+    def logits(self):
+        return self.numpy.stack(self.rows)
+
+
+class Batch:
+    """A llama_batch whose tokens and positions are numpy arrays over its own memory."""
+
+    def __init__(self, llama, numpy, sequences, positions, outputs):
+        count = len(sequences)
+        self.tokens, self.positions = numpy.zeros(count, numpy.int32), positions.astype(numpy.int32)
+        self.outputs = [int(index) for index in outputs]
+        wanted = numpy.zeros(count, numpy.int8)
+        wanted[outputs] = 1
+        ones, ids = numpy.ones(count, numpy.int32), sequences.astype(numpy.int32)
+        pointers = ids.ctypes.data + numpy.arange(count, dtype=numpy.uintp) * ids.itemsize
+        self.kept = (wanted, ones, ids, pointers)  # C reads them through the struct
+        kinds = dict(llama.llama_batch._fields_)
+        pointer = lambda array, name: ctypes.cast(array.ctypes.data, kinds[name])  # noqa: E731
+        self.struct = llama.llama_batch(n_tokens=count, token=pointer(self.tokens, "token"), embd=None, pos=pointer(self.positions, "pos"),
+                                        n_seq_id=pointer(ones, "n_seq_id"), seq_id=pointer(pointers, "seq_id"), logits=pointer(wanted, "logits"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    switch = {"choices": ["on", "off"]}
+    parser.add_argument("--flash-attention", choices=["auto", "on", "off"], default="auto",
+                        help="fused attention (default auto: on where keys have 16 bits, for it casts others to fp16)")
+    parser.add_argument("--mmap", default="on", help="map the weights instead of reading them (default on)", **switch)
+    parser.add_argument("--kv-unified", default="off", help="one cache for all rows instead of one each (default off)", **switch)
+    parser.add_argument("--kv", choices=list(ELEMENT_BYTES), help="dtype of keys and values; the cell's where nothing is said")
+    parser.add_argument("--ubatch", type=int, default=512, help="most tokens in one pass through the model (default 512, as llama.cpp's)")
+    arguments = parser.parse_args()
+    return serve(LlamaCppEngine(arguments.flash_attention, arguments.mmap == "on", arguments.kv_unified == "on", arguments.kv, arguments.ubatch))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""A worker that decodes with Hugging Face Transformers, by the model's own forward: no overhead of generate().
+
+example:
+  decodelab sweep ... --worker tf='tools/peers/run transformers --attention sdpa --cache static'
+"""
+
+import argparse
+import gc
+import os
+import sys
+from importlib.metadata import version
+
+from worker_engine import StepEngine
+from worker_protocol import serve
+
+ELEMENT_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
+# A compiled decode step with a cache that grows is compiled again for the second length, this time for any.
+COMPILED_STEPS = 4
+# Programs that a worker may compile: more than the shapes of any sweep.
+MOST_SHAPES = 4096
+
+
+class TransformersEngine(StepEngine):
+    name = "transformers"
+    dtypes = tuple(ELEMENT_BYTES)
+
+    def __init__(self, attention, cache, compiled):
+        self.version = version("transformers")
+        self.attention, self.cache_kind, self.compiled = attention, cache, compiled
+        self.settings = {"attention": attention, "cache": cache, "compile": compiled, "torch": version("torch")}
+        self.devices = ("cpu", "cuda") if os.path.exists("/dev/nvidiactl") else ("cpu",)
+        self.model = self.forward = self.past = self.last_logits = None
+
+    def load(self, model, dtype, device, threads, seed):
+        # Threads before torch is imported, for libraries that read them once.
+        os.environ.update(OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        if device != "cpu" and not torch.cuda.is_available():
+            raise NotImplementedError(f"device {device}: PyTorch finds no CUDA device here")
+        self.torch = torch
+        torch.set_num_threads(threads)
+        torch.manual_seed(seed)
+        self.model = self.forward = self.past = self.last_logits = None
+        gc.collect()  # a model's modules refer to each other: the last one goes before the next one comes
+        self.dtype, self.device = dtype, torch.device(device)
+        kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[dtype]
+        self.model = AutoModelForCausalLM.from_pretrained(model, dtype=kind, attn_implementation=self.attention, local_files_only=True).to(self.device).eval()
+        self.forward = self.compile() if self.compiled else self.model.forward
+        config = self.model.config
+        self.positions, self.vocabulary = config.max_position_embeddings, config.vocab_size
+        self.weight_bytes = self.device_bytes()
+        build = {"cpu": torch.backends.cpu.get_cpu_capability, "cuda": lambda: torch.cuda.get_device_name(self.device)}[self.device.type]()
+        return {"threads": torch.get_num_threads(), "weights": dtype, "activations": dtype, "kv": dtype,
+                **({"accumulate": "fp32"} if device == "cpu" else {}), "attention": config._attn_implementation, "build": build,
+                "matmul_precision": torch.get_float32_matmul_precision(), "greedy": "argmax on the device, ids to the host each step"}
+
+    def compile(self):
+        """The compiled forward: one program a shape, where the shapes of a cell do not change (a static cache)."""
+        limits = self.torch._dynamo.config
+        # Beyond the limit PyTorch goes on without a compiler and says nothing; a sweep has two shapes a cell.
+        limits.recompile_limit = limits.accumulated_recompile_limit = MOST_SHAPES
+        limits.fail_on_recompile_limit_hit = True
+        return self.torch.compile(self.model.forward, dynamic=False if self.cache_kind == "static" else None)
+
+    def device_bytes(self):
+        """Bytes of tensors held on a GPU, None on a CPU, whose allocator is not asked."""
+        return self.torch.cuda.memory_allocated(self.device) if self.device.type == "cuda" else None
+
+    def prepare(self, cell):
+        torch = self.torch
+        self.cell = cell
+        self.ids = torch.tensor(cell.prompts, device=self.device)
+        self.longest = cell.length + cell.room
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        if self.compiled:
+            tokens = self.prefill()
+            for _ in range(min(COMPILED_STEPS, self.longest - cell.length)):
+                tokens = self.decode(tokens)
+        config = self.model.config
+        kv_heads = 1 if getattr(config, "multi_query", False) else getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        head_dim = config.hidden_size // config.num_attention_heads
+        keys = 2 * config.num_hidden_layers * kv_heads * head_dim * self.longest
+        return cell.batch * (keys + self.vocabulary) * ELEMENT_BYTES[self.dtype]
+
+    def new_cache(self):
+        from transformers import DynamicCache, StaticCache
+
+        if self.cache_kind == "static":
+            return StaticCache(config=self.model.config, max_cache_len=self.longest)
+        return DynamicCache(config=self.model.config)
+
+    def prefill(self):
+        self.past = self.new_cache()
+        return self.call(self.ids)
+
+    def decode(self, tokens):
+        return self.call(self.torch.tensor(tokens, device=self.device).unsqueeze(1))
+
+    def call(self, ids):
+        with self.torch.inference_mode():
+            self.last_logits = self.forward(input_ids=ids, past_key_values=self.past, use_cache=True, logits_to_keep=1).logits[:, -1]
+            return self.last_logits.argmax(-1).tolist()
+
+    def logits(self):
+        return self.last_logits.float().cpu().contiguous().numpy()
+
+    def peak_bytes(self):
+        return self.torch.cuda.max_memory_allocated(self.device) - self.weight_bytes if self.device.type == "cuda" else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
+    parser.add_argument("--cache", choices=["dynamic", "static"], default="dynamic")
+    parser.add_argument("--compile", action="store_true", help="torch.compile of the model's forward; goes best with --cache static")
+    arguments = parser.parse_args()
+    # No network, no threads of the tokenizer, no pool of compiler processes beside the timed one.
+    os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TORCHINDUCTOR_COMPILE_THREADS="1")
+    return serve(TransformersEngine(arguments.attention, arguments.cache, arguments.compile))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

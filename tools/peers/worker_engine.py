@@ -1,0 +1,115 @@
+"""What an engine implements to become a worker: Engine, or StepEngine where its prefill and each decode step can be called one by one."""
+
+import time
+from dataclasses import dataclass
+
+clock_ns = time.monotonic_ns  # the clock of std::chrono::steady_clock, so that both sides read the same
+PHASE_SCOPES = (("prefill", "step"), ("decode", "step"), ("generate", "generate"))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a sweep with its prompts: `batch` rows of `length` token ids each."""
+
+    phase: str
+    batch: int
+    length: int
+    prompts: list
+    max_tokens: int  # tokens of one completion, in phase generate
+    room: int  # decode steps that may follow one fill, or one prefill
+
+
+class Engine:
+    """What the serve loop needs of an engine. Methods raise MemoryError for `oom`, NotImplementedError for `unsupported`, anything else for `failed`."""
+
+    name = ""
+    version = ""
+    settings = {}
+    phases = ("prefill", "decode", "generate")
+    dtypes = ("fp32",)
+    devices = ("cpu",)
+    positions = 0  # longest sequence, known after load
+    vocabulary = 0  # width of a row of logits, known after load
+
+    def load(self, model, dtype, device, threads, seed):
+        """Loads the Hugging Face directory `model` and returns the settings that were decided by it; called again, it replaces what was loaded."""
+        raise NotImplementedError
+
+    def prepare(self, cell):
+        """Takes `cell` for what follows, and returns the bytes that it needs beyond the weights, 0 where unknown."""
+        raise NotImplementedError
+
+    def fill(self):
+        """Begins afresh, untimed: a decode cell then holds the keys of its prompts and the greedy choice after them."""
+        raise NotImplementedError
+
+    def run(self, limit, sink):
+        """Runs up to `limit` steps since fill(), calls sink(ns) after each until that returns True, and returns the ns from the first start to the last end."""
+        raise NotImplementedError
+
+    def outputs(self, steps, forced, keep_logits):
+        """Rows of ids of `steps` steps after a fresh fill, and a float32 buffer [B, V] of each step where `keep_logits` says so, else None."""
+        raise NotImplementedError
+
+    def peak_bytes(self):
+        """Most bytes held beyond the weights, None where the engine cannot tell."""
+        return None
+
+    def capacity(self, cell):
+        """Steps that fit after one fill; a prefill or a completion begins afresh each time and has no limit."""
+        return cell.room if cell.phase == "decode" else None
+
+
+class StepEngine(Engine):
+    """An engine whose prefill and decode steps are calls of their own; token ids are lists with one id a row."""
+
+    cell = None
+    tokens = None
+
+    def prefill(self):
+        """Runs the prompts through a new session and returns the greedy choice of each row."""
+        raise NotImplementedError
+
+    def decode(self, tokens):
+        """Feeds one token a row to the session and returns the greedy choice of each row."""
+        raise NotImplementedError
+
+    def logits(self):
+        """The logits that the last call chose from, a contiguous float32 buffer [B, V] that the next call may not overwrite."""
+        raise NotImplementedError
+
+    def fill(self):
+        if self.cell.phase == "decode":
+            self.tokens = self.prefill()
+
+    def step(self):
+        if self.cell.phase == "decode":
+            self.tokens = self.decode(self.tokens)
+            return
+        self.tokens = self.prefill()
+        if self.cell.phase == "generate":
+            for _ in range(self.cell.max_tokens - 1):
+                self.tokens = self.decode(self.tokens)
+
+    def run(self, limit, sink):
+        begin = end = clock_ns()
+        for _ in range(limit):
+            start = clock_ns()
+            self.step()
+            end = clock_ns()
+            if sink(end - start):
+                break
+        return end - begin
+
+    def outputs(self, steps, forced, keep_logits):
+        self.fill()
+        tokens, logits = [], []
+        for step in range(steps):
+            if step == 0 and self.cell.phase != "decode":
+                self.tokens = self.prefill()
+            else:
+                self.tokens = self.decode(forced[step - 1] if forced and step else self.tokens)
+            tokens.append(self.tokens)
+            if keep_logits:
+                logits.append(self.logits())
+        return tokens, logits if keep_logits else None

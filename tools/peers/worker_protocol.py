@@ -1,0 +1,248 @@
+"""Serves version 1 of the worker protocol (README.md): requests on descriptor 3, replies on descriptor 4, one JSON object a line."""
+
+import gc
+import json
+import os
+import sys
+import tempfile
+
+from worker_engine import PHASE_SCOPES, Cell
+
+PROTOCOL = 1
+REQUESTS, REPLIES = 3, 4
+# Steps that `counters` runs: the first pays for what is made lazily, the fastest of the rest plans the visits.
+PROBE_STEPS = 3
+
+
+class Refusal(Exception):
+    """A request that cannot be served as it stands; the worker goes on."""
+
+    def __init__(self, message, kind="failed"):
+        super().__init__(message)
+        self.kind = kind
+
+
+class Request(dict):
+    """An object of a request, whose missing keys are named to the one who sent it."""
+
+    def __missing__(self, key):
+        raise Refusal(f"the request lacks the key '{key}'")
+
+
+class Warmup:
+    """Fed with each step's time, says when to stop: long enough and quiet, or slow, or at the limit of steps."""
+
+    def __init__(self, minimum_ns, window, quiet_share, slow_step_ns, maximum_steps):
+        self.minimum_ns, self.window, self.quiet_share = minimum_ns, window, quiet_share
+        self.slow_step_ns, self.maximum_steps = slow_step_ns, max(1, maximum_steps)
+        self.samples = []
+
+    def add(self, step_ns):
+        """Takes a step and returns done(), so that it can be the sink of Engine.run."""
+        self.samples.append(step_ns)
+        return self.done()
+
+    def quiet(self):
+        if self.samples and self.samples[0] > self.slow_step_ns:
+            return True
+        half = self.window // 2
+        last = self.samples[-2 * half :]
+        if half < 1 or len(last) < 2 * half:
+            return False
+        before, after = sum(last[:half]), sum(last[half:])
+        return abs(after - before) < self.quiet_share * before
+
+    def done(self):
+        if len(self.samples) >= self.maximum_steps:
+            return True
+        return bool(self.samples) and sum(self.samples) >= self.minimum_ns and self.quiet()
+
+
+def run_steps(engine, capacity, steps, sink):
+    """Fills and runs, again where the capacity ends, until `steps` have run or `sink` returned True; returns the timed ns of all pieces."""
+    wall_ns, ran, stopped = 0, 0, False
+
+    def count(step_ns):
+        nonlocal ran, stopped
+        ran += 1
+        stopped = bool(sink(step_ns))
+        return stopped
+
+    while ran < steps and not stopped:
+        before = ran
+        engine.fill()
+        wall_ns += engine.run(steps - ran if capacity is None else min(capacity, steps - ran), count)
+        if ran == before:
+            raise RuntimeError(f"{engine.name} ran no step after a fill; expected {capacity}")
+    return wall_ns
+
+
+class Server:
+    """Answers requests for one engine, and remembers what is loaded and prepared."""
+
+    def __init__(self, engine):
+        self.engine = engine
+        self.loaded = None  # the load request
+        self.cell = None
+
+    def answer(self, line):
+        """The reply to one line, and whether to go on."""
+        try:
+            request = parse(line)
+            handler = getattr(self, "on_" + request["request"], None)
+            if handler is None:
+                raise Refusal(f"unknown request '{request['request']}': protocol {PROTOCOL} has hello, load, prepare, outputs, counters, visit and bye")
+            return {"reply": REPLY_NAMES.get(request["request"], request["request"]), **handler(request)}, request["request"] != "bye"
+        except Refusal as refusal:
+            return error(refusal.kind, refusal), True
+        except MemoryError as problem:
+            return error("oom", problem), True
+        except NotImplementedError as problem:
+            return error("unsupported", problem), True
+        except Exception as problem:  # whatever an engine throws is an outcome of this cell, not the end of the worker
+            return error("oom" if is_out_of_memory(problem) else "failed", problem), True
+
+    def on_hello(self, request):
+        if request["protocol"] != PROTOCOL:
+            raise Refusal(f"protocol {request['protocol']} was asked for; this worker speaks {PROTOCOL}", "unsupported")
+        engine = self.engine
+        scopes = [scope for phase, scope in PHASE_SCOPES if phase in engine.phases]
+        return {"protocol": PROTOCOL, "engine": engine.name, "version": engine.version, "settings": engine.settings, "phases": list(engine.phases),
+                "scopes": list(dict.fromkeys(scopes)), "fills": ["generated"], "dtypes": list(engine.dtypes), "devices": list(engine.devices)}
+
+    def on_load(self, request):
+        model, dtype, device, threads = (request[key] for key in ("model", "dtype", "device", "threads"))
+        self.loaded = self.cell = None
+        gc.unfreeze()
+        if dtype not in self.engine.dtypes:
+            raise Refusal(f"{self.engine.name} here has no {dtype}: it has {', '.join(self.engine.dtypes)}", "unsupported")
+        if device.split(":")[0] not in self.engine.devices:
+            raise Refusal(f"{self.engine.name} here has no device {device}: it has {', '.join(self.engine.devices)}", "unsupported")
+        settings = self.engine.load(model, dtype, device, threads, request["seed"])
+        # What was made by loading never dies: without this, the collector would walk through it inside timed steps.
+        gc.collect()
+        gc.freeze()
+        self.loaded = request
+        return {"settings": settings}
+
+    def on_prepare(self, request):
+        self.cell = None
+        if not self.loaded:
+            raise Refusal("prepare came before load: send load first")
+        cell = self.checked(request)
+        needed = self.engine.prepare(cell)
+        self.cell = cell
+        return {"bytes_needed": int(needed)}
+
+    def checked(self, request):
+        """The cell of a prepare request, where this engine can run it and the prompts are what the cell says."""
+        cell, prompts, engine = request["cell"], request["prompts"], self.engine
+        for key in ("dtype", "device", "threads"):
+            if cell[key] != self.loaded[key]:
+                raise Refusal(f"the cell wants {key} {cell[key]}, loaded was {self.loaded[key]}: send load again")
+        if cell["phase"] not in engine.phases or (cell["phase"], cell["scope"]) not in PHASE_SCOPES:
+            known = ", ".join(f"{phase} at scope {scope}" for phase, scope in PHASE_SCOPES if phase in engine.phases)
+            raise Refusal(f"{engine.name} has no {cell['phase']} at scope {cell['scope']}: it has {known}", "unsupported")
+        if cell["fill"] != "generated":
+            raise Refusal(f"{engine.name} has no fill '{cell['fill']}': it has generated, which holds the keys of the prompts", "unsupported")
+        if cell["batch"] < 1 or cell["length"] < 1 or len(prompts) != cell["batch"] or any(len(row) != cell["length"] for row in prompts):
+            raise Refusal(f"expected {cell['batch']} prompts of {cell['length']} ids, got lengths {[len(row) for row in prompts]}")
+        if any(not isinstance(token, int) or not 0 <= token < engine.vocabulary for row in prompts for token in row):
+            raise Refusal(f"a prompt holds an id outside 0 to {engine.vocabulary - 1}")
+        room, most = max(0, request["room"]), max(1, request["max_tokens"])
+        needed = cell["length"] + {"prefill": 0, "decode": 1, "generate": most - 1}[cell["phase"]]
+        if needed > engine.positions or (cell["phase"] == "decode" and room < 1):
+            raise Refusal(f"the cell needs {needed} positions and room for a step; the model has {engine.positions} positions, room is {room}", "unsupported")
+        if cell["phase"] != "decode":
+            room = max(room, most - 1)
+        room = min(room, engine.positions - cell["length"])
+        return Cell(phase=cell["phase"], batch=cell["batch"], length=cell["length"], prompts=prompts, max_tokens=most, room=room)
+
+    def prepared(self, name):
+        if not self.cell:
+            raise Refusal(f"{name} came before prepare: send load and prepare first")
+        return self.cell
+
+    def on_outputs(self, request):
+        cell, steps, forced = self.prepared("outputs"), request["steps"], request["forced"]
+        most = cell.room + (cell.phase != "decode")  # the prefill is a step of its own
+        if not 1 <= steps <= most:
+            raise Refusal(f"{steps} steps of outputs were asked for; the cell has room for 1 to {most}")
+        if forced is not None and (len(forced) < steps - 1 or any(len(row) != cell.batch for row in forced)):
+            raise Refusal(f"forced needs {steps - 1} rows of {cell.batch} ids")
+        tokens, logits = self.engine.outputs(steps, forced, request["logits"])
+        path = write_logits(logits) if logits is not None else None
+        return {"tokens": tokens, "logits_file": path, "vocabulary": self.engine.vocabulary}
+
+    def on_counters(self, request):
+        cell, samples = self.prepared("counters"), []
+        run_steps(self.engine, self.engine.capacity(cell), PROBE_STEPS, samples.append)
+        return {"step_ns": min(samples), "peak_bytes": self.engine.peak_bytes(), "counters": {}, "unsteady": [], "engaged": None, "missing": ""}
+
+    def on_visit(self, request):
+        cell, steps = self.prepared("visit"), request["steps"]
+        if steps < 1:
+            raise Refusal(f"a visit of {steps} steps was asked for; expected at least 1")
+        warmup, samples, capacity = Warmup(**request["warmup"]), [], self.engine.capacity(cell)
+        run_steps(self.engine, capacity, warmup.maximum_steps, warmup.add)
+        wall_ns = run_steps(self.engine, capacity, steps, samples.append)
+        return {"warmup_steps": len(warmup.samples), "quiet": warmup.quiet(), "wall_ns": wall_ns, "samples_ns": samples}
+
+    def on_bye(self, request):
+        return {}
+
+
+REPLY_NAMES = {"load": "loaded", "prepare": "prepared"}
+
+
+def parse(line):
+    """The object on one line, with its request's name."""
+    try:
+        request = json.loads(line, object_hook=Request)
+    except ValueError as problem:
+        raise Refusal(f"a request is one JSON object a line, got {line[:60]!r}: {problem}") from None
+    if not isinstance(request, dict) or not isinstance(request.get("request"), str):
+        raise Refusal(f"a request is an object with a key 'request', got {line[:60]!r}")
+    return request
+
+
+def error(kind, problem):
+    """An error reply; its message is one line even where an engine writes several."""
+    lines = [text.strip() for text in str(problem).splitlines() if text.strip()]
+    message = lines[0] if lines else f"{type(problem).__name__} without a message"
+    return {"reply": "error", "kind": kind, "message": message}
+
+
+def is_out_of_memory(problem):
+    """Whether an engine's own exception says that memory ran out: PyTorch throws RuntimeError for a CPU."""
+    text = str(problem).lower()
+    return type(problem).__name__ == "OutOfMemoryError" or "can't allocate memory" in text or "out of memory" in text or "bad_alloc" in text
+
+
+def write_logits(rows):
+    """Writes [steps, B, V] little-endian float32 to a temporary file, which the runner deletes."""
+    handle, path = tempfile.mkstemp(prefix="decodelab-logits-")
+    with os.fdopen(handle, "wb") as file:
+        for row in rows:
+            file.write(memoryview(row).cast("B"))
+    return path
+
+
+def serve(engine):
+    """Answers until `bye` or the end of the requests; returns the exit code."""
+    try:
+        for descriptor in (REQUESTS, REPLIES):
+            os.set_inheritable(descriptor, False)  # a compiler that the engine starts must not keep the pipes open
+        requests, replies = os.fdopen(REQUESTS, "rb"), os.fdopen(REPLIES, "wb")
+    except OSError:
+        print(f"{sys.argv[0]}: this is a worker: pass it to `decodelab sweep --worker NAME='COMMAND'`, which talks to it on descriptors 3 and 4", file=sys.stderr)
+        return 2
+    server, going = Server(engine), True
+    while going and (line := requests.readline()):
+        reply, going = server.answer(line)
+        try:
+            replies.write(json.dumps(reply, allow_nan=False).encode() + b"\n")
+            replies.flush()
+        except BrokenPipeError:
+            return 0  # nobody waits for an answer any more
+    return 0
