@@ -84,6 +84,10 @@ if(DECODELAB_TORCH)
     get_filename_component(name ${test} NAME_WE)
     add_test(NAME tools.${name} COMMAND ${DECODELAB_PYTHON} -m unittest -v ${name}
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/tools)
-    set_tests_properties(tools.${name} PROPERTIES LABELS tools ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 TIMEOUT 600)
+    # A test that skipped as a whole is reported as skipped, with its reason in the log.
+    set_tests_properties(tools.${name} PROPERTIES LABELS tools TIMEOUT 600 SKIP_REGULAR_EXPRESSION "SKIPPED: "
+      ENVIRONMENT "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1")
   endforeach()
+  # It measures, on all cores.
+  set_tests_properties(tools.slurm_test PROPERTIES RUN_SERIAL TRUE)
 endif()

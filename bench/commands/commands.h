@@ -32,6 +32,7 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code);
 void add_launch_command(CLI::App& app, ExitCode& exit_code);
 void add_report_command(CLI::App& app, ExitCode& exit_code);
 void add_compare_command(CLI::App& app, ExitCode& exit_code);
+void add_store_command(CLI::App& app, ExitCode& exit_code);
 void add_counters_command(CLI::App& app, ExitCode& exit_code);
 void add_generate_command(CLI::App& app, ExitCode& exit_code);
 void add_doctor_command(CLI::App& app, ExitCode& exit_code);

@@ -38,7 +38,8 @@ void describe_run(RunData& data, const SweepRequest& request, const CheckpointSo
                                           .seed = request.seed,
                                           .max_tokens = request.max_tokens,
                                           .fill = fill_of(request),
-                                          .worker_seconds = request.worker_seconds});
+                                          .worker_seconds = request.worker_seconds,
+                                          .shard = request.shard});
   data.run.started_unix_ns = unix_ns();
   data.run.build = this_build();
   data.run.machine = detect_machine();

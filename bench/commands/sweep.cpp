@@ -36,6 +36,7 @@ struct Options {
   std::string lengths = "128";
   std::string store = kDefaultStore;
   std::string resume;
+  std::string shard;
   std::string output = "text";
   bool dry_run = false;
   bool launches_given = false;
@@ -58,7 +59,9 @@ void print_dry_run(const RunData& data, const SweepRequest& request, const Model
   fmt::print("\n{} launches of {} blocks; {} {} on {}, {} threads\n\n", request.launches, request.blocks, request.model,
              request.dtype, request.device, request.threads);
   fmt::print("{:<20} {:>14}  {}\n", "cell", "modelled step", "arms that do not run");
+  const Shard shard = request.shard.value_or(Shard());
   for (std::size_t index = 0; index < data.cells.size(); ++index) {
+    if (!shard.has(index)) continue;
     const double step = prior_step_seconds(data.cells[index], config, request.max_tokens);
     std::vector<std::string> excluded;
     for (const CellArmRecord& row : data.cell_arms) {
@@ -107,6 +110,13 @@ ExitCode run(Options& options) {
   const OutputFormat format = output_format(options.output);
   std::optional<RunData> planned;
   std::optional<CheckpointSource> source;
+  if (!options.shard.empty()) {
+    if (!options.resume.empty()) {
+      throw std::invalid_argument(
+          "--shard: a run that is resumed is the shard that it was begun as; leave --shard away");
+    }
+    options.request.shard = parse_shard(options.shard);
+  }
   if (options.resume.empty()) {
     SweepRequest& request = options.request;
     if (request.model.empty()) {
@@ -204,6 +214,8 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--name", request.name, "A name to find the run by");
   command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();
   command->add_option("--resume", options->resume, "Go on with this run (id, name, latest): finished blocks are kept");
+  command->add_option("--shard", options->shard,
+                      "i/n: measure every n-th cell from the i-th; 'store merge' puts all n together");
   command->add_option("-o,--output", options->output, "text, md, csv, json or jsonl")->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Print the cells and the expected time, and run nothing");
   command->add_flag("--null-arm", request.null_arm,

@@ -4,6 +4,7 @@
 #include "bench/machine/environment.h"
 #include "bench/measure/block_order.h"
 #include "bench/measure/cell_check.h"
+#include "reports/store/shard.h"
 
 #include <algorithm>
 #include <chrono>
@@ -28,6 +29,7 @@ class LaunchRunner {
         context_(context),
         launch_(launch),
         data_(store.load_run(run_id)),
+        shard_(shard_of(data_.run).value_or(Shard())),
         finished_(store.finished_blocks(run_id)) {
     const bool all_external =
         std::ranges::none_of(data_.arms, [](const ArmRecord& arm) { return arm.command.empty(); });
@@ -143,7 +145,8 @@ class LaunchRunner {
     for (const std::size_t index : order) {
       CellRecord& cell = data_.cells[index];
       const std::vector<CellArmRecord*> rows = rows_of(cell);
-      if (cell.steps > 0 ||
+      // A cell that was never checked has no steps, and so no blocks either.
+      if (cell.steps > 0 || !shard_.has(index) ||
           std::ranges::none_of(rows, [](const CellArmRecord* row) { return row->status == RowStatus::planned; })) {
         continue;
       }
@@ -236,6 +239,7 @@ class LaunchRunner {
   const LaunchContext& context_;
   std::int64_t launch_;
   RunData data_;
+  Shard shard_;
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> finished_;
   std::vector<std::unique_ptr<Worker>> owned_;
   ArmWorkers workers_;

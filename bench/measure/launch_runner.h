@@ -47,6 +47,7 @@ inline constexpr std::int64_t kVerifiedDecodeSteps = 8;
 /// being tried; each other arm's outputs are compared with the reference (`causal`), and a wrong one becomes `incorrect`; what throws
 /// becomes `oom` or `failed`, with the reason. Where the reference itself does not fit, the comparison is made at the largest half of the
 /// batch, then of the length, that does, and the rows carry the flag `verified-at-bN-lM`. Then the steps are fixed by the slowest arm.
+/// Of the run of a shard only the shard's cells are checked and measured; the rows of the others stay `planned`.
 /// Blocks go round-robin over the cells; an arm that throws in a block loses its further visits, never those of the others.
 inline constexpr double kWorkerMemory = 0.6;
 inline constexpr const char* kRestartedFlag = "restarted-each-visit";

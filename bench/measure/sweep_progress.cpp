@@ -1,6 +1,8 @@
 // Turns a run's plan into pieces with priors, and a launch's events into an estimate of the rest.
 #include "bench/measure/sweep_progress.h"
 
+#include "reports/store/shard.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -97,6 +99,7 @@ std::vector<ProgressPiece> SweepProgress::make_pieces(const ModelConfig& config,
   };
   const double load = kStartSeconds + static_cast<double>(parameter_count(config)) * 4 / kLoadBytesPerSecond;
   const auto arms = static_cast<double>(data_.arms.size());
+  const Shard shard = shard_of(data_.run).value_or(Shard());
   for (std::int64_t launch = 0; launch < data_.run.launches; ++launch) {
     add({launch, "load", 0, 0}, {.expected_seconds = load, .kind = "load", .phase = "", .cell = -1});
     for (std::int64_t block = -1; block < data_.run.blocks_per_launch; ++block) {
@@ -104,7 +107,7 @@ std::vector<ProgressPiece> SweepProgress::make_pieces(const ModelConfig& config,
         const CellRecord& cell = data_.cells[index];
         const auto number = static_cast<std::int64_t>(index);
         const double step = prior_step_seconds(cell, config, max_tokens);
-        if (!runs(cell)) {
+        if (!shard.has(index) || !runs(cell)) {
           continue;
         }
         if (block >= 0) {

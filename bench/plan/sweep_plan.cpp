@@ -92,11 +92,14 @@ void check_counts(const SweepRequest& request) {
 }  // namespace
 
 std::string to_json(const LaunchPlan& plan) {
-  return nlohmann::json{
+  nlohmann::json json{
       {"model", plan.model},   {"checkpoint", plan.checkpoint}, {"dtype", plan.dtype},
       {"device", plan.device}, {"threads", plan.threads},       {"seed", plan.seed},
-      {"fill", plan.fill},     {"max_tokens", plan.max_tokens}, {"worker_seconds", plan.worker_seconds}}
-      .dump();
+      {"fill", plan.fill},     {"max_tokens", plan.max_tokens}, {"worker_seconds", plan.worker_seconds}};
+  if (plan.shard) {
+    json["shard"] = to_string(*plan.shard);
+  }
+  return json.dump();
 }
 
 LaunchPlan launch_plan_from_json(const std::string& text) {
@@ -111,7 +114,9 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             .max_tokens = json.at("max_tokens"),
             .fill = json.at("fill"),
             // Runs of older programs had no workers.
-            .worker_seconds = json.value("worker_seconds", std::int64_t{0})};
+            .worker_seconds = json.value("worker_seconds", std::int64_t{0}),
+            .shard = json.contains("shard") ? std::optional(parse_shard(json.at("shard").get<std::string>()))
+                                            : std::nullopt};
   } catch (const nlohmann::json::exception& error) {
     throw std::invalid_argument(fmt::format(
         "the plan that the store holds for this run cannot be read ({}): the store is damaged", error.what()));
@@ -167,6 +172,10 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
                               .fill = fill});
       }
     }
+  }
+  if (request.shard && request.shard->index > std::ssize(data.cells)) {
+    throw std::invalid_argument(fmt::format("--shard {}: the sweep has {} cells, and none is left for this shard",
+                                            to_string(*request.shard), data.cells.size()));
   }
   bool any_fits = false;
   for (std::size_t cell = 0; cell < data.cells.size(); ++cell) {

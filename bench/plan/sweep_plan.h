@@ -4,8 +4,10 @@
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "reports/store/record.h"
+#include "reports/store/shard.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,8 +35,9 @@ struct SweepRequest {
   std::vector<std::string> workers;
   std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
   bool quick = false;
-  bool roofline = false;  ///< Adds the arms roofline-read and roofline-gemm.
-  bool null_arm = false;  ///< Adds a second copy of the baseline.
+  bool roofline = false;       ///< Adds the arms roofline-read and roofline-gemm.
+  bool null_arm = false;       ///< Adds a second copy of the baseline.
+  std::optional<Shard> shard;  ///< Only these cells are measured; the rows of the others stay `planned`.
   std::string name;
   std::string command;
 };
@@ -50,6 +53,7 @@ struct LaunchPlan {
   std::int64_t max_tokens = 0;
   std::string fill;
   std::int64_t worker_seconds = 0;
+  std::optional<Shard> shard;  ///< Read back by shard_of() too, which needs no more than the store.
 };
 
 std::string to_json(const LaunchPlan& plan);
@@ -69,7 +73,7 @@ std::int64_t positions_needed(const CellRecord& cell, std::int64_t max_tokens);
 
 /// The cells and arms of a request, each pair with a status: `planned`, or `unsupported` with its reason. Cells are in the order phase,
 /// batch, length. Throws std::invalid_argument for anything that no row can stand for: no arm, an arm twice, a baseline that is no arm,
-/// launches or blocks under 1, and a sweep none of whose cells fits the model.
+/// launches or blocks under 1, a sweep none of whose cells fits the model, and a shard that has no cell.
 RunData make_sweep(const SweepRequest& request, const ModelConfig& config);
 
 /// Seconds that one step of a cell may take on a typical core, only to weigh cells against each other for a first ETA.

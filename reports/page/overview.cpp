@@ -125,7 +125,11 @@ Overview overview_of(const RunData& data, const RunSummary& summary) {
   const auto restless = std::count_if(summary.rows.begin(), summary.rows.end(), [](const SummaryRow& row) {
     return std::find(row.flags.begin(), row.flags.end(), "warm-up-not-quiet") != row.flags.end();
   });
+  const auto not_run = std::count_if(summary.rows.begin(), summary.rows.end(), [](const SummaryRow& row) {
+    return row.status == RowStatus::planned && row.blocks == 0;
+  });
   overview.badges = {fmt::format("{} of {} rows ok", ok, summary.rows.size()),
+                     not_run == 0 ? "" : fmt::format("{} rows not run", not_run),
                      plural(std::ssize(data.blocks), "block"),
                      null_badge(summary),
                      engagement_badge(summary),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -260,11 +261,28 @@ std::vector<Table> comparison_tables(const RunSummary& summary, ArmLabels labels
   return tables;
 }
 
+namespace {
+
+// "2 of 8 cells have not run", where a shard or a killed sweep left rows as they were planned; else empty.
+std::string not_run_note(const RunSummary& summary) {
+  std::set<std::int64_t> cells;
+  std::set<std::int64_t> not_run;
+  for (const SummaryRow& row : summary.rows) {
+    cells.insert(row.cell.id);
+    if (row.status == RowStatus::planned && row.blocks == 0) not_run.insert(row.cell.id);
+  }
+  if (not_run.empty()) return "";
+  return fmt::format("{} of {} cells {} not run.", not_run.size(), cells.size(), not_run.size() == 1 ? "has" : "have");
+}
+
+}  // namespace
+
 Table composite_table(const RunSummary& summary) {
   Table table{.title = fmt::format("All cells together, compared with {}", summary.baseline()),
               .columns = {{"Arm"}, {"Cells", true}, {"Time ratio [95 %]", true}, {"Detects", true}, {"Verdict"}},
               .rows = {},
               .notes = {"Phases weigh the same, within a phase the batches, within a batch the lengths."}};
+  if (std::string note = not_run_note(summary); !note.empty()) table.notes.push_back(std::move(note));
   for (const Composite& composite : summary.composites) {
     const Decision& decision = composite.decision;
     table.rows.push_back(

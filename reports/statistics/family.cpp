@@ -31,6 +31,12 @@ bool is_saturated(const SummaryRow& row) {
   return std::find(row.flags.begin(), row.flags.end(), kSaturatedFlag) != row.flags.end();
 }
 
+// In a shard, and in a merge of some shards, whatever the others measure is still missing from the family.
+bool is_whole(const RunSummary& summary) {
+  return std::none_of(summary.rows.begin(), summary.rows.end(),
+                      [](const SummaryRow& row) { return row.status == RowStatus::planned && row.blocks == 0; });
+}
+
 struct Contrast {
   SummaryRow* row;
   std::vector<double> values;
@@ -109,11 +115,15 @@ void decide(RunSummary& summary) {
   add_composites(summary, contrasts, launches, family);
 
   std::vector<Decision> decisions = decide_family(family);
+  const bool whole = is_whole(summary);
   for (std::size_t j = 0; j < decisions.size(); ++j) {
     Decision& decision = decisions[j];
     if (summary.run.ended_unix_ns == 0) {
       decision.verdict.reset();
       decision.reason = "the run is not finished";
+    } else if (!whole) {
+      decision.verdict.reset();
+      decision.reason = "a part of the plan has not run";
     }
     if (j >= contrasts.size()) {
       summary.composites[j - contrasts.size()].decision = decision;

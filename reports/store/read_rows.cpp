@@ -149,15 +149,18 @@ std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64
   return rows;
 }
 
-std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t run_id) {
+namespace {
+
+std::vector<BlockRecord> blocks_where(SQLite::Database& database, const std::string& column, std::int64_t value) {
   std::vector<BlockRecord> blocks;
   std::int64_t current = 0;
   auto row = prepared(
       database,
       "SELECT blocks.id, launch, block, cell_id, started_unix_ns, other_cpu_share, arm_id, position, previous_arm_id, "
       "warmup_steps, quiet, wall_ns, samples_ns FROM blocks LEFT JOIN visits ON block_id = blocks.id "
-      "WHERE run_id = ? ORDER BY blocks.id, position",
-      run_id);
+      "WHERE " +
+          column + " = ? ORDER BY blocks.id, position",
+      value);
   while (row.executeStep()) {
     if (const std::int64_t id = row.getColumn(0).getInt64(); id != current) {
       current = id;
@@ -178,6 +181,20 @@ std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t ru
                                     .samples_ns = decode(row.getColumn(12))});
   }
   return blocks;
+}
+
+}  // namespace
+
+std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t run_id) {
+  return blocks_where(database, "blocks.run_id", run_id);
+}
+
+std::optional<BlockRecord> read_block(SQLite::Database& database, std::int64_t run_id, std::int64_t launch,
+                                      std::int64_t block, std::int64_t cell_id) {
+  auto row = prepared(database, "SELECT id FROM blocks WHERE run_id = ? AND launch = ? AND block = ? AND cell_id = ?",
+                      run_id, launch, block, cell_id);
+  if (!row.executeStep()) return std::nullopt;
+  return blocks_where(database, "blocks.id", row.getColumn(0).getInt64()).front();
 }
 
 }  // namespace decodelab

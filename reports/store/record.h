@@ -17,6 +17,7 @@ struct BuildRecord {
   std::string build_type;
   std::string libtorch;
   std::string cuda;  ///< Empty in a build without CUDA.
+  bool operator==(const BuildRecord&) const = default;
 };
 
 /// Stable facts of a machine only: no clock rate and no load, which change while a run is under way.
@@ -28,6 +29,7 @@ struct MachineRecord {
       isa;  ///< Space-separated vector extensions that the kernels choose by: avx2, avx512f, avx512bf16, amx_bf16.
   std::string os;
   std::string accelerator;  ///< Empty where the device is the CPU.
+  bool operator==(const MachineRecord&) const = default;
 };
 
 /// A checkpoint, or the same made from a seed.
@@ -96,6 +98,7 @@ struct CellArmRecord {
   std::int64_t ties = 0;  ///< 16-bit types: argmaxes that differed inside the tie rule.
   std::vector<std::string> flags;
   Counters counters;
+  bool operator==(const CellArmRecord&) const = default;
 };
 
 /// One arm in one cell at one moment.
@@ -107,6 +110,7 @@ struct VisitRecord {
   bool quiet = false;                    ///< Whether warm-up ended by its rule and not by its limit.
   std::int64_t wall_ns = 0;              ///< The visit's timed steps in one piece, synchronized at both ends.
   std::vector<std::int64_t> samples_ns;  ///< Every timed step, raw, in the order in which it ran.
+  bool operator==(const VisitRecord&) const = default;
 };
 
 /// One round in which every arm visits the cell, in an order that is its own mirror image.
@@ -117,6 +121,7 @@ struct BlockRecord {
   std::int64_t started_unix_ns = 0;
   double other_cpu_share = 0;  ///< Share of the block's core time that other processes used.
   std::vector<VisitRecord> visits;
+  bool operator==(const BlockRecord&) const = default;
 };
 
 /// One invocation of `sweep`.

@@ -4,36 +4,17 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <random>
 #include <stdexcept>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "reports/store/read_rows.h"
 #include "reports/store/statement.h"
 #include "reports/store/store_file.h"
+#include "reports/store/write_rows.h"
 
 namespace decodelab {
 namespace {
-
-// The store's form of samples: little-endian int64, read back by read_blocks().
-std::string encode(const std::vector<std::int64_t>& samples) {
-  std::string bytes(samples.size() * 8, '\0');
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<char>(static_cast<std::uint64_t>(samples[i / 8]) >> (8 * (i % 8)));
-  }
-  return bytes;
-}
-
-std::string random_uuid() {
-  std::random_device device;
-  std::uniform_int_distribution<std::uint64_t> word;
-  const std::uint64_t high = (word(device) & ~0xf000ULL) | 0x4000ULL;       // version 4
-  const std::uint64_t low = (word(device) & ~(3ULL << 62)) | (2ULL << 62);  // RFC 4122 variant
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff, high & 0xffff, low >> 48,
-                     low & 0xffffffffffffULL);
-}
 
 // Every index of `rows` into cells and arms, checked before anything is written.
 void check_indices(const RunData& data) {
@@ -45,41 +26,6 @@ void check_indices(const RunData& data) {
         fmt::format("A row of a new run names cell {} of {} and arm {} of {}; both are indices from 0.", row.cell_id,
                     data.cells.size(), row.arm_id, data.arms.size()));
   }
-}
-
-void insert_counters(SQLite::Database& database, const CellArmRecord& row) {
-  for (const auto& [name, value] : row.counters) {
-    execute(database, "INSERT INTO counters (cell_id, arm_id, name, value) VALUES (?, ?, ?, ?)", row.cell_id,
-            row.arm_id, name, value);
-  }
-}
-
-void insert_cell_arm(SQLite::Database& database, const CellArmRecord& row) {
-  execute(database,
-          "INSERT INTO cell_arms (cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags) VALUES (?, ?, ?, "
-          "?, ?, ?, ?, ?)",
-          row.cell_id, row.arm_id, std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes,
-          row.ties, nlohmann::json(row.flags).dump());
-  insert_counters(database, row);
-}
-
-void insert_run(SQLite::Database& database, RunRecord& run) {
-  const auto& [build, machine, model] = std::tie(run.build, run.machine, run.model);
-  const std::int64_t build_id = shared_row(database, "builds", "git_commit, compiler, build_type, libtorch, cuda",
-                                           build.commit, build.compiler, build.build_type, build.libtorch, build.cuda);
-  const std::int64_t machine_id =
-      shared_row(database, "machines", "cpu, cores, memory_bytes, isa, os, accelerator", machine.cpu, machine.cores,
-                 machine.memory_bytes, machine.isa, machine.os, machine.accelerator);
-  const std::int64_t model_id =
-      shared_row(database, "models", "name, family, parameters, positions, random_weights", model.name, model.family,
-                 model.parameters, model.positions, model.random_weights);
-  if (run.uuid.empty()) run.uuid = random_uuid();
-  run.id = execute(database,
-                   "INSERT INTO runs (uuid, name, command, plan_json, seed, launches, blocks_per_launch, "
-                   "started_unix_ns, ended_unix_ns, quick, "
-                   "build_id, machine_id, model_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                   run.uuid, run.name, run.command, run.plan_json, run.seed, run.launches, run.blocks_per_launch,
-                   run.started_unix_ns, run.ended_unix_ns, run.quick, build_id, machine_id, model_id);
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
@@ -145,19 +91,8 @@ void Store::add_run(RunData& data) {
   RunData added = data;
   impl_->file.write([&](SQLite::Database& database) {
     insert_run(database, added.run);
-    for (CellRecord& cell : added.cells) {
-      cell.id = execute(database,
-                        "INSERT INTO cells (run_id, phase, batch, length, dtype, device, threads, scope, fill, steps) "
-                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                        added.run.id, cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.threads,
-                        cell.scope, cell.fill, cell.steps);
-    }
-    for (ArmRecord& arm : added.arms) {
-      arm.id = execute(
-          database,
-          "INSERT INTO arms (run_id, label, baseline, command, engine, version, settings) VALUES (?, ?, ?, ?, ?, ?, ?)",
-          added.run.id, arm.label, arm.baseline, arm.command, arm.engine, arm.version, arm.settings);
-    }
+    for (CellRecord& cell : added.cells) cell.id = insert_cell(database, added.run.id, cell);
+    for (ArmRecord& arm : added.arms) arm.id = insert_arm(database, added.run.id, arm);
     for (CellArmRecord& row : added.cell_arms) {
       row.cell_id = added.cells[static_cast<std::size_t>(row.cell_id)].id;
       row.arm_id = added.arms[static_cast<std::size_t>(row.arm_id)].id;
@@ -169,13 +104,9 @@ void Store::add_run(RunData& data) {
 
 void Store::update_cell_arm(const CellArmRecord& row) {
   impl_->file.write([&](SQLite::Database& database) {
-    impl_->update(database, fmt::format("row for cell {} and arm {}", row.cell_id, row.arm_id),
-                  "UPDATE cell_arms SET status = ?, reason = ?, engaged = ?, peak_bytes = ?, ties = ?, flags = ? WHERE "
-                  "cell_id = ? AND arm_id = ?",
-                  std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes, row.ties,
-                  nlohmann::json(row.flags).dump(), row.cell_id, row.arm_id);
-    prepared(database, "DELETE FROM counters WHERE cell_id = ? AND arm_id = ?", row.cell_id, row.arm_id).exec();
-    insert_counters(database, row);
+    if (decodelab::update_cell_arm(database, row)) return;
+    throw std::invalid_argument(fmt::format("The store '{}' has no row for cell {} and arm {}.",
+                                            impl_->file.path().string(), row.cell_id, row.arm_id));
   });
 }
 
@@ -214,23 +145,7 @@ void Store::add_block(std::int64_t run_id, const BlockRecord& block) {
                       "once. Use --resume.",
                       impl_->file.path().string(), block.block, block.launch, block.cell_id, run_id));
     }
-    const std::int64_t block_id =
-        execute(database,
-                "INSERT INTO blocks (run_id, launch, block, cell_id, started_unix_ns, other_cpu_share) VALUES (?, ?, "
-                "?, ?, ?, ?)",
-                run_id, block.launch, block.block, block.cell_id, block.started_unix_ns, block.other_cpu_share);
-    for (const VisitRecord& visit : block.visits) {
-      auto statement = prepared(
-          database,
-          "INSERT INTO visits (block_id, position, arm_id, previous_arm_id, warmup_steps, quiet, wall_ns, samples_ns) "
-          "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-          block_id, visit.position, visit.arm_id,
-          visit.previous_arm_id == 0 ? std::nullopt : std::optional(visit.previous_arm_id), visit.warmup_steps,
-          visit.quiet, visit.wall_ns);
-      const std::string samples = encode(visit.samples_ns);
-      statement.bind(8, static_cast<const void*>(samples.data()), static_cast<int>(samples.size()));
-      statement.exec();
-    }
+    insert_block(database, run_id, block);
   });
 }
 

@@ -153,6 +153,15 @@ void StoreFile::migrate() {
   transaction.commit();
 }
 
+void StoreFile::vacuum() {
+  guarded([&] {
+    database_->exec("VACUUM");
+    // In WAL mode the smaller file is still in the log.
+    SQLite::Statement(*database_, "PRAGMA wal_checkpoint(TRUNCATE)").executeStep();
+    return 0;
+  });
+}
+
 StoreFile::Stamp StoreFile::stamp() const {
   std::error_code ignored;
   return {std::filesystem::last_write_time(path_, ignored), std::filesystem::file_size(path_, ignored)};

@@ -60,6 +60,12 @@ class StoreFile {
     });
   }
 
+  /// Rewrites the file without the room that removed rows left, and empties the log beside it.
+  ///
+  /// Needs as much free disk as the file is large, and waits for writers as write() does. Throws std::runtime_error; the
+  /// content is the same either way.
+  void vacuum();
+
  private:
   struct Stamp {
     std::filesystem::file_time_type written;

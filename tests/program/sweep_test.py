@@ -99,7 +99,7 @@ class ASweep(ProgramTest):
         return self.query("SELECT count(*) FROM blocks")[0][0] if os.path.exists(self.store) else 0
 
     def samples(self):
-        return self.query("SELECT samples_ns FROM visits ORDER BY id")
+        return self.query("SELECT samples_ns FROM visits ORDER BY block_id, position")
 
     def query(self, sql):
         try:

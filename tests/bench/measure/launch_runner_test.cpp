@@ -79,8 +79,9 @@ class LaunchRunnerTest : public ::testing::Test {
 
   /// A run of one decode cell of the given batch for each of `batches`.
   void add_run(const std::vector<std::string>& arms, const std::vector<std::int64_t>& batches = {2},
-               std::int64_t blocks = 2) {
+               std::int64_t blocks = 2, const std::string& plan_json = "") {
     RunData data;
+    data.run.plan_json = plan_json;
     data.run.seed = 1;
     data.run.launches = 2;
     data.run.blocks_per_launch = blocks;
@@ -148,6 +149,37 @@ TEST_F(LaunchRunnerTest, StoresMirroredBlocksOfEveryArm) {
   }
   EXPECT_EQ(row("a").status, RowStatus::ok);
   EXPECT_EQ(row("a").peak_bytes, 1000);
+}
+
+TEST_F(LaunchRunnerTest, MeasuresTheCellsOfAShardAloneAndInTheOrdersOfTheWholePlan) {
+  // (launch, block, batch of the cell) and the arms in the order of their visits.
+  using Orders = std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::vector<std::string>>;
+  const auto measure = [&](const std::string& plan_json) {
+    add_run({"causal", "a", "b", "c"}, {1, 2, 3, 4, 5}, 3, plan_json);
+    launch(0);
+    launch(1);
+    const RunData data = store_->load_run(run_);
+    const auto cell_of = [&](std::int64_t id) { return *std::ranges::find(data.cells, id, &CellRecord::id); };
+    Orders orders;
+    for (const BlockRecord& block : data.blocks) {
+      auto& order = orders[{block.launch, block.block, cell_of(block.cell_id).batch}];
+      for (const VisitRecord& visit : block.visits) {
+        order.push_back(std::ranges::find(data.arms, visit.arm_id, &ArmRecord::id)->label);
+      }
+    }
+    for (const CellArmRecord& row : data.cell_arms) {
+      const bool measured = orders.contains({0, 0, cell_of(row.cell_id).batch});
+      EXPECT_EQ(row.status, measured ? RowStatus::ok : RowStatus::planned);
+    }
+    return orders;
+  };
+  const Orders whole = measure("");
+  Orders first = measure(R"({"shard":"1/2"})");
+  const Orders second = measure(R"({"shard":"2/2"})");
+  EXPECT_EQ(first.size(), 18u);   // batches 1, 3, 5
+  EXPECT_EQ(second.size(), 12u);  // batches 2, 4
+  first.insert(second.begin(), second.end());
+  EXPECT_EQ(first, whole);
 }
 
 TEST_F(LaunchRunnerTest, ChecksACellOnceARun) {

@@ -56,6 +56,29 @@ TEST(SweepPlan, MakesARowUnsupportedWhereTheModelHasTooFewPositions) {
   }
 }
 
+TEST(SweepPlan, OfAShardHasEveryRowOfThePlan) {
+  SweepRequest asked = request();
+  asked.shard = Shard{.index = 2, .count = 3};
+  EXPECT_EQ(make_sweep(asked, model()).cell_arms.size(), make_sweep(request(), model()).cell_arms.size());
+  const LaunchPlan plan{.model = "m", .seed = 7, .fill = "random", .shard = asked.shard};
+  EXPECT_EQ(launch_plan_from_json(to_json(plan)).shard, asked.shard);
+  EXPECT_EQ(shard_of(RunRecord{.plan_json = to_json(plan)}), asked.shard);
+  EXPECT_EQ(launch_plan_from_json(to_json(LaunchPlan{})).shard, std::nullopt);
+}
+
+TEST(SweepPlan, RefusesAShardThatHasNoCell) {
+  SweepRequest asked = request();
+  asked.shard = Shard{.index = 8, .count = 9};
+  EXPECT_NO_THROW(make_sweep(asked, model()));
+  asked.shard->index = 9;
+  try {
+    make_sweep(asked, model());
+    FAIL() << "nine shards of eight cells were accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("--shard 9/9: the sweep has 8 cells"), std::string::npos) << error.what();
+  }
+}
+
 TEST(SweepPlan, RefusesASweepNoneOfWhoseCellsFits) {
   SweepRequest asked = request();
   asked.lengths = {129, 4000};

@@ -1,0 +1,331 @@
+// Runs of other stores into one store, by uuid, and shards into the run of their plan.
+#include "reports/store/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reports/store/read_rows.h"
+#include "reports/store/shard.h"
+#include "reports/store/statement.h"
+#include "reports/store/store_file.h"
+#include "reports/store/write_rows.h"
+
+namespace decodelab {
+namespace {
+
+using Ids = std::unordered_map<std::int64_t, std::int64_t>;
+
+std::string run_name(const RunRecord& run) {
+  return run.name.empty() ? run.uuid : fmt::format("'{}' ({})", run.name, run.uuid);
+}
+
+std::string cell_name(const CellRecord& cell) {
+  return fmt::format("{} batch {} length {}", cell.phase, cell.batch, cell.length);
+}
+
+/// All but the blocks.
+RunData read_plan(SQLite::Database& database, RunRecord run) {
+  const std::int64_t id = run.id;
+  return {.run = std::move(run),
+          .cells = read_cells(database, id),
+          .arms = read_arms(database, id),
+          .cell_arms = read_cell_arms(database, id),
+          .blocks = {}};
+}
+
+RunData read_whole(SQLite::Database& database, RunRecord run) {
+  RunData data = read_plan(database, std::move(run));
+  data.blocks = read_blocks(database, data.run.id);
+  return data;
+}
+
+std::optional<RunRecord> find_by_uuid(SQLite::Database& database, const std::string& uuid) {
+  auto row = prepared(database, "SELECT id FROM runs WHERE uuid = ?", uuid);
+  return row.executeStep() ? read_run(database, row.getColumn(0).getInt64()) : std::nullopt;
+}
+
+/// What of the run's own row may change by a merge.
+void update_run(SQLite::Database& database, const RunRecord& run) {
+  execute(database,
+          "UPDATE runs SET uuid = ?, command = ?, plan_json = ?, started_unix_ns = ?, ended_unix_ns = ? WHERE id = ?",
+          run.uuid, run.command, run.plan_json, run.started_unix_ns, run.ended_unix_ns, run.id);
+}
+
+/// How far the fate of a row is decided: a planned one may become ok, and an ok one may die in a later launch.
+int rank(RowStatus status) { return status == RowStatus::planned ? 0 : status == RowStatus::ok ? 1 : 2; }
+
+/// One run of a source on its way into the target.
+class RunMerge {
+ public:
+  RunMerge(SQLite::Database& database, RunData source, std::string source_name, MergeReport& report)
+      : database_(database), source_(std::move(source)), source_name_(std::move(source_name)), report_(report) {}
+
+  void run() {
+    make_merged(source_);
+    auto there = find_by_uuid(database_, source_.run.uuid);
+    if (!there) {
+      insert();
+      ++report_.added;
+      return;
+    }
+    target_ = read_plan(database_, *std::move(there));
+    if (plan_hash(target_) != plan_hash(source_)) {
+      contradiction("its plan", "one of the stores was changed by hand");
+    }
+    map_ids();
+    bool changed = unite_arms();
+    changed = unite_steps() || changed;
+    changed = unite_rows() || changed;
+    changed = unite_blocks() || changed;
+    changed = unite_ends() || changed;
+    ++(changed ? report_.united : report_.unchanged);
+  }
+
+ private:
+  [[noreturn]] void contradiction(const std::string& what, const std::string& how) const {
+    throw std::invalid_argument(
+        fmt::format("Run {}: {} in '{}' contradicts what was merged before ({}); nothing was changed. Merge only "
+                    "stores of one sweep: two "
+                    "sweeps of the same plan need different --name, or a store each.",
+                    run_name(source_.run), what, source_name_, how));
+  }
+
+  void insert() {
+    RunRecord& run = source_.run;
+    insert_run(database_, run);
+    for (const CellRecord& cell : source_.cells) cells_[cell.id] = insert_cell(database_, run.id, cell);
+    for (const ArmRecord& arm : source_.arms) arms_[arm.id] = insert_arm(database_, run.id, arm);
+    for (const CellArmRecord& row : source_.cell_arms) insert_cell_arm(database_, moved(row));
+    for (const BlockRecord& block : source_.blocks) insert_block(database_, run.id, moved(block));
+    report_.blocks += std::ssize(source_.blocks);
+  }
+
+  /// Equal plans have the same cells and arms in the same order.
+  void map_ids() {
+    for (std::size_t i = 0; i < source_.cells.size(); ++i) cells_[source_.cells[i].id] = target_.cells[i].id;
+    for (std::size_t i = 0; i < source_.arms.size(); ++i) arms_[source_.arms[i].id] = target_.arms[i].id;
+  }
+
+  CellArmRecord moved(CellArmRecord row) const {
+    row.cell_id = cells_.at(row.cell_id);
+    row.arm_id = arms_.at(row.arm_id);
+    return row;
+  }
+
+  BlockRecord moved(BlockRecord block) const {
+    block.cell_id = cells_.at(block.cell_id);
+    for (VisitRecord& visit : block.visits) {
+      visit.arm_id = arms_.at(visit.arm_id);
+      if (visit.previous_arm_id != 0) visit.previous_arm_id = arms_.at(visit.previous_arm_id);
+    }
+    return block;
+  }
+
+  /// What workers said of themselves.
+  bool unite_arms() {
+    const auto said = [](const ArmRecord& arm) { return std::tie(arm.engine, arm.version, arm.settings); };
+    bool changed = false;
+    for (std::size_t i = 0; i < source_.arms.size(); ++i) {
+      const ArmRecord& here = target_.arms[i];
+      const ArmRecord& there = source_.arms[i];
+      if (there.engine.empty() || said(here) == said(there)) continue;
+      if (!here.engine.empty()) {
+        contradiction(fmt::format("arm {}", there.label),
+                      fmt::format("the worker is {} {} {} and was {} {} {}", there.engine, there.version,
+                                  there.settings, here.engine, here.version, here.settings));
+      }
+      execute(database_, "UPDATE arms SET engine = ?, version = ?, settings = ? WHERE id = ?", there.engine,
+              there.version, there.settings, here.id);
+      changed = true;
+    }
+    return changed;
+  }
+
+  bool unite_steps() {
+    bool changed = false;
+    for (std::size_t i = 0; i < source_.cells.size(); ++i) {
+      const std::int64_t here = target_.cells[i].steps;
+      const std::int64_t there = source_.cells[i].steps;
+      if (there == 0 || here == there) continue;
+      if (here != 0) {
+        contradiction(fmt::format("the cell {}", cell_name(source_.cells[i])),
+                      fmt::format("{} timed steps against {}", there, here));
+      }
+      execute(database_, "UPDATE cells SET steps = ? WHERE id = ?", there, target_.cells[i].id);
+      changed = true;
+    }
+    return changed;
+  }
+
+  bool unite_rows() {
+    std::map<std::pair<std::int64_t, std::int64_t>, const CellArmRecord*> here;
+    for (const CellArmRecord& row : target_.cell_arms) here[{row.cell_id, row.arm_id}] = &row;
+    bool changed = false;
+    for (const CellArmRecord& source_row : source_.cell_arms) {
+      CellArmRecord row = moved(source_row);
+      const CellArmRecord& old = *here.at({row.cell_id, row.arm_id});
+      if (row == old || rank(row.status) < rank(old.status) || row.status == RowStatus::planned) continue;
+      // Launches add flags to rows of cells that were checked before.
+      CellArmRecord flagged = old;
+      flagged.flags = row.flags;
+      if (flagged == row) {
+        row.flags = old.flags;
+        for (const std::string& flag : flagged.flags) {
+          if (std::ranges::find(row.flags, flag) == row.flags.end()) row.flags.push_back(flag);
+        }
+        if (row == old) continue;
+      } else if (rank(row.status) == rank(old.status)) {
+        contradiction(
+            fmt::format("arm {} in the cell {}", label_of(source_row.arm_id), cell_name(cell_of(source_row.cell_id))),
+            row.status == old.status ? fmt::format("two different rows '{}'", to_string(row.status))
+                                     : fmt::format("'{}' against '{}'", to_string(row.status), to_string(old.status)));
+      }
+      update_cell_arm(database_, row);
+      changed = true;
+    }
+    return changed;
+  }
+
+  bool unite_blocks() {
+    bool changed = false;
+    for (const BlockRecord& source_block : source_.blocks) {
+      const BlockRecord block = moved(source_block);
+      const auto old = read_block(database_, target_.run.id, block.launch, block.block, block.cell_id);
+      if (!old) {
+        insert_block(database_, target_.run.id, block);
+        ++report_.blocks;
+        changed = true;
+      } else if (*old != block) {
+        contradiction(fmt::format("block {} of launch {} in the cell {}", block.block, block.launch,
+                                  cell_name(cell_of(source_block.cell_id))),
+                      "another block was measured in the same place");
+      }
+    }
+    return changed;
+  }
+
+  /// When the run began and ended, and of which shards it consists.
+  bool unite_ends() {
+    RunRecord run = target_.run;
+    run.started_unix_ns = std::min(run.started_unix_ns, source_.run.started_unix_ns);
+    run.ended_unix_ns = std::max(run.ended_unix_ns, source_.run.ended_unix_ns);
+    MergedShards shards = merged_shards(run);
+    for (const auto& [shard, ended_unix_ns] : merged_shards(source_.run)) {
+      std::int64_t& end = shards[shard];
+      end = std::max(end, ended_unix_ns);
+    }
+    if (shards != merged_shards(run)) set_merged_shards(run, shards, target_.cells.size());
+    if (run.started_unix_ns == target_.run.started_unix_ns && run.ended_unix_ns == target_.run.ended_unix_ns &&
+        run.plan_json == target_.run.plan_json) {
+      return false;
+    }
+    update_run(database_, run);
+    return true;
+  }
+
+  const CellRecord& cell_of(std::int64_t id) const { return *std::ranges::find(source_.cells, id, &CellRecord::id); }
+  const std::string& label_of(std::int64_t arm_id) const {
+    return std::ranges::find(source_.arms, arm_id, &ArmRecord::id)->label;
+  }
+
+  SQLite::Database& database_;
+  RunData source_;
+  std::string source_name_;
+  MergeReport& report_;
+  RunData target_;
+  Ids cells_;  ///< Ids of the source to ids of the target.
+  Ids arms_;
+};
+
+/// The first shard of a plan in the target becomes the merged run and keeps its id; the others are moved into it.
+void unite_own_shards(SQLite::Database& database, const std::string& target_name, MergeReport& report) {
+  for (const RunRecord& run : read_runs(database)) {
+    const auto shard = shard_of(run);
+    if (!shard) continue;
+    if (run.ended_unix_ns == 0) {
+      report.notices.push_back(fmt::format(
+          "Run {} of '{}' is shard {} of a plan and is not finished, so it was left alone: finish it with --resume.",
+          run.id, target_name, to_string(*shard)));
+      continue;
+    }
+    RunData merged = read_plan(database, run);
+    make_merged(merged);
+    if (!find_by_uuid(database, merged.run.uuid)) {
+      update_run(database, merged.run);
+      continue;
+    }
+    RunData whole = read_whole(database, run);
+    execute(database, "DELETE FROM runs WHERE id = ?", run.id);
+    RunMerge(database, std::move(whole), target_name, report).run();
+  }
+}
+
+std::string place_name(const RunData& data) {
+  const MachineRecord& machine = data.run.machine;
+  return fmt::format("{}, {} cores, {:.1f} GB, {}{}{}, {} threads, build {}", machine.cpu, machine.cores,
+                     static_cast<double>(machine.memory_bytes) / 1e9, machine.os,
+                     machine.accelerator.empty() ? "" : ", ", machine.accelerator,
+                     data.cells.empty() ? 0 : data.cells.front().threads, data.run.build.commit);
+}
+
+/// Says which merged runs are not whole, and which are of the same plan but stay apart.
+void add_notices(SQLite::Database& database, MergeReport& report) {
+  std::map<std::string, std::vector<std::string>> places_by_plan;
+  for (const RunRecord& run : read_runs(database)) {
+    const MergedShards shards = merged_shards(run);
+    if (shards.empty()) continue;
+    const RunData data = read_plan(database, run);
+    places_by_plan[plan_hash(data)].push_back(fmt::format("run {} on {}", run.id, place_name(data)));
+    if (covers(shards, data.cells.size()) || run.ended_unix_ns != 0) continue;
+    std::vector<std::string> present;
+    for (const auto& [shard, ended_unix_ns] : shards)
+      present.push_back(shard + (ended_unix_ns == 0 ? " (not finished)" : ""));
+    report.notices.push_back(fmt::format("Run {} is not whole: it has shard {}; the rows of the others stay planned.",
+                                         run.id, fmt::join(present, ", ")));
+  }
+  for (const auto& [hash, places] : places_by_plan) {
+    if (places.size() < 2) continue;
+    report.notices.push_back(fmt::format(
+        "Shards of one plan were measured in different places and stay runs of their own, since no figure may mix "
+        "machines: {}.",
+        fmt::join(places, "; ")));
+  }
+}
+
+}  // namespace
+
+MergeReport merge_stores(const std::filesystem::path& target, const std::vector<std::filesystem::path>& sources) {
+  std::vector<StoreFile> opened;
+  for (const std::filesystem::path& source : sources) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(source, target, ignored)) {
+      throw std::invalid_argument(
+          fmt::format("The source '{}' is the target itself; name other stores.", source.string()));
+    }
+    opened.emplace_back(source, StoreAccess::read);
+  }
+  MergeReport report;
+  StoreFile file(target, StoreAccess::write);
+  file.write([&](SQLite::Database& database) {
+    unite_own_shards(database, target.string(), report);
+    for (StoreFile& source : opened) {
+      for (const RunRecord& run : source.read([](SQLite::Database& from) { return read_runs(from); })) {
+        RunData data = source.read([&](SQLite::Database& from) { return read_whole(from, *read_run(from, run.id)); });
+        RunMerge(database, std::move(data), source.path().string(), report).run();
+      }
+    }
+    add_notices(database, report);
+  });
+  return report;
+}
+
+}  // namespace decodelab

@@ -1,0 +1,25 @@
+// Records as rows of the store's tables; each function is one part of a transaction of its caller.
+#pragma once
+
+#include <cstdint>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "reports/store/record.h"
+
+namespace decodelab {
+
+/// Adds a run with its build, machine and model, and fills in its id, and a random uuid where it has none.
+void insert_run(SQLite::Database& database, RunRecord& run);
+/// Both return the id of the new row.
+std::int64_t insert_cell(SQLite::Database& database, std::int64_t run_id, const CellRecord& cell);
+std::int64_t insert_arm(SQLite::Database& database, std::int64_t run_id, const ArmRecord& arm);
+
+/// Adds or changes what became of an arm in a cell, its counters included; false where there is no row to change.
+void insert_cell_arm(SQLite::Database& database, const CellArmRecord& row);
+bool update_cell_arm(SQLite::Database& database, const CellArmRecord& row);
+
+/// Adds a block with its visits.
+void insert_block(SQLite::Database& database, std::int64_t run_id, const BlockRecord& block);
+
+}  // namespace decodelab
