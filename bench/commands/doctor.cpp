@@ -1,8 +1,8 @@
 // `decodelab doctor`: what disturbs measurements here, how fast the machine is, and how small an effect it can resolve.
+#include "bench/machine/doctor.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/resolution.h"
 #include "bench/commands/terminal.h"
-#include "bench/machine/doctor.h"
 #include "bench/machine/environment.h"
 #include "bench/measure/interrupt.h"
 #include "bench/measure/torch_roofline.h"
@@ -82,10 +82,10 @@ ExitCode run(Options& options) {
                       .value = rate(static_cast<double>(kReadBytes), "GB/s", [] { return read_memory_ns(kReadBytes); }),
                       .advice = ""});
   for (const char* dtype : {"fp32", "bf16"}) {
-    findings.push_back({.name = fmt::format("products, {}", dtype),
-                        .value = rate(static_cast<double>(kFlops), "GFLOP/s",
-                                      [&] { return multiply_ns(kFlops, dtype, "cpu"); }),
-                        .advice = ""});
+    findings.push_back(
+        {.name = fmt::format("products, {}", dtype),
+         .value = rate(static_cast<double>(kFlops), "GFLOP/s", [&] { return multiply_ns(kFlops, dtype, "cpu"); }),
+         .advice = ""});
   }
   std::cout << to_text(system_table(findings)) << std::flush;
   if (resolution.seconds <= 0) {

@@ -168,14 +168,15 @@ std::optional<Resolution> measure_resolution(const ResolutionRequest& request,
 Table resolution_table(const Resolution& resolution, const ResolutionRequest& request) {
   constexpr std::size_t kFewestBlocks = 2;
   constexpr std::size_t kFewestGateBlocks = 6;
-  Table table{.title = fmt::format("What can be resolved here (A/A of {}, {}, b{} tg @ d{}, {:.0f} s)", request.arm,
-                                   request.model, request.batch, request.length, request.seconds),
-              .columns = {{"way"}, {"blocks", true}, {"s each", true}, {"sd", true}, {"30 s", true}, {"60 s", true},
-                          {"180 s", true}},
-              .rows = {},
-              .notes = {"Effects that a two-sided test at .05 finds with 80 % power after so many seconds, from the spread "
-                        "seen. In one process says nothing about another process: layout and allocator vary per launch.",
-                        "A gate block is four fresh processes; below 6 of them there is no verdict."}};
+  Table table{
+      .title = fmt::format("What can be resolved here (A/A of {}, {}, b{} tg @ d{}, {:.0f} s)", request.arm,
+                           request.model, request.batch, request.length, request.seconds),
+      .columns =
+          {{"way"}, {"blocks", true}, {"s each", true}, {"sd", true}, {"30 s", true}, {"60 s", true}, {"180 s", true}},
+      .rows = {},
+      .notes = {"Effects that a two-sided test at .05 finds with 80 % power after so many seconds, from the spread "
+                "seen. In one process says nothing about another process: layout and allocator vary per launch.",
+                "A gate block is four fresh processes; below 6 of them there is no verdict."}};
   const auto add = [&](const char* way, const NullContrasts& null, std::size_t fewest) {
     const bool spread = null.values.size() >= kFewestValues;
     table.rows.push_back(

@@ -106,8 +106,10 @@ class ASweep(ProgramTest):
             connection = sqlite3.connect(f"file:{self.store}?mode=ro", uri=True, timeout=30)
             with connection:
                 return connection.execute(sql).fetchall()
-        except sqlite3.OperationalError:  # Not made yet.
-            return [[0]]
+        except sqlite3.OperationalError as error:
+            if "no such table" not in str(error) and "unable to open" not in str(error):
+                raise
+            return [[0]]  # Not made yet.
 
 
 class AReport(ProgramTest):

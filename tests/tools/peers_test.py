@@ -31,7 +31,7 @@ class WarmupTest(unittest.TestCase):
         return len(rule.samples), rule.quiet()
 
     def test_ends_when_the_halves_of_the_window_agree(self):
-        self.assertEqual(self.steps_until_done([400, 300, 200, 150] + [100] * 50), (12, True))
+        self.assertEqual(self.steps_until_done([400, 300, 200, 150] + [100] * 50), (11, True))
 
     def test_goes_on_until_the_minimum_although_quiet(self):
         self.assertEqual(self.steps_until_done([10] * 50, minimum_ns=200), (20, True))
