@@ -55,7 +55,8 @@ bool Warmup::quiet() const {
 }
 
 bool Warmup::done() const {
-  return steps_ >= kWarmupMaximumSteps || (steps_ > 0 && total_ns_ >= kWarmupMinimumNs && quiet());
+  return steps_ >= kWarmupMaximumSteps || (steps_ >= kWarmupWindow && total_ns_ >= kWarmupMaximumNs) ||
+         (steps_ > 0 && total_ns_ >= kWarmupMinimumNs && quiet());
 }
 
 }  // namespace decodelab

@@ -43,7 +43,7 @@ class MathAttention final : public Attention {
     if (call.bias != nullptr) {
       scores = scores + call.bias->unflatten(1, {G, R}).transpose(2, 3);
     }
-    const at::Tensor visible = call.rows.visible().unsqueeze(1).unsqueeze(3);  // [B, 1, T, 1, L]
+    const at::Tensor visible = call.rows.visible(L).unsqueeze(1).unsqueeze(3);  // [B, 1, T, 1, L]
     scores = at::where(visible, scores, scores.scalar_type() == at::kHalf ? kLowestHalf : kLowestBfloat16);
     const at::Tensor weights = at::softmax(scores, -1).to(query.scalar_type()).view({B * G, T * R, L});
     return at::bmm(weights, values).view({B, G, T, R, k}).transpose(1, 2).reshape({B, T, G * R * k});

@@ -13,7 +13,7 @@ namespace decodelab {
 struct ModelConfig;
 class StepRows;
 
-/// What one layer's attention is asked. B rows, T queries and L keys each; H heads, G kv_heads, k head_dim.
+/// What one layer's attention is asked. B rows, T queries and L keys each, L >= rows.keys(), what is more being hidden by rows.visible(L); H heads, G kv_heads, k head_dim.
 struct AttentionCall {
   std::int64_t layer;        ///< Index of the layer; the study's scaling rule depends on it.
   const at::Tensor& query;   ///< [B, T, H * k]

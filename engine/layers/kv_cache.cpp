@@ -120,6 +120,11 @@ class ConcatenatedCache final : public KvCache {
   std::vector<Planes> planes_;
 };
 
+/// A decode step is given so many keys too many, which its mask hides, rather than a part of the storage: libtorch's batched products
+/// in 16-bit types copy whatever is not contiguous, and with it went all that a growing cache saves (seen on a CPU: 148 MB in 8 steps
+/// of 8 rows of 512 tokens).
+constexpr std::int64_t kSpareKeys = 16;
+
 class GrowingCache final : public KvCache {
  public:
   GrowingCache(const KvCacheOptions& options, CapacityRule rule, std::int64_t initial)
@@ -144,6 +149,10 @@ class GrowingCache final : public KvCache {
     }
     write_tokens(planes.keys, keys_of(key_value), rows);
     write_tokens(planes.values, values_of(key_value), rows);
+    const bool decodes = rows.tokens() == 1 && rows.keys() > 1;
+    if (decodes && planes.slots() - rows.keys() <= kSpareKeys) {
+      return {.keys = planes.keys, .values = planes.values};
+    }
     return {.keys = planes.keys.narrow(1, 0, rows.keys()), .values = planes.values.narrow(1, 0, rows.keys())};
   }
 

@@ -37,8 +37,8 @@ class KvCache {
 
   /// Adds the real tokens of each row to `layer` and returns all that the layer now holds.
   ///
-  /// `key_value` is [B, T, W], on the model's device and in its dtype. The results are [B, rows.keys(), W / 2] each, zero past each
-  /// row's length, possibly views, and stay valid until the next append to the same layer.
+  /// `key_value` is [B, T, W], on the model's device and in its dtype. The results are [B, rows.keys() or more, W / 2] each, zero
+  /// past each row's length, possibly views, and stay valid until the next append to the same layer.
   /// Throws std::length_error when a row would hold more than `max_tokens`.
   virtual KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows) = 0;
 

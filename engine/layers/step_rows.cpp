@@ -35,12 +35,12 @@ const at::Tensor& StepRows::position_ids() const {
   return position_ids_;
 }
 
-const at::Tensor& StepRows::visible() const {
-  if (!visible_.defined()) {
+const at::Tensor& StepRows::visible(std::int64_t held_keys) const {
+  if (!visible_.defined() || visible_.size(2) != held_keys) {
     const auto options = at::TensorOptions(at::kLong).device(device_);
     const at::Tensor first_keys = to_device(uniform_ ? std::vector<std::int64_t>{past_[0]} : past_);
-    const at::Tensor last_visible = first_keys.unsqueeze(1) + at::arange(tokens_, options);        // [B, T]
-    visible_ = at::arange(keys_, options).unsqueeze(0).unsqueeze(0) <= last_visible.unsqueeze(2);  // [B, T, L]
+    const at::Tensor last_visible = first_keys.unsqueeze(1) + at::arange(tokens_, options);            // [B, T]
+    visible_ = at::arange(held_keys, options).unsqueeze(0).unsqueeze(0) <= last_visible.unsqueeze(2);  // [B, T, K]
   }
   return visible_;
 }

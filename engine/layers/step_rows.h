@@ -30,8 +30,9 @@ class StepRows {
 
   /// Position ids, [B, T] int64 (uniform: [1, T]).
   const at::Tensor& position_ids() const;
-  /// True where a query may see a key, [B, T, L] bool (uniform: [1, T, L]); made once a step, when first asked for.
-  const at::Tensor& visible() const;
+  /// True where a query may see a key, [B, T, K] bool (uniform: [1, T, K]) for K = `held_keys` >= L keys, as many as the cache gave;
+  /// made once a step, when first asked for.
+  const at::Tensor& visible(std::int64_t held_keys) const;
 
   /// Where the real tokens of a ragged step go: `source` indexes [B * T], `row` and `position` the cache; each [sum of added] int64.
   struct Scatter {

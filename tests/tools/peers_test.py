@@ -36,6 +36,9 @@ class WarmupTest(unittest.TestCase):
     def test_goes_on_until_the_minimum_although_quiet(self):
         self.assertEqual(self.steps_until_done([10] * 50, minimum_ns=200), (20, True))
 
+    def test_ends_unquiet_after_a_window_and_the_most_time(self):
+        self.assertEqual(self.steps_until_done([100 + 50 * step for step in range(50)], maximum_ns=2000), (8, False))
+
     def test_needs_a_whole_window_before_it_is_quiet(self):
         self.assertEqual(self.steps_until_done([100] * 50), (8, True))
 
@@ -43,7 +46,7 @@ class WarmupTest(unittest.TestCase):
         self.assertEqual(self.steps_until_done([501, 100, 100]), (1, True))
 
     def test_ends_unquiet_at_the_most_steps(self):
-        self.assertEqual(self.steps_until_done([100 * 2**step for step in range(50)], slow_step_ns=10**20), (50, False))
+        self.assertEqual(self.steps_until_done([100 * 2**step for step in range(50)], slow_step_ns=10**20, maximum_ns=10**20), (50, False))
 
 
 class ServerTest(unittest.TestCase):

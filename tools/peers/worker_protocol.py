@@ -33,9 +33,9 @@ class Request(dict):
 class Warmup:
     """Fed with each step's time, says when to stop: long enough and quiet, or slow, or at the limit of steps."""
 
-    def __init__(self, minimum_ns, window, quiet_share, slow_step_ns, maximum_steps):
+    def __init__(self, minimum_ns, window, quiet_share, slow_step_ns, maximum_steps, maximum_ns=2_000_000_000):
         self.minimum_ns, self.window, self.quiet_share = minimum_ns, window, quiet_share
-        self.slow_step_ns, self.maximum_steps = slow_step_ns, max(1, maximum_steps)
+        self.slow_step_ns, self.maximum_steps, self.maximum_ns = slow_step_ns, max(1, maximum_steps), maximum_ns
         self.samples = []
 
     def add(self, step_ns):
@@ -56,6 +56,8 @@ class Warmup:
 
     def done(self):
         if len(self.samples) >= self.maximum_steps:
+            return True
+        if len(self.samples) >= self.window and sum(self.samples) >= self.maximum_ns:
             return True
         return bool(self.samples) and sum(self.samples) >= self.minimum_ns and self.quiet()
 

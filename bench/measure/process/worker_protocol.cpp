@@ -121,7 +121,8 @@ std::string visit_request(std::int64_t steps) {
                     {"window", kWarmupWindow},
                     {"quiet_share", kWarmupQuietShare},
                     {"slow_step_ns", kWarmupSlowStepNs},
-                    {"maximum_steps", kWarmupMaximumSteps}}}});
+                    {"maximum_steps", kWarmupMaximumSteps},
+                    {"maximum_ns", kWarmupMaximumNs}}}});
 }
 
 std::string bye_request() { return line_of({{"request", "bye"}}); }

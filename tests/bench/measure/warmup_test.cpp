@@ -49,8 +49,14 @@ TEST(Warmup, GoesOnWhileStepsGetFaster) {
 }
 
 TEST(Warmup, IsNeverQuietWhileStepsKeepFalling) {
-  const Warmup warmup = run([](std::int64_t i) { return (200 - 2 * i) * kMillisecond; });
+  const Warmup warmup = run([](std::int64_t i) { return (200 - 2 * i) * kMillisecond / 10; });
   EXPECT_EQ(warmup.steps(), kWarmupMaximumSteps);
+  EXPECT_FALSE(warmup.quiet());
+}
+
+TEST(Warmup, GivesUpOnSlowNoisyStepsAfterTwoSeconds) {
+  const Warmup warmup = run([](std::int64_t i) { return (200 + 50 * i) * kMillisecond; });
+  EXPECT_EQ(warmup.steps(), 8) << "a window of them has run";
   EXPECT_FALSE(warmup.quiet());
 }
 
