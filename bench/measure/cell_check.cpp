@@ -63,7 +63,7 @@ void verify(CellArmRecord& row, Worker& worker, const CellRecord& cell, OutputTr
     return;
   }
   const bool forced = rule == OutputRule::teacher_forced;
-  const OutputTrace got = worker.outputs(cell, std::ssize(expected.tokens), forced ? &expected.tokens : nullptr);
+  const OutputTrace got = worker.outputs(cell, std::ssize(expected.tokens), forced ? &expected : nullptr);
   if (rule == OutputRule::tokens_only) {
     expected.logits.clear();
     row.flags.emplace_back(kTokensOnlyFlag);

@@ -51,7 +51,7 @@ class CellRunner {
     if (cell.phase != "decode" || cell.fill == "generated") {
       prompts_ = random_prompts(input.seed, cell.batch, cell.length, config.vocabulary_size);
     }
-    if (cell.phase == "decode") {
+    if (cell.phase == "decode" && cell.fill != "generated") {
       for (const auto& prompt : random_prompts(input.seed + 1, cell.batch, 1, config.vocabulary_size)) {
         first_tokens_.push_back(prompt.front());
       }
@@ -67,7 +67,7 @@ class CellRunner {
     }
     make_session(cell_.length + steps);
     if (cell_.fill == "generated") {
-      session_->prefill(prompts_);
+      first_tokens_ = session_->prefill(prompts_).token_ids;
     } else {
       session_->fill_random(cell_.length, input_.seed);
       session_->force_tokens(first_tokens_);
@@ -104,6 +104,8 @@ class CellRunner {
   }
 
   Session& session() { return *session_; }
+  /// What the first decode step after prepare() is fed.
+  const std::vector<std::int64_t>& first_tokens() const { return first_tokens_; }
   const std::vector<std::vector<std::int64_t>>& prompts() const { return prompts_; }
   void make_session(std::int64_t max_tokens) {
     session_.emplace(engine_, SessionOptions{.batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}});
@@ -132,12 +134,12 @@ class EngineWorker final : public Worker {
     return engine_->step_bytes(cell.batch, cell.length, 0, positions_needed(cell, input_.max_tokens));
   }
 
-  OutputTrace outputs(const CellRecord& cell, std::int64_t steps,
-                      const std::vector<std::vector<std::int64_t>>* forced) override {
+  OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override {
     const ModelConfig& config = engine_->model().config();
     const std::int64_t total =
         std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
-    OutputTrace trace{.tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
+    OutputTrace trace{
+        .first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
     CellRunner runner(*engine_, input_, cell, arm_.slow_ns);
     const auto keep = [&](StepResult result) {
       trace.tokens.push_back(std::move(result.token_ids));
@@ -145,6 +147,10 @@ class EngineWorker final : public Worker {
     };
     if (cell.phase == "decode") {
       runner.prepare(total);
+      if (forced != nullptr && !forced->first.empty()) {
+        runner.session().force_tokens(forced->first);
+      }
+      trace.first = forced != nullptr && !forced->first.empty() ? forced->first : runner.first_tokens();
       keep(runner.session().decode());
     } else {
       runner.make_session(cell.length + total - 1);
@@ -152,7 +158,7 @@ class EngineWorker final : public Worker {
     }
     for (std::int64_t step = 1; step < total; ++step) {
       if (forced != nullptr) {
-        runner.session().force_tokens(forced->at(static_cast<std::size_t>(step - 1)));
+        runner.session().force_tokens(forced->tokens.at(static_cast<std::size_t>(step - 1)));
       }
       keep(runner.session().decode());
     }

@@ -90,9 +90,7 @@ class RooflineWorker final : public Worker {
 
   std::int64_t bytes_needed(const CellRecord&) const override { return reads_ ? kRooflineBufferBytes : 0; }
   OutputRule output_rule(const CellRecord&) const override { return OutputRule::none; }
-  OutputTrace outputs(const CellRecord&, std::int64_t, const std::vector<std::vector<std::int64_t>>*) override {
-    return {};
-  }
+  OutputTrace outputs(const CellRecord&, std::int64_t, const OutputTrace*) override { return {}; }
 
   Probe probe(const CellRecord& cell) override {
     step(cell);

@@ -10,6 +10,9 @@ namespace decodelab {
 
 /// What an arm put out for one cell, on the host.
 struct OutputTrace {
+  /// [row]: what the first decode step of a decode cell was fed: the reference's goes to every arm that is fed the reference's tokens,
+  /// since arms in 16-bit types may differ in the choice after a prompt. Empty for a prefill.
+  std::vector<std::int64_t> first{};
   std::vector<std::vector<std::int64_t>> tokens;  ///< [step][row]: the ids that the arm chose.
   std::vector<std::vector<float>> logits;         ///< [step], each [B * V] by rows: chosen from; 16-bit types widened.
   std::int64_t batch = 0;

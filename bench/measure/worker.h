@@ -45,10 +45,9 @@ class Worker {
 
   /// Bytes that the cell needs at most beyond the weights, in closed form.
   virtual std::int64_t bytes_needed(const CellRecord& cell) const = 0;
-  /// Runs `steps` steps of the cell and keeps their tokens and logits. With `forced` (tokens by step and row), each decode step is fed those
-  /// instead of its own: teacher forcing.
-  virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps,
-                              const std::vector<std::vector<std::int64_t>>* forced) = 0;
+  /// Runs `steps` steps of the cell and keeps their tokens and logits. With `forced`, each decode step is fed what that run's was instead
+  /// of its own choice: teacher forcing.
+  virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) = 0;
   /// Runs a step or a few outside of any timed visit, to learn what they hold and about how long they take.
   virtual Probe probe(const CellRecord& cell) = 0;
   /// Warm-up, then `cell.steps` timed steps.

@@ -88,6 +88,13 @@ class ServerTest(unittest.TestCase):
         reply = self.ask("outputs", steps=4, forced=None, logits=False)
         self.assertEqual(list(zip(*reply["tokens"])), [tuple(following(row[-1], 4)) for row in PROMPTS])
 
+    def test_a_decode_cell_begins_with_the_first_tokens_that_it_is_given(self):
+        self.ready()
+        self.engine.log.clear()
+        self.ask("outputs", steps=2, forced=[[9, 8], [7, 6]], first=[5, 4], logits=False)
+        self.assertEqual([call[1:] for call in self.engine.log if call != "prefill"], [(5, 4), (9, 8)])
+        self.assert_error(self.ask("outputs", steps=2, forced=[[9, 8]], first=[5], logits=False), "failed", "2 ids")
+
     def test_forced_tokens_are_fed_instead_of_its_own_choices(self):
         forced = [[9, 8], [7, 6], [5, 4]]
         first = tuple(next_token(row[-1]) for row in PROMPTS)

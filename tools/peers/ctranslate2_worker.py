@@ -119,20 +119,20 @@ class CTranslate2Engine(Engine):
         self.generate(limit + 1, callback=callback)
         return end - begin
 
-    def outputs(self, steps, forced, keep_logits):
+    def outputs(self, steps, forced, keep_logits, first=None):
         skipped = int(self.cell.phase == "decode")  # its first step comes after the choice that the prompt gave
-        if forced is not None and steps > 1:
-            return self.forced_outputs(steps, forced, skipped, keep_logits)
+        if first or (forced is not None and steps > 1):
+            return self.forced_outputs(steps, forced or [], skipped, keep_logits, first)
         results = self.generate(steps + skipped, return_logits_vocab=keep_logits)
         tokens = [[result.sequences_ids[0][step] for result in results] for step in range(skipped, steps + skipped)]
         if not keep_logits:
             return tokens, None
         return tokens, [stack(result.logits[0][step] for result in results) for step in range(skipped, steps + skipped)]
 
-    def forced_outputs(self, steps, forced, skipped, keep_logits):
+    def forced_outputs(self, steps, forced, skipped, keep_logits, first):
         """Teacher forcing: the engine's loop cannot be fed, so that the texts go through the model at once."""
         texts = [list(row) for row in self.cell.prompts]
-        chosen = [[result.sequences_ids[0][0] for result in self.generate(1)]] if skipped else []
+        chosen = [first or [result.sequences_ids[0][0] for result in self.generate(1)]] if skipped else []
         for column in [*chosen, *forced[: steps - 1]]:
             for text, token in zip(texts, column, strict=True):
                 text.append(token)

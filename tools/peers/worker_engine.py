@@ -47,8 +47,8 @@ class Engine:
         """Runs up to `limit` steps since fill(), calls sink(ns) after each until that returns True, and returns the ns from the first start to the last end."""
         raise NotImplementedError
 
-    def outputs(self, steps, forced, keep_logits):
-        """Rows of ids of `steps` steps after a fresh fill, and a float32 buffer [B, V] of each step where `keep_logits` says so, else None."""
+    def outputs(self, steps, forced, keep_logits, first=None):
+        """Rows of ids of `steps` steps after a fresh fill, whose first decode step is fed `first` where that is given, and a float32 buffer [B, V] of each step where `keep_logits` says so, else None."""
         raise NotImplementedError
 
     def peak_bytes(self):
@@ -101,8 +101,10 @@ class StepEngine(Engine):
                 break
         return end - begin
 
-    def outputs(self, steps, forced, keep_logits):
+    def outputs(self, steps, forced, keep_logits, first=None):
         self.fill()
+        if first and self.cell.phase == "decode":
+            self.tokens = first
         tokens, logits = [], []
         for step in range(steps):
             if step == 0 and self.cell.phase != "decode":

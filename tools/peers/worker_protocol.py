@@ -174,7 +174,10 @@ class Server:
             raise Refusal(f"{steps} steps of outputs were asked for; the cell has room for 1 to {most}")
         if forced is not None and (len(forced) < steps - 1 or any(len(row) != cell.batch for row in forced)):
             raise Refusal(f"forced needs {steps - 1} rows of {cell.batch} ids")
-        tokens, logits = self.engine.outputs(steps, forced, request["logits"])
+        first = request.get("first") or None
+        if first is not None and len(first) != cell.batch:
+            raise Refusal(f"first needs {cell.batch} ids")
+        tokens, logits = self.engine.outputs(steps, forced, request["logits"], first)
         path = write_logits(logits) if logits is not None else None
         return {"tokens": tokens, "logits_file": path, "vocabulary": self.engine.vocabulary}
 

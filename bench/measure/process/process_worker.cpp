@@ -116,8 +116,7 @@ auto ProcessWorker::awake(const CellRecord& cell, Call&& call) {
   return result;
 }
 
-OutputTrace ProcessWorker::outputs(const CellRecord& cell, std::int64_t steps,
-                                   const std::vector<std::vector<std::int64_t>>* forced) {
+OutputTrace ProcessWorker::outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) {
   return awake(cell, [&] {
     OutputTrace trace = parse_outputs(ask(outputs_request(steps, forced)), cell);
     if (output_rule(cell) == OutputRule::tokens_only) {

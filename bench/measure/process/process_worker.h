@@ -38,8 +38,7 @@ class ProcessWorker final : public Worker {
 
   /// 0: another engine's need is not known beforehand.
   std::int64_t bytes_needed(const CellRecord&) const override { return 0; }
-  OutputTrace outputs(const CellRecord& cell, std::int64_t steps,
-                      const std::vector<std::vector<std::int64_t>>* forced) override;
+  OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override;
   Probe probe(const CellRecord& cell) override;
   VisitTimes visit(const CellRecord& cell) override;
   OutputRule output_rule(const CellRecord& cell) const override;

@@ -103,10 +103,11 @@ std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std:
                   {"prompts", prompts}});
 }
 
-std::string outputs_request(std::int64_t steps, const std::vector<std::vector<std::int64_t>>* forced) {
+std::string outputs_request(std::int64_t steps, const OutputTrace* forced) {
   Json request{{"request", "outputs"}, {"steps", steps}, {"forced", nullptr}, {"logits", true}};
   if (forced != nullptr) {
-    request["forced"] = *forced;
+    request["forced"] = forced->tokens;
+    request["first"] = forced->first;
   }
   return line_of(request);
 }
@@ -193,7 +194,11 @@ VisitTimes parse_visit(std::string_view line) {
 
 OutputTrace parse_outputs(std::string_view line, const CellRecord& cell) {
   return read_reply(line, "outputs", [&](const Json& reply) {
-    OutputTrace trace{.tokens = reply.at("tokens"), .logits = {}, .batch = cell.batch, .vocabulary = 0};
+    OutputTrace trace{.first = reply.value("first", std::vector<std::int64_t>{}),
+                      .tokens = reply.at("tokens"),
+                      .logits = {},
+                      .batch = cell.batch,
+                      .vocabulary = 0};
     for (const auto& row : trace.tokens) {
       if (std::ssize(row) != cell.batch) {
         refuse(line, fmt::format("expected {} tokens in each step, got {}", cell.batch, row.size()));
@@ -236,7 +241,9 @@ WorkerRequest parse_request(std::string_view line) {
     } else if (request.kind == "outputs" || request.kind == "visit") {
       request.steps = json.at("steps");
       if (const Json forced = json.value("forced", Json()); !forced.is_null()) {
-        request.forced = forced.get<std::vector<std::vector<std::int64_t>>>();
+        request.forced.emplace();
+        request.forced->tokens = forced.get<std::vector<std::vector<std::int64_t>>>();
+        request.forced->first = json.value("first", std::vector<std::int64_t>{});
       }
     }
     return request;
@@ -263,8 +270,11 @@ std::string hello_reply(const WorkerHello& hello) {
 std::string done_reply(std::string_view kind) { return line_of({{"reply", kind}}); }
 
 std::string outputs_reply(const OutputTrace& trace, const std::string& logits_file) {
-  Json reply{
-      {"reply", "outputs"}, {"tokens", trace.tokens}, {"logits_file", nullptr}, {"vocabulary", trace.vocabulary}};
+  Json reply{{"reply", "outputs"},
+             {"first", trace.first},
+             {"tokens", trace.tokens},
+             {"logits_file", nullptr},
+             {"vocabulary", trace.vocabulary}};
   if (!logits_file.empty()) {
     reply["logits_file"] = logits_file;
   }

@@ -50,7 +50,7 @@ std::string hello_request();
 std::string load_request(const WorkerLoad& load);
 std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std::int64_t room,
                             const std::vector<std::vector<std::int64_t>>& prompts);
-std::string outputs_request(std::int64_t steps, const std::vector<std::vector<std::int64_t>>* forced);
+std::string outputs_request(std::int64_t steps, const OutputTrace* forced);
 std::string counters_request();
 std::string visit_request(std::int64_t steps);
 std::string bye_request();
@@ -72,7 +72,7 @@ struct WorkerRequest {
   WorkerLoad load{};
   CellRecord cell{};
   std::int64_t steps = 0;
-  std::optional<std::vector<std::vector<std::int64_t>>> forced{};
+  std::optional<OutputTrace> forced{};  ///< Only what was fed: `first` and `tokens`.
 };
 /// Throws std::invalid_argument for a line that is no request.
 WorkerRequest parse_request(std::string_view line);

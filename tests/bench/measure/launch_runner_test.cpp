@@ -34,13 +34,12 @@ class FakeWorker final : public Worker {
       : label_(std::move(label)), behaviour_(behaviour), log_(log) {}
 
   std::int64_t bytes_needed(const CellRecord& cell) const override { return behaviour_.bytes * cell.batch; }
-  OutputTrace outputs(const CellRecord& cell, std::int64_t steps,
-                      const std::vector<std::vector<std::int64_t>>*) override {
+  OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace*) override {
     log_.outputs.push_back(label_ + " b" + std::to_string(cell.batch));
     if (behaviour_.throws_in_outputs) {
       throw std::runtime_error("this arm is broken\nand this line is a stack trace");
     }
-    OutputTrace trace{.tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = 4};
+    OutputTrace trace{.first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = 4};
     for (std::int64_t step = 0; step < steps; ++step) {
       trace.tokens.emplace_back(static_cast<std::size_t>(cell.batch), behaviour_.token);
     }

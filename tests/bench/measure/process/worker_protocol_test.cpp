@@ -30,8 +30,11 @@ TEST(WorkerProtocol, CarriesRequests) {
   EXPECT_EQ(prepared.cell.phase, "decode");
   EXPECT_EQ(prepared.cell.threads, 3);
   EXPECT_EQ(prepared.cell.fill, "generated");
-  const std::vector<std::vector<std::int64_t>> forced{{1, 2}, {3, 4}};
-  EXPECT_EQ(parse_request(outputs_request(3, &forced)).forced, forced);
+  const OutputTrace forced{.first = {8, 9}, .tokens = {{1, 2}, {3, 4}}};
+  const WorkerRequest outputs = parse_request(outputs_request(3, &forced));
+  ASSERT_TRUE(outputs.forced);
+  EXPECT_EQ(outputs.forced->tokens, forced.tokens);
+  EXPECT_EQ(outputs.forced->first, forced.first);
   EXPECT_FALSE(parse_request(outputs_request(3, nullptr)).forced);
   EXPECT_EQ(parse_request(visit_request(24)).steps, 24);
 }

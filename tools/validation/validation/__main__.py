@@ -1,0 +1,79 @@
+"""Runs the parts that were asked for and prints every figure beside its target."""
+
+import argparse
+import pathlib
+import platform
+import sys
+import time
+
+from . import false_alarms, overhead, power, rivals
+
+# Of `--quick`, for CI: the whole machinery, too few trials for most verdicts.
+QUICK = 20
+
+
+def parts(quick):
+    """name: (collect(out, keep_going) -> trials, judge(trials) -> rows), in the order in which they run."""
+
+    def size(full, few):
+        return few if quick else full
+
+    table = {"overhead": (overhead.collect, overhead.judge)}
+    decisions = size(false_alarms.DECISIONS, 32)
+    table["false-alarms"] = (lambda out, go: false_alarms.collect_decisions(out, decisions, go), lambda trials: false_alarms.judge_decisions(trials, decisions))
+    for name, gates, passes in (("calm", 60, 57), ("N1", 60, 45), ("N2", 60, 45), ("saturated", 3, 0)):
+        count = size(gates, 2)
+        table[f"gates-{name}"] = (lambda out, go, name=name, count=count: false_alarms.collect_gates(out, name, count, go),
+                                  lambda trials, name=name, count=gates, passes=passes: false_alarms.judge_gates(trials, count, name, passes))
+    table["power-in-process"] = (lambda out, go: power.in_one_process(out, size(60, 2), go),
+                                 lambda trials: power.judge(trials, 60, 51, "+0.5 % in one process within 30 s, calm", lambda row: row["p"] <= 0.05 and row["mean"] > 0))
+    for name, share, seconds, needed in (("calm", 0.02, 60, 20), ("N1", 0.03, 90, 18)):
+        table[f"power-relaunched-{name}"] = (lambda out, go, name=name, share=share, seconds=seconds: power.relaunched(out, name, size(24, 1), go, share, seconds),
+                                             lambda trials, name=name, share=share, seconds=seconds, needed=needed: power.judge(
+                                                 trials, 24, needed, f"+{100 * share:.0f} % relaunched within {seconds} s, {name}", lambda row: row["exit"] == 1))
+    for name in ("calm", "N1"):
+        table[f"rivals-{name}"] = (lambda out, go, name=name: rivals.collect(out, name, size(60, 2), go), lambda trials, name=name: rivals.judge(trials, 60, name))
+    return table
+
+
+def page(rows):
+    lines = ["| what | seen | target | |", "|---|---|---|---|"]
+    words = {True: "ok", False: "**missed**", None: "not complete"}
+    lines += [f"| {row['what']} | {row['seen']} | {row['target']} | {words[row['ok']]} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/validate_measurement", description=__doc__)
+    table = parts(False)
+    parser.add_argument("--part", action="append", choices=list(table), help="only this part; repeat for more")
+    parser.add_argument("--quick", action="store_true", help=f"a few trials of each part, within {QUICK} minutes; complete parts are none")
+    parser.add_argument("--out", default="validation", help="folder of the trials (default: %(default)s under the repository)")
+    parser.add_argument("--time", type=float, default=float("inf"), metavar="LIMIT_S", help="begin no further trial after so many seconds")
+    parser.add_argument("--report-only", action="store_true", help="run nothing, print what is stored")
+    arguments = parser.parse_args()
+    out = pathlib.Path(arguments.out)
+    if not out.is_absolute():
+        out = pathlib.Path(__file__).resolve().parents[3] / out
+    out.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+
+    def keep_going():
+        return not arguments.report_only and time.monotonic() - start < arguments.time
+
+    rows = []
+    for name, (collect, judge) in parts(arguments.quick).items():
+        if arguments.part and name not in arguments.part:
+            continue
+        if not arguments.report_only:
+            print(f"{time.strftime('%H:%M:%S')} {name}", file=sys.stderr, flush=True)
+        rows += judge(collect(out, keep_going))
+    text = page(rows)
+    (out / "validation.md").write_text(f"# Validation of the measurement on {platform.processor() or platform.machine()}\n\n{text}")
+    print(text, end="")
+    verdicts = [row["ok"] for row in rows]
+    return 1 if False in verdicts else 3 if None in verdicts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

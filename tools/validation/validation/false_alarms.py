@@ -1,0 +1,77 @@
+"""How often decodelab calls a difference between a build and itself: decisions on a bank of real A/A launches, and whole gates."""
+
+import json
+import pathlib
+import tempfile
+
+from . import program
+from .loads import load
+from .statistics_values import alarms, contrasts, t_interval
+from .trials import Trials
+
+# Sixteen cells of a small model: decisions by the hundred in an hour, each on launches of its own.
+CELLS = ["-m", "synthetic:tiny", "--phase", "decode", "--batch", "1,2,4,8", "--length", "32,64,128,256"]
+ARM = "bigcode"
+LAUNCHES_OF_A_DECISION = 8
+DECISIONS = 600
+ALARMS = (20, 41)
+COVERED = (559, 580)
+
+
+def collect_decisions(out, decisions, keep_going):
+    """A row for each decision: the contrasts of its launches, one cell, disjoint from all others."""
+    trials = Trials(out, "false-alarms")
+    while len(trials) < decisions and keep_going():
+        with tempfile.TemporaryDirectory() as folder:
+            store = pathlib.Path(folder) / "bank.sqlite"
+            seed = 1 + len(trials)
+            program.run("sweep", *CELLS, "--arm", ARM, "--null-arm", "--launches", LAUNCHES_OF_A_DECISION, "--blocks", 1, "--seed", seed, "--store", store)
+            cells = {}
+            for (cell, _), value in contrasts(program.visits(store, 1), ARM, f"null:{ARM}").items():
+                cells.setdefault(cell, []).append(value)
+        for cell, values in cells.items():
+            if len(values) == LAUNCHES_OF_A_DECISION:
+                trials.add(cell=cell, seed=seed, values=values)
+    return trials
+
+
+def judge_decisions(trials, decisions):
+    rows = trials.rows[:decisions]
+    false = sum(alarms(row["values"]) for row in rows)
+    covered = sum(low <= 0 <= high for low, high in (t_interval(row["values"]) for row in rows))
+    # The bounds are those of 600 decisions; of fewer, only the share is shown.
+    whole = len(rows) == DECISIONS
+    return [
+        {"what": f"alarms in {len(rows)} two-sided decisions on A/A", "seen": false, "target": f"{ALARMS[0]} to {ALARMS[1]} of {DECISIONS}",
+         "ok": ALARMS[0] <= false <= ALARMS[1] if whole else None},
+        {"what": f"95 % intervals of {len(rows)} that cover 0", "seen": covered, "target": f"{COVERED[0]} to {COVERED[1]} of {DECISIONS}",
+         "ok": COVERED[0] <= covered <= COVERED[1] if whole else None},
+    ]
+
+
+GATE = ["-m", "synthetic:tiny", "--phase", "decode", "--batch", "4", "--length", "128"]
+
+
+def collect_gates(out, name, gates, keep_going):
+    """Whole gates of a build against itself, each with processes of its own, beside a load."""
+    trials = Trials(out, f"gates-{name}")
+    with load(name):
+        while len(trials) < gates and keep_going():
+            with tempfile.TemporaryDirectory() as folder:
+                text, code = program.run("gate", *GATE, "--baseline-arm", ARM, "--candidate-arm", ARM, "--seed", 1 + len(trials), "--store",
+                                         pathlib.Path(folder) / "gate.sqlite", "-o", "json", allowed=(0, 1, 3, 4))
+            trials.add(exit=code, gate_blocks=json.loads(text).get("gate_blocks") if text.strip() else None)
+    return trials
+
+
+def judge_gates(trials, gates, name, passes):
+    codes = [row["exit"] for row in trials.rows[:gates]]
+    whole = len(codes) == gates
+    if name == "saturated":
+        return [{"what": f"gates of {len(codes)} that exit 4 with every core taken", "seen": codes.count(4), "target": f"all of {gates}",
+                 "ok": codes.count(4) == gates if whole else None}]
+    return [
+        {"what": f"A/A gates of {len(codes)} that exit 1, {name}", "seen": codes.count(1), "target": "0", "ok": codes.count(1) == 0 if whole or 1 in codes else None},
+        {"what": f"A/A gates of {len(codes)} that exit 0, {name}", "seen": codes.count(0), "target": f"at least {passes} of {gates}",
+         "ok": codes.count(0) >= passes if whole else None},
+    ]

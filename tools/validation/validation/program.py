@@ -1,0 +1,38 @@
+"""Runs decodelab and reads its store."""
+
+import array
+import json
+import os
+import sqlite3
+import subprocess
+
+PROGRAM = os.environ.get("DECODELAB", "decodelab")
+
+
+def run(*arguments, allowed=(0,), timeout=3600):
+    """stdout and exit code; any exit code that is not `allowed` is an error with what was printed."""
+    result = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=timeout)
+    if result.returncode not in allowed:
+        raise RuntimeError(f"decodelab {' '.join(map(str, arguments))} ended with {result.returncode}:\n{result.stdout}\n{result.stderr}")
+    return result.stdout, result.returncode
+
+
+def run_json(*arguments, **keywords):
+    out, _ = run(*arguments, "-o", "json", **keywords)
+    return json.loads(out)
+
+
+def visits(store, run_id):
+    """(launch, block, cell, arm label, position, samples_ns) of a run, in the order in which they ran."""
+    connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
+    try:
+        rows = connection.execute(
+            "SELECT b.launch, b.block, b.cell_id, a.label, v.position, v.samples_ns FROM visits v JOIN blocks b ON b.id = v.block_id "
+            "JOIN arms a ON a.id = v.arm_id WHERE b.run_id = ? ORDER BY b.id, v.position", (run_id,)).fetchall()
+    finally:
+        connection.close()
+    return [(*row[:5], array.array("q", row[5]).tolist()) for row in rows]
+
+
+def worker(arm):
+    return f"'{PROGRAM}' worker --arm {arm}"

@@ -1,0 +1,59 @@
+"""Restatements of statistics for the validation, on SciPy and NumPy, independent of the C++ that they judge."""
+
+import math
+
+import numpy
+from scipy import stats
+
+
+def visit_mean(samples):
+    """The visit statistic: whole periods of 8 steps, each residue class trimmed by a tenth at each end."""
+    whole = len(samples) // 8 * 8
+    if whole == 0:
+        return float(numpy.mean(samples))
+    table = numpy.sort(numpy.asarray(samples[:whole], dtype=float).reshape(-1, 8), axis=0)
+    count = table.shape[0]
+    weights = numpy.ones(count)
+    cut = 0.1 * count
+    for end in (1, -1):
+        left = cut
+        for place in range(count)[::end]:
+            taken = min(left, weights[place])
+            weights[place] -= taken
+            left -= taken
+    return float(numpy.mean(weights @ table / weights.sum()))
+
+
+def contrasts(rows, baseline, candidate):
+    """{(cell, launch): mean over blocks of log candidate - log baseline} of the rows of program.visits()."""
+    blocks = {}
+    for launch, block, cell, label, _, samples in rows:
+        blocks.setdefault((cell, launch, block), {}).setdefault(label, []).append(math.log(visit_mean(samples)))
+    result = {}
+    for (cell, launch, _), arms in blocks.items():
+        if baseline in arms and candidate in arms:
+            result.setdefault((cell, launch), []).append(float(numpy.mean(arms[candidate]) - numpy.mean(arms[baseline])))
+    return {key: float(numpy.mean(values)) for key, values in result.items()}
+
+
+def t_interval(values, level=0.95):
+    mean, error = float(numpy.mean(values)), float(stats.sem(values))
+    half = float(stats.t.ppf((1 + level) / 2, len(values) - 1)) * error
+    return mean - half, mean + half
+
+
+def t_p(values):
+    return float(stats.ttest_1samp(values, 0).pvalue)
+
+
+def sign_flip_p(values):
+    """Exact, two-sided: the share of all sign patterns whose |mean| is at least the one seen."""
+    values = numpy.asarray(values)
+    patterns = 1 - 2 * ((numpy.arange(2 ** len(values))[:, None] >> numpy.arange(len(values))) & 1)
+    means = numpy.abs(patterns @ values)
+    return float(numpy.mean(means >= abs(values.sum()) * (1 - 1e-9)))
+
+
+def alarms(values, level=0.05):
+    """decodelab's rule for one contrast at margin 0: Student's t and the sign flips agree."""
+    return t_p(values) <= level and sign_flip_p(values) <= level
