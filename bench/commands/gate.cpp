@@ -39,6 +39,7 @@ struct Options {
   std::string junit;
   std::string markdown;
   bool annotations = false;
+  bool no_preflight = false;
   bool operating = false;
 };
 
@@ -163,7 +164,7 @@ ExitCode run(Options& options) {
     fmt::print("{}\n", test.words);
     return test.exit_code;
   }
-  if (const std::string busy = preflight(); !busy.empty()) {
+  if (const std::string busy = options.no_preflight ? "" : preflight(); !busy.empty()) {
     std::cerr << "decodelab: gate INVALID: " << busy << '\n';
     return ExitCode::invalid;
   }
@@ -173,6 +174,15 @@ ExitCode run(Options& options) {
     return ExitCode::interrupted;
   }
   return report(*decision, options);
+}
+
+std::string policy_manual() {
+  std::string text =
+      "Keys of a policy file, nested where there is a dot (margins.decode is {\"margins\": {\"decode\": .03}}):\n";
+  for (const PolicyKey& key : gate_policy_keys()) {
+    text += fmt::format("  {:<20} {} ({})\n", key.name, key.meaning, key.expected);
+  }
+  return text;
 }
 
 }  // namespace
@@ -199,7 +209,7 @@ void add_gate_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--fill", sweep.fill, "How a decode cell's cache is filled: random (default) or generated");
   command->add_option("--worker-timeout", sweep.worker_seconds, "Seconds that a worker may take for one reply")
       ->capture_default_str();
-  command->add_option("--policy", options->policy_file, "Margins, looks and limits as JSON; see the README");
+  command->add_option("--policy", options->policy_file, "Margins, looks and limits as JSON; its keys stand below");
   command->add_option("--counters", options->counters_file,
                       "Accepted counters ('decodelab counters --accept'); without it the baseline's are held against");
   command->add_option("--on-inconclusive", options->on_inconclusive, "report (exit 3), pass (0) or fail (1)");
@@ -209,6 +219,7 @@ void add_gate_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--replay", options->replay, "Decide a stored gate again (id, name, latest); runs nothing");
   command->add_flag("--operating-characteristics", options->operating,
                     "Print what the policy finds at 0, half, once and twice the margin, by simulation; runs nothing");
+  command->add_flag("--no-preflight", options->no_preflight, "Begin although other processes keep the cores busy");
   command->add_option("--name", sweep.name, "A name to find the run by");
   command->add_option("--store", request.store, "The SQLite file that holds the runs")->capture_default_str();
   command->add_option("-o,--output", options->output, "text, md, json or junit")->capture_default_str();
@@ -216,7 +227,8 @@ void add_gate_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--markdown", options->markdown, "Also write the Markdown summary into this file");
   command->add_flag("--annotations", options->annotations, "Also print ::error and ::warning lines for GitHub Actions");
   command->footer(
-      "Exit codes: 0 pass; 1 regression; 2 usage; 3 inconclusive; 4 invalid (noise, something missing); 5 outputs "
+      policy_manual() +
+      "\nExit codes: 0 pass; 1 regression; 2 usage; 3 inconclusive; 4 invalid (noise, something missing); 5 outputs "
       "differ; 130 interrupted.\n\n"
       "Example:\n"
       "  decodelab gate -m synthetic:tiny --baseline-worker 'release/decodelab worker --arm bigcode' \\\n"
