@@ -76,6 +76,11 @@ std::optional<GateDecision> measure(Store& store, std::int64_t run_id, const Gat
     }
     if (wanted == static_cast<std::int64_t>(*before.next_look)) {
       const GateDecision after = decide_gate(store.load_run(run_id), policy, looks_done, checks);
+      if (after.outcome == GateOutcome::regression && after.stage == GateStage::time) {
+        // Blocks that the stopping has not chosen, for an estimate of how much slower it is; without them the decision stands.
+        wanted += static_cast<std::int64_t>(policy.fresh_blocks);
+        gate.run_until(wanted);
+      }
       if (after.outcome != GateOutcome::proceed) {
         return after;
       }

@@ -146,6 +146,8 @@ TEST(ProcessWorker, SaysWhatAWorkerCannotDo) {
 TEST(ProcessWorker, IsStoppedWhileIdleAndItsTimeIsCounted) {
   ProcessWorker worker(options("busy"));
   worker.visit(cell());
+  // The signal takes a moment to arrive.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const double after = worker.cpu_seconds();
   EXPECT_GT(after, 0.1) << "the visit alone kept a core busy for 0.2 s";
   EXPECT_GT(worker.resident_bytes(), 1'000'000);
