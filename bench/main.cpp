@@ -1,9 +1,14 @@
 // The one program: parses the command line, runs a subcommand, and turns what it throws into an exit code and one sentence.
 #include "bench/commands/commands.h"
+#include "bench/commands/config_file.h"
 
+#include <algorithm>
 #include <exception>
 #include <iostream>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -41,7 +46,9 @@ int main(int argc, char** argv) {
   decodelab::add_worker_command(app, exit_code);
   decodelab::add_launch_command(app, exit_code);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> arguments = decodelab::with_config_file(app, {argv + 1, argv + argc});
+    std::ranges::reverse(arguments);  // CLI11 takes them from the end
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
       return app.exit(error);

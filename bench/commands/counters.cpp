@@ -1,5 +1,6 @@
 // `decodelab counters`: the exact counters of a run, held against a file of accepted ones.
 #include "bench/commands/commands.h"
+#include "bench/commands/files.h"
 #include "reports/page/format.h"
 #include "reports/statistics/counter_check.h"
 #include "reports/store/store.h"
@@ -7,9 +8,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 
 namespace decodelab {
@@ -22,37 +21,13 @@ struct Options {
   bool accept = false;
 };
 
-std::string read_accepted(const std::string& path, bool must_exist) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    if (!must_exist && !std::filesystem::exists(path)) {
-      return "";
-    }
-    throw std::invalid_argument(
-        fmt::format("--file '{}' cannot be read; 'decodelab counters RUN --file {} --accept' makes it", path, path));
-  }
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-/// Whole or not at all: a new file beside the old one, then in its place.
-void write_accepted(const std::string& path, const std::string& text) {
-  const std::string draft = path + ".new";
-  std::ofstream stream(draft, std::ios::binary);
-  stream << text;
-  stream.close();
-  std::error_code error;
-  if (stream) {
-    std::filesystem::rename(draft, path, error);
-  }
-  if (!stream || error) {
-    std::filesystem::remove(draft, error);
-    throw std::invalid_argument(
-        fmt::format("--file '{}' cannot be written; give a file in a folder that exists", path));
-  }
+std::string read_accepted(const Options& options) {
+  return read_file("--file", options.file,
+                   fmt::format("'decodelab counters RUN --file {} --accept' makes it", options.file));
 }
 
 ExitCode check(const Options& options, const RunSummary& summary) {
-  const std::vector<CounterFinding> findings = check_counters(read_accepted(options.file, true), summary);
+  const std::vector<CounterFinding> findings = check_counters(read_accepted(options), summary);
   for (const CounterFinding& finding : findings) {
     const char* const word = finding.outcome == CounterOutcome::invalid      ? "INVALID"
                              : finding.outcome == CounterOutcome::regression ? "REGRESSION"
@@ -89,7 +64,8 @@ ExitCode run(const Options& options) {
   if (!options.accept) {
     return check(options, summary);
   }
-  write_accepted(options.file, accept_counters(read_accepted(options.file, false), summary));
+  const std::string accepted = std::filesystem::exists(options.file) ? read_accepted(options) : "";
+  write_file("--file", options.file, accept_counters(accepted, summary));
   fmt::print("accepted the counters of {} rows in {}\n", summary.rows.size(), options.file);
   return ExitCode::ok;
 }

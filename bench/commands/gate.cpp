@@ -1,9 +1,9 @@
 // `decodelab gate`: does the candidate decode slower, do more, or choose other tokens than the baseline? An exit code for CI.
-#include "bench/commands/checkpoint_source.h"
+#include "bench/commands/cell_options.h"
 #include "bench/commands/commands.h"
+#include "bench/commands/config_file.h"
+#include "bench/commands/files.h"
 #include "bench/commands/gate_measure.h"
-#include "bench/commands/new_run.h"
-#include "bench/machine/environment.h"
 #include "bench/measure/interrupt.h"
 #include "bench/plan/axis.h"
 #include "reports/page/gate_page.h"
@@ -11,22 +11,17 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <iostream>
 #include <memory>
 
 namespace decodelab {
 namespace {
 
-const std::vector<std::string> kPhases{"prefill", "decode", "generate"};
-const std::vector<std::string> kFills{"random", "generated"};
 const std::vector<std::string> kFormats{"text", "md", "json", "junit"};
 
 struct Options {
   GateRequest request;
-  std::string phases = "decode";
-  std::string batches = "1";
-  std::string lengths = "128";
+  CellOptions cells{.phases = "decode"};
   std::string baseline_arm;
   std::string candidate_arm;
   std::string policy_file;
@@ -42,24 +37,6 @@ struct Options {
   bool no_preflight = false;
   bool operating = false;
 };
-
-std::string read_file(const std::string& flag, const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    throw std::invalid_argument(fmt::format("{} '{}' cannot be read", flag, path));
-  }
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-void write_file(const std::string& flag, const std::string& path, const std::string& text) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) {
-    throw std::invalid_argument(
-        fmt::format("{} '{}' cannot be written; give a file in a folder that exists", flag, path));
-  }
-}
 
 GatePolicy policy_of(const Options& options) {
   GatePolicy policy;
@@ -107,10 +84,7 @@ ExitCode report(const GateDecision& decision, const Options& options) {
 /// Fills the request in and checks it, before anything is created.
 void complete(Options& options) {
   GateRequest& gate = options.request;
-  SweepRequest& sweep = gate.sweep;
-  if (sweep.model.empty()) {
-    throw std::invalid_argument("--model: which model? A checkpoint directory, or one of 'decodelab list models'");
-  }
+  complete_cells(options.cells, gate.sweep);
   const auto command = [&](const std::string& side, const std::string& worker, const std::string& arm) {
     if (worker.empty() == arm.empty()) {
       throw std::invalid_argument(
@@ -126,15 +100,6 @@ void complete(Options& options) {
     gate.baseline_command = command("baseline", gate.baseline_command, options.baseline_arm);
     gate.candidate_command = command("candidate", gate.candidate_command, options.candidate_arm);
   }
-  sweep.phases = parse_words("--phase", options.phases, kPhases);
-  sweep.batches = parse_axis("--batch", options.batches);
-  sweep.lengths = parse_axis("--length", options.lengths);
-  if (!sweep.fill.empty()) {
-    parse_words("--fill", sweep.fill, kFills);
-  }
-  sweep.device = require_device(sweep.device);
-  sweep.threads = sweep.threads == 0 ? detect_machine().cores : sweep.threads;
-  sweep.command = own_command();
   gate.policy = policy_of(options);
   if (!options.counters_file.empty()) {
     gate.accepted_counters = read_file("--counters", options.counters_file);
@@ -190,25 +155,13 @@ std::string policy_manual() {
 void add_gate_command(CLI::App& app, ExitCode& exit_code) {
   auto options = std::make_shared<Options>();
   GateRequest& request = options->request;
-  SweepRequest& sweep = request.sweep;
   CLI::App* command = app.add_subcommand("gate", "Decide whether a candidate regresses: counters, outputs, time.");
-  command->add_option("-m,--model", sweep.model, "A checkpoint directory, or synthetic:NAME");
+  add_cell_options(*command, options->cells, request.sweep);
+  add_config_option(*command);
   command->add_option("--baseline-worker", request.baseline_command, "Command that starts the baseline's worker");
   command->add_option("--candidate-worker", request.candidate_command, "Command that starts the candidate's worker");
   command->add_option("--baseline-arm", options->baseline_arm, "An arm of this build as the baseline");
   command->add_option("--candidate-arm", options->candidate_arm, "An arm of this build as the candidate");
-  command->add_option("--phase", options->phases, "prefill, decode, generate, or several")->capture_default_str();
-  command->add_option("--batch", options->batches, "Rows: a,b | a-b | a-b+step | a-bxfactor")->capture_default_str();
-  command->add_option("--length", options->lengths, "Tokens, same grammar")->capture_default_str();
-  command->add_option("--dtype", sweep.dtype, "fp32, fp16 or bf16")->capture_default_str();
-  command->add_option("--device", sweep.device, "cpu or cuda:N")->capture_default_str();
-  command->add_option("--threads", sweep.threads, "Threads of every operator; 0: one for each core")
-      ->capture_default_str();
-  command->add_option("--blocks", sweep.blocks, "Mirrored blocks in each launch")->capture_default_str();
-  command->add_option("--seed", sweep.seed, "Of prompts, cache contents and block order")->capture_default_str();
-  command->add_option("--fill", sweep.fill, "How a decode cell's cache is filled: random (default) or generated");
-  command->add_option("--worker-timeout", sweep.worker_seconds, "Seconds that a worker may take for one reply")
-      ->capture_default_str();
   command->add_option("--policy", options->policy_file, "Margins, looks and limits as JSON; its keys stand below");
   command->add_option("--counters", options->counters_file,
                       "Accepted counters ('decodelab counters --accept'); without it the baseline's are held against");
@@ -220,7 +173,6 @@ void add_gate_command(CLI::App& app, ExitCode& exit_code) {
   command->add_flag("--operating-characteristics", options->operating,
                     "Print what the policy finds at 0, half, once and twice the margin, by simulation; runs nothing");
   command->add_flag("--no-preflight", options->no_preflight, "Begin although other processes keep the cores busy");
-  command->add_option("--name", sweep.name, "A name to find the run by");
   command->add_option("--store", request.store, "The SQLite file that holds the runs")->capture_default_str();
   command->add_option("-o,--output", options->output, "text, md, json or junit")->capture_default_str();
   command->add_option("--junit", options->junit, "Also write JUnit XML into this file");

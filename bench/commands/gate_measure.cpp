@@ -51,8 +51,8 @@ nlohmann::json gate_json_of(const GateRequest& request, const GateChecks& checks
   return json;
 }
 
-std::optional<GateDecision> measure(Store& store, std::int64_t run_id, const GatePolicy& policy,
-                                    const GateChecks& checks) {
+/// Measures until a replay of what is stored decides; `stopped` where it was interrupted.
+LaunchEnd measure(Store& store, std::int64_t run_id, const GatePolicy& policy, const GateChecks& checks) {
   StatusLine line;
   std::int64_t wanted = 0;
   GateRun gate(store, run_id, [&](std::int64_t launches, double seconds_each) {
@@ -62,31 +62,30 @@ std::optional<GateDecision> measure(Store& store, std::int64_t run_id, const Gat
         done / total, seconds_each * (total - done),
         fmt::format("to the look at {} of at most {} gate blocks", wanted, policy.looks.looks.back()), line.columns()));
   });
-  for (std::size_t looks_done = 0;;) {
-    const GateDecision before = decide_gate(store.load_run(run_id), policy, looks_done, checks);
-    if (before.outcome != GateOutcome::proceed || !before.next_look) {
-      return before;
+  const auto run_until = [&](std::size_t gate_blocks) {
+    wanted = static_cast<std::int64_t>(gate_blocks);
+    return gate.run_until(wanted);
+  };
+  // Counters and outputs are known after the first gate block, and may decide without any time.
+  if (run_until(1) == LaunchEnd::stopped) {
+    return LaunchEnd::stopped;
+  }
+  GateDecision decision = decide_gate(store.load_run(run_id), policy, 0, checks);
+  while (decision.outcome == GateOutcome::proceed && decision.next_look) {
+    const std::size_t look = *decision.next_look;
+    if (run_until(look) == LaunchEnd::stopped) {
+      return LaunchEnd::stopped;
     }
-    // Counters and outputs are known after the first gate block, and may decide without any time.
-    wanted = looks_done == 0 && before.gate_blocks == 0 && store.finished_blocks(run_id).empty()
-                 ? 1
-                 : static_cast<std::int64_t>(*before.next_look);
-    if (gate.run_until(wanted) == LaunchEnd::stopped) {
-      return std::nullopt;
-    }
-    if (wanted == static_cast<std::int64_t>(*before.next_look)) {
-      const GateDecision after = decide_gate(store.load_run(run_id), policy, looks_done, checks);
-      if (after.outcome == GateOutcome::regression && after.stage == GateStage::time) {
-        // Blocks that the stopping has not chosen, for an estimate of how much slower it is; without them the decision stands.
-        wanted += static_cast<std::int64_t>(policy.fresh_blocks);
-        gate.run_until(wanted);
-      }
-      if (after.outcome != GateOutcome::proceed) {
-        return after;
-      }
-      looks_done = after.looks_done;
+    decision = decide_gate(store.load_run(run_id), policy, decision.looks_done, checks);
+    if (decision.next_look == look) {
+      break;  // a launch left no block, and would leave none again: the replay says what is missing
     }
   }
+  if (decision.outcome == GateOutcome::regression && decision.stage == GateStage::time) {
+    // Blocks that the stopping has not chosen, for an estimate of how much slower it is; without them the decision stands.
+    run_until(decision.gate_blocks + policy.fresh_blocks);
+  }
+  return LaunchEnd::complete;
 }
 
 double slowest_step_ns(const RunData& data) {
@@ -127,19 +126,17 @@ std::optional<GateDecision> measure_gate(const GateRequest& request) {
   describe_run(data, sweep, source);
   const GateChecks checks{.accepted_counters = request.accepted_counters,
                           .accepted_arm = request.accepted_counters ? kCandidate : "",
-                          .plan = plan_hash(request.policy, data.cells)};
+                          .plan = gate_plan_hash(request.policy, data.cells)};
   auto plan = nlohmann::json::parse(data.run.plan_json);
   plan["gate"] = gate_json_of(request, checks);
   data.run.plan_json = plan.dump();
   Store store(request.store, StoreAccess::write);
   store.add_run(data);
-  auto decision = measure(store, data.run.id, request.policy, checks);
-  if (decision) {
-    store.end_run(data.run.id, unix_ns());
-    // Once more from what is stored, as a replay would.
-    decision = replay_gate(store.load_run(data.run.id), request.policy, checks);
+  if (measure(store, data.run.id, request.policy, checks) == LaunchEnd::stopped) {
+    return std::nullopt;
   }
-  return decision;
+  store.end_run(data.run.id, unix_ns());
+  return replay_gate(store.load_run(data.run.id), request.policy, checks);
 }
 
 GateDecision replay_stored_gate(const std::string& path, const std::string& selector) {

@@ -27,10 +27,6 @@ struct Options {
   std::int64_t launch = 0;
 };
 
-bool needs_engine(const std::vector<ArmRecord>& arms) {
-  return std::ranges::any_of(arms, [](const ArmRecord& arm) { return arm.command.empty(); });
-}
-
 void send(const LaunchEvent& event) {
   const std::string line = to_json_line(event);
   // A parent that is gone has already taken this process with it.
@@ -45,7 +41,7 @@ ExitCode run(const Options& options) {
   set_threads(plan.threads);
   std::shared_ptr<const Model> model;
   // Where every arm is another process, there is nothing to load.
-  if (needs_engine(store.load_run(options.run).arms)) {
+  if (!all_external(store.load_plan(options.run).arms)) {
     model = Model::load(plan.checkpoint, dtype_from_name(plan.dtype), plan.device);
   }
   send({.event = "done",
@@ -99,8 +95,10 @@ void add_launch_command(CLI::App& app, ExitCode& exit_code) {
     try {
       exit_code = run(*options);
     } catch (const std::exception& error) {
-      send({.event = "error", .kind = "", .message = error.what()});
-      throw;
+      // The parent says it to people.
+      const bool of_store = dynamic_cast<const StoreError*>(&error) != nullptr;
+      send({.event = "error", .kind = of_store ? kStoreFailed : "", .message = error.what()});
+      exit_code = ExitCode::internal;
     }
   });
 }

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <fstream>
 
 namespace decodelab {
@@ -23,11 +22,6 @@ std::string own_command() {
   return command;
 }
 
-std::int64_t unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 void describe_run(RunData& data, const SweepRequest& request, const CheckpointSource& source) {
   const ModelConfig& config = source.config;
   data.run.plan_json = to_json(LaunchPlan{.model = request.model,
@@ -39,6 +33,7 @@ void describe_run(RunData& data, const SweepRequest& request, const CheckpointSo
                                           .max_tokens = request.max_tokens,
                                           .fill = fill_of(request),
                                           .worker_seconds = request.worker_seconds,
+                                          .adaptive = request.adaptive,
                                           .shard = request.shard});
   data.run.started_unix_ns = unix_ns();
   data.run.build = this_build();

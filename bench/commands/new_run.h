@@ -13,8 +13,6 @@ namespace decodelab {
 /// The command line of this process as a person would type it again.
 std::string own_command();
 
-std::int64_t unix_ns();
-
 /// Fills in what every launch needs (LaunchPlan), when the run began, and on what: build, machine, model.
 void describe_run(RunData& data, const SweepRequest& request, const CheckpointSource& source);
 

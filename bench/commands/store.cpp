@@ -1,6 +1,7 @@
 // `decodelab store`: merge stores, export runs for other tools, remove runs.
 #include "reports/store/store.h"
 #include "bench/commands/commands.h"
+#include "bench/commands/files.h"
 #include "reports/page/format.h"
 #include "reports/page/google_benchmark.h"
 #include "reports/page/json.h"
@@ -12,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
@@ -114,12 +114,7 @@ ExitCode export_runs(const ExportOptions& options) {
     std::cout << text << std::flush;
     return ExitCode::ok;
   }
-  std::ofstream file(options.out, std::ios::binary);
-  file << text << std::flush;
-  if (!file) {
-    throw std::invalid_argument(
-        fmt::format("--out '{}' cannot be written; give a file in a folder that exists and has room", options.out));
-  }
+  write_file("--out", options.out, text);
   return ExitCode::ok;
 }
 

@@ -1,21 +1,26 @@
 // `decodelab sweep`: arms over phases, batches and lengths, in fresh launches and mirrored blocks.
+#include "bench/commands/cell_options.h"
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
+#include "bench/commands/config_file.h"
 #include "bench/commands/new_run.h"
 #include "bench/commands/output.h"
+#include "bench/commands/sweep_length.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
 #include "bench/measure/interrupt.h"
 #include "bench/measure/launcher.h"
 #include "bench/measure/progress.h"
-#include "bench/plan/axis.h"
 #include "bench/plan/sweep_plan.h"
+#include "reports/page/format.h"
+#include "reports/statistics/looks.h"
 #include "reports/store/store.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -23,32 +28,22 @@
 namespace decodelab {
 namespace {
 
-const std::vector<std::string> kPhases{"prefill", "decode", "generate"};
-const std::vector<std::string> kFills{"random", "generated"};
 /// What `--quick` measures where nothing else is said.
 constexpr std::int64_t kQuickLaunches = 2;
 constexpr std::int64_t kQuickBlocks = 1;
 
 struct Options {
   SweepRequest request;
-  std::string phases = "prefill,decode";
-  std::string batches = "1";
-  std::string lengths = "128";
+  CellOptions cells;
   std::string store = kDefaultStore;
   std::string resume;
   std::string shard;
   std::string output = "text";
+  double time_budget_s = 0;
   bool dry_run = false;
   bool launches_given = false;
   bool blocks_given = false;
 };
-
-std::string cell_label(const CellRecord& cell) {
-  if (cell.phase == "decode") {
-    return fmt::format("b{} tg @ d{}", cell.batch, cell.length);
-  }
-  return fmt::format("b{} {}{}", cell.batch, cell.phase == "prefill" ? "pp" : "gen", cell.length);
-}
 
 void print_dry_run(const RunData& data, const SweepRequest& request, const ModelConfig& config) {
   double total = 0;
@@ -115,26 +110,25 @@ ExitCode run(Options& options) {
       throw std::invalid_argument(
           "--shard: a run that is resumed is the shard that it was begun as; leave --shard away");
     }
+    if (options.request.adaptive || options.time_budget_s > 0) {
+      throw std::invalid_argument(
+          "--shard: all shards make the same number of launches; leave --adaptive and --time-budget away");
+    }
     options.request.shard = parse_shard(options.shard);
   }
   if (options.resume.empty()) {
     SweepRequest& request = options.request;
-    if (request.model.empty()) {
-      throw std::invalid_argument("--model: which model? A checkpoint directory, or one of 'decodelab list models'");
+    complete_cells(options.cells, request);
+    if (request.adaptive) {
+      if (options.launches_given) {
+        throw std::invalid_argument("--adaptive adds launches until they decide; leave --launches away");
+      }
+      request.launches = static_cast<std::int64_t>(adaptive_looks().looks.back());
     }
-    request.phases = parse_words("--phase", options.phases, kPhases);
-    request.batches = parse_axis("--batch", options.batches);
-    request.lengths = parse_axis("--length", options.lengths);
-    if (!request.fill.empty()) {
-      parse_words("--fill", request.fill, kFills);
-    }
-    request.device = require_device(request.device);
-    request.threads = request.threads == 0 ? detect_machine().cores : request.threads;
     if (request.quick) {
       request.launches = options.launches_given ? request.launches : kQuickLaunches;
       request.blocks = options.blocks_given ? request.blocks : kQuickBlocks;
     }
-    request.command = own_command();
     const ModelConfig config = config_of(request.model);
     planned = make_sweep(request, config);
     if (options.dry_run) {
@@ -154,7 +148,8 @@ ExitCode run(Options& options) {
   SweepEnd end{};
   {
     StatusLine line;
-    end = run_launches(store, options.store, open.id, open.config, open.max_tokens,
+    SweepLength length(store, open.id, options.time_budget_s > 0 ? std::optional(options.time_budget_s) : std::nullopt);
+    end = run_launches(store, options.store, open.id, open.config, open.max_tokens, std::ref(length),
                        [&](double fraction, double remaining, const std::string& label) {
                          line.show(progress_line(fraction, remaining, label, line.columns()));
                        });
@@ -181,37 +176,18 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   SweepRequest& request = options->request;
   CLI::App* command =
       app.add_subcommand("sweep", "Measure arms over phases, batches and lengths, and store every step.");
-  command->add_option("-m,--model", request.model, "A checkpoint directory, or synthetic:NAME");
+  add_cell_options(*command, options->cells, request);
   command
       ->add_option("--arm", request.arms,
                    "PRESET[,+variant[:parameter=n]][,-variant]; repeat for each arm; the first is the baseline")
       ->allow_extra_args(false);
   command->add_option("--baseline", request.baseline, "The arm that ratios are against, if not the first");
-  command->add_option("--phase", options->phases, "prefill, decode, generate, or several")->capture_default_str();
-  command->add_option("--batch", options->batches, "Rows: a,b | a-b | a-b+step | a-bxfactor")->capture_default_str();
-  command->add_option("--length", options->lengths, "Tokens of the prompt, or already held in decode; same grammar")
-      ->capture_default_str();
-  command->add_option("--dtype", request.dtype, "fp32, fp16 or bf16")->capture_default_str();
-  command->add_option("--device", request.device, "cpu or cuda:N")->capture_default_str();
-  command->add_option("--threads", request.threads, "Threads of every operator; 0: one for each core")
-      ->capture_default_str();
   auto* launches = command->add_option("--launches", request.launches, "Fresh processes; the unit of inference")
                        ->capture_default_str();
-  auto* blocks =
-      command->add_option("--blocks", request.blocks, "Mirrored blocks in each launch")->capture_default_str();
-  command->add_option("--seed", request.seed, "Of prompts, cache contents and block order")->capture_default_str();
-  command->add_option("--max-tokens", request.max_tokens, "Tokens of a completion in phase generate")
-      ->capture_default_str();
-  command->add_option("--fill", request.fill,
-                      "How a decode cell's cache is filled: random or generated (by a prefill). Default: random, "
-                      "with --worker generated");
   command
       ->add_option("--worker", request.workers,
                    "NAME=CMD: an arm that is a process of its own, another build or engine; repeat for each")
       ->allow_extra_args(false);
-  command->add_option("--worker-timeout", request.worker_seconds, "Seconds that a worker may take for one reply")
-      ->capture_default_str();
-  command->add_option("--name", request.name, "A name to find the run by");
   command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();
   command->add_option("--resume", options->resume, "Go on with this run (id, name, latest): finished blocks are kept");
   command->add_option("--shard", options->shard,
@@ -222,12 +198,20 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
                     "Add a second copy of the baseline, whose ratio shows what noise alone does");
   command->add_flag("--roofline", request.roofline,
                     "Add the machine's own speed, reading and multiplying, as arms: rows get their share of the bound");
+  add_config_option(*command);
+  command->add_flag("--adaptive", request.adaptive,
+                    "Add launches until each contrast is decided, with looks at 7, 11, 17 and 25 of them");
+  command->add_option(
+      "--time-budget", options->time_budget_s,
+      "Seconds: fewer launches than planned where they would take longer (fixed after two), and no look "
+      "that would end later");
   command->add_flag("--quick", request.quick, "Two launches of one block unless said otherwise; the rows are marked");
   command->footer(
       "Example:\n"
       "  decodelab sweep -m synthetic:tiny --arm causal --arm bigcode --arm causal,+kv-grow:tokens=16 \\\n"
       "      --phase prefill,decode --batch 1,8 --length 16-256x4 --name first");
-  command->callback([&app, options, launches, blocks, &exit_code] {
+  const CLI::Option* blocks = command->get_option("--blocks");
+  command->callback([options, launches, blocks, &exit_code] {
     options->launches_given = launches->count() > 0;
     options->blocks_given = blocks->count() > 0;
     exit_code = run(*options);

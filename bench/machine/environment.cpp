@@ -330,6 +330,11 @@ CpuSnapshot parse_proc_stat(std::string_view text, double ticks_per_second) {
   return snapshot;
 }
 
+std::int64_t unix_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 CpuSnapshot CpuClock::now() {
   CpuSnapshot snapshot = parse_proc_stat(required_file("/proc/stat"), static_cast<double>(sysconf(_SC_CLK_TCK)));
   rusage usage{};

@@ -22,6 +22,9 @@ MachineRecord detect_machine();
 /// compared with this beforehand. Throws std::runtime_error where /proc/meminfo cannot be read.
 std::int64_t available_memory_bytes();
 
+/// Nanoseconds since 1970, UTC, by a clock that may be set: for when something happened, never for how long it took.
+std::int64_t unix_ns();
+
 /// Bytes of memory that this process holds now (VmRSS), and the most it ever held (VmHWM). Both throw
 /// std::runtime_error without /proc.
 std::int64_t resident_bytes();

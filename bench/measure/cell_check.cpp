@@ -2,8 +2,6 @@
 #include "bench/measure/cell_check.h"
 
 #include "bench/measure/launch_runner.h"
-#include "bench/measure/process/worker_process.h"
-#include "bench/measure/process/worker_protocol.h"
 #include "bench/measure/steps.h"
 #include "bench/measure/warmup.h"
 
@@ -93,10 +91,6 @@ CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error) {
   row.reason = std::string(message.substr(0, message.find('\n')));
   if (const auto* said = dynamic_cast<const WorkerError*>(&error)) {
     row.status = said->status;
-    return row;
-  }
-  if (dynamic_cast<const WorkerTimedOut*>(&error) != nullptr) {
-    row.status = RowStatus::timeout;
     return row;
   }
   const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||

@@ -3,6 +3,7 @@
 
 #include "bench/measure/engagement.h"
 #include "bench/measure/steps.h"
+#include "bench/measure/timed_step.h"
 #include "bench/measure/torch_counters.h"
 #include "bench/measure/warmup.h"
 #include "bench/plan/modelled_work.h"
@@ -11,7 +12,6 @@
 #include "engine/runtime.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -19,8 +19,6 @@
 
 namespace decodelab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// Counted in a decode cell: a whole period of what comes now and then (a cache that grows by 8 tokens).
 constexpr std::int64_t kCountedDecodeSteps = kPeriodSteps;
@@ -92,15 +90,7 @@ class CellRunner {
   }
 
   std::int64_t timed_step_ns() {
-    const auto start = Clock::now();
-    step();
-    synchronize(engine_.model().device());
-    if (slow_ns_ > 0) {
-      const auto end = Clock::now() + std::chrono::nanoseconds(slow_ns_);
-      while (Clock::now() < end) {
-      }
-    }
-    return std::chrono::nanoseconds(Clock::now() - start).count();
+    return timed_ns([this] { step(); }, engine_.model().device(), slow_ns_);
   }
 
   Session& session() { return *session_; }

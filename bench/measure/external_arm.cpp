@@ -3,9 +3,14 @@
 
 #include "bench/measure/process/process_worker.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace decodelab {
+
+bool all_external(const std::vector<ArmRecord>& arms) {
+  return std::ranges::none_of(arms, [](const ArmRecord& arm) { return arm.command.empty(); });
+}
 
 std::unique_ptr<Worker> make_process_worker(Store& store, const ArmRecord& arm, const LaunchPlan& plan) {
   const ModelConfig config = load_model_config(plan.checkpoint);

@@ -6,8 +6,12 @@
 #include "reports/store/store.h"
 
 #include <memory>
+#include <vector>
 
 namespace decodelab {
+
+/// Whether every arm is another process, so that this one has nothing to load.
+bool all_external(const std::vector<ArmRecord>& arms);
 
 /// The worker of `arm`, not started yet. What it says of itself goes into the store; another answer than the run already holds is a
 /// WorkerError. Throws std::invalid_argument where the plan's checkpoint cannot be read.

@@ -3,6 +3,7 @@
 
 #include "bench/measure/launch_runner.h"
 #include "bench/plan/sweep_plan.h"
+#include "reports/statistics/gate_blocks.h"
 #include "reports/store/store.h"
 
 #include <chrono>
@@ -10,10 +11,6 @@
 #include <functional>
 
 namespace decodelab {
-
-/// A gate block is two launches: one with the baseline's process started first, one with the candidate's. Every launch has fresh
-/// processes.
-inline constexpr std::int64_t kLaunchesOfAGateBlock = 2;
 
 /// Told after each launch and check: launches that are done, and seconds that one took on average.
 using GateDisplay = std::function<void(std::int64_t launches, double seconds_each)>;

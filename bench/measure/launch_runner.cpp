@@ -4,6 +4,7 @@
 #include "bench/machine/environment.h"
 #include "bench/measure/block_order.h"
 #include "bench/measure/cell_check.h"
+#include "bench/measure/external_arm.h"
 #include "reports/store/shard.h"
 
 #include <algorithm>
@@ -17,26 +18,20 @@ namespace {
 /// The arm that every other is checked against.
 constexpr const char* kReferenceArm = "causal";
 
-std::int64_t unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 class LaunchRunner {
  public:
   LaunchRunner(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context)
       : store_(store),
         context_(context),
         launch_(launch),
-        data_(store.load_run(run_id)),
+        data_(store.load_plan(run_id)),
         shard_(shard_of(data_.run).value_or(Shard())),
         finished_(store.finished_blocks(run_id)) {
-    const bool all_external =
-        std::ranges::none_of(data_.arms, [](const ArmRecord& arm) { return arm.command.empty(); });
+    const bool no_engine = all_external(data_.arms);
     for (const ArmRecord& arm : data_.arms) {
       owned_.push_back(context.make_worker(arm));
       workers_.by_arm[arm.id] = owned_.back().get();
-      if (all_external ? arm.baseline : arm.command.empty() && arm.label == kReferenceArm) {
+      if (no_engine ? arm.baseline : arm.command.empty() && arm.label == kReferenceArm) {
         workers_.reference = owned_.back().get();
         workers_.reference_arm = arm.id;
       }

@@ -37,6 +37,10 @@ enum class LaunchEnd { complete, stopped };
 inline constexpr std::int64_t kVerifiedPrefillSteps = 4;
 inline constexpr std::int64_t kVerifiedDecodeSteps = 8;
 
+/// Share of the memory that workers may hold together before they are started for each visit anew, and the flag of their rows then.
+inline constexpr double kWorkerMemory = 0.6;
+inline constexpr const char* kRestartedFlag = "restarted-each-visit";
+
 /// Runs launch `launch` (from 0) of a run that the store holds, skipping what it already holds.
 ///
 /// Processes of workers are started before the first block, in an order that turns with the launch. Where every arm is a worker, the
@@ -49,8 +53,6 @@ inline constexpr std::int64_t kVerifiedDecodeSteps = 8;
 /// batch, then of the length, that does, and the rows carry the flag `verified-at-bN-lM`. Then the steps are fixed by the slowest arm.
 /// Of the run of a shard only the shard's cells are checked and measured; the rows of the others stay `planned`.
 /// Blocks go round-robin over the cells; an arm that throws in a block loses its further visits, never those of the others.
-inline constexpr double kWorkerMemory = 0.6;
-inline constexpr const char* kRestartedFlag = "restarted-each-visit";
 LaunchEnd run_launch(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context);
 
 }  // namespace decodelab

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace decodelab {
 namespace {
@@ -26,6 +27,7 @@ struct LastHeard {
   std::optional<std::int64_t> cell;
   std::int64_t arm_id = 0;
   std::string error;
+  bool store_failed = false;  ///< No fault of the cell.
 };
 
 /// Makes rows of a death; false when the launch died outside of any cell.
@@ -75,11 +77,13 @@ LaunchEvent launch_event_from_json(const std::string& line) {
 }
 
 SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std::int64_t run_id,
-                      const ModelConfig& config, std::int64_t max_tokens, const ProgressDisplay& display) {
+                      const ModelConfig& config, std::int64_t max_tokens, const LaunchesWanted& wanted,
+                      const ProgressDisplay& display) {
   RunData data = store.load_run(run_id);
   SweepProgress progress(data, config, max_tokens, store.finished_blocks(run_id));
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  for (std::int64_t launch = 0; launch < data.run.launches;) {
+  std::int64_t launches = wanted(0);
+  for (std::int64_t launch = 0; launch < launches;) {
     progress.started(launch, "load", 0);
     ChildProcess child({program, "launch", "--store", store_path.string(), "--run", std::to_string(run_id), "--launch",
                         std::to_string(launch)});
@@ -103,6 +107,7 @@ SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std
           last.arm_id = event.arm_id;
         } else if (event.event == "error") {
           last.error = event.message;
+          last.store_failed = event.kind == kStoreFailed;
         }
       }
       progress.show(display);
@@ -111,10 +116,16 @@ SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
       progress.launch_ended(launch);
       ++launch;
+      const std::int64_t before = std::exchange(launches, wanted(launch));
+      for (std::int64_t dropped = launches; dropped < before; ++dropped) {
+        progress.launch_ended(dropped);
+      }
     } else if (interrupted() || (WIFEXITED(status) && WEXITSTATUS(status) == kInterruptedExit)) {
       return SweepEnd::interrupted;
+    } else if (last.store_failed) {
+      throw StoreError(last.error);
     } else {
-      data.cell_arms = store.load_run(run_id).cell_arms;
+      data.cell_arms = store.load_plan(run_id).cell_arms;
       if (!record_death(store, data, last, status)) {
         throw std::runtime_error(fmt::format("launch {} died outside of any cell: {}", launch + 1,
                                              last.error.empty() ? "no reason was given" : last.error));

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 namespace decodelab {
@@ -14,13 +15,14 @@ namespace decodelab {
 /// What a launch tells its parent, one JSON object per line on a descriptor of its own (libraries print on stdout).
 struct LaunchEvent {
   std::string event;  ///< loaded, started, done, arm, error
-  std::string kind;   ///< load, check or block
+  std::string kind;   ///< load, check or block; of an error, kStoreFailed where it was the store's
   std::int64_t cell = 0;
   std::int64_t arm_id = 0;
   double seconds = 0;
   double block_seconds = 0;  ///< See LaunchPiece.
   std::string message;
 };
+inline constexpr const char* kStoreFailed = "store";
 std::string to_json_line(const LaunchEvent& event);
 /// Throws std::invalid_argument for a line that is none.
 LaunchEvent launch_event_from_json(const std::string& line);
@@ -28,11 +30,17 @@ LaunchEvent launch_event_from_json(const std::string& line);
 /// How a sweep ended, as far as its launches are concerned.
 enum class SweepEnd { complete, interrupted };
 
-/// Runs every launch of the run that is not there yet, one after the other, as `program launch --store ... --run ... --launch i`.
+/// Asked before each launch: how many there shall be in all, when so many are done; at most the run's own.
+using LaunchesWanted = std::function<std::int64_t(std::int64_t done)>;
+
+/// Runs every launch of the run that is not there yet, one after the other, as `program launch --store ... --run ... --launch i`, until
+/// there are as many as `wanted` says.
 ///
 /// A launch that dies leaves `failed` on the row that it was running (`oom` where the system killed it) and is started again for what is left.
-/// SIGINT and SIGTERM let the block in hand finish. Throws std::runtime_error when a launch cannot start or fails outside of any cell.
+/// SIGINT and SIGTERM let the block in hand finish. Throws StoreError when the store fails a launch, std::runtime_error when a launch
+/// cannot start or fails outside of any cell.
 SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std::int64_t run_id,
-                      const ModelConfig& config, std::int64_t max_tokens, const ProgressDisplay& display);
+                      const ModelConfig& config, std::int64_t max_tokens, const LaunchesWanted& wanted,
+                      const ProgressDisplay& display);
 
 }  // namespace decodelab

@@ -1,6 +1,7 @@
 // Turns a run's plan into pieces with priors, and a launch's events into an estimate of the rest.
 #include "bench/measure/sweep_progress.h"
 
+#include "reports/page/format.h"
 #include "reports/store/shard.h"
 
 #include <fmt/format.h>
@@ -19,12 +20,6 @@ constexpr double kVisitSeconds = 0.25;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-std::string cell_label(const CellRecord& cell) {
-  return cell.phase == "decode"
-             ? fmt::format("b{} tg @ d{}", cell.batch, cell.length)
-             : fmt::format("b{} {}{}", cell.batch, cell.phase == "prefill" ? "pp" : "gen", cell.length);
 }
 
 }  // namespace

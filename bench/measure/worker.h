@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,13 @@ enum class OutputRule {
   teacher_forced,  ///< Logits within the tolerance, fed the reference's tokens.
   none,            ///< It puts out nothing: a roofline.
   tokens_only,     ///< Equal tokens of free runs, from an engine that shows no logits.
+};
+
+/// Why a worker has no result, and what that makes of its row: failed, oom, unsupported or timeout.
+class WorkerError : public std::runtime_error {
+ public:
+  WorkerError(RowStatus row_status, const std::string& message) : std::runtime_error(message), status(row_status) {}
+  RowStatus status;
 };
 
 /// One arm that cells can be run on. Calls throw what the engine throws; the caller makes a row of it.

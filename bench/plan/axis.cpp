@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "bench/plan/suggest.h"
+#include "reports/statistics/suggest.h"
 
 namespace decodelab {
 namespace {

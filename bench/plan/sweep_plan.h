@@ -35,6 +35,7 @@ struct SweepRequest {
   std::vector<std::string> workers;
   std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
   bool quick = false;
+  bool adaptive = false;       ///< Launches are added until the looks decide; `launches` is the most.
   bool roofline = false;       ///< Adds the arms roofline-read and roofline-gemm.
   bool null_arm = false;       ///< Adds a second copy of the baseline.
   std::optional<Shard> shard;  ///< Only these cells are measured; the rows of the others stay `planned`.
@@ -53,6 +54,7 @@ struct LaunchPlan {
   std::int64_t max_tokens = 0;
   std::string fill;
   std::int64_t worker_seconds = 0;
+  bool adaptive = false;       ///< Read back by is_adaptive() too.
   std::optional<Shard> shard;  ///< Read back by shard_of() too, which needs no more than the store.
 };
 

@@ -244,16 +244,12 @@ Json panel_line(const Context& context, std::span<const std::int64_t> batches, i
 }
 
 Table data_table(const FigureRows& rows) {
-  Table table{.title = "Data of the figure: mean of a step over launches, unpaired",
-              .columns = {{"Cell"},
-                          {"Arm"},
-                          {"Mean", true},
-                          {"Low", true},
-                          {"High", true},
-                          {"Time ratio [95 %]", true},
-                          {"Peak", true}},
-              .rows = {},
-              .notes = {}};
+  Table table{
+      .title = "Data of the figure: mean of a step over launches, unpaired",
+      .columns =
+          {{"Cell"}, {"Arm"}, {"Mean", true}, {"Low", true}, {"High", true}, {"Time ratio", true}, {"Peak", true}},
+      .rows = {},
+      .notes = {}};
   for (const SummaryRow* row : rows.rows) {
     if (!row->cell_mean_ns) continue;
     const auto& interval = row->cell_mean_interval_ns;
@@ -327,9 +323,10 @@ Figure latency_figure(const RunSummary& summary, const FigureRows& rows) {
           "Large points: mean of a step over launches, at every length that was measured; small points: single "
           "launches. Bands are 95 % intervals of that mean, "
           "unpaired: they are wider than what the ratios resolve.{}{} A cross at the foot marks a cell without times.",
-          context.with_ratios ? " Beneath, paired time ratios to the baseline with 95 % intervals, set apart sideways; "
-                                "below the dashed line is faster."
-                              : "",
+          context.with_ratios
+              ? " Beneath, paired time ratios to the baseline with their intervals, set apart sideways; "
+                "below the dashed line is faster."
+              : "",
           context.with_memory ? " At the bottom, the most bytes held in a step above weights and cache." : ""),
       .spec = start_spec(fmt::format("Latency: {}", rows.setting)),
       .data = data_table(rows)};

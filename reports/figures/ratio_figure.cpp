@@ -28,7 +28,10 @@ Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
   Json data = Json::array();
   Json cells = Json::array();
   Table table{.title = "Data of the figure",
-              .columns = {{"Cell"}, {"Arm"}, {"Time ratio [95 %]", true}, {"Detects", true}},
+              .columns = {{"Cell"},
+                          {"Arm"},
+                          {fmt::format("Time ratio [{}]", summary.interval_level()), true},
+                          {"Detects", true}},
               .rows = {},
               .notes = {}};
   double lowest = 1;
@@ -88,9 +91,9 @@ Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
                 .title = fmt::format("Paired time ratios: {}", rows.setting),
                 .caption = fmt::format(
                     "Time of each arm over that of {}, paired within blocks and averaged over launches, with "
-                    "the 95 % Student-t interval over launches. The grey bar around 1 "
+                    "the {} Student-t interval over launches. The grey bar around 1 "
                     "spans effects too small to be found with 80 % power. Bars end at {} times the extreme ratios.",
-                    summary.baseline(), kFrame),
+                    summary.baseline(), summary.interval_level(), kFrame),
                 .spec = start_spec(fmt::format("Paired time ratios: {}", rows.setting)),
                 .data = std::move(table)};
   figure.spec["width"] = kWidth;

@@ -44,13 +44,6 @@ std::string name_of(const CellRecord& cell, const ArmRecord& arm, bool with_arm)
   return with_arm ? place + "/" + arm.label : place;
 }
 
-double deviation(const std::vector<double>& values, double center) {
-  if (values.size() < 2) return 0;
-  double squares = 0;
-  for (const double value : values) squares += (value - center) * (value - center);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
-
 /// What all entries of a row share, in the order in which google-benchmark writes it.
 Json entry(const std::string& name, const std::string& run_name, std::int64_t family, const char* run_type,
            std::size_t repetitions, const CellRecord& cell) {
@@ -78,7 +71,7 @@ void add_row(Json& benchmarks, const CellRecord& cell, const std::string& name, 
     benchmarks.push_back(std::move(visit));
   }
   const double center = mean(times);
-  const double spread = deviation(times, center);
+  const double spread = times.size() < 2 ? 0 : standard_deviation(times);
   std::ranges::sort(times);
   const auto add_aggregate = [&](const char* aggregate, const char* unit, double value) {
     Json summary = entry(fmt::format("{}_{}", name, aggregate), name, family, "aggregate", visits.size(), cell);

@@ -69,6 +69,8 @@ Json p_or_null(const SummaryRow& row, double p) {
   return row.comparison.launch_contrasts.size() < 2 ? Json(nullptr) : Json(p);
 }
 
+Json effect_or_null(const std::optional<LaunchEffect>& effect) { return effect ? Json(effect->mean) : Json(nullptr); }
+
 Json composite_to_json(const Composite& composite) {
   return {{"arm", composite.arm.label},
           {"cells", composite.cells},
@@ -138,7 +140,9 @@ Json row_to_json(const SummaryRow& row) {
           {"p_sign_flip", p_or_null(row, row.decision.p_sign_flip)},
           {"p_family", p_or_null(row, row.decision.p_family)},
           {"bound_share_low", or_null(row.bound_share_low)},
-          {"bound_share_high", or_null(row.bound_share_high)}};
+          {"bound_share_high", or_null(row.bound_share_high)},
+          {"slot_effect", effect_or_null(row.slot)},
+          {"carry_over", effect_or_null(row.carry_over)}};
 }
 
 Json summary_to_json(const RunSummary& summary) {
@@ -150,7 +154,8 @@ Json summary_to_json(const RunSummary& summary) {
           {"run", run_to_json(summary.run)},
           {"machine", machine_to_json(summary.run.machine)},
           {"rows", std::move(rows)},
-          {"composites", std::move(composites)}};
+          {"composites", std::move(composites)},
+          {"interval_level", summary.interval_level()}};
 }
 
 std::string to_json(const RunSummary& summary) { return json_text(summary_to_json(summary), 2) + "\n"; }

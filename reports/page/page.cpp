@@ -80,15 +80,21 @@ std::string tables_html(const RunReport& run) {
   return html + folded("Times per arm and length: average, lowest, highest, percentiles", times);
 }
 
+std::string signed_share(const std::optional<LaunchEffect>& effect) {
+  return effect ? fmt::format("{:+.2f} %", effect->mean * 100) : "";
+}
+
 std::string trust_html(const RunReport& run, Detail detail) {
   std::string html = to_html(ledger_table(run.summary));
-  Table nulls{.title = "In-run null and blocks",
+  Table nulls{.title = "In-run null, order and blocks",
               .columns = {{"Cell"},
                           {"Arm"},
                           {"Blocks", true},
                           {"Skipped", true},
                           {"Warm-up steps", true},
                           {"In-run null [95 %]", true},
+                          {"A place", true},
+                          {"Another before", true},
                           {"Flags"}},
               .rows = {},
               .notes = {}};
@@ -99,16 +105,20 @@ std::string trust_html(const RunReport& run, Detail detail) {
     if (row.blocks == 0 || (detail == Detail::compact && !remarkable)) continue;
     std::string flags;
     for (const std::string& flag : row.flags) flags += (flags.empty() ? "" : ", ") + flag;
-    nulls.rows.push_back(
-        {row.run_id,
-         row.cell.id,
-         {cell_label(row.cell), row.arm.label, std::to_string(row.blocks),
-          std::to_string(row.comparison.skipped_blocks), std::to_string(row.warmup),
-          null ? fmt::format("{:+.2f} % to {:+.2f} %", null->low * 100, null->high * 100) : "", flags}});
+    nulls.rows.push_back({row.run_id,
+                          row.cell.id,
+                          {cell_label(row.cell), row.arm.label, std::to_string(row.blocks),
+                           std::to_string(row.comparison.skipped_blocks), std::to_string(row.warmup),
+                           null ? fmt::format("{:+.2f} % to {:+.2f} %", null->low * 100, null->high * 100) : "",
+                           signed_share(row.slot), signed_share(row.carry_over), flags}});
   }
   nulls.notes = {
       "The in-run null spans 0 in about 95 % of the rows when nothing drifts within blocks. It is no A/A test: effects "
-      "of a launch do not show in it."};
+      "of a launch do not show in it.",
+      "A place: what it adds to a visit to come one place later in its block (drift, heat). Another before: what it "
+      "adds "
+      "to follow another arm instead of itself (caches, clocks); flagged carry-over beyond a third of the gate's "
+      "margin."};
   if (detail == Detail::compact)
     nulls.notes.emplace_back(
         "Only rows with a flag, a skipped block or a null that does not span 0 are listed here; blocks.csv has all "

@@ -7,8 +7,10 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "reports/page/format.h"
+#include "reports/statistics/looks.h"
 
 namespace decodelab {
 namespace {
@@ -173,7 +175,7 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
               .columns = {{"Cell"},
                           {"Arm"},
                           {"Median", true},
-                          {"Time ratio [95 %]", true},
+                          {fmt::format("Time ratio [{}]", summary.interval_level()), true},
                           {"Detects", true},
                           {"Peak", true},
                           {"Verdict"}},
@@ -195,6 +197,9 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
         "and drops costs that come only every few steps.");
     table.notes.emplace_back(
         "Detects: the smallest effect that this many launches find with 80 % power; none: not even a tenfold one.");
+    if (summary.adaptive)
+      table.notes.push_back(fmt::format("Launches were added until the looks at {} decided: intervals hold {}.",
+                                        fmt::join(adaptive_looks().looks, ", "), kIntervalWithLooks));
   }
   std::vector<std::string> unpaired;
   for (const SummaryRow* row : rows) {
@@ -279,7 +284,11 @@ std::string not_run_note(const RunSummary& summary) {
 
 Table composite_table(const RunSummary& summary) {
   Table table{.title = fmt::format("All cells together, compared with {}", summary.baseline()),
-              .columns = {{"Arm"}, {"Cells", true}, {"Time ratio [95 %]", true}, {"Detects", true}, {"Verdict"}},
+              .columns = {{"Arm"},
+                          {"Cells", true},
+                          {fmt::format("Time ratio [{}]", summary.interval_level()), true},
+                          {"Detects", true},
+                          {"Verdict"}},
               .rows = {},
               .notes = {"Phases weigh the same, within a phase the batches, within a batch the lengths."}};
   if (std::string note = not_run_note(summary); !note.empty()) table.notes.push_back(std::move(note));

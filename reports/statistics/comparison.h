@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -62,6 +63,9 @@ struct Comparison {
 /// process.
 Comparison compare_arms(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
                         std::int64_t baseline_id);
+
+/// The mean contrast of each launch that has one, by the index of the launch.
+std::map<std::int64_t, double> mean_contrasts(const Comparison& comparison);
 
 /// Mean over visits of the visit statistic of an arm, per launch: (launch, ns) in the order of launches.
 std::vector<std::pair<std::int64_t, double>> launch_means(std::span<const BlockRecord* const> blocks_of_cell,

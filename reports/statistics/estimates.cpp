@@ -45,6 +45,12 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+std::vector<double> without_gaps(std::span<const double> values) {
+  std::vector<double> result;
+  std::ranges::copy_if(values, std::back_inserter(result), [](double value) { return !std::isnan(value); });
+  return result;
+}
+
 double quantile(std::span<const double> sorted, double p) {
   require_values(sorted.size());
   if (!(p >= 0 && p <= 1))

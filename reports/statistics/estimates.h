@@ -17,10 +17,14 @@ inline constexpr std::size_t kPeriodSteps = 8;
 struct Interval {
   double low = 0;
   double high = 0;
+  bool operator==(const Interval&) const = default;
 };
 
 /// Throws std::invalid_argument for no values, like every function here that needs at least one.
 double mean(std::span<const double> values);
+
+/// The values without those that are NaN, which stand for launches that have none.
+std::vector<double> without_gaps(std::span<const double> values);
 
 /// Linear interpolation between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). `sorted` is ascending, `p` in
 /// [0, 1].

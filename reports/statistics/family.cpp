@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "reports/statistics/adaptive.h"
+
 namespace decodelab {
 namespace {
 
@@ -15,17 +17,13 @@ constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 // The contrast of each launch, NaN where the launch has none.
 std::vector<double> by_launch(const Comparison& comparison, std::size_t launches) {
-  std::vector<double> sums(launches, 0.0);
-  std::vector<double> counts(launches, 0.0);
-  for (const BlockContrast& block : comparison.blocks) {
-    const auto launch = static_cast<std::size_t>(block.launch);
-    if (launch >= launches) continue;
-    sums[launch] += block.contrast;
-    ++counts[launch];
-  }
-  for (std::size_t i = 0; i < launches; ++i) sums[i] = counts[i] > 0 ? sums[i] / counts[i] : kMissing;
-  return sums;
+  std::vector<double> values(launches, kMissing);
+  for (const auto& [launch, contrast] : mean_contrasts(comparison))
+    values.at(static_cast<std::size_t>(launch)) = contrast;
+  return values;
 }
+
+Interval exp_of(const Interval& logarithms) { return {std::exp(logarithms.low), std::exp(logarithms.high)}; }
 
 bool is_saturated(const SummaryRow& row) {
   return std::find(row.flags.begin(), row.flags.end(), kSaturatedFlag) != row.flags.end();
@@ -42,27 +40,18 @@ struct Contrast {
   std::vector<double> values;
 };
 
-std::vector<double> composite_values(const std::vector<const Contrast*>& contrasts, std::size_t launches) {
+std::vector<double> composite_values(const std::vector<const Contrast*>& contrasts) {
   std::vector<const CellRecord*> cells;
-  for (const Contrast* contrast : contrasts) cells.push_back(&contrast->row->cell);
-  const std::vector<double> weights = composite_weights(cells);
-  std::vector<double> values(launches, 0.0);
-  for (std::size_t j = 0; j < contrasts.size(); ++j) {
-    for (std::size_t i = 0; i < launches; ++i) values[i] += weights[j] * contrasts[j]->values[i];
+  std::vector<std::span<const double>> values;
+  for (const Contrast* contrast : contrasts) {
+    cells.push_back(&contrast->row->cell);
+    values.emplace_back(contrast->values);
   }
-  return values;
-}
-
-std::vector<double> present(const std::vector<double>& values) {
-  std::vector<double> result;
-  for (const double value : values) {
-    if (!std::isnan(value)) result.push_back(value);
-  }
-  return result;
+  return weighted_sum(composite_weights(cells), values);
 }
 
 // One composite for each arm with at least two cells; its values by launch go to the end of `family`.
-void add_composites(RunSummary& summary, const std::vector<Contrast>& contrasts, std::size_t launches,
+void add_composites(RunSummary& summary, const std::vector<Contrast>& contrasts,
                     std::vector<std::vector<double>>& family) {
   for (const ArmRecord& arm : summary.arms) {
     std::vector<const Contrast*> of_arm;
@@ -70,16 +59,15 @@ void add_composites(RunSummary& summary, const std::vector<Contrast>& contrasts,
       if (contrast.row->arm.id == arm.id) of_arm.push_back(&contrast);
     }
     if (of_arm.size() < 2) continue;
-    const std::vector<double> values = composite_values(of_arm, launches);
-    const std::vector<double> whole = present(values);
+    const std::vector<double> values = composite_values(of_arm);
+    const std::vector<double> whole = without_gaps(values);
     if (whole.empty()) continue;
     Composite composite{.arm = arm,
                         .cells = std::ssize(of_arm),
                         .time_ratio = std::exp(mean(whole)),
                         .interval = mean_interval(whole),
                         .decision = {}};
-    if (composite.interval)
-      composite.interval = {std::exp(composite.interval->low), std::exp(composite.interval->high)};
+    if (composite.interval) composite.interval = exp_of(*composite.interval);
     summary.composites.push_back(composite);
     family.push_back(values);
   }
@@ -99,6 +87,14 @@ std::vector<double> composite_weights(const std::vector<const CellRecord*>& cell
   return weights;
 }
 
+std::vector<double> weighted_sum(std::span<const double> weights, std::span<const std::span<const double>> values) {
+  std::vector<double> sums(values.empty() ? 0 : values.front().size(), 0.0);
+  for (std::size_t j = 0; j < values.size(); ++j) {
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += weights[j] * values[j][i];
+  }
+  return sums;
+}
+
 void decide(RunSummary& summary) {
   std::int64_t last_launch = -1;
   for (const SummaryRow& row : summary.rows) {
@@ -112,12 +108,17 @@ void decide(RunSummary& summary) {
     contrasts.push_back({&row, by_launch(row.comparison, launches)});
     family.push_back(contrasts.back().values);
   }
-  add_composites(summary, contrasts, launches, family);
+  add_composites(summary, contrasts, family);
 
-  std::vector<Decision> decisions = decide_family(family);
+  std::vector<AdaptiveContrast> decided;
+  if (summary.adaptive) {
+    decided = decide_adaptive(family);
+  } else {
+    for (Decision& decision : decide_family(family)) decided.push_back({std::move(decision), std::nullopt});
+  }
   const bool whole = is_whole(summary);
-  for (std::size_t j = 0; j < decisions.size(); ++j) {
-    Decision& decision = decisions[j];
+  for (std::size_t j = 0; j < decided.size(); ++j) {
+    Decision& decision = decided[j].decision;
     if (summary.run.ended_unix_ns == 0) {
       decision.verdict.reset();
       decision.reason = "the run is not finished";
@@ -126,10 +127,17 @@ void decide(RunSummary& summary) {
       decision.reason = "a part of the plan has not run";
     }
     if (j >= contrasts.size()) {
-      summary.composites[j - contrasts.size()].decision = decision;
+      Composite& composite = summary.composites[j - contrasts.size()];
+      composite.decision = decision;
+      if (decided[j].interval) composite.interval = exp_of(*decided[j].interval);
       continue;
     }
     SummaryRow& row = *contrasts[j].row;
+    if (decided[j].interval) {
+      row.comparison.interval = exp_of(*decided[j].interval);
+      row.time_ratio_low = row.comparison.interval->low;
+      row.time_ratio_high = row.comparison.interval->high;
+    }
     if (is_saturated(row)) {
       decision.verdict.reset();
       decision.reason =

@@ -27,30 +27,23 @@ int exit_code_of(GateOutcome outcome, OnInconclusive on_inconclusive) {
   return 4;
 }
 
-std::vector<double> without_gaps(const std::vector<double>& values) {
-  std::vector<double> result;
-  std::ranges::copy_if(values, std::back_inserter(result), [](double value) { return !std::isnan(value); });
-  return result;
-}
-
 GateEstimate estimate_of(const std::vector<double>& values) {
   const std::vector<double> whole = without_gaps(values);
   if (whole.empty()) return {};
   return {whole.size(), mean(whole), mean_interval(whole)};
 }
 
-// A gap in any cell is a gap of the composite: else it would be of other cells in each gate block.
 std::vector<double> weighted(const std::vector<GateCell>& cells, CompositeWeights scheme,
                              std::vector<double> GateCell::* member) {
   std::vector<const CellRecord*> records;
-  for (const GateCell& cell : cells) records.push_back(&cell.cell);
+  std::vector<std::span<const double>> values;
+  for (const GateCell& cell : cells) {
+    records.push_back(&cell.cell);
+    values.emplace_back(cell.*member);
+  }
   std::vector<double> weights = composite_weights(records);
   if (scheme == CompositeWeights::cell) weights.assign(cells.size(), 1 / static_cast<double>(cells.size()));
-  std::vector<double> values((cells.front().*member).size(), 0.0);
-  for (std::size_t j = 0; j < cells.size(); ++j) {
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] += weights[j] * (cells[j].*member)[i];
-  }
-  return values;
+  return weighted_sum(weights, values);
 }
 
 // The cells, and after them the composite where there is more than one.
@@ -236,7 +229,7 @@ GateDecision decide_gate(const RunData& data, const GatePolicy& policy, std::siz
   GateDecision decision;
   decision.policy = policy;
   decision.run = data.run;
-  decision.plan = plan_hash(policy, data.cells);
+  decision.plan = gate_plan_hash(policy, data.cells);
   decision.looks_done = looks_done;
   if (std::string caution = looks_caution(policy); !caution.empty()) decision.notes.push_back(std::move(caution));
   decide(decision, data, checks, looks_done);

@@ -60,7 +60,7 @@ struct GateDecision {
   std::size_t gate_blocks = 0;           ///< That this decision rests on.
   std::optional<std::size_t> next_look;  ///< Gate blocks in all that the next look needs.
   std::optional<double> gate_block_s;    ///< How long one takes.
-  std::string plan;                      ///< plan_hash().
+  std::string plan;                      ///< gate_plan_hash().
   GatePolicy policy;
   RunRecord run;
   std::string baseline;

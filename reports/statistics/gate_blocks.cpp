@@ -14,14 +14,13 @@ namespace decodelab {
 namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
-constexpr std::int64_t kLaunchesOfABlock = 2;
 constexpr double kNanoseconds = 1e9;
 constexpr double kNeverTooMany = 1;  // the gate's own limit is applied to the whole cell
 
 using Blocks = std::vector<const BlockRecord*>;
 
 bool is_of(const BlockRecord& block, const std::set<std::int64_t>& gate_blocks) {
-  return block.launch >= 0 && gate_blocks.contains(block.launch / kLaunchesOfABlock);
+  return block.launch >= 0 && gate_blocks.contains(block.launch / kLaunchesOfAGateBlock);
 }
 
 std::map<std::int64_t, Blocks> blocks_by_cell(const RunData& data, const std::vector<std::int64_t>& gate_blocks) {
@@ -38,19 +37,6 @@ bool has_times_of(const BlockRecord& block, const ArmRecord& arm) {
       block.visits, [&](const VisitRecord& visit) { return visit.arm_id == arm.id && !visit.samples_ns.empty(); });
 }
 
-// Mean contrast of each launch that has one.
-std::map<std::int64_t, double> by_launch(const Comparison& comparison) {
-  std::map<std::int64_t, std::pair<double, double>> sums;
-  for (const BlockContrast& block : comparison.blocks) {
-    auto& [sum, count] = sums[block.launch];
-    sum += block.contrast;
-    ++count;
-  }
-  std::map<std::int64_t, double> means;
-  for (const auto& [launch, sum] : sums) means[launch] = sum.first / sum.second;
-  return means;
-}
-
 // First and last start of a block within each gate block.
 std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const RunData& data,
                                                             const std::vector<std::int64_t>& gate_blocks) {
@@ -59,7 +45,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const RunData& data,
   for (const BlockRecord& block : data.blocks) {
     if (!is_of(block, chosen)) continue;
     const std::int64_t start = block.started_unix_ns;
-    const auto [span, added] = spans.try_emplace(block.launch / kLaunchesOfABlock, start, start);
+    const auto [span, added] = spans.try_emplace(block.launch / kLaunchesOfAGateBlock, start, start);
     span->second = {std::min(span->second.first, start), std::max(span->second.second, start)};
   }
   std::vector<std::pair<std::int64_t, std::int64_t>> result;
@@ -88,13 +74,13 @@ std::vector<std::int64_t> gate_blocks_of(const RunData& data) {
   for (const BlockRecord& block : data.blocks) cells_of_launch[block.launch].insert(block.cell_id);
   std::vector<std::int64_t> indices;
   for (const auto& [launch, cells] : cells_of_launch) {
-    if (launch >= 0 && launch % kLaunchesOfABlock == 0 && cells_of_launch.contains(launch + 1))
-      indices.push_back(launch / kLaunchesOfABlock);
+    if (launch >= 0 && launch % kLaunchesOfAGateBlock == 0 && cells_of_launch.contains(launch + 1))
+      indices.push_back(launch / kLaunchesOfAGateBlock);
   }
   if (indices.empty()) return indices;
   const auto& [last_launch, last_cells] = *cells_of_launch.rbegin();
   const bool goes_on = data.run.ended_unix_ns == 0 && last_cells.size() < data.cells.size();
-  if (goes_on && last_launch / kLaunchesOfABlock == indices.back()) indices.pop_back();
+  if (goes_on && last_launch / kLaunchesOfAGateBlock == indices.back()) indices.pop_back();
   return indices;
 }
 
@@ -108,10 +94,10 @@ std::vector<GateCell> gate_cells(const RunData& data, const GateArms& arms,
     const ValidBlocks valid = valid_blocks(of_cell, void_share, kNeverTooMany);
     cell.blocks = std::ssize(of_cell);
     cell.void_blocks = valid.void_blocks;
-    const auto launches = by_launch(compare_arms(valid.blocks, arms.candidate->id, arms.baseline->id));
+    const auto launches = mean_contrasts(compare_arms(valid.blocks, arms.candidate->id, arms.baseline->id));
     for (const std::int64_t index : gate_blocks) {
-      const auto baseline_first = launches.find(kLaunchesOfABlock * index);
-      const auto candidate_first = launches.find(kLaunchesOfABlock * index + 1);
+      const auto baseline_first = launches.find(kLaunchesOfAGateBlock * index);
+      const auto candidate_first = launches.find(kLaunchesOfAGateBlock * index + 1);
       const bool whole = baseline_first != launches.end() && candidate_first != launches.end();
       cell.values.push_back(whole ? (candidate_first->second + baseline_first->second) / 2 : kMissing);
       cell.launch_order.push_back(whole ? (candidate_first->second - baseline_first->second) / 2 : kMissing);
@@ -135,7 +121,7 @@ std::vector<GateProblem> missing_times(const RunData& data, const GateArms& arms
       words = fmt::format("the {} has no times in launch {}", baseline ? "candidate" : "baseline", block->launch);
     }
     for (const std::int64_t index : gate_blocks) {
-      for (const std::int64_t launch : {kLaunchesOfABlock * index, kLaunchesOfABlock * index + 1}) {
+      for (const std::int64_t launch : {kLaunchesOfAGateBlock * index, kLaunchesOfAGateBlock * index + 1}) {
         if (!launches.contains(launch)) words = fmt::format("launch {} has no block of it", launch);
       }
     }

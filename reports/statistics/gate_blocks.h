@@ -11,6 +11,9 @@
 
 namespace decodelab {
 
+/// One with the baseline's process started first, one with the candidate's. Every launch has fresh processes.
+inline constexpr std::int64_t kLaunchesOfAGateBlock = 2;
+
 /// Something that must be right before a decision is one.
 struct GateProblem {
   std::optional<CellRecord> cell;  ///< Where it is about one.

@@ -8,10 +8,6 @@
 namespace decodelab {
 namespace {
 
-bool may_be_timed(const CellArmRecord& row) {
-  return (row.status == RowStatus::ok || row.status == RowStatus::planned) && row.engaged != std::optional(false);
-}
-
 const CellArmRecord* find_row(const RunData& data, const CellRecord& cell, const ArmRecord& arm) {
   const auto found = std::ranges::find_if(
       data.cell_arms, [&](const CellArmRecord& row) { return row.cell_id == cell.id && row.arm_id == arm.id; });
@@ -72,7 +68,8 @@ std::vector<GateCounterCheck> counter_checks(const RunData& data, const GateArms
   std::vector<GateCounterCheck> results;
   const std::string label = checks.accepted_arm.empty() ? arms.candidate->label : checks.accepted_arm;
   for (const CellRecord& cell : data.cells) {
-    if (!may_be_timed(*find_row(data, cell, *arms.candidate))) continue;
+    const CellArmRecord& fate = *find_row(data, cell, *arms.candidate);
+    if (!comparable(fate.status, fate.engaged)) continue;
     GateCounterCheck check{.cell = cell, .accepted = checks.accepted_counters.has_value(), .findings = {}};
     RunSummary candidate{.run = data.run, .arms = {}, .rows = {counted_row(data, cell, *arms.candidate, label)}};
     RunSummary baseline{.run = data.run, .arms = {}, .rows = {counted_row(data, cell, *arms.baseline, label)}};
@@ -111,7 +108,7 @@ std::vector<GateProblem> row_problems(const RunData& data, const GateArms& arms,
   for (const CellRecord& cell : data.cells) {
     for (const ArmRecord* arm : {arms.baseline, arms.candidate}) {
       const CellArmRecord& row = *find_row(data, cell, *arm);
-      if (!may_be_timed(row) && (row.status == RowStatus::incorrect) == incorrect)
+      if (!comparable(row.status, row.engaged) && (row.status == RowStatus::incorrect) == incorrect)
         problems.push_back({cell, sentence_part(row, *arm)});
     }
   }

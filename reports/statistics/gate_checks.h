@@ -16,7 +16,7 @@ struct GateChecks {
   /// Content of the file of accepted counters; none: the candidate's counters are held against the baseline's.
   std::optional<std::string> accepted_counters;
   std::string accepted_arm;  ///< Label under which the candidate's counters were accepted; empty: its own.
-  std::string plan;          ///< plan_hash() of before the first block; empty: not checked.
+  std::string plan;          ///< gate_plan_hash() of before the first block; empty: not checked.
 };
 
 /// One cell whose counters were held against others.

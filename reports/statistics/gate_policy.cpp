@@ -10,7 +10,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/statistics/nearest_name.h"
+#include "reports/statistics/suggest.h"
+#include "reports/store/digest.h"
 
 namespace decodelab {
 namespace {
@@ -22,6 +23,7 @@ constexpr double kLargestMargin = 0.5;  // 3 meant as 3 % must not become 300 %
 constexpr double kLargestLevel = 0.05;
 constexpr std::int64_t kLargestLook = 64;  // sign patterns have 64 bits
 constexpr std::int64_t kMostFreshBlocks = 64;
+constexpr std::size_t kLongestKey = 100;  // a longer one is no misspelling
 
 constexpr const char* kShare = "a share from 0 to 0.5, as 0.03 for 3 %";
 constexpr const char* kCount = "a whole number from 1";
@@ -86,9 +88,9 @@ void require_known(const Json& object, const Place& place, const std::vector<std
   if (!object.is_object()) place.refuse(fmt::format("an object with the keys {}", fmt::join(known, ", ")), object);
   for (const auto& [key, value] : object.items()) {
     if (std::ranges::find(known, key) != known.end()) continue;
-    throw std::invalid_argument(fmt::format("{}: there is no key {}; the nearest is '{}', and all are {}.",
-                                            place.source, shown(place.at(key).key), nearest_name(key, known),
-                                            fmt::join(known, ", ")));
+    throw std::invalid_argument(fmt::format(
+        "{}: there is no key {}; the nearest is '{}', and all are {}.", place.source, shown(place.at(key).key),
+        nearest_names(std::string_view(key).substr(0, kLongestKey), known, 1).front(), fmt::join(known, ", ")));
   }
 }
 
@@ -321,7 +323,7 @@ std::string to_json(const GatePolicy& policy) {
   return file.dump(2) + "\n";
 }
 
-std::string plan_hash(const GatePolicy& policy, const std::vector<CellRecord>& cells) {
+std::string gate_plan_hash(const GatePolicy& policy, const std::vector<CellRecord>& cells) {
   std::vector<std::string> lines;
   for (const CellRecord& cell : cells) {
     lines.push_back(
@@ -329,11 +331,8 @@ std::string plan_hash(const GatePolicy& policy, const std::vector<CellRecord>& c
             -1, ' ', true, Json::error_handler_t::replace));
   }
   std::ranges::sort(lines);
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : fmt::format("{}{}", to_json(policy), fmt::join(lines, "\n"))) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return fmt::format("{:016x}", hash);
+  constexpr std::size_t kDigits = 16;
+  return digest(fmt::format("{}{}", to_json(policy), fmt::join(lines, "\n"))).substr(kDigits);
 }
 
 std::string looks_caution(const GatePolicy& policy) {

@@ -67,9 +67,9 @@ GatePolicy parse_gate_policy(std::string_view json, const std::string& source);
 /// The whole policy, defaults included: parse_gate_policy() reads it back to the same.
 std::string to_json(const GatePolicy& policy);
 
-/// 16 hexadecimal digits of the policy and the cells, whatever their order (FNV-1a, 64 bits). Steps of a visit are left out, since
+/// 16 hexadecimal digits of the policy and the cells, whatever their order (half of a digest()). Steps of a visit are left out, since
 /// the pilot fixes them.
-std::string plan_hash(const GatePolicy& policy, const std::vector<CellRecord>& cells);
+std::string gate_plan_hash(const GatePolicy& policy, const std::vector<CellRecord>& cells);
 
 /// Why the looks of the policy are not known to keep false alarms at 5 %; empty for the looks that were checked.
 std::string looks_caution(const GatePolicy& policy);

@@ -14,13 +14,6 @@ namespace {
 
 constexpr double kMostToAdvise = 1000;  // beyond it the advice is to measure something else
 
-std::vector<double> present(const std::vector<double>& values) {
-  std::vector<double> result;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(result),
-               [](double value) { return !std::isnan(value); });
-  return result;
-}
-
 bool lies_within(const Interval& interval, double margin, Sides sides) {
   const bool below = decision_digits(interval.high) < decision_digits(margin);
   return below && (sides == Sides::upper || decision_digits(interval.low) > -decision_digits(margin));
@@ -89,7 +82,7 @@ std::vector<LookVerdict> look_verdicts(const std::vector<std::vector<double>>& c
   require_margins(contrasts.size(), margins.size());
   std::vector<LookVerdict> verdicts;
   for (std::size_t j = 0; j < contrasts.size(); ++j)
-    verdicts.push_back(verdict_of(present(contrasts[j]), margins[j], rule, true));
+    verdicts.push_back(verdict_of(without_gaps(contrasts[j]), margins[j], rule, true));
   const auto differs = [](LookVerdict verdict) {
     return verdict == LookVerdict::slower || verdict == LookVerdict::faster;
   };
@@ -98,7 +91,7 @@ std::vector<LookVerdict> look_verdicts(const std::vector<std::vector<double>>& c
   const FamilyTest family = test_family(contrasts, rule.sides, level);
   for (std::size_t j = 0; j < contrasts.size(); ++j) {
     if (differs(verdicts[j]))
-      verdicts[j] = verdict_of(present(contrasts[j]), margins[j], rule, family.p_adjusted[j] <= level);
+      verdicts[j] = verdict_of(without_gaps(contrasts[j]), margins[j], rule, family.p_adjusted[j] <= level);
   }
   return verdicts;
 }
@@ -112,7 +105,7 @@ std::vector<LookContrast> decide_look(const std::vector<std::vector<double>>& co
   for (std::size_t j = 0; j < contrasts.size(); ++j) {
     decided[j].p_sign_flip = family.p[j];
     decided[j].p_family = family.p_adjusted[j];
-    const std::vector<double> values = present(contrasts[j]);
+    const std::vector<double> values = without_gaps(contrasts[j]);
     decided[j].verdict = verdict_of(values, margins[j], rule, family.p_adjusted[j] <= level);
     describe(decided[j], values, margins[j], rule, family.critical_t);
   }

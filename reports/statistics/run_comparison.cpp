@@ -92,11 +92,8 @@ std::optional<Interval> welch_interval(std::span<const double> a, std::span<cons
   if (a.size() < 2 || b.size() < 2) return std::nullopt;
   // s^2 / n and its share of the degrees of freedom (Welch 1947, doi:10.1093/biomet/34.1-2.28).
   const auto squared_error = [](std::span<const double> values) {
-    const double center = mean(values);
-    double squares = 0;
-    for (const double value : values) squares += (value - center) * (value - center);
-    const auto n = static_cast<double>(values.size());
-    return squares / (n - 1) / n;
+    const double deviation = standard_deviation(values);
+    return deviation * deviation / static_cast<double>(values.size());
   };
   const double of_a = squared_error(a);
   const double of_b = squared_error(b);

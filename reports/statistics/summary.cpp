@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "reports/statistics/adaptive.h"
 #include "reports/statistics/family.h"
+#include "reports/statistics/gate_policy.h"
 
 namespace decodelab {
 namespace {
@@ -96,11 +98,7 @@ void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<Ar
   std::map<std::int64_t, double> bound;
   for (const ArmRecord& arm : arms) {
     if (!arm.roofline()) continue;
-    const std::vector<BlockContrast> contrasts = compare_arms(blocks, arm.id, row.arm.id).blocks;
-    std::map<std::int64_t, std::vector<double>> by_launch;
-    for (const BlockContrast& contrast : contrasts) by_launch[contrast.launch].push_back(contrast.contrast);
-    for (const auto& [launch, values] : by_launch) {
-      const double share = mean(values);
+    for (const auto& [launch, share] : mean_contrasts(compare_arms(blocks, arm.id, row.arm.id))) {
       const auto [held, added] = bound.emplace(launch, share);
       if (!added) held->second = std::max(held->second, share);
     }
@@ -113,6 +111,16 @@ void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<Ar
     row.bound_share_low = std::exp(interval->low);
     row.bound_share_high = std::exp(interval->high);
   }
+}
+
+// After the verdict, which one of the flags is about.
+void add_checks(SummaryRow& row, const Blocks& blocks, const ArmRecord& baseline) {
+  if (row.comparison.blocks.empty()) return;
+  row.slot = slot_effect(blocks);
+  row.carry_over = carry_over(blocks, row.arm.id);
+  const double margin = GatePolicy().margin_of(row.cell);
+  for (const std::string& flag : row_flags(blocks, row.arm.id, baseline.id, margin, row.decision.verdict))
+    add_flag(row, flag);
 }
 
 SummaryRow start_row(const RunData& data, const CellRecord& cell, const ArmRecord& arm, const CellArmRecord& fate) {
@@ -144,11 +152,6 @@ double SummaryRow::plotted_length() const {
   return cell.phase == "decode" && cell.steps > 1 ? length + static_cast<double>(cell.steps - 1) / 2 : length;
 }
 
-bool SummaryRow::comparable() const {
-  // A planned row with times belongs to a run that is still under way.
-  return (status == RowStatus::ok || status == RowStatus::planned) && engaged != std::optional(false);
-}
-
 std::string RunSummary::baseline() const {
   for (const ArmRecord& arm : arms) {
     if (arm.baseline) return arm.label;
@@ -157,7 +160,8 @@ std::string RunSummary::baseline() const {
 }
 
 RunSummary summarize(const RunData& data) {
-  RunSummary summary{.run = data.run, .arms = data.arms, .rows = {}};
+  RunSummary summary{
+      .run = data.run, .arms = data.arms, .rows = {}, .composites = {}, .adaptive = is_adaptive(data.run)};
   const auto cells = by_id(data.cells);
   const auto arms = by_id(data.arms);
   std::unordered_map<std::int64_t, Blocks> blocks_of_cell;
@@ -186,6 +190,9 @@ RunSummary summarize(const RunData& data) {
     add_bound_share(row, blocks, data.arms);
   }
   decide(summary);
+  if (baseline_arm != nullptr) {
+    for (SummaryRow& row : summary.rows) add_checks(row, blocks_of_cell[row.cell.id], *baseline_arm);
+  }
   return summary;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reports/statistics/comparison.h"
+#include "reports/statistics/row_checks.h"
 #include "reports/statistics/verdict.h"
 #include "reports/store/record.h"
 
@@ -67,11 +68,13 @@ struct SummaryRow {
   std::optional<double> cell_mean_ns;                            ///< Mean of launch_means_ns.
   std::optional<Interval> cell_mean_interval_ns;  ///< 95 % over launches, unpaired: wider than what the ratio resolves.
   Comparison comparison;                          ///< Empty for the baseline.
+  std::optional<LaunchEffect> slot;               ///< Of the cell: what a place further back in a block costs.
+  std::optional<LaunchEffect> carry_over;         ///< What following another arm costs.
 
   /// Steps that the x axis of a curve adds to the length: a decode visit times steps L .. L + m - 1 and is drawn at its middle.
   double plotted_length() const;
   /// Whether ratios of this row may be shown.
-  bool comparable() const;
+  bool comparable() const { return decodelab::comparable(status, engaged); }
 };
 
 /// All cells of an arm together: the weighted mean of the logarithms of its time ratios. Phases weigh the same, within a
@@ -90,6 +93,10 @@ struct RunSummary {
   std::vector<ArmRecord> arms;
   std::vector<SummaryRow> rows;
   std::vector<Composite> composites;  ///< One per arm that is not the baseline and has more than one cell.
+  bool adaptive = false;              ///< Looked at while it grew: see is_adaptive().
+
+  /// What intervals of ratios hold, as it stands in heads of columns.
+  const char* interval_level() const { return adaptive ? ">= 90 %" : "95 %"; }
 
   /// Label of the baseline; empty where the run has none.
   std::string baseline() const;

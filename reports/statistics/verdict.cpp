@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::int64_t kMostLaunchesToAdvise = 1000;  // beyond it the advice is to measure something else
 
-std::vector<double> present(const std::vector<double>& values) {
-  std::vector<double> result;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(result),
-               [](double value) { return !std::isnan(value); });
-  return result;
-}
-
 // Launches after which an interval of the same spread would either leave 0 or lie within the margin.
 std::optional<std::int64_t> launches_to_decide(const std::vector<double>& values, const Interval& interval) {
   const double estimate = std::abs(mean(values));
@@ -59,7 +52,7 @@ Decision decide(const std::vector<double>& values, const FamilyTest& family, std
   }
   decision.verdict = Verdict::inconclusive;
   decision.more_launches = launches_to_decide(values, interval);
-  decision.reason = !agree ? "Student's t and the sign flips disagree" : "neither different nor within 1 % for sure";
+  decision.reason = !agree ? kTestsDisagree : kNeitherWay;
   return decision;
 }
 
@@ -80,7 +73,7 @@ std::vector<Decision> decide_family(const std::vector<std::vector<double>>& cont
   if (contrasts.empty()) return decisions;
   const FamilyTest family = test_family(contrasts);
   for (std::size_t j = 0; j < contrasts.size(); ++j) {
-    decisions.push_back(decide(present(contrasts[j]), family, j, contrasts.size()));
+    decisions.push_back(decide(without_gaps(contrasts[j]), family, j, contrasts.size()));
   }
   return decisions;
 }

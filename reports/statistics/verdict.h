@@ -21,6 +21,10 @@ inline constexpr std::size_t kLaunchesForAVerdict = 6;
 inline constexpr std::size_t kLaunchesForAFamily = 10;
 inline constexpr std::size_t kSmallFamily = 4;
 
+/// Why a contrast is INCONCLUSIVE.
+inline constexpr const char* kTestsDisagree = "Student's t and the sign flips disagree";
+inline constexpr const char* kNeitherWay = "neither different nor within 1 % for sure";
+
 /// What the rules say about one contrast.
 struct Decision {
   std::optional<Verdict> verdict;             ///< None below the number of launches that the rules ask for.

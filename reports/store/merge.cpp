@@ -32,16 +32,6 @@ std::string cell_name(const CellRecord& cell) {
   return fmt::format("{} batch {} length {}", cell.phase, cell.batch, cell.length);
 }
 
-/// All but the blocks.
-RunData read_plan(SQLite::Database& database, RunRecord run) {
-  const std::int64_t id = run.id;
-  return {.run = std::move(run),
-          .cells = read_cells(database, id),
-          .arms = read_arms(database, id),
-          .cell_arms = read_cell_arms(database, id),
-          .blocks = {}};
-}
-
 RunData read_whole(SQLite::Database& database, RunRecord run) {
   RunData data = read_plan(database, std::move(run));
   data.blocks = read_blocks(database, data.run.id);

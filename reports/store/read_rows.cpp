@@ -189,6 +189,15 @@ std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t ru
   return blocks_where(database, "blocks.run_id", run_id);
 }
 
+RunData read_plan(SQLite::Database& database, RunRecord run) {
+  const std::int64_t id = run.id;
+  return {.run = std::move(run),
+          .cells = read_cells(database, id),
+          .arms = read_arms(database, id),
+          .cell_arms = read_cell_arms(database, id),
+          .blocks = {}};
+}
+
 std::optional<BlockRecord> read_block(SQLite::Database& database, std::int64_t run_id, std::int64_t launch,
                                       std::int64_t block, std::int64_t cell_id) {
   auto row = prepared(database, "SELECT id FROM blocks WHERE run_id = ? AND launch = ? AND block = ? AND cell_id = ?",

@@ -20,6 +20,8 @@ std::vector<CellRecord> read_cells(SQLite::Database& database, std::int64_t run_
 std::vector<ArmRecord> read_arms(SQLite::Database& database, std::int64_t run_id);
 std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64_t run_id);
 std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t run_id);
+/// The run with all of that but its blocks.
+RunData read_plan(SQLite::Database& database, RunRecord run);
 /// The block of that place in a run, where it was measured.
 std::optional<BlockRecord> read_block(SQLite::Database& database, std::int64_t run_id, std::int64_t launch,
                                       std::int64_t block, std::int64_t cell_id);

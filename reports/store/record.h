@@ -49,6 +49,12 @@ const char* to_string(RowStatus status);
 /// Throws std::invalid_argument for a name that is no status.
 RowStatus row_status_from_string(const std::string& name);
 
+/// Whether the times of such a row, if there are any, may stand beside others'. A planned row with times belongs to a run that is
+/// still under way.
+inline bool comparable(RowStatus status, std::optional<bool> engaged) {
+  return (status == RowStatus::ok || status == RowStatus::planned) && engaged != std::optional(false);
+}
+
 /// One point of the sweep.
 struct CellRecord {
   std::int64_t id = 0;  ///< Given by the store.

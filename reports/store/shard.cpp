@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "reports/store/digest.h"
+
 namespace decodelab {
 namespace {
 
@@ -32,18 +34,6 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-// FNV-1a with two offsets: 128 bits that are the same with every compiler. It guards against mistakes, not against malice.
-std::string digest(std::string_view text) {
-  constexpr std::uint64_t kPrime = 0x100000001b3;
-  std::uint64_t low = 0xcbf29ce484222325;
-  std::uint64_t high = 0x6c62272e07bb0142;
-  for (const char c : text) {
-    low = (low ^ static_cast<unsigned char>(c)) * kPrime;
-    high = (high ^ static_cast<unsigned char>(c) ^ (low >> 56)) * kPrime;
-  }
-  return fmt::format("{:016x}{:016x}", high, low);
 }
 
 // What must be equal, beside the plan, for two shards to be united.

@@ -134,6 +134,16 @@ void Store::set_steps(std::int64_t cell_id, std::int64_t steps) {
   });
 }
 
+void Store::set_launches(std::int64_t run_id, std::int64_t launches) {
+  impl_->file.write([&](SQLite::Database& database) {
+    if (first_id(prepared(database, "SELECT id FROM blocks WHERE run_id = ? AND launch >= ?", run_id, launches))) {
+      throw std::invalid_argument(fmt::format("Run {} has blocks of more than {} launches.", run_id, launches));
+    }
+    impl_->update(database, fmt::format("run {}", run_id), "UPDATE runs SET launches = ? WHERE id = ?", launches,
+                  run_id);
+  });
+}
+
 void Store::add_block(std::int64_t run_id, const BlockRecord& block) {
   impl_->file.write([&](SQLite::Database& database) {
     const auto there = first_id(
@@ -177,14 +187,17 @@ std::int64_t Store::find_run(std::string_view selector) const {
 RunRecord Store::load_run_record(std::int64_t run_id) const { return impl_->run_record(run_id); }
 
 RunData Store::load_run(std::int64_t run_id) const {
-  RunData data{.run = impl_->run_record(run_id), .cells = {}, .arms = {}, .cell_arms = {}, .blocks = {}};
+  RunRecord run = impl_->run_record(run_id);
   return impl_->file.read([&](SQLite::Database& database) {
-    data.cells = read_cells(database, run_id);
-    data.arms = read_arms(database, run_id);
-    data.cell_arms = read_cell_arms(database, run_id);
+    RunData data = read_plan(database, run);
     data.blocks = read_blocks(database, run_id);
     return data;
   });
+}
+
+RunData Store::load_plan(std::int64_t run_id) const {
+  RunRecord run = impl_->run_record(run_id);
+  return impl_->file.read([&](SQLite::Database& database) { return read_plan(database, run); });
 }
 
 std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> Store::finished_blocks(std::int64_t run_id) const {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -15,9 +16,15 @@ namespace decodelab {
 /// How a store is opened. `read` never creates a file and changes nothing; `write` creates it when it is not there.
 enum class StoreAccess { read, write };
 
+/// SQLite failed: the disk is full, the file is damaged, somebody else holds it. The message names the file.
+class StoreError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// The store of runs: STRICT tables, WAL, foreign keys, `user_version` migrations, samples as little-endian int64 blobs.
 ///
-/// Every function throws std::runtime_error with the file's name when SQLite fails. Opening throws std::invalid_argument when the
+/// Every function throws StoreError when SQLite fails. Opening throws std::invalid_argument when the
 /// file is missing (read), cannot be created (write), is no store, or was written by a newer schema than kSchemaVersion.
 /// Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
@@ -40,6 +47,8 @@ class Store {
   void identify_arm(const ArmRecord& arm);
   /// Fixes the number of timed steps of a cell, before its first block.
   void set_steps(std::int64_t cell_id, std::int64_t steps);
+  /// Makes the launches of a run fewer than planned. Throws std::invalid_argument where a block of a later launch is there already.
+  void set_launches(std::int64_t run_id, std::int64_t launches);
   /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch, block, cell) is refused.
   void add_block(std::int64_t run_id, const BlockRecord& block);
   /// Marks a run as finished.
@@ -50,6 +59,8 @@ class Store {
   std::int64_t find_run(std::string_view selector) const;
   RunRecord load_run_record(std::int64_t run_id) const;
   RunData load_run(std::int64_t run_id) const;
+  /// The run without its blocks, which hold nearly all the bytes.
+  RunData load_plan(std::int64_t run_id) const;
   /// The (launch, block, cell id) triples that are already there, for `--resume`.
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> finished_blocks(std::int64_t run_id) const;
   std::vector<RunRecord> list_runs() const;

@@ -72,7 +72,7 @@ StoreFile::StoreFile(std::filesystem::path path, StoreAccess access) : path_(std
     if (error.getErrorCode() == SQLITE_NOTADB) throw no_store(path_, "not an SQLite file");
     throw std::invalid_argument(
         fmt::format("The store '{}' cannot be opened for {}: {}. Give --store a file in a folder that exists and {}.",
-                    path_.string(), access == StoreAccess::read ? "reading" : "writing", error.what(),
+                    path_.string(), access == StoreAccess::read ? "reading" : "writing", reason(error),
                     access == StoreAccess::read ? "can be read" : "may be written to"));
   }
 }
@@ -105,9 +105,8 @@ void StoreFile::migrate_a_copy() {
 void StoreFile::open_for_writing() {
   database_.emplace(path_.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kBusyTimeoutMs);
   if (sqlite3_db_readonly(database_->getHandle(), "main") == 1) {
-    throw std::invalid_argument(
-        fmt::format("The store '{}' cannot be written to. Change its permissions or give another file to --store.",
-                    path_.string()));
+    throw std::invalid_argument(fmt::format(
+        "The store '{}' is read-only. Change its permissions or give another file to --store.", path_.string()));
   }
   database_->exec("PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL");
   refuse_foreign_files();
@@ -172,9 +171,17 @@ bool StoreFile::changed() const {
   return std::filesystem::exists(wal_of(path_), ignored) || stamp() != opened_;
 }
 
-std::runtime_error StoreFile::failure(const SQLite::Exception& error) const {
-  return std::runtime_error(
-      fmt::format("The store '{}': {} (SQLite error {}).", path_.string(), error.what(), error.getErrorCode()));
+// SQLite says "disk I/O error"; the system knows which.
+std::string StoreFile::reason(const SQLite::Exception& error) const {
+  const int code = error.getErrorCode();
+  const bool of_system = code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_FULL;
+  const int number = database_ && of_system ? sqlite3_system_errno(database_->getHandle()) : 0;
+  return number == 0 ? error.what() : fmt::format("{} ({})", error.what(), std::generic_category().message(number));
+}
+
+StoreError StoreFile::failure(const SQLite::Exception& error) const {
+  return StoreError(
+      fmt::format("The store '{}': {} (SQLite error {}).", path_.string(), reason(error), error.getErrorCode()));
 }
 
 }  // namespace decodelab

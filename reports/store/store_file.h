@@ -82,7 +82,8 @@ class StoreFile {
   void migrate_a_copy();
   Stamp stamp() const;
   bool changed() const;
-  std::runtime_error failure(const SQLite::Exception& error) const;
+  std::string reason(const SQLite::Exception& error) const;
+  StoreError failure(const SQLite::Exception& error) const;
 
   template <class Body>
   auto guarded(Body&& body) {

@@ -5,9 +5,9 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/engine.h"
+#include "tests/temporary_folder.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -36,22 +36,6 @@ inline double relative_difference(const std::vector<float>& got, const std::vect
   }
   return worst / largest;
 }
-
-/// A folder that goes when the test does.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "decodelab-test-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// 2 layers, 48 wide, 4 heads of 12, vocabulary 97, 64 positions.
 inline ModelConfig small_config(bool multi_query = true, Activation activation = Activation::gelu_tanh) {

@@ -95,6 +95,34 @@ class ASweep(ProgramTest):
         self.assertEqual(process.returncode, 130)
         self.assertIn("--resume 1", errors)
 
+    def test_adds_launches_until_they_decide(self):
+        answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--arm", "slow-3000000:causal", "--phase", "decode", "--length", "16", "--blocks", 1,
+                            "--adaptive")
+        slow = answer["rows"][1]
+        self.assertEqual((slow["verdict"], slow["launches"]), ("SLOWER", 7))
+        self.assertEqual(answer["interval_level"], ">= 90 %")
+        self.assertEqual(self.query("SELECT launches, ended_unix_ns > 0 FROM runs"), [(7, 1)])
+        refused = self.run_program("sweep", "--store", self.store, *SMALL, "--adaptive", "--launches", 9, expect=2)
+        self.assert_one_sentence(refused, "--adaptive", "--launches")
+
+    def test_makes_as_few_launches_as_the_time_allows(self):
+        answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--phase", "decode", "--length", "16", "--blocks", 1, "--launches", 40,
+                            "--time-budget", 8)
+        launches = answer["rows"][0]["launches"]
+        self.assertGreaterEqual(launches, 2)
+        self.assertLess(launches, 40)
+        self.assertEqual(self.query("SELECT launches, ended_unix_ns > 0 FROM runs"), [(launches, 1)])
+
+    def test_reads_its_flags_from_a_file(self):
+        with open(self.path("sweep.toml"), "w", encoding="utf-8") as file:
+            file.write('model = "synthetic:tiny"\narm = ["causal", "bigcode,+kv-grow:tokens=16"]\nphase = "decode"\nbatch = "1,2"\nlength = 16\nlaunches = 1\nblocks = 1\n')
+        answer = self.sweep("--config", self.path("sweep.toml"), "--batch", "2")
+        self.assertEqual([(row["arm"], row["batch"]) for row in answer["rows"]], [("causal", 2), ("bigcode,+kv-grow:tokens=16", 2)])
+        with open(self.path("sweep.toml"), "a", encoding="utf-8") as file:
+            file.write("lenght = 3\n")
+        self.assert_one_sentence(self.run_program("sweep", "--config", self.path("sweep.toml"), expect=2), "lenght")
+        self.assert_one_sentence(self.run_program("sweep", "--config", self.path("none.toml"), expect=2), "none.toml")
+
     def blocks(self):
         return self.query("SELECT count(*) FROM blocks")[0][0] if os.path.exists(self.store) else 0
 

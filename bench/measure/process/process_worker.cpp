@@ -38,7 +38,6 @@ std::string ProcessWorker::ask(const std::string& request) {
     return process_->ask(request, options_.reply_limit);
   } catch (const std::runtime_error&) {
     ++deaths_;
-    past_cpu_seconds_ += process_->cpu_seconds();
     process_.reset();
     prepared_.clear();
     throw;

@@ -25,7 +25,7 @@ struct ProcessWorkerOptions {
 
 /// Starts its process when it is first needed, keeps it stopped between calls, and starts it again after a death.
 ///
-/// Every call throws WorkerError, WorkerDied or WorkerTimedOut; after kMostDeaths in a row the worker is given up. A visit whose
+/// Every call may throw WorkerError (WorkerDied and WorkerTimedOut are such); after kMostDeaths in a row the worker is given up. A visit whose
 /// steps are not as many as were asked for, or took longer than the call itself, is a WorkerError.
 class ProcessWorker final : public Worker {
  public:
@@ -60,7 +60,7 @@ class ProcessWorker final : public Worker {
   std::string prepared_;  ///< The request that prepared the cell at hand.
   int deaths_ = 0;
   bool leaves_ = false;
-  double past_cpu_seconds_ = 0;  ///< Of processes that are gone.
+  double past_cpu_seconds_ = 0;  ///< Of processes that were ended; what those that died had used is not known any more.
 };
 
 }  // namespace decodelab

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "bench/measure/process/line_reader.h"
+#include "bench/measure/worker.h"
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include <sys/types.h>
@@ -14,15 +14,15 @@
 namespace decodelab {
 
 /// The process is gone, or broke the rules of lines; the message says how it went and quotes the last line that it printed.
-class WorkerDied : public std::runtime_error {
+class WorkerDied : public WorkerError {
  public:
-  using std::runtime_error::runtime_error;
+  explicit WorkerDied(const std::string& message) : WorkerError(RowStatus::failed, message) {}
 };
 
 /// Nothing came in time; the process was killed.
-class WorkerTimedOut : public std::runtime_error {
+class WorkerTimedOut : public WorkerError {
  public:
-  using std::runtime_error::runtime_error;
+  explicit WorkerTimedOut(const std::string& message) : WorkerError(RowStatus::timeout, message) {}
 };
 
 /// A command run by /bin/sh in a process group of its own, with descriptor 3 to read requests from and descriptor 4 to write replies to.

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,13 +35,6 @@ struct WorkerLoad {
   std::int64_t threads = 0;
   std::int64_t seed = 0;
   std::int64_t max_tokens = 0;  ///< Tokens of a completion, phase generate.
-};
-
-/// A reply that is none, or that says "error". `status` is failed, oom or unsupported.
-class WorkerError : public std::runtime_error {
- public:
-  WorkerError(RowStatus row_status, const std::string& message) : std::runtime_error(message), status(row_status) {}
-  RowStatus status;
 };
 
 /// Requests, each one line without its end.

@@ -1,6 +1,8 @@
 // A doctor reads what is there, says what is not, and gives advice only where something is wrong.
 #include "bench/machine/doctor.h"
 
+#include "tests/temporary_folder.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -12,12 +14,6 @@ namespace {
 
 class DoctorTest : public ::testing::Test {
  protected:
-  DoctorTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "decodelab-doctor-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
-  }
-  ~DoctorTest() override { std::filesystem::remove_all(root_); }
-
   void write(const std::string& path, const std::string& text) const {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text << '\n';
@@ -28,7 +24,8 @@ class DoctorTest : public ::testing::Test {
     return found == findings.end() ? Finding{} : *found;
   }
 
-  std::filesystem::path root_;
+  testing::TemporaryFolder folder_;
+  const std::filesystem::path& root_ = folder_.path();
 };
 
 TEST_F(DoctorTest, SaysWhatTheKernelDoesNotTell) {

@@ -1,6 +1,8 @@
 // Tests that the machine's texts are read right, on made-up files and, within bounds, on this machine.
 #include "bench/machine/environment.h"
 
+#include "tests/temporary_folder.h"
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -22,14 +24,8 @@ namespace {
 constexpr std::int64_t kMegabyte = 1 << 20;
 
 /// A folder with made-up cgroup files, removed at the end of the test.
-class CgroupTree : public testing::Test {
+class CgroupTree : public ::testing::Test {
  protected:
-  CgroupTree() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "decodelab-cgroup-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
-  }
-  ~CgroupTree() override { std::filesystem::remove_all(root_); }
-
   void write(const std::string& file, const std::string& text) const {
     std::filesystem::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
@@ -38,7 +34,8 @@ class CgroupTree : public testing::Test {
   const std::filesystem::path& root() const { return root_; }
 
  private:
-  std::filesystem::path root_;
+  testing::TemporaryFolder folder_;
+  const std::filesystem::path& root_ = folder_.path();
 };
 
 TEST_F(CgroupTree, HasNoHeadroomToTellWithoutALimit) {

@@ -2,6 +2,7 @@
 #include "bench/measure/launch_runner.h"
 
 #include "bench/measure/steps.h"
+#include "tests/temporary_folder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -66,15 +67,7 @@ class FakeWorker final : public Worker {
 
 class LaunchRunnerTest : public ::testing::Test {
  protected:
-  LaunchRunnerTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "decodelab-launch-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    store_.emplace(folder_ / "store.sqlite", StoreAccess::write);
-  }
-  ~LaunchRunnerTest() override {
-    store_.reset();
-    std::filesystem::remove_all(folder_);
-  }
+  LaunchRunnerTest() { store_.emplace(folder_ / "store.sqlite", StoreAccess::write); }
 
   /// A run of one decode cell of the given batch for each of `batches`.
   void add_run(const std::vector<std::string>& arms, const std::vector<std::int64_t>& batches = {2},
@@ -124,7 +117,7 @@ class LaunchRunnerTest : public ::testing::Test {
     });
   }
 
-  std::filesystem::path folder_;
+  testing::TemporaryFolder folder_;
   std::optional<Store> store_;
   std::int64_t run_ = 0;
   std::map<std::string, Behaviour> behaviours_;

@@ -6,7 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/engine/checkpoint/temporary_directory.h"
+#include "tests/engine/checkpoint/refusal.h"
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {
@@ -172,7 +173,7 @@ TEST(ModelConfig, WritesWhatItReads) {
 }
 
 TEST(ModelConfig, LoadsTheFileOfADirectory) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   EXPECT_NE(refusal([&] { load_model_config(directory.path()); }).find("config.json"), std::string::npos);
   directory.write("config.json", kSantacoder);
   EXPECT_EQ(load_model_config(directory.path()).layers, 24);

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/engine/checkpoint/temporary_directory.h"
+#include "tests/engine/checkpoint/refusal.h"
 
 namespace decodelab {
 namespace {

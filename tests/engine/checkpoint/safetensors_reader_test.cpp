@@ -6,7 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/engine/checkpoint/temporary_directory.h"
+#include "tests/engine/checkpoint/refusal.h"
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {
@@ -18,12 +19,12 @@ void write_one(const std::filesystem::path& file, const std::string& tensor) {
   write_safetensors(file, tensors);
 }
 
-std::string refused(const TestDirectory& directory) {
+std::string refused(const testing::TemporaryFolder& directory) {
   return refusal([&] { SafetensorsReader reader(directory.path()); });
 }
 
 TEST(SafetensorsReader, ReadsTheShardsOfAnIndex) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   write_one(directory.path() / "one.safetensors", "a");
   write_one(directory.path() / "two.safetensors", "b");
   directory.write("model.safetensors.index.json",
@@ -35,13 +36,13 @@ TEST(SafetensorsReader, ReadsTheShardsOfAnIndex) {
 }
 
 TEST(SafetensorsReader, NamesAMissingShard) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   directory.write("model.safetensors.index.json", R"({"weight_map":{"a":"one.safetensors"}})");
   EXPECT_NE(refused(directory).find("'one.safetensors'"), std::string::npos) << refused(directory);
 }
 
 TEST(SafetensorsReader, RefusesATensorInTwoShards) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   write_one(directory.path() / "one.safetensors", "a");
   write_one(directory.path() / "two.safetensors", "a");
   directory.write("model.safetensors.index.json", R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
@@ -49,7 +50,7 @@ TEST(SafetensorsReader, RefusesATensorInTwoShards) {
 }
 
 TEST(SafetensorsReader, RefusesAnIndexThatPointsToTheWrongShard) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   write_one(directory.path() / "one.safetensors", "a");
   write_one(directory.path() / "two.safetensors", "b");
   directory.write("model.safetensors.index.json",
@@ -70,7 +71,7 @@ TEST(SafetensorsReader, RefusesShardNamesThatLeaveTheDirectory) {
 
 TEST(SafetensorsReader, SaysHowToConvertOtherFormats) {
   for (const char* name : {"pytorch_model.bin", "santacoder.gguf"}) {
-    const TestDirectory directory;
+    const testing::TemporaryFolder directory;
     directory.write(name, "x");
     const std::string message = refused(directory);
     EXPECT_NE(message.find(name), std::string::npos) << message;
@@ -80,14 +81,14 @@ TEST(SafetensorsReader, SaysHowToConvertOtherFormats) {
 
 TEST(SafetensorsReader, SaysWhenThereIsNoDirectory) {
   EXPECT_NE(refusal([] { SafetensorsReader reader("/nowhere/at/all"); }).find("/nowhere/at/all"), std::string::npos);
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   const auto file = directory.write("a.txt", "x");
   EXPECT_NE(refusal([&] { SafetensorsReader reader(file); }).find("a.txt"), std::string::npos);
   EXPECT_NE(refused(directory).find("neither"), std::string::npos) << refused(directory);
 }
 
 TEST(SafetensorsReader, RefusesAnEmptyFile) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   directory.write("model.safetensors", "");
   EXPECT_NE(refused(directory).find("model.safetensors"), std::string::npos);
 }

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/engine/checkpoint/temporary_directory.h"
+#include "tests/engine/checkpoint/refusal.h"
 
 namespace decodelab {
 namespace {
@@ -105,7 +105,7 @@ TEST(Safetensors, RefusesATensorThatStandsTwice) {
 }
 
 // Every row is one tensor entry that must not pass on a file with four data bytes.
-class BadEntry : public testing::TestWithParam<const char*> {};
+class BadEntry : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(BadEntry, IsRefusedWithTheNamesOfFileAndTensor) {
   const std::string message = refused(std::string(R"({"weight":)") + GetParam() + "}", 4);
@@ -115,7 +115,7 @@ TEST_P(BadEntry, IsRefusedWithTheNamesOfFileAndTensor) {
 
 INSTANTIATE_TEST_SUITE_P(
     Safetensors, BadEntry,
-    testing::Values(
+    ::testing::Values(
         "7", "[]", "{}", R"({"shape":[1],"data_offsets":[0,4]})", R"({"dtype":"F32","data_offsets":[0,4]})",
         R"({"dtype":"F32","shape":[1]})", R"({"dtype":7,"shape":[1],"data_offsets":[0,4]})",
         R"({"dtype":"F31","shape":[1],"data_offsets":[0,4]})", R"({"dtype":"F32","shape":1,"data_offsets":[0,4]})",

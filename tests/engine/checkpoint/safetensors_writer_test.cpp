@@ -9,7 +9,8 @@
 
 #include "engine/checkpoint/file_map.h"
 #include "engine/checkpoint/json_text.h"
-#include "tests/engine/checkpoint/temporary_directory.h"
+#include "tests/engine/checkpoint/refusal.h"
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {
@@ -28,7 +29,7 @@ std::size_t files_in(const std::filesystem::path& directory) {
 }
 
 TEST(SafetensorsWriter, WritesWhatTheReaderReads) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   const auto odd = ramp(6);
   const auto wide = ramp(16);
   const std::vector<TensorToWrite> tensors{
@@ -49,7 +50,7 @@ TEST(SafetensorsWriter, WritesWhatTheReaderReads) {
 }
 
 TEST(SafetensorsWriter, PutsTheDataAtAMultipleOf64AndAlignsEveryElement) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   for (std::size_t length = 1; length < 70; ++length) {
     const auto odd = ramp(2);
     const auto wide = ramp(4);
@@ -64,7 +65,7 @@ TEST(SafetensorsWriter, PutsTheDataAtAMultipleOf64AndAlignsEveryElement) {
 }
 
 TEST(SafetensorsWriter, TakesATensorInPiecesOfAnyOrder) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   const auto data = ramp(10);
   const std::vector<TensorToDeclare> declared{{.name = "a", .type = ElementType::bfloat16, .shape = {5}}};
   SafetensorsWriter writer(directory.path() / "model.safetensors", declared);
@@ -76,7 +77,7 @@ TEST(SafetensorsWriter, TakesATensorInPiecesOfAnyOrder) {
 }
 
 TEST(SafetensorsWriter, LeavesNothingBehindWithoutACommit) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   const auto old = ramp(2);
   const std::vector<TensorToWrite> tensors{{.name = "old", .type = ElementType::float16, .shape = {1}, .data = old}};
   write_safetensors(directory.path() / "model.safetensors", tensors);
@@ -92,7 +93,7 @@ TEST(SafetensorsWriter, LeavesNothingBehindWithoutACommit) {
 }
 
 TEST(SafetensorsWriter, RefusesWhatWasNotDeclared) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   const auto data = ramp(8);
   const std::vector<TensorToDeclare> declared{{.name = "a", .type = ElementType::float32, .shape = {1}}};
   SafetensorsWriter writer(directory.path() / "model.safetensors", declared);
@@ -105,7 +106,7 @@ TEST(SafetensorsWriter, RefusesWhatWasNotDeclared) {
 }
 
 TEST(SafetensorsWriter, RefusesNamesAndShapesThatNoFileCanHold) {
-  const TestDirectory directory;
+  const testing::TemporaryFolder directory;
   const auto declare = [&](std::vector<TensorToDeclare> tensors) {
     return refusal([&] { SafetensorsWriter(directory.path() / "model.safetensors", tensors); });
   };

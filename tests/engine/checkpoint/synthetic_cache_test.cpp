@@ -13,7 +13,8 @@
 #include "engine/checkpoint/element_conversion.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/synthetic.h"
-#include "tests/engine/checkpoint/temporary_directory.h"
+#include "tests/engine/checkpoint/refusal.h"
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {
@@ -24,7 +25,7 @@ std::size_t entries_in(const std::filesystem::path& directory) {
 }
 
 TEST(SyntheticCache, WritesTheModelThatNameTypeAndSeedStandFor) {
-  const TestDirectory cache;
+  const testing::TemporaryFolder cache;
   std::int64_t last = -1;
   std::int64_t total = 0;
   const auto directory = materialize_synthetic("synthetic:tiny", ElementType::bfloat16, 5, cache.path() / "new",
@@ -55,7 +56,7 @@ TEST(SyntheticCache, WritesTheModelThatNameTypeAndSeedStandFor) {
 }
 
 TEST(SyntheticCache, WritesAModelOnce) {
-  const TestDirectory cache;
+  const testing::TemporaryFolder cache;
   const auto directory = materialize_synthetic("synthetic:tiny", ElementType::float16, 0, cache.path(), {});
   const auto written = std::filesystem::last_write_time(directory / "model.safetensors");
   bool asked = false;
@@ -67,7 +68,7 @@ TEST(SyntheticCache, WritesAModelOnce) {
 }
 
 TEST(SyntheticCache, LetsSeveralMakeTheSameModelAtOnce) {
-  const TestDirectory cache;
+  const testing::TemporaryFolder cache;
   std::vector<std::filesystem::path> results(4);
   {
     std::vector<std::jthread> threads;
@@ -83,7 +84,7 @@ TEST(SyntheticCache, LetsSeveralMakeTheSameModelAtOnce) {
 }
 
 TEST(SyntheticCache, LeavesNothingWhenItIsInterrupted) {
-  const TestDirectory cache;
+  const testing::TemporaryFolder cache;
   const auto interrupt = [](std::int64_t, std::int64_t) { throw std::logic_error("stop"); };
   EXPECT_THROW(materialize_synthetic("synthetic:tiny", ElementType::float32, 1, cache.path(), interrupt),
                std::logic_error);
@@ -91,7 +92,7 @@ TEST(SyntheticCache, LeavesNothingWhenItIsInterrupted) {
 }
 
 TEST(SyntheticCache, SaysWhatToDoWithADamagedModel) {
-  const TestDirectory cache;
+  const testing::TemporaryFolder cache;
   const auto directory = materialize_synthetic("synthetic:tiny", ElementType::bfloat16, 0, cache.path(), {});
   std::filesystem::resize_file(directory / "model.safetensors", 1000);
   try {
@@ -103,7 +104,7 @@ TEST(SyntheticCache, SaysWhatToDoWithADamagedModel) {
 }
 
 TEST(SyntheticCache, RefusesNamesOfOtherModels) {
-  const TestDirectory cache;
+  const testing::TemporaryFolder cache;
   for (const char* name : {"/models/santacoder", "synthetic:x", "synthetic:../tiny"}) {
     EXPECT_NE(refusal([&] {
                 materialize_synthetic(name, ElementType::bfloat16, 0, cache.path(), {});
@@ -113,7 +114,7 @@ TEST(SyntheticCache, RefusesNamesOfOtherModels) {
 }
 
 TEST(SyntheticCache, SaysHowMuchRoomIsMissing) {
-  const TestDirectory cache;
+  const testing::TemporaryFolder cache;
   EXPECT_NO_THROW(require_free_bytes(cache.path(), 1));
   try {
     require_free_bytes(cache.path(), std::uintmax_t{1} << 62);

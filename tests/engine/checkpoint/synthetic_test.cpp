@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/kernels/philox.h"
-#include "tests/engine/checkpoint/temporary_directory.h"
+#include "tests/engine/checkpoint/refusal.h"
 
 namespace decodelab {
 namespace {

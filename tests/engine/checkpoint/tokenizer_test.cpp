@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/byte_alphabet.h"
-#include "tests/engine/checkpoint/temporary_directory.h"
+#include "tests/engine/checkpoint/refusal.h"
 
 namespace decodelab {
 namespace {
@@ -36,7 +36,7 @@ std::string refused(const std::string& pointer, const json& value) {
   return refusal([&] { changed(pointer, value); });
 }
 
-class Encoding : public testing::TestWithParam<const char*> {};
+class Encoding : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Encoding, GivesTheIdsOfHuggingFaceAndTheTextBack) {
   const json expected = read("expected.json");
@@ -52,7 +52,7 @@ TEST_P(Encoding, GivesTheIdsOfHuggingFaceAndTheTextBack) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tokenizer, Encoding, testing::Values("gpt2.json", "starcoder.json"));
+INSTANTIATE_TEST_SUITE_P(Tokenizer, Encoding, ::testing::Values("gpt2.json", "starcoder.json"));
 
 TEST(Tokenizer, GivesTheIdsOfHuggingFaceForEveryPreTokenizer) {
   const json expected = read("expected.json");

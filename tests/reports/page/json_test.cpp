@@ -28,14 +28,16 @@ TEST(Json, HasTheDocumentedKeysInTheirOrder) {
   const auto json = nlohmann::ordered_json::parse(to_json(summarize(sample_run())));
   std::vector<std::string> top;
   for (const auto& [key, value] : json.items()) top.push_back(key);
-  EXPECT_EQ(top, (std::vector<std::string>{"schema_version", "run", "machine", "rows", "composites"}));
+  EXPECT_EQ(top,
+            (std::vector<std::string>{"schema_version", "run", "machine", "rows", "composites", "interval_level"}));
   std::string keys;
   for (const auto& [key, value] : json["rows"][0].items()) keys += key + " ";
   EXPECT_EQ(keys,
             "arm model phase scope batch length dtype device threads status reason engaged launches blocks steps "
             "warmup median_ns mean_ns min_ns max_ns "
             "p90_ns p95_ns p99_ns time_ratio time_ratio_low time_ratio_high speedup mde verdict bound_share peak_bytes "
-            "flags counters verdict_reason p_t p_sign_flip p_family bound_share_low bound_share_high ");
+            "flags counters verdict_reason p_t p_sign_flip p_family bound_share_low bound_share_high "
+            "slot_effect carry_over ");
 }
 
 TEST(Json, HasEveryRowWithItsNumbers) {

@@ -16,7 +16,7 @@
 #include "reports/page/page_text.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/sample_run.h"
-#include "tests/reports/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {

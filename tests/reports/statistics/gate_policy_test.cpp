@@ -123,20 +123,20 @@ TEST(GatePolicy, SaysWhatAValueMustBe) {
 TEST(GatePolicy, HashOfThePlanIsThatOfThePolicyAndTheCellsInAnyOrder) {
   const GatePolicy policy;
   std::vector<CellRecord> cells{cell_of("decode", 1, 64), cell_of("prefill", 1, 64)};
-  const std::string hash = plan_hash(policy, cells);
+  const std::string hash = gate_plan_hash(policy, cells);
   EXPECT_EQ(hash.size(), 16U);
   EXPECT_EQ(hash, "4f7e60d522270881") << "stored plans were hashed like this: a change makes all of them invalid";
   cells[0].id = 77;
   cells[0].steps = 16;
   std::swap(cells[0], cells[1]);
-  EXPECT_EQ(plan_hash(policy, cells), hash);
+  EXPECT_EQ(gate_plan_hash(policy, cells), hash);
   GatePolicy other = policy;
   other.decode_margin = 0.031;
-  EXPECT_NE(plan_hash(other, cells), hash);
+  EXPECT_NE(gate_plan_hash(other, cells), hash);
   cells[0].threads = 3;
-  EXPECT_NE(plan_hash(policy, cells), hash);
+  EXPECT_NE(gate_plan_hash(policy, cells), hash);
   cells.pop_back();
-  EXPECT_NE(plan_hash(policy, cells), hash);
+  EXPECT_NE(gate_plan_hash(policy, cells), hash);
 }
 
 TEST(GatePolicy, WarnsOfLooksWhoseFalseAlarmsNobodyCounted) {

@@ -48,7 +48,7 @@ TEST(Gate, PassesWhatIsNotSlower) {
   EXPECT_EQ(decision.rows.front().margin, 0.03);
   EXPECT_EQ(decision.baseline, "before");
   EXPECT_EQ(decision.candidate, "after");
-  EXPECT_EQ(decision.plan, plan_hash({}, gate_run().cells));
+  EXPECT_EQ(decision.plan, gate_plan_hash({}, gate_run().cells));
 }
 
 TEST(Gate, FailsWhatIsSlowerByItsMargin) {
@@ -205,10 +205,10 @@ TEST(Gate, IsInvalidWhereSomethingIsMissing) {
 
 TEST(Gate, IsInvalidWhereThePlanIsNotTheOneThatWasFixed) {
   const RunData data = gate_run();
-  EXPECT_EQ(decide_gate(data, {}, 0, {.plan = plan_hash({}, data.cells)}).outcome, GateOutcome::pass);
+  EXPECT_EQ(decide_gate(data, {}, 0, {.plan = gate_plan_hash({}, data.cells)}).outcome, GateOutcome::pass);
   GatePolicy other;
   other.decode_margin = 0.5;
-  const GateDecision decision = decide_gate(data, other, 0, {.plan = plan_hash({}, data.cells)});
+  const GateDecision decision = decide_gate(data, other, 0, {.plan = gate_plan_hash({}, data.cells)});
   EXPECT_EQ(decision.exit_code, 4);
   EXPECT_TRUE(contains(problem_of(decision), {"fixed before the first block"}));
 }

@@ -17,7 +17,7 @@
 #include "tests/reports/contains.h"
 #include "tests/reports/message_of.h"
 #include "tests/reports/sample_run.h"
-#include "tests/reports/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {

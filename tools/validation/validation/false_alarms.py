@@ -6,11 +6,11 @@ import tempfile
 
 from . import program
 from .loads import load
-from .statistics_values import alarms, contrasts, t_interval
+from .statistics_values import alarms, contrasts, sign_flip_p, t_interval, t_p
 from .trials import Trials
 
 # Sixteen cells of a small model: decisions by the hundred in an hour, each on launches of its own.
-CELLS = ["-m", "synthetic:tiny", "--phase", "decode", "--batch", "1,2,4,8", "--length", "32,64,128,256"]
+CELLS = ["-m", "synthetic:tiny", "--phase", "decode", "--batch", "1,2", "--length", "16-128+16"]
 ARM = "bigcode"
 LAUNCHES_OF_A_DECISION = 8
 DECISIONS = 600
@@ -38,11 +38,13 @@ def collect_decisions(out, decisions, keep_going):
 def judge_decisions(trials, decisions):
     rows = trials.rows[:decisions]
     false = sum(alarms(row["values"]) for row in rows)
+    by_t = sum(t_p(row["values"]) <= 0.05 for row in rows)
+    by_flips = sum(sign_flip_p(row["values"]) <= 0.05 for row in rows)
     covered = sum(low <= 0 <= high for low, high in (t_interval(row["values"]) for row in rows))
     # The bounds are those of 600 decisions; of fewer, only the share is shown.
     whole = len(rows) == DECISIONS
     return [
-        {"what": f"alarms in {len(rows)} two-sided decisions on A/A", "seen": false, "target": f"{ALARMS[0]} to {ALARMS[1]} of {DECISIONS}",
+        {"what": f"alarms in {len(rows)} two-sided decisions on A/A", "seen": f"{false} (t alone {by_t}, sign flips alone {by_flips})", "target": f"{ALARMS[0]} to {ALARMS[1]} of {DECISIONS}",
          "ok": ALARMS[0] <= false <= ALARMS[1] if whole else None},
         {"what": f"95 % intervals of {len(rows)} that cover 0", "seen": covered, "target": f"{COVERED[0]} to {COVERED[1]} of {DECISIONS}",
          "ok": COVERED[0] <= covered <= COVERED[1] if whole else None},

@@ -1,5 +1,5 @@
 // Ranks known names by how little has to be changed in a mistyped one.
-#include "bench/plan/suggest.h"
+#include "reports/statistics/suggest.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // Tests that suggestions for a mistyped name are the ones a reader would make.
-#include "bench/plan/suggest.h"
+#include "reports/statistics/suggest.h"
 
 #include <gtest/gtest.h>
 

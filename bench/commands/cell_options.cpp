@@ -1,0 +1,57 @@
+// Flags of cells and how they are read.
+#include "bench/commands/cell_options.h"
+
+#include "bench/commands/commands.h"
+#include "bench/commands/new_run.h"
+#include "bench/machine/environment.h"
+#include "bench/plan/axis.h"
+
+#include <stdexcept>
+#include <vector>
+
+namespace decodelab {
+namespace {
+
+const std::vector<std::string> kPhases{"prefill", "decode", "generate"};
+const std::vector<std::string> kFills{"random", "generated"};
+
+}  // namespace
+
+void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request) {
+  command.add_option("-m,--model", request.model, "A checkpoint directory, or synthetic:NAME");
+  command.add_option("--phase", options.phases, "prefill, decode, generate, or several")->capture_default_str();
+  command.add_option("--batch", options.batches, "Rows: a,b | a-b | a-b+step | a-bxfactor")->capture_default_str();
+  command.add_option("--length", options.lengths, "Tokens of the prompt, or already held in decode; same grammar")
+      ->capture_default_str();
+  command.add_option("--dtype", request.dtype, "fp32, fp16 or bf16")->capture_default_str();
+  command.add_option("--device", request.device, "cpu or cuda:N")->capture_default_str();
+  command.add_option("--threads", request.threads, "Threads of every operator; 0: one for each core")
+      ->capture_default_str();
+  command.add_option("--blocks", request.blocks, "Mirrored blocks in each launch")->capture_default_str();
+  command.add_option("--seed", request.seed, "Of prompts, cache contents and block order")->capture_default_str();
+  command.add_option("--max-tokens", request.max_tokens, "Tokens of a completion in phase generate")
+      ->capture_default_str();
+  command.add_option("--fill", request.fill,
+                     "How a decode cell's cache is filled: random or generated (by a prefill). Default: random, in a "
+                     "sweep with --worker generated");
+  command.add_option("--worker-timeout", request.worker_seconds, "Seconds that a worker may take for one reply")
+      ->capture_default_str();
+  command.add_option("--name", request.name, "A name to find the run by");
+}
+
+void complete_cells(const CellOptions& options, SweepRequest& request) {
+  if (request.model.empty()) {
+    throw std::invalid_argument("--model: which model? A checkpoint directory, or one of 'decodelab list models'");
+  }
+  request.phases = parse_words("--phase", options.phases, kPhases);
+  request.batches = parse_axis("--batch", options.batches);
+  request.lengths = parse_axis("--length", options.lengths);
+  if (!request.fill.empty()) {
+    parse_words("--fill", request.fill, kFills);
+  }
+  request.device = require_device(request.device);
+  request.threads = request.threads == 0 ? detect_machine().cores : request.threads;
+  request.command = own_command();
+}
+
+}  // namespace decodelab

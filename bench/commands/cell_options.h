@@ -1,0 +1,27 @@
+// The flags that say which cells are measured, the same for every command that measures.
+#pragma once
+
+#include "bench/plan/sweep_plan.h"
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace decodelab {
+
+/// Lists as typed, until complete_cells() has read them.
+struct CellOptions {
+  std::string phases = "prefill,decode";
+  std::string batches = "1";
+  std::string lengths = "128";
+};
+
+/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --blocks, --seed, --max-tokens, --fill, --worker-timeout and
+/// --name. Both must live as long as the command.
+void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
+
+/// Reads the lists, finds the device and the number of threads, and notes the command line. Throws std::invalid_argument that names the
+/// flag, DeviceAbsent for a device that is well named and not there.
+void complete_cells(const CellOptions& options, SweepRequest& request);
+
+}  // namespace decodelab

@@ -1,0 +1,41 @@
+// How many launches a sweep makes: as planned, as many as fit the time, or as many as decide it.
+#pragma once
+
+#include "reports/store/store.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace decodelab {
+
+/// Says after each launch how many there shall be in all.
+///
+/// With a time budget the number is fixed after the second launch, by how long a launch takes and by nothing that it measured, so that
+/// tests over launches stay what they are; it is never more than planned. An adaptive run (is_adaptive()) ends at the first look that
+/// decides every contrast, at the last look, or before a look that would end after the budget.
+class SweepLength {
+ public:
+  /// `store` must outlive it. `budget_s` counts from now on; none: as much as it takes.
+  SweepLength(Store& store, std::int64_t run_id, std::optional<double> budget_s);
+
+  /// Launches that there shall be in all, when `done` of them are; fixed where it equals `done`.
+  std::int64_t operator()(std::int64_t done);
+
+ private:
+  std::int64_t within_budget(std::int64_t done);
+  std::int64_t to_next_look(std::int64_t done) const;
+  double elapsed_s() const;
+
+  Store& store_;
+  std::int64_t run_id_;
+  std::int64_t planned_;
+  bool adaptive_;
+  std::optional<double> budget_s_;
+  std::chrono::steady_clock::time_point start_;
+  std::int64_t first_ = -1;    ///< Launches that were done when it was asked first.
+  double last_elapsed_s_ = 0;  ///< When the launch before the last one had ended.
+  double launch_s_ = 0;        ///< How long the last launch took.
+};
+
+}  // namespace decodelab

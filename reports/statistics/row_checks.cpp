@@ -1,0 +1,151 @@
+// Effects that should not be there, each as one value a launch.
+#include "reports/statistics/row_checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace decodelab {
+namespace {
+
+constexpr double kCarryOverShare = 1.0 / 3;
+constexpr double kSlopeShare = 1.0 / 4;
+
+using Blocks = std::span<const BlockRecord* const>;
+using Samples = std::span<const std::int64_t>;
+
+// Values by launch, and their mean.
+class Launches {
+ public:
+  void add(std::int64_t launch, double value) { values_[launch].push_back(value); }
+
+  std::optional<LaunchEffect> effect() const {
+    std::vector<double> means;
+    for (const auto& [launch, values] : values_) means.push_back(mean(values));
+    const auto interval = mean_interval(means);
+    if (!interval) return std::nullopt;
+    return LaunchEffect{mean(means), *interval};
+  }
+
+ private:
+  std::map<std::int64_t, std::vector<double>> values_;
+};
+
+// The two visits of an arm in a block.
+struct Pair {
+  std::int64_t places = 0;  ///< From the first to the second; 1 for the arm in the middle.
+  double difference = 0;    ///< Log of the second less that of the first.
+};
+
+std::map<std::int64_t, Pair> pairs_of(const BlockRecord& block) {
+  std::map<std::int64_t, std::vector<const VisitRecord*>> visits;
+  for (const VisitRecord& visit : block.visits) {
+    if (!visit.samples_ns.empty()) visits[visit.arm_id].push_back(&visit);
+  }
+  std::map<std::int64_t, Pair> pairs;
+  for (const auto& [arm, of_arm] : visits) {
+    if (of_arm.size() != 2) continue;
+    const double first = visit_statistic(of_arm[0]->samples_ns);
+    const double second = visit_statistic(of_arm[1]->samples_ns);
+    if (first > 0 && second > 0)
+      pairs[arm] = {of_arm[1]->position - of_arm[0]->position, std::log(second) - std::log(first)};
+  }
+  return pairs;
+}
+
+// What a place costs in one block; none where only the middle is there.
+std::optional<double> slot_of(const std::map<std::int64_t, Pair>& pairs) {
+  std::vector<double> slopes;
+  for (const auto& [arm, pair] : pairs) {
+    if (pair.places > 1) slopes.push_back(pair.difference / static_cast<double>(pair.places));
+  }
+  if (slopes.empty()) return std::nullopt;
+  return mean(slopes);
+}
+
+// Mean log of `part` of each visit's samples; none where the arm was not timed.
+template <class Part>
+std::optional<double> mean_log(const BlockRecord& block, std::int64_t arm_id, Part&& part) {
+  std::vector<double> logs;
+  for (const VisitRecord& visit : block.visits) {
+    if (visit.arm_id != arm_id || visit.samples_ns.empty()) continue;
+    if (const double ns = part(Samples(visit.samples_ns)); ns > 0) logs.push_back(std::log(ns));
+  }
+  if (logs.empty()) return std::nullopt;
+  return mean(logs);
+}
+
+double median_of(Samples samples) {
+  std::vector<double> sorted(samples.begin(), samples.end());
+  std::ranges::sort(sorted);
+  return quantile(sorted, 0.5);
+}
+
+}  // namespace
+
+bool LaunchEffect::exceeds(double limit) const {
+  return std::abs(mean) > limit && (interval.low > 0 || interval.high < 0);
+}
+
+std::optional<LaunchEffect> slot_effect(Blocks blocks_of_cell) {
+  Launches launches;
+  for (const BlockRecord* block : blocks_of_cell) {
+    if (const auto slot = slot_of(pairs_of(*block))) launches.add(block->launch, *slot);
+  }
+  return launches.effect();
+}
+
+std::optional<LaunchEffect> carry_over(Blocks blocks_of_cell, std::int64_t arm_id) {
+  Launches launches;
+  for (const BlockRecord* block : blocks_of_cell) {
+    const auto pairs = pairs_of(*block);
+    const auto middle = pairs.find(arm_id);
+    const auto slot = slot_of(pairs);
+    if (middle != pairs.end() && middle->second.places == 1 && slot)
+      launches.add(block->launch, *slot - middle->second.difference);
+  }
+  return launches.effect();
+}
+
+std::optional<LaunchEffect> slope_in_visits(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id) {
+  const auto first = [](Samples samples) { return median_of(samples.first((samples.size() + 1) / 2)); };
+  const auto second = [](Samples samples) { return median_of(samples.subspan(samples.size() / 2)); };
+  Launches launches;
+  for (const BlockRecord* block : blocks_of_cell) {
+    const auto arm_first = mean_log(*block, arm_id, first);
+    const auto base_first = mean_log(*block, baseline_id, first);
+    if (!arm_first || !base_first) continue;
+    launches.add(block->launch, (*mean_log(*block, arm_id, second) - *mean_log(*block, baseline_id, second)) -
+                                    (*arm_first - *base_first));
+  }
+  return launches.effect();
+}
+
+std::optional<LaunchEffect> median_contrast(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id) {
+  Launches launches;
+  for (const BlockRecord* block : blocks_of_cell) {
+    const auto arm = mean_log(*block, arm_id, median_of);
+    const auto baseline = mean_log(*block, baseline_id, median_of);
+    if (arm && baseline) launches.add(block->launch, *arm - *baseline);
+  }
+  return launches.effect();
+}
+
+std::vector<std::string> row_flags(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id, double margin,
+                                   std::optional<Verdict> verdict) {
+  std::vector<std::string> flags;
+  const double limit = std::log1p(margin);
+  if (const auto effect = carry_over(blocks_of_cell, arm_id); effect && effect->exceeds(kCarryOverShare * limit))
+    flags.emplace_back(kCarryOverFlag);
+  if (const auto effect = slope_in_visits(blocks_of_cell, arm_id, baseline_id);
+      effect && effect->exceeds(kSlopeShare * limit))
+    flags.emplace_back(kSlopeFlag);
+  const auto median = median_contrast(blocks_of_cell, arm_id, baseline_id);
+  const bool faster = median && median->interval.high < 0;
+  const bool slower = median && median->interval.low > 0;
+  if ((verdict == Verdict::faster && !faster) || (verdict == Verdict::slower && !slower))
+    flags.emplace_back(kMedianDiffersFlag);
+  return flags;
+}
+
+}  // namespace decodelab

@@ -1,0 +1,104 @@
+// Effects of order, course and location are found where they were put, and nowhere else.
+#include "reports/statistics/row_checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+constexpr std::int64_t kArms = 3;
+constexpr std::int64_t kSteps = 16;
+
+/// Nanoseconds of a step from the visit's arm, the arm before it (0: none), its place, and the step's index.
+using Model = std::function<double(std::int64_t arm, std::int64_t previous, std::int64_t place, std::int64_t step)>;
+
+// Four launches of six blocks, one for each order of three arms.
+std::vector<BlockRecord> blocks_of(const Model& model) {
+  std::vector<BlockRecord> blocks;
+  for (std::int64_t launch = 0; launch < 4; ++launch) {
+    std::vector<std::int64_t> order{1, 2, 3};
+    for (std::int64_t index = 0; index < 6; ++index, std::ranges::next_permutation(order)) {
+      BlockRecord block{.launch = launch, .block = index};
+      std::int64_t previous = 0;
+      for (std::int64_t place = 0; place < 2 * kArms; ++place) {
+        const auto mirrored = static_cast<std::size_t>(std::min(place, 2 * kArms - 1 - place));
+        const std::int64_t arm = order[mirrored];
+        VisitRecord visit{.arm_id = arm, .position = place, .previous_arm_id = previous};
+        // No two launches are alike, or their means would have no spread.
+        const double launch_factor = 1 + 1e-5 * static_cast<double>(launch);
+        for (std::int64_t step = 0; step < kSteps; ++step)
+          visit.samples_ns.push_back(std::llround(launch_factor * model(arm, previous, place, step)));
+        block.visits.push_back(std::move(visit));
+        previous = arm;
+      }
+      blocks.push_back(std::move(block));
+    }
+  }
+  return blocks;
+}
+
+std::vector<const BlockRecord*> pointers(const std::vector<BlockRecord>& blocks) {
+  std::vector<const BlockRecord*> result;
+  for (const BlockRecord& block : blocks) result.push_back(&block);
+  return result;
+}
+
+constexpr double kStep = 1e7;
+
+TEST(RowChecks, FindNothingInBlocksThatOnlyDifferByArm) {
+  const auto blocks = blocks_of([](auto arm, auto, auto, auto) { return kStep * static_cast<double>(arm); });
+  const auto cell = pointers(blocks);
+  EXPECT_NEAR(slot_effect(cell)->mean, 0, 1e-6);
+  EXPECT_NEAR(carry_over(cell, 2)->mean, 0, 1e-6);
+  EXPECT_NEAR(slope_in_visits(cell, 2, 1)->mean, 0, 1e-6);
+  EXPECT_NEAR(median_contrast(cell, 2, 1)->mean, std::log(2), 1e-6);
+  EXPECT_EQ(row_flags(cell, 2, 1, 0.03, Verdict::slower), std::vector<std::string>());
+}
+
+TEST(RowChecks, TellADriftFromWhatFollowingAnotherArmCosts) {
+  const auto drifting =
+      blocks_of([](auto, auto, auto place, auto) { return kStep * std::exp(0.004 * static_cast<double>(place)); });
+  EXPECT_NEAR(slot_effect(pointers(drifting))->mean, 0.004, 1e-6);
+  EXPECT_NEAR(carry_over(pointers(drifting), 2)->mean, 0, 1e-6) << "a drift is no carry-over";
+
+  const auto carried = blocks_of(
+      [](auto arm, auto previous, auto, auto) { return kStep * (arm == 2 && previous != 2 ? std::exp(0.02) : 1); });
+  const auto cell = pointers(carried);
+  EXPECT_NEAR(carry_over(cell, 2)->mean, 0.02, 1e-6);
+  EXPECT_NEAR(carry_over(cell, 3)->mean, 0, 1e-6);
+  EXPECT_EQ(row_flags(cell, 2, 1, 0.03, std::nullopt), std::vector<std::string>{kCarryOverFlag});
+  EXPECT_EQ(row_flags(cell, 2, 1, 0.09, std::nullopt), std::vector<std::string>()) << "less than a third of the margin";
+}
+
+TEST(RowChecks, FlagAnArmThatGetsFasterWithinItsVisits) {
+  const auto warming =
+      blocks_of([](auto arm, auto, auto, auto step) { return kStep * (arm == 2 && step < kSteps / 2 ? 1.02 : 1.0); });
+  EXPECT_NEAR(slope_in_visits(pointers(warming), 2, 1)->mean, -std::log(1.02), 1e-3);
+  EXPECT_EQ(row_flags(pointers(warming), 2, 1, 0.03, std::nullopt), std::vector<std::string>{kSlopeFlag});
+  const auto growing =
+      blocks_of([](auto, auto, auto, auto step) { return kStep * (1 + 0.01 * static_cast<double>(step)); });
+  EXPECT_EQ(row_flags(pointers(growing), 2, 1, 0.03, std::nullopt), std::vector<std::string>())
+      << "a cost that grows in both alike is no warm-up";
+}
+
+TEST(RowChecks, FlagAVerdictThatRestsOnFewSteps) {
+  // Every eighth step of arm 2 is twice as long: the mean says slower, the median does not.
+  const auto spiked =
+      blocks_of([](auto arm, auto, auto, auto step) { return kStep * (arm == 2 && step % 8 == 0 ? 2.0 : 1.0); });
+  EXPECT_EQ(row_flags(pointers(spiked), 2, 1, 0.03, Verdict::slower), std::vector<std::string>{kMedianDiffersFlag});
+  EXPECT_EQ(row_flags(pointers(spiked), 2, 1, 0.03, std::nullopt), std::vector<std::string>());
+}
+
+TEST(RowChecks, SayNothingOfOneLaunch) {
+  auto blocks = blocks_of([](auto, auto, auto, auto) { return kStep; });
+  std::erase_if(blocks, [](const BlockRecord& block) { return block.launch > 0; });
+  EXPECT_EQ(slot_effect(pointers(blocks)), std::nullopt);
+  EXPECT_EQ(carry_over(pointers(blocks), 1), std::nullopt);
+}
+
+}  // namespace
+}  // namespace decodelab
