@@ -57,6 +57,11 @@ if(DECODELAB_TORCH)
   decodelab_test_program(variants_test TORCH SOURCES ${variants_tests} LINK variants bench_torch)
   decodelab_test_program(bench_torch_test TORCH SOURCES ${bench_torch_tests} LINK variants bench_torch)
 
+  # The program with mistakes built in, which a gate must name.
+  add_executable(decodelab_faulty bench/main.cpp tests/program/faults.cpp)
+  target_link_libraries(decodelab_faulty PRIVATE variants bench_torch)
+  target_precompile_headers(decodelab_faulty REUSE_FROM engine)
+
   file(GLOB program_tests CONFIGURE_DEPENDS tests/program/*_test.py)
   find_program(DECODELAB_PYTHON python3 HINTS ${DECODELAB_VENV}/bin NO_DEFAULT_PATH)
   if(NOT DECODELAB_PYTHON)
@@ -88,6 +93,6 @@ if(DECODELAB_TORCH)
     set_tests_properties(tools.${name} PROPERTIES LABELS tools TIMEOUT 600 SKIP_REGULAR_EXPRESSION "SKIPPED: "
       ENVIRONMENT "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1")
   endforeach()
-  # It measures, on all cores.
-  set_tests_properties(tools.slurm_test PROPERTIES RUN_SERIAL TRUE)
+  # They measure, on all cores.
+  set_tests_properties(tools.slurm_test tools.ci_example_test PROPERTIES RUN_SERIAL TRUE)
 endif()

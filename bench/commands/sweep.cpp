@@ -20,6 +20,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -101,7 +102,29 @@ OpenRun resume(Store& store, const std::string& selector) {
   return {.id = id, .config = source.config, .max_tokens = plan.max_tokens};
 }
 
+/// Where the seconds of this session went: its blocks are those since `start_unix_ns`. Warm-up steps are counted, not stored: they take what the timed ones of their visit take.
+std::string time_use(const RunData& data, std::int64_t start_unix_ns, double seconds) {
+  const double total = 1e9 * seconds;
+  double timed = 0;
+  double warm = 0;
+  for (const BlockRecord& block : data.blocks) {
+    for (const VisitRecord& visit : block.visits) {
+      if (block.started_unix_ns < start_unix_ns || visit.samples_ns.empty()) {
+        continue;
+      }
+      const auto wall = static_cast<double>(visit.wall_ns);
+      timed += wall;
+      warm += wall / static_cast<double>(visit.samples_ns.size()) * static_cast<double>(visit.warmup_steps);
+    }
+  }
+  return fmt::format("{}: {:.1f} % timed steps, {:.1f} % warm-up, {:.1f} % starts, checks and fills",
+                     duration_words(seconds), 100 * timed / total, 100 * warm / total,
+                     100 * (1 - (timed + warm) / total));
+}
+
 ExitCode run(Options& options) {
+  const std::int64_t start_unix_ns = unix_ns();
+  const auto start = std::chrono::steady_clock::now();
   const OutputFormat format = output_format(options.output);
   std::optional<RunData> planned;
   std::optional<CheckpointSource> source;
@@ -159,6 +182,9 @@ ExitCode run(Options& options) {
   }
   const RunData data = store.load_run(open.id);
   print_run(data, format, std::cout);
+  std::cerr << fmt::format(
+      "decodelab: {}\n",
+      time_use(data, start_unix_ns, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
   if (end == SweepEnd::interrupted) {
     std::cerr << fmt::format("decodelab: interrupted; 'decodelab sweep --resume {} --store {}' goes on from here\n",
                              open.id, options.store);

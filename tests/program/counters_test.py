@@ -1,10 +1,12 @@
 """counters: equal from run to run, accepted into a file, and held against it with an exit code."""
 
 import json
+import os
 import unittest
 
 from program import ProgramTest
 
+ACCEPTED = os.path.abspath(os.path.join(os.path.dirname(__file__), "../data/counters/cpu.jsonl"))
 SMALL = ["-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--phase", "prefill,decode", "--batch", "2", "--length", "16", "--launches", "1", "--blocks", "1"]
 
 
@@ -35,6 +37,14 @@ class Counters(ProgramTest):
 
         self.write(accepted, lines[1:])
         self.assertIn("INVALID", self.run_program(*check, expect=4).stdout)
+
+    def test_of_this_build_are_those_that_are_committed(self):
+        """Exact on every machine with the same libtorch: what changes them says so by `decodelab counters latest --file FILE --accept`."""
+        self.run_json("sweep", "--store", self.store, "-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--batch", "1,3", "--length", "16,129", "--threads", "2",
+                      "--launches", "1", "--blocks", "1")
+        printed = self.run_program("counters", "latest", "--store", self.store, "--file", ACCEPTED).stdout
+        self.assertIn("as accepted", printed)
+        self.assertNotIn("improved", printed)
 
     def write(self, path, lines):
         with open(path, "w") as file:

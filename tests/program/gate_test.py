@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 import sys
 import unittest
 import xml.etree.ElementTree
 
-from program import ProgramTest
+from program import PROGRAM, ProgramTest
 
 FAKE = f"{sys.executable} '{os.path.abspath(os.path.join(os.path.dirname(__file__), '../data/fake_worker.py'))}'"
 # Tests share the machine with whatever else runs there.
@@ -31,6 +32,20 @@ class Gate(ProgramTest):
         # The store alone is enough to decide again, to the same end.
         again = self.run_program("gate", "--store", self.store, "--replay", "latest", "-o", "json", expect=1)
         self.assertEqual(json.loads(again.stdout)["exit_code"], 1)
+
+    def test_names_what_a_mistake_in_the_code_does_more(self):
+        """One tensor, one concatenation and one row of the head more a step: exact, however noisy the machine is."""
+        faulty = os.path.join(os.path.dirname(PROGRAM), "decodelab_faulty")
+        for mistake, counter, more in (("faulty-allocation", "allocations", 8), ("faulty-concatenation", "op.aten::cat", 8)):
+            with self.subTest(mistake=mistake):
+                result = self.gate("--baseline-worker", f"'{PROGRAM}' worker --arm causal", "--candidate-worker", f"'{faulty}' worker --arm causal,+{mistake}", expect=1)
+                rose = re.search(rf"{re.escape(counter)} rose from ([\d,]+) to ([\d,]+)", " ".join(result.stdout.split()))
+                self.assertIsNotNone(rose, result.stdout)
+                before, after = (int(number.replace(",", "")) for number in rose.groups())
+                self.assertEqual(after - before, more)  # eight decode steps are counted
+        # Two positions instead of the last one.
+        result = self.run_program("gate", "--store", self.store, "-m", "synthetic:tiny", "--no-preflight", "--phase", "prefill", "--length", 2, "--baseline-arm", "bigcode", "--candidate-arm", "bigcode,-last-token-lm-head", expect=1)
+        self.assertIn("lm_head_rows", result.stdout)
 
     def test_an_improvement_is_no_regression_and_is_told(self):
         # Times may say anything but slower: the machine is not ours alone.

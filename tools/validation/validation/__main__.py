@@ -7,9 +7,10 @@ import sys
 import time
 
 from . import false_alarms, overhead, power, rivals
+from .table import markdown
 
 # Of `--quick`, for CI: the whole machinery, too few trials for most verdicts.
-QUICK = 20
+QUICK_MINUTES = 15
 
 
 def parts(quick):
@@ -19,35 +20,33 @@ def parts(quick):
         return few if quick else full
 
     table = {"overhead": (overhead.collect, overhead.judge)}
-    decisions = size(false_alarms.DECISIONS, 32)
-    table["false-alarms"] = (lambda out, go: false_alarms.collect_decisions(out, decisions, go), lambda trials: false_alarms.judge_decisions(trials, decisions))
+    decisions = size(false_alarms.DECISIONS, 4)
+    table["false-alarms"] = (lambda out, go: false_alarms.collect_decisions(out, decisions, go, quick), lambda trials: false_alarms.judge_decisions(trials, decisions))
     for name, gates, passes in (("calm", 60, 57), ("N1", 60, 45), ("N2", 60, 45), ("saturated", 3, 0)):
-        count = size(gates, 2)
+        count = size(gates, 1)
         table[f"gates-{name}"] = (lambda out, go, name=name, count=count: false_alarms.collect_gates(out, name, count, go),
                                   lambda trials, name=name, count=gates, passes=passes: false_alarms.judge_gates(trials, count, name, passes))
-    table["power-in-process"] = (lambda out, go: power.in_one_process(out, size(60, 2), go),
+    table["power-in-process"] = (lambda out, go: power.in_one_process(out, size(60, 1), go),
                                  lambda trials: power.judge(trials, 60, 51, "+0.5 % in one process within 30 s, calm", lambda row: row["p"] <= 0.05 and row["mean"] > 0))
     for name, share, seconds, needed in (("calm", 0.02, 60, 20), ("N1", 0.03, 90, 18)):
         table[f"power-relaunched-{name}"] = (lambda out, go, name=name, share=share, seconds=seconds: power.relaunched(out, name, size(24, 1), go, share, seconds),
                                              lambda trials, name=name, share=share, seconds=seconds, needed=needed: power.judge(
                                                  trials, 24, needed, f"+{100 * share:.0f} % relaunched within {seconds} s, {name}", lambda row: row["exit"] == 1))
     for name in ("calm", "N1"):
-        table[f"rivals-{name}"] = (lambda out, go, name=name: rivals.collect(out, name, size(60, 2), go), lambda trials, name=name: rivals.judge(trials, 60, name))
+        table[f"rivals-{name}"] = (lambda out, go, name=name: rivals.collect(out, name, size(60, 1), go), lambda trials, name=name: rivals.judge(trials, 60, name))
     return table
 
 
 def page(rows):
-    lines = ["| what | seen | target | |", "|---|---|---|---|"]
     words = {True: "ok", False: "**missed**", None: "not complete"}
-    lines += [f"| {row['what']} | {row['seen']} | {row['target']} | {words[row['ok']]} |" for row in rows]
-    return "\n".join(lines) + "\n"
+    return markdown(["what", "seen", "target", ""], [[row["what"], row["seen"], row["target"], words[row["ok"]]] for row in rows])
 
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/validate_measurement", description=__doc__)
     table = parts(False)
     parser.add_argument("--part", action="append", choices=list(table), help="only this part; repeat for more")
-    parser.add_argument("--quick", action="store_true", help=f"a few trials of each part, within {QUICK} minutes; complete parts are none")
+    parser.add_argument("--quick", action="store_true", help=f"a few trials of each part, within {QUICK_MINUTES} minutes: most verdicts need more")
     parser.add_argument("--out", default="validation", help="folder of the trials (default: %(default)s under the repository)")
     parser.add_argument("--time", type=float, default=float("inf"), metavar="LIMIT_S", help="begin no further trial after so many seconds")
     parser.add_argument("--report-only", action="store_true", help="run nothing, print what is stored")

@@ -6,26 +6,28 @@ import tempfile
 
 from . import program
 from .loads import load
-from .statistics_values import alarms, contrasts, sign_flip_p, t_interval, t_p
+from .statistics_values import alarms, contrasts, detectable, sign_flip_p, t_interval, t_p
 from .trials import Trials
 
 # Sixteen cells of a small model: decisions by the hundred in an hour, each on launches of its own.
 CELLS = ["-m", "synthetic:tiny", "--phase", "decode", "--batch", "1,2", "--length", "16-128+16"]
+FEW_CELLS = ["-m", "synthetic:tiny", "--phase", "decode", "--batch", "1", "--length", "16-64+16"]
 ARM = "bigcode"
 LAUNCHES_OF_A_DECISION = 8
 DECISIONS = 600
 ALARMS = (20, 41)
 COVERED = (559, 580)
+POWER = 0.8
 
 
-def collect_decisions(out, decisions, keep_going):
+def collect_decisions(out, decisions, keep_going, quick):
     """A row for each decision: the contrasts of its launches, one cell, disjoint from all others."""
     trials = Trials(out, "false-alarms")
     while len(trials) < decisions and keep_going():
         with tempfile.TemporaryDirectory() as folder:
             store = pathlib.Path(folder) / "bank.sqlite"
             seed = 1 + len(trials)
-            program.run("sweep", *CELLS, "--arm", ARM, "--null-arm", "--launches", LAUNCHES_OF_A_DECISION, "--blocks", 1, "--seed", seed, "--store", store)
+            program.run("sweep", *(FEW_CELLS if quick else CELLS), "--arm", ARM, "--null-arm", "--launches", LAUNCHES_OF_A_DECISION, "--blocks", 1, "--seed", seed, "--store", store)
             cells = {}
             for (cell, _), value in contrasts(program.visits(store, 1), ARM, f"null:{ARM}").items():
                 cells.setdefault(cell, []).append(value)
@@ -35,12 +37,21 @@ def collect_decisions(out, decisions, keep_going):
     return trials
 
 
+def power_at_detectable(rows, index):
+    """The share of the other windows of the cell in which the effect that this window prints as detectable is found, once it is added to them."""
+    effect = detectable(rows[index]["values"])
+    others = [row["values"] for place, row in enumerate(rows) if place != index and row["cell"] == rows[index]["cell"]]
+    return sum(alarms([value + effect for value in values]) for values in others) / len(others) if others else None
+
+
 def judge_decisions(trials, decisions):
     rows = trials.rows[:decisions]
     false = sum(alarms(row["values"]) for row in rows)
     by_t = sum(t_p(row["values"]) <= 0.05 for row in rows)
     by_flips = sum(sign_flip_p(row["values"]) <= 0.05 for row in rows)
     covered = sum(low <= 0 <= high for low, high in (t_interval(row["values"]) for row in rows))
+    powers = [power_at_detectable(rows, index) for index in range(len(rows))]
+    power = [value for value in powers if value is not None]
     # The bounds are those of 600 decisions; of fewer, only the share is shown.
     whole = len(rows) == DECISIONS
     return [
@@ -48,6 +59,8 @@ def judge_decisions(trials, decisions):
          "ok": ALARMS[0] <= false <= ALARMS[1] if whole else None},
         {"what": f"95 % intervals of {len(rows)} that cover 0", "seen": covered, "target": f"{COVERED[0]} to {COVERED[1]} of {DECISIONS}",
          "ok": COVERED[0] <= covered <= COVERED[1] if whole else None},
+        {"what": f"mean power at the printed detectable effect, {len(power)} windows", "seen": f"{sum(power) / len(power):.3f}" if power else "-", "target": f"at least {POWER}",
+         "ok": sum(power) / len(power) >= POWER if whole and power else None},
     ]
 
 

@@ -17,22 +17,32 @@ def run(*arguments, allowed=(0,), timeout=3600):
     return result.stdout, result.returncode
 
 
+def run_with_messages(*arguments, timeout=3600):
+    """What the program says on stderr."""
+    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=timeout).stderr
+
+
 def run_json(*arguments, **keywords):
     out, _ = run(*arguments, "-o", "json", **keywords)
     return json.loads(out)
 
 
-def visits(store, run_id):
-    """(launch, block, cell, arm label, position, samples_ns) of a run, in the order in which they ran."""
+def threads():
+    """One for each core, as the program takes by default."""
+    return len(os.sched_getaffinity(0))
+
+
+def query(store, sql, *values):
     connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
     try:
-        rows = connection.execute(
-            "SELECT b.launch, b.block, b.cell_id, a.label, v.position, v.samples_ns FROM visits v JOIN blocks b ON b.id = v.block_id "
-            "JOIN arms a ON a.id = v.arm_id WHERE b.run_id = ? ORDER BY b.id, v.position", (run_id,)).fetchall()
+        return connection.execute(sql, values).fetchall()
     finally:
         connection.close()
+
+
+def visits(store, run_id):
+    """(launch, block, cell, arm label, position, samples_ns) of a run, in the order in which they ran."""
+    rows = query(store, "SELECT b.launch, b.block, b.cell_id, a.label, v.position, v.samples_ns FROM visits v JOIN blocks b ON b.id = v.block_id "
+                        "JOIN arms a ON a.id = v.arm_id WHERE b.run_id = ? ORDER BY b.id, v.position", run_id)
     return [(*row[:5], array.array("q", row[5]).tolist()) for row in rows]
 
-
-def worker(arm):
-    return f"'{PROGRAM}' worker --arm {arm}"

@@ -1,0 +1,51 @@
+// Mistakes as variants: linked into the program as decodelab_faulty, to show that a gate names them.
+#include "engine/sampling/chosen_tokens.h"
+#include "engine/sampling/token_choice.h"
+#include "engine/tensor.h"
+#include "variants/registry.h"
+
+namespace decodelab {
+namespace {
+
+using Mistake = void (*)(const at::Tensor& logits);
+
+/// The reference's choice, after a mistake that changes no token.
+class FaultyChoice final : public TokenChoice {
+ public:
+  explicit FaultyChoice(Mistake mistake) : mistake_(mistake) {}
+  ChosenTokens choose(const at::Tensor& logits) const override {
+    mistake_(logits);
+    return right_->choose(logits);
+  }
+
+ private:
+  Mistake mistake_;
+  std::unique_ptr<TokenChoice> right_ = make_row_by_row_choice();
+};
+
+void allocate(const at::Tensor& logits) { at::empty({1}, logits.options()); }
+
+void concatenate(const at::Tensor& logits) {
+  const at::Tensor one = logits.select(1, 0);
+  at::cat({one, one});
+}
+
+Variant faulty(const std::string& name, const std::string& summary, Mistake mistake) {
+  return {.name = name,
+          .summary = summary,
+          .source = "tests/program/faults.cpp",
+          .parameters = {},
+          .expects = {},
+          .unsupported = {},
+          .apply = [name, mistake](EnginePlan& plan, const Parameters&) {
+            plan.token_choice.bind(name, [mistake] { return std::make_unique<FaultyChoice>(mistake); });
+          }};
+}
+
+[[maybe_unused]] const bool allocation =
+    register_variant(faulty("faulty-allocation", "One tensor more in each step.", allocate));
+[[maybe_unused]] const bool concatenation =
+    register_variant(faulty("faulty-concatenation", "One concatenation more in each step.", concatenate));
+
+}  // namespace
+}  // namespace decodelab
