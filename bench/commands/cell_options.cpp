@@ -27,6 +27,7 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
   command.add_option("--device", request.device, "cpu or cuda:N")->capture_default_str();
   command.add_option("--threads", request.threads, "Threads of every operator; 0: one for each core")
       ->capture_default_str();
+  command.add_option("--affinity", options.affinity, "Cores that all threads are bound to: 0,2 or 0-3");
   command.add_option("--blocks", request.blocks, "Mirrored blocks in each launch")->capture_default_str();
   command.add_option("--seed", request.seed, "Of prompts, cache contents and block order")->capture_default_str();
   command.add_option("--max-tokens", request.max_tokens, "Tokens of a completion in phase generate")
@@ -50,6 +51,10 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
     parse_words("--fill", request.fill, kFills);
   }
   request.device = require_device(request.device);
+  if (!options.affinity.empty()) {
+    request.affinity = parse_axis("--affinity", options.affinity, 0);
+    bind_to_cores(request.affinity);
+  }
   request.threads = request.threads == 0 ? detect_machine().cores : request.threads;
   request.command = own_command();
 }

@@ -14,13 +14,15 @@ struct CellOptions {
   std::string phases = "prefill,decode";
   std::string batches = "1";
   std::string lengths = "128";
+  std::string affinity{};
 };
 
-/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --blocks, --seed, --max-tokens, --fill, --worker-timeout and
+/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --blocks, --seed, --max-tokens, --fill, --worker-timeout and
 /// --name. Both must live as long as the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 
-/// Reads the lists, finds the device and the number of threads, and notes the command line. Throws std::invalid_argument that names the
+/// Reads the lists, binds this process and those that it starts to the cores, finds the device and the number of threads, and notes
+/// the command line. Throws std::invalid_argument that names the
 /// flag, DeviceAbsent for a device that is well named and not there.
 void complete_cells(const CellOptions& options, SweepRequest& request);
 

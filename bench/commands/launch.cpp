@@ -38,6 +38,7 @@ ExitCode run(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   Store store(options.store, StoreAccess::write);
   const LaunchPlan plan = launch_plan_from_json(store.load_run_record(options.run).plan_json);
+  bind_to_cores(plan.affinity);  // a resumed run's parent knows nothing of it
   set_threads(plan.threads);
   std::shared_ptr<const Model> model;
   // Where every arm is another process, there is nothing to load.

@@ -33,6 +33,7 @@ void describe_run(RunData& data, const SweepRequest& request, const CheckpointSo
                                           .max_tokens = request.max_tokens,
                                           .fill = fill_of(request),
                                           .worker_seconds = request.worker_seconds,
+                                          .affinity = request.affinity,
                                           .adaptive = request.adaptive,
                                           .shard = request.shard});
   data.run.started_unix_ns = unix_ns();

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace decodelab {
 namespace {
@@ -328,6 +329,28 @@ CpuSnapshot parse_proc_stat(std::string_view text, double ticks_per_second) {
         "/proc/stat has no line 'cpu' or no line 'cpu0'; expected a Linux machine with /proc mounted.");
   }
   return snapshot;
+}
+
+void bind_to_cores(const std::vector<std::int64_t>& cores) {
+  if (cores.empty()) {
+    return;
+  }
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::int64_t core : cores) {
+    if (core < 0 || core >= CPU_SETSIZE) {
+      throw std::invalid_argument(fmt::format("there is no core {}", core));
+    }
+    CPU_SET(static_cast<std::size_t>(core), &set);
+  }
+  cpu_set_t bound;
+  // The system drops cores that are not there, as long as one is left.
+  if (sched_setaffinity(0, sizeof set, &set) != 0 || sched_getaffinity(0, sizeof bound, &bound) != 0 ||
+      CPU_EQUAL(&set, &bound) == 0) {
+    throw std::invalid_argument(
+        fmt::format("this process cannot be bound to the cores {}: the machine has {}, of which it may use some",
+                    fmt::join(cores, ","), sysconf(_SC_NPROCESSORS_ONLN)));
+  }
 }
 
 std::int64_t unix_ns() {

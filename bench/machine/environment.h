@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reports/store/record.h"
 
@@ -16,6 +17,10 @@ namespace decodelab {
 ///
 /// `cores` are those in the calling thread's affinity mask: call it before threads are bound to cores.
 MachineRecord detect_machine();
+
+/// Binds this thread, and every thread and process that it starts from now on, to these cores; nothing for an empty list. Throws
+/// std::invalid_argument for a core that is not there or that this process may not use.
+void bind_to_cores(const std::vector<std::int64_t>& cores);
 
 /// Bytes that this process can still take before something refuses or kills it: the least of MemAvailable, the headroom
 /// of its cgroups and that of RLIMIT_AS. Running out of memory on a CPU is SIGKILL and no exception, so a cell is

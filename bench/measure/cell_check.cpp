@@ -170,7 +170,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
     return {.rows = std::move(rows), .steps = 0, .block_seconds = 0};
   }
   const std::int64_t steps = limit_steps(cell, plan_steps(*std::ranges::max_element(step_ns)).steps, positions);
-  if (steps % kPeriodSteps != 0) {
+  if (cell.phase == "decode" && steps % kPeriodSteps != 0) {
     for (CellArmRecord& row : rows) {
       if (planned(row)) {
         row.flags.emplace_back(kPeriodNotCoveredFlag);

@@ -96,6 +96,9 @@ std::string to_json(const LaunchPlan& plan) {
       {"model", plan.model},   {"checkpoint", plan.checkpoint}, {"dtype", plan.dtype},
       {"device", plan.device}, {"threads", plan.threads},       {"seed", plan.seed},
       {"fill", plan.fill},     {"max_tokens", plan.max_tokens}, {"worker_seconds", plan.worker_seconds}};
+  if (!plan.affinity.empty()) {
+    json["affinity"] = plan.affinity;
+  }
   if (plan.adaptive) {
     json["adaptive"] = true;
   }
@@ -118,6 +121,7 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             .fill = json.at("fill"),
             // Runs of older programs had no workers.
             .worker_seconds = json.value("worker_seconds", std::int64_t{0}),
+            .affinity = json.value("affinity", std::vector<std::int64_t>{}),
             .adaptive = json.value("adaptive", false),
             .shard = json.contains("shard") ? std::optional(parse_shard(json.at("shard").get<std::string>()))
                                             : std::nullopt};

@@ -25,6 +25,7 @@ struct SweepRequest {
   std::string dtype = "fp32";
   std::string device = "cpu";
   std::int64_t threads = 0;  ///< 0: one for each core that the process may use.
+  std::vector<std::int64_t> affinity{};  ///< Cores that all threads are bound to; empty: wherever the system puts them.
   std::int64_t launches = 5;
   std::int64_t blocks = 2;  ///< In each launch.
   std::int64_t seed = 1;
@@ -54,6 +55,7 @@ struct LaunchPlan {
   std::int64_t max_tokens = 0;
   std::string fill;
   std::int64_t worker_seconds = 0;
+  std::vector<std::int64_t> affinity{};
   bool adaptive = false;       ///< Read back by is_adaptive() too.
   std::optional<Shard> shard;  ///< Read back by shard_of() too, which needs no more than the store.
 };

@@ -168,6 +168,13 @@ void shorten_arms(Table& table, std::size_t arm_column, const std::vector<ArmRec
   table.notes.insert(table.notes.begin(), legend.begin(), legend.end());
 }
 
+std::string bound_share(const SummaryRow& row) {
+  if (!row.bound_share) return "";
+  if (!row.bound_share_low || !row.bound_share_high) return format_percent(*row.bound_share);
+  return fmt::format("{:.0f} % [{:.0f}, {:.0f}]", 100 * *row.bound_share, 100 * *row.bound_share_low,
+                     100 * *row.bound_share_high);
+}
+
 Table comparison_table(const RunSummary& summary, const std::string& setting, const Rows& rows, ArmLabels labels) {
   const std::string baseline = summary.baseline();
   Table table{.title = baseline.empty() ? fmt::format("Arms without a baseline ({})", setting)
@@ -181,12 +188,16 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
                           {"Verdict"}},
               .rows = {},
               .notes = {}};
+  const bool bounds = std::ranges::any_of(rows, [](const SummaryRow* row) { return row->bound_share.has_value(); });
+  if (bounds) table.columns.insert(table.columns.end() - 1, {"Of bound", true});
   for (const SummaryRow* row : rows) {
-    table.rows.push_back({row->run_id,
-                          row->cell.id,
-                          {cell_label(row->cell), row->arm.label, time_or_blank(row->median_ns), format_ratio(*row),
-                           row->mde ? format_detectable(*row->mde) : "",
-                           row->peak_bytes ? format_bytes(*row->peak_bytes) : "", verdict_name(*row)}});
+    TableRow line{row->run_id,
+                  row->cell.id,
+                  {cell_label(row->cell), row->arm.label, time_or_blank(row->median_ns), format_ratio(*row),
+                   row->mde ? format_detectable(*row->mde) : "", row->peak_bytes ? format_bytes(*row->peak_bytes) : "",
+                   verdict_name(*row)}};
+    if (bounds) line.fields.insert(line.fields.end() - 1, bound_share(*row));
+    table.rows.push_back(std::move(line));
   }
   if (labels == ArmLabels::letters_where_wide) shorten_arms(table, 1, summary.arms);
   if (!baseline.empty()) {
@@ -197,13 +208,17 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
         "and drops costs that come only every few steps.");
     table.notes.emplace_back(
         "Detects: the smallest effect that this many launches find with 80 % power; none: not even a tenfold one.");
+    if (bounds)
+      table.notes.emplace_back(
+          "Of bound: the time that the slower of roofline-read (the cell's bytes) and roofline-gemm (its floating-point "
+          "operations) takes in the same blocks over the arm's, with its 95 % interval.");
     if (summary.adaptive)
       table.notes.push_back(fmt::format("Launches were added until the looks at {} decided: intervals hold {}.",
                                         fmt::join(adaptive_looks().looks, ", "), kIntervalWithLooks));
   }
   std::vector<std::string> unpaired;
   for (const SummaryRow* row : rows) {
-    if (row->blocks > 0 && row->comparable() && !row->time_ratio && !baseline.empty())
+    if (row->blocks > 0 && row->comparable() && !row->time_ratio && !row->arm.roofline() && !baseline.empty())
       unpaired.push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
   }
   if (!unpaired.empty())

@@ -59,7 +59,8 @@ void add_times(SummaryRow& row, const Blocks& blocks) {
       *percentiles[i] = whole_ns(quantile(samples, rule.share));
   }
   if (!quiet) add_flag(row, "warm-up-not-quiet");
-  if (!whole_periods && row.cell.phase != "generate") add_flag(row, "period-not-covered");
+  // Every step of a prefill is the same.
+  if (!whole_periods && row.cell.phase == "decode") add_flag(row, "period-not-covered");
   if (row.launches == 1) add_flag(row, kThisProcessOnly);
 }
 

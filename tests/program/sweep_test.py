@@ -105,6 +105,12 @@ class ASweep(ProgramTest):
         refused = self.run_program("sweep", "--store", self.store, *SMALL, "--adaptive", "--launches", 9, expect=2)
         self.assert_one_sentence(refused, "--adaptive", "--launches")
 
+    def test_binds_its_threads_to_the_cores_that_it_is_given(self):
+        answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--phase", "decode", "--length", "16", "--launches", 1, "--blocks", 1, "--affinity", "0")
+        self.assertEqual(answer["rows"][0]["threads"], 1)
+        self.assertEqual(json.loads(self.query("SELECT plan_json FROM runs")[0][0])["affinity"], [0])
+        self.assert_one_sentence(self.run_program("sweep", *SMALL, "--affinity", "0,5000", expect=2), "5000")
+
     def test_makes_as_few_launches_as_the_time_allows(self):
         answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--phase", "decode", "--length", "16", "--blocks", 1, "--launches", 40,
                             "--time-budget", 8)
