@@ -3,6 +3,7 @@
 
 #include "engine/checkpoint/weights.h"
 #include "engine/engine_impl.h"
+#include "engine/layers/layer_slots.h"
 #include "engine/tensor.h"
 
 #include <algorithm>
@@ -17,14 +18,13 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory,
                                          const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const ModelConfig config = load_model_config(directory);
   Weights weights = Weights::load(directory, config, dtype, device, progress);
-  auto transformer = make_transformer(config, weights);
   const std::int64_t bytes = weights.bytes();
   auto impl = std::make_unique<Impl>(Impl{.config = config,
                                           .dtype = dtype,
                                           .device = device,
                                           .weights = std::move(weights),
                                           .weight_bytes = bytes,
-                                          .transformer = std::move(transformer)});
+                                          .prepared = std::make_unique<PreparedWeights>()});
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }
 
@@ -39,7 +39,12 @@ std::int64_t Model::weight_bytes() const { return impl_->weight_bytes; }
 
 Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : impl_(std::make_unique<Impl>()) {
   const ModelConfig& config = model->config();
+  const Model::Impl& parts = model->impl();
   impl_->model = std::move(model);
+  impl_->transformer = make_transformer(
+      config, parts.weights,
+      {.linear = plan.linear.factory(), .mlp = plan.mlp.factory(), .residual_norm = plan.residual_norm.factory()},
+      *parts.prepared);
   impl_->prefill_attention = plan.prefill_attention.factory()(config);
   impl_->decode_attention = plan.decode_attention.factory()(config);
   impl_->make_cache = plan.kv_growth.factory();

@@ -6,6 +6,7 @@
 #include "engine/layers/attention.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/lm_head_rows.h"
+#include "engine/layers/prepared_weights.h"
 #include "engine/layers/transformer.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
@@ -21,11 +22,12 @@ struct Model::Impl {
   std::string device;
   Weights weights;
   std::int64_t weight_bytes;
-  std::unique_ptr<Transformer> transformer;
+  std::unique_ptr<PreparedWeights> prepared;  ///< Shared by all engines of the model.
 };
 
 struct Engine::Impl {
   std::shared_ptr<const Model> model;
+  std::unique_ptr<Transformer> transformer;
   std::unique_ptr<Attention> prefill_attention;
   std::unique_ptr<Attention> decode_attention;
   KvCacheFactory make_cache;

@@ -17,6 +17,9 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.prefill_attention);
   add(plan.decode_attention);
   add(plan.kv_growth);
+  add(plan.residual_norm);
+  add(plan.linear);
+  add(plan.mlp);
   add(plan.lm_head_rows);
   add(plan.token_choice);
   add(plan.token_details);

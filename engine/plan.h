@@ -15,9 +15,16 @@ namespace decodelab {
 
 struct ModelConfig;
 struct KvCacheOptions;
+struct LinearWeights;
+struct MlpWeights;
+struct NormWeights;
 class Attention;
 class KvCache;
+class Linear;
 class LmHeadRows;
+class Mlp;
+class PreparedWeights;
+class ResidualNorm;
 class TokenChoice;
 class TokenDetailsPolicy;
 
@@ -67,6 +74,9 @@ class Slot {
 
 using AttentionFactory = std::function<std::unique_ptr<Attention>(const ModelConfig&)>;
 using KvCacheFactory = std::function<std::unique_ptr<KvCache>(const KvCacheOptions&)>;
+using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&, PreparedWeights&)>;
+using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
+using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
 using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
 using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>()>;
 using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;
@@ -76,6 +86,9 @@ struct EnginePlan {
   Slot<AttentionFactory> prefill_attention{"prefill_attention"};
   Slot<AttentionFactory> decode_attention{"decode_attention"};
   Slot<KvCacheFactory> kv_growth{"kv_growth"};
+  Slot<ResidualNormFactory> residual_norm{"residual_norm"};
+  Slot<LinearFactory> linear{"linear"};
+  Slot<MlpFactory> mlp{"mlp"};
   Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};
   Slot<TokenChoiceFactory> token_choice{"token_choice"};
   Slot<TokenDetailsFactory> token_details{"token_details"};

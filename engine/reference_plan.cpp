@@ -1,7 +1,10 @@
 // The plainest implementation of every slot: what all variants are checked against.
 #include "engine/layers/attention.h"
 #include "engine/layers/kv_cache.h"
+#include "engine/layers/linear.h"
 #include "engine/layers/lm_head_rows.h"
+#include "engine/layers/mlp.h"
+#include "engine/layers/residual_norm.h"
 #include "engine/plan.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
@@ -13,6 +16,9 @@ EnginePlan reference_plan() {
   plan.prefill_attention.set_reference(make_math_attention);
   plan.decode_attention.set_reference(make_math_attention);
   plan.kv_growth.set_reference(make_concatenated_cache);
+  plan.residual_norm.set_reference(make_plain_residual_norm);
+  plan.linear.set_reference(make_plain_linear);
+  plan.mlp.set_reference(make_plain_mlp);
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);
   plan.token_choice.set_reference(make_row_by_row_choice);
   plan.token_details.set_reference(make_details_always);

@@ -53,7 +53,7 @@ struct Session::Impl {
   }
 
   StepResult step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
-    const Transformer& transformer = *model().transformer;
+    const Transformer& transformer = *engine.transformer;
     const Attention& attention = prefill ? *engine.prefill_attention : *engine.decode_attention;
     const at::Tensor hidden = forward(transformer, attention, *cache, ids, rows).flatten(0, 1);  // [B * T, d]
 

@@ -1,107 +1,117 @@
-// GPTBigCode: the model family of SantaCoder, StarCoder and tiny_starcoder_py, as plain functions on tensors.
+// GPTBigCode: the model family of SantaCoder, StarCoder and tiny_starcoder_py, its layers built from the slots of a plan.
 #include "engine/checkpoint/weights.h"
+#include "engine/layers/layer_slots.h"
 #include "engine/layers/projected.h"
+#include "engine/layers/residual_stream.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/transformer.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace decodelab {
 namespace {
 
-struct Affine {
-  at::Tensor weight;
-  at::Tensor bias;
-};
-
 struct Layer {
-  Affine norm_1;
-  Affine qkv;
-  Affine projection;
-  Affine norm_2;
-  Affine up;
-  Affine down;
+  std::unique_ptr<ResidualNorm> norm_1;
+  std::unique_ptr<Linear> qkv;
+  std::unique_ptr<Linear> projection;
+  std::unique_ptr<ResidualNorm> norm_2;
+  std::unique_ptr<Mlp> mlp;
 };
 
 class GptBigcode final : public Transformer {
  public:
-  GptBigcode(const ModelConfig& config, const Weights& weights)
+  GptBigcode(const ModelConfig& config, const Weights& weights, const LayerSlots& slots, PreparedWeights& prepared)
       : config_(config),
         token_embedding_(weights.at("transformer.wte.weight")),
-        position_embedding_(weights.at("transformer.wpe.weight")),
-        last_norm_(affine(weights, "transformer.ln_f")) {
+        position_embedding_(weights.at("transformer.wpe.weight")) {
+    const auto norm = [&](const std::string& name) {
+      return slots.residual_norm({.weight = weights.at(name + ".weight"),
+                                  .bias = weights.at(name + ".bias"),
+                                  .epsilon = config.layer_norm_epsilon});
+    };
+    const auto affine = [&](const std::string& name) {
+      return LinearWeights{.name = name, .weight = weights.at(name + ".weight"), .bias = &weights.at(name + ".bias")};
+    };
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
       const std::string prefix = "transformer.h." + std::to_string(layer) + ".";
-      layers_.push_back({.norm_1 = affine(weights, prefix + "ln_1"),
-                         .qkv = affine(weights, prefix + "attn.c_attn"),
-                         .projection = affine(weights, prefix + "attn.c_proj"),
-                         .norm_2 = affine(weights, prefix + "ln_2"),
-                         .up = affine(weights, prefix + "mlp.c_fc"),
-                         .down = affine(weights, prefix + "mlp.c_proj")});
+      layers_.push_back({.norm_1 = norm(prefix + "ln_1"),
+                         .qkv = slots.linear(affine(prefix + "attn.c_attn"), prepared),
+                         .projection = slots.linear(affine(prefix + "attn.c_proj"), prepared),
+                         .norm_2 = norm(prefix + "ln_2"),
+                         .mlp = slots.mlp({.up = affine(prefix + "mlp.c_fc"),
+                                           .down = affine(prefix + "mlp.c_proj"),
+                                           .activation = config.activation},
+                                          slots.linear, prepared)});
     }
+    last_norm_ = norm("transformer.ln_f");
+    head_ = slots.linear({.name = "transformer.wte", .weight = token_embedding_, .bias = nullptr}, prepared);
   }
 
-  at::Tensor embed(const at::Tensor& token_ids, const StepRows& rows) const override {
-    return at::embedding(token_embedding_, token_ids) + at::embedding(position_embedding_, rows.position_ids());
+  ResidualStream embed(const at::Tensor& token_ids, const StepRows& rows) const override {
+    return {.residual =
+                at::embedding(token_embedding_, token_ids) + at::embedding(position_embedding_, rows.position_ids()),
+            .addend = {}};
   }
 
-  Projected before_attention(std::int64_t layer, const at::Tensor& hidden) const override {
-    const Layer& weights = layers_[static_cast<std::size_t>(layer)];
-    const at::Tensor qkv = linear(norm(hidden, weights.norm_1), weights.qkv);
+  Projected before_attention(std::int64_t layer, ResidualStream& stream) const override {
+    const Layer& parts = layers_[static_cast<std::size_t>(layer)];
+    const at::Tensor qkv = parts.qkv->forward(norm(*parts.norm_1, stream));
     if (config_.kv_heads == 1) {
       return {.query = qkv.narrow(2, 0, config_.hidden_size),
               .key_value = qkv.narrow(2, config_.hidden_size, config_.kv_width())};
     }
     // Multi-head checkpoints order the rows of c_attn per head: [H, (query, key, value), k].
-    const at::Tensor parts = qkv.unflatten(2, {config_.heads, 3, config_.head_dim});
-    return {.query = parts.select(3, 0).flatten(2),
-            .key_value = at::cat({parts.select(3, 1).flatten(2), parts.select(3, 2).flatten(2)}, 2)};
+    const at::Tensor heads = qkv.unflatten(2, {config_.heads, 3, config_.head_dim});
+    return {.query = heads.select(3, 0).flatten(2),
+            .key_value = at::cat({heads.select(3, 1).flatten(2), heads.select(3, 2).flatten(2)}, 2)};
   }
 
-  at::Tensor after_attention(std::int64_t layer, const at::Tensor& hidden, const at::Tensor& attended) const override {
-    const Layer& weights = layers_[static_cast<std::size_t>(layer)];
-    const at::Tensor residual =
-        in_stage(Stage::projection, [&] { return hidden + linear(attended, weights.projection); });
+  void after_attention(std::int64_t layer, ResidualStream& stream, const at::Tensor& attended) const override {
+    const Layer& parts = layers_[static_cast<std::size_t>(layer)];
+    stream.addend = in_stage(Stage::projection, [&] { return parts.projection->forward(attended); });
     const Range range(Stage::mlp);
-    const at::Tensor up = linear(norm(residual, weights.norm_2), weights.up);
-    const at::Tensor activated = at::gelu(up, config_.activation == Activation::gelu_tanh ? "tanh" : "none");
-    return residual + linear(activated, weights.down);
+    const at::Tensor normed = norm(*parts.norm_2, stream);
+    stream.addend = parts.mlp->forward(normed);
   }
 
   at::Tensor head(const at::Tensor& hidden) const override {
     const Range range(Stage::head);
     count_amount(Amount::lm_head_rows, hidden.size(0));
-    return at::linear(norm(hidden, last_norm_), token_embedding_);
+    return head_->forward(last_norm_->norm(hidden));
   }
 
   const ModelConfig& config() const override { return config_; }
 
  private:
-  static Affine affine(const Weights& weights, const std::string& name) {
-    return {.weight = weights.at(name + ".weight"), .bias = weights.at(name + ".bias")};
-  }
-  static at::Tensor linear(const at::Tensor& x, const Affine& weights) {
-    return at::linear(x, weights.weight, weights.bias);
-  }
-  at::Tensor norm(const at::Tensor& x, const Affine& weights) const {
-    const Range range(Stage::norm);
-    return at::layer_norm(x, {config_.hidden_size}, weights.weight, weights.bias, config_.layer_norm_epsilon);
+  /// Adds what is to be added, and returns the norm of the sum.
+  static at::Tensor norm(const ResidualNorm& slot, ResidualStream& stream) {
+    if (!stream.addend.defined()) {
+      return slot.norm(stream.residual);
+    }
+    NormedResidual result = slot.forward(stream.addend, stream.residual);
+    stream = {.residual = std::move(result.residual), .addend = {}};
+    return std::move(result.normed);
   }
 
   ModelConfig config_;
   at::Tensor token_embedding_;
   at::Tensor position_embedding_;
-  Affine last_norm_;
   std::vector<Layer> layers_;
+  std::unique_ptr<ResidualNorm> last_norm_;
+  std::unique_ptr<Linear> head_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transformer> make_gpt_bigcode(const ModelConfig& config, const Weights& weights) {
-  return std::make_unique<GptBigcode>(config, weights);
+std::unique_ptr<Transformer> make_gpt_bigcode(const ModelConfig& config, const Weights& weights,
+                                              const LayerSlots& slots, PreparedWeights& prepared) {
+  return std::make_unique<GptBigcode>(config, weights, slots, prepared);
 }
 
 }  // namespace decodelab

@@ -5,6 +5,7 @@
 #include "engine/layers/keys_values.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/projected.h"
+#include "engine/layers/residual_stream.h"
 #include "engine/layers/step_rows.h"
 #include "profiles/range.h"
 
@@ -14,23 +15,24 @@ namespace decodelab {
 
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
                    const at::Tensor& token_ids, const StepRows& rows) {
-  at::Tensor hidden = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, rows); });
+  ResidualStream stream = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, rows); });
   for (std::int64_t layer = 0; layer < transformer.config().layers; ++layer) {
-    const Projected projected = in_stage(Stage::qkv, [&] { return transformer.before_attention(layer, hidden); });
+    const Projected projected = in_stage(Stage::qkv, [&] { return transformer.before_attention(layer, stream); });
     const KeysValues held = in_stage(Stage::kv_write, [&] { return cache.append(layer, projected.key_value, rows); });
     const at::Tensor attended = in_stage(Stage::attention, [&] {
       return attention.forward(
           {.layer = layer, .query = projected.query, .keys = held.keys, .values = held.values, .rows = rows});
     });
-    hidden = transformer.after_attention(layer, hidden, attended);
+    transformer.after_attention(layer, stream, attended);
   }
   cache.advance(rows);
-  return hidden;
+  return stream.sum();
 }
 
-std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights) {
+std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights,
+                                              const LayerSlots& slots, PreparedWeights& prepared) {
   if (config.family == "gpt_bigcode") {
-    return make_gpt_bigcode(config, weights);
+    return make_gpt_bigcode(config, weights, slots, prepared);
   }
   throw std::invalid_argument("no transformer for the model family '" + config.family +
                               "'; there is one for gpt_bigcode");

@@ -15,21 +15,23 @@ namespace decodelab {
 class Attention;
 class KvCache;
 class StepRows;
+class PreparedWeights;
 class Weights;
+struct LayerSlots;
 struct Projected;
+struct ResidualStream;
 
 /// The layers of one model family. Letters as in ModelConfig; B rows, T tokens. Everything is in the model's dtype on its device.
 class Transformer {
  public:
   virtual ~Transformer() = default;
 
-  /// Token and position embeddings: ids [B, T] int64 -> [B, T, d].
-  virtual at::Tensor embed(const at::Tensor& token_ids, const StepRows& rows) const = 0;
-  /// The first norm and the projections of `layer`: [B, T, d] -> query [B, T, H * k], key_value [B, T, 2 * G * k].
-  virtual Projected before_attention(std::int64_t layer, const at::Tensor& hidden) const = 0;
-  /// Output projection, residuals and MLP of `layer`: hidden [B, T, d] and attended [B, T, H * k] -> [B, T, d].
-  virtual at::Tensor after_attention(std::int64_t layer, const at::Tensor& hidden,
-                                     const at::Tensor& attended) const = 0;
+  /// Token and position embeddings: ids [B, T] int64 -> [B, T, d], to which nothing is to be added.
+  virtual ResidualStream embed(const at::Tensor& token_ids, const StepRows& rows) const = 0;
+  /// The first norm and the projections of `layer`: -> query [B, T, H * k], key_value [B, T, 2 * G * k].
+  virtual Projected before_attention(std::int64_t layer, ResidualStream& stream) const = 0;
+  /// Output projection, residual, norm and MLP of `layer`; attended is [B, T, H * k].
+  virtual void after_attention(std::int64_t layer, ResidualStream& stream, const at::Tensor& attended) const = 0;
   /// The last norm and the language-model head: [R, d] -> logits [R, V].
   virtual at::Tensor head(const at::Tensor& hidden) const = 0;
 
@@ -41,9 +43,11 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
                    const at::Tensor& token_ids, const StepRows& rows);
 
 /// GPTBigCode (SantaCoder, StarCoder): learned positions, pre-norm blocks, multi-query or multi-head attention, tied head.
-std::unique_ptr<Transformer> make_gpt_bigcode(const ModelConfig& config, const Weights& weights);
+std::unique_ptr<Transformer> make_gpt_bigcode(const ModelConfig& config, const Weights& weights,
+                                              const LayerSlots& slots, PreparedWeights& prepared);
 
-/// The transformer of `config.family`.
-std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights);
+/// The transformer of `config.family`, its layers built from `slots`. `weights` must outlive it.
+std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights,
+                                              const LayerSlots& slots, PreparedWeights& prepared);
 
 }  // namespace decodelab

@@ -1,0 +1,60 @@
+// Products of few rows with the weights of SantaCoder's layers and head, by each `linear` variant: bytes of weights a second.
+#include "engine/layers/linear.h"
+#include "bench/micro/slot_plans.h"
+#include "engine/layers/prepared_weights.h"
+
+namespace decodelab {
+namespace {
+
+struct Product {
+  const char* name;
+  std::int64_t outputs;
+  std::int64_t inputs;
+};
+constexpr Product kProducts[] = {
+    {"qkv", 2304, 2048}, {"projection", 2048, 2048}, {"up", 8192, 2048}, {"down", 2048, 8192}, {"head", 49280, 2048}};
+
+/// Argument: rows. Weights of so many products that no cache holds them, one after the other, as a step reads them.
+void run_linear(benchmark::State& state, const LinearFactory& factory, const Product& product, at::ScalarType dtype) {
+  const c10::InferenceMode inference;
+  constexpr std::int64_t kWeightBytes = 512 << 20;
+  const at::TensorOptions options = at::TensorOptions(dtype);
+  const std::int64_t bytes = product.outputs * product.inputs * static_cast<std::int64_t>(at::elementSize(dtype));
+  const std::int64_t count = std::max<std::int64_t>(1, kWeightBytes / bytes);
+  PreparedWeights prepared;
+  std::vector<at::Tensor> weights;
+  std::vector<std::unique_ptr<Linear>> products;
+  for (std::int64_t index = 0; index < count; ++index) {
+    weights.push_back(at::randn({product.outputs, product.inputs}, options));
+    products.push_back(factory({.name = std::to_string(index), .weight = weights.back(), .bias = nullptr}, prepared));
+  }
+  const at::Tensor x = at::randn({state.range(0), 1, product.inputs}, options);
+  std::size_t next = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(products[next]->forward(x));
+    next = (next + 1) % products.size();
+  }
+  state.SetBytesProcessed(state.iterations() * bytes);
+}
+
+void register_all() {
+  for (const auto& [name, plan] : plans_of_slot("linear")) {
+    for (const Product& product : kProducts) {
+      for (const auto& [dtype_name, dtype] : {std::pair("fp32", at::kFloat), std::pair("bf16", at::kBFloat16)}) {
+        benchmark::RegisterBenchmark((std::string("linear/") + name + "/" + product.name + "/" + dtype_name).c_str(),
+                                     [factory = plan.linear.factory(), product, dtype = dtype](
+                                         benchmark::State& state) { run_linear(state, factory, product, dtype); })
+            ->ArgName("rows")
+            ->Arg(1)
+            ->Arg(8)
+            ->Arg(32)
+            ->UseRealTime();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace decodelab
+
+int main(int argc, char** argv) { return decodelab::run_benchmarks(argc, argv, decodelab::register_all); }

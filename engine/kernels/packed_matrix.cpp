@@ -1,0 +1,174 @@
+// Packs weights, and walks through panels so that a block of weights meets all rows while it is in the cache.
+#include "engine/kernels/packed_matrix.h"
+
+#include "engine/kernels/skinny_kernels.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+namespace decodelab {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+/// Bytes of a panel that meet all rows before the next ones do: a part of any first-level cache.
+constexpr std::int64_t kBlockBytes = 16 << 10;
+
+float to_float(std::uint16_t bf16) { return std::bit_cast<float>(static_cast<std::uint32_t>(bf16) << 16); }
+
+/// To nearest, halves to even, as every conversion to bf16 does; a NaN stays one.
+std::uint16_t to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) {
+    return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  }
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+}
+
+std::int64_t elements_of_a_panel(std::int64_t inputs, ElementType dtype) {
+  return kPanelOutputs * (dtype == ElementType::bfloat16 ? (inputs + 1) / 2 * 2 : inputs);
+}
+
+std::byte* map_pages(std::size_t bytes) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) {
+    throw std::bad_alloc();
+  }
+  madvise(data, bytes, MADV_HUGEPAGE);  // where it is refused, small pages do
+  return static_cast<std::byte*>(data);
+}
+
+template <typename Element>
+void pack(const Element* weights, std::int64_t outputs, std::int64_t inputs, std::int64_t group, std::byte* packed) {
+  auto* to = reinterpret_cast<Element*>(packed);
+  const std::int64_t filled = (inputs + group - 1) / group * group;
+  for (std::int64_t panel = 0; panel * kPanelOutputs < outputs; ++panel) {
+    for (std::int64_t output = 0; output < kPanelOutputs; ++output) {
+      const std::int64_t row = panel * kPanelOutputs + output;
+      for (std::int64_t input = 0; row < outputs && input < inputs; ++input) {
+        const std::int64_t place = (input / group * kPanelOutputs + output) * group + input % group;
+        to[panel * kPanelOutputs * filled + place] = weights[row * inputs + input];
+      }
+    }
+  }
+}
+
+skinny::AddPanel kernel_of(SkinnyIsa isa, ElementType dtype) {
+  switch (isa) {
+    case SkinnyIsa::portable: return skinny::portable_kernel(dtype);
+    case SkinnyIsa::avx2: return skinny::avx2_kernel(dtype);
+    case SkinnyIsa::avx512: return skinny::avx512_kernel(dtype);
+    case SkinnyIsa::avx512_bf16:
+      return dtype == ElementType::bfloat16 ? skinny::avx512_bf16_kernel() : skinny::avx512_kernel(dtype);
+  }
+  return skinny::portable_kernel(dtype);
+}
+
+/// The last input of an odd number has no partner: a row of its own, filled up with a zero.
+std::vector<std::uint16_t> filled_rows(const SkinnyProduct& product) {
+  const std::int64_t filled = product.weights.inputs() + 1;
+  std::vector<std::uint16_t> rows(static_cast<std::size_t>(product.rows * filled));
+  for (std::int64_t row = 0; row < product.rows; ++row) {
+    std::memcpy(rows.data() + row * filled, static_cast<const std::uint16_t*>(product.x) + row * product.x_stride,
+                static_cast<std::size_t>(product.weights.inputs()) * sizeof(std::uint16_t));
+  }
+  return rows;
+}
+
+template <typename Element, typename ToFloat, typename FromFloat>
+void store(const SkinnyProduct& product, std::int64_t panel, const float* sums, ToFloat&& wide, FromFloat&& narrow) {
+  const std::int64_t begin = panel * kPanelOutputs;
+  const std::int64_t count = std::min(kPanelOutputs, product.weights.outputs() - begin);
+  const auto* bias = static_cast<const Element*>(product.bias);
+  for (std::int64_t row = 0; row < product.rows; ++row) {
+    Element* y = static_cast<Element*>(product.y) + row * product.y_stride + begin;
+    for (std::int64_t output = 0; output < count; ++output) {
+      const float sum = sums[row * kPanelOutputs + output];
+      y[output] = narrow(bias == nullptr ? sum : sum + wide(bias[begin + output]));
+    }
+  }
+}
+
+}  // namespace
+
+void PackedMatrix::Unmap::operator()(std::byte* data) const { munmap(data, bytes); }
+
+PackedMatrix::PackedMatrix(const void* weights, std::int64_t outputs, std::int64_t inputs, ElementType dtype)
+    : outputs_(outputs), inputs_(inputs), dtype_(dtype) {
+  if (dtype != ElementType::float32 && dtype != ElementType::bfloat16) {
+    throw std::invalid_argument("a packed matrix holds fp32 or bf16");
+  }
+  const std::size_t size = (static_cast<std::size_t>(bytes()) + kHugePage - 1) / kHugePage * kHugePage;
+  data_ = {map_pages(size), Unmap{size}};
+  if (dtype == ElementType::float32) {
+    pack(static_cast<const float*>(weights), outputs, inputs, 1, data_.get());
+  } else {
+    pack(static_cast<const std::uint16_t*>(weights), outputs, inputs, 2, data_.get());
+  }
+}
+
+std::int64_t PackedMatrix::panel_bytes() const {
+  return elements_of_a_panel(inputs_, dtype_) * static_cast<std::int64_t>(element_bytes(dtype_));
+}
+
+const char* to_string(SkinnyIsa isa) {
+  switch (isa) {
+    case SkinnyIsa::portable: return "portable";
+    case SkinnyIsa::avx2: return "avx2";
+    case SkinnyIsa::avx512: return "avx512";
+    case SkinnyIsa::avx512_bf16: return "avx512-bf16";
+  }
+  return "";
+}
+
+SkinnyIsa best_skinny_isa(ElementType dtype) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
+    return dtype == ElementType::bfloat16 && __builtin_cpu_supports("avx512bf16") ? SkinnyIsa::avx512_bf16
+                                                                                  : SkinnyIsa::avx512;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return SkinnyIsa::avx2;
+  }
+#endif
+  return SkinnyIsa::portable;
+}
+
+void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, SkinnyIsa isa) {
+  const PackedMatrix& weights = product.weights;
+  const bool bf16 = weights.dtype() == ElementType::bfloat16;
+  const std::int64_t depth = bf16 ? (weights.inputs() + 1) / 2 : weights.inputs();
+  const std::int64_t step_bytes = 4;  // one input in fp32, two in bf16
+  const std::int64_t block = kBlockBytes / (kPanelOutputs * step_bytes);
+  const auto* x = static_cast<const std::byte*>(product.x);
+  std::int64_t stride = product.x_stride * static_cast<std::int64_t>(element_bytes(weights.dtype()));
+  std::vector<std::uint16_t> filled;
+  if (bf16 && weights.inputs() % 2 != 0) {
+    filled = filled_rows(product);
+    x = reinterpret_cast<const std::byte*>(filled.data());
+    stride = (weights.inputs() + 1) * static_cast<std::int64_t>(sizeof(std::uint16_t));
+  }
+  const skinny::AddPanel add = kernel_of(isa, weights.dtype());
+  std::vector<float> sums(static_cast<std::size_t>(product.rows * kPanelOutputs));
+  for (std::int64_t panel = first; panel < last; ++panel) {
+    std::ranges::fill(sums, 0.0f);
+    for (std::int64_t begin = 0; begin < depth; begin += block) {
+      add(weights.panel(panel) + begin * kPanelOutputs * step_bytes, x + begin * step_bytes, stride, product.rows,
+          std::min(block, depth - begin), sums.data());
+    }
+    if (bf16) {
+      store<std::uint16_t>(product, panel, sums.data(), to_float, to_bf16);
+    } else {
+      const auto same = [](float value) { return value; };
+      store<float>(product, panel, sums.data(), same, same);
+    }
+  }
+}
+
+}  // namespace decodelab

@@ -1,0 +1,67 @@
+// A weight matrix in the order in which a skinny product reads it, and that product: few rows of activations, all of the weights once.
+#pragma once
+
+#include "engine/checkpoint/safetensors.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace decodelab {
+
+/// Outputs whose weights stand side by side: what four registers of 64 bytes hold of one input in fp32.
+inline constexpr std::int64_t kPanelOutputs = 64;
+
+/// Instructions that the products are written for, best last.
+enum class SkinnyIsa { portable, avx2, avx512, avx512_bf16 };
+const char* to_string(SkinnyIsa isa);
+/// The best that this processor has for that type.
+SkinnyIsa best_skinny_isa(ElementType dtype);
+
+/// The weights of y = x W^T, W being [N, K] in fp32 or bf16, in panels of 64 outputs: [N / 64][K][64], in bf16 [N / 64][K / 2][64][2],
+/// so that one product reads them from the first to the last byte. N is filled up with zeros to whole panels, K to an even number.
+///
+/// The memory asks for huge pages: a decode step reads every weight once, and with small pages the address translation is a cost of
+/// its own. Immutable once made.
+class PackedMatrix {
+ public:
+  /// `weights` is [N, K] row by row. Throws std::invalid_argument for another type than fp32 and bf16.
+  PackedMatrix(const void* weights, std::int64_t outputs, std::int64_t inputs, ElementType dtype);
+
+  std::int64_t outputs() const { return outputs_; }
+  std::int64_t inputs() const { return inputs_; }
+  std::int64_t panels() const { return (outputs_ + kPanelOutputs - 1) / kPanelOutputs; }
+  ElementType dtype() const { return dtype_; }
+  std::int64_t bytes() const { return panels() * panel_bytes(); }
+  const std::byte* panel(std::int64_t index) const { return data_.get() + index * panel_bytes(); }
+
+ private:
+  std::int64_t panel_bytes() const;
+
+  std::int64_t outputs_;
+  std::int64_t inputs_;
+  ElementType dtype_;
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(std::byte* data) const;
+  };
+  std::unique_ptr<std::byte[], Unmap> data_;
+};
+
+/// A product over some panels; several threads take disjoint ranges of panels of one product.
+struct SkinnyProduct {
+  const PackedMatrix& weights;
+  const void* x;  ///< [rows, K] in the weights' type; rows follow each other at `x_stride` elements.
+  std::int64_t x_stride;
+  std::int64_t rows;  ///< At most a few dozen: beyond them a matrix library is faster.
+  const void* bias;   ///< [N] in the weights' type, or null.
+  void* y;            ///< [rows, N] in the weights' type, at `y_stride` elements.
+  std::int64_t y_stride;
+};
+
+/// Computes the outputs of panels [first, last): sums in fp32, the bias added in fp32, rounded once. The order of summation depends on
+/// neither the number of threads nor that of rows, so that a row's result is the same in any batch.
+void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, SkinnyIsa isa);
+
+}  // namespace decodelab

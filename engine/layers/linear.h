@@ -1,0 +1,34 @@
+// A matrix product with weights that never change: the interface of a slot, and its reference.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace at {
+class Tensor;
+}
+
+namespace decodelab {
+
+class PreparedWeights;
+
+/// The weights of one product, as the checkpoint has them. They outlive every Linear.
+struct LinearWeights {
+  std::string name;          ///< Of the checkpoint's tensors, without `.weight`: the key of what is prepared.
+  const at::Tensor& weight;  ///< [N, K]
+  const at::Tensor* bias;    ///< [N], or null
+};
+
+/// y = x W^T + b.
+class Linear {
+ public:
+  virtual ~Linear() = default;
+
+  /// x is [.., K] in the model's dtype; returns [.., N].
+  virtual at::Tensor forward(const at::Tensor& x) const = 0;
+};
+
+/// The reference: libtorch's linear.
+std::unique_ptr<Linear> make_plain_linear(const LinearWeights& weights, PreparedWeights& prepared);
+
+}  // namespace decodelab

@@ -1,0 +1,32 @@
+// The reference of the feed-forward part.
+#include "engine/layers/mlp.h"
+
+#include "engine/tensor.h"
+
+#include <utility>
+
+namespace decodelab {
+namespace {
+
+class PlainMlp final : public Mlp {
+ public:
+  PlainMlp(std::unique_ptr<Linear> up, std::unique_ptr<Linear> down, Activation activation)
+      : up_(std::move(up)), down_(std::move(down)), activation_(activation) {}
+
+  at::Tensor forward(const at::Tensor& x) const override {
+    return down_->forward(at::gelu(up_->forward(x), activation_ == Activation::gelu_tanh ? "tanh" : "none"));
+  }
+
+ private:
+  std::unique_ptr<Linear> up_;
+  std::unique_ptr<Linear> down_;
+  Activation activation_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mlp> make_plain_mlp(const MlpWeights& weights, const LinearFactory& linear, PreparedWeights& prepared) {
+  return std::make_unique<PlainMlp>(linear(weights.up, prepared), linear(weights.down, prepared), weights.activation);
+}
+
+}  // namespace decodelab

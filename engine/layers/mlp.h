@@ -1,0 +1,30 @@
+// The feed-forward part of a layer: the interface of a slot, and its reference.
+#pragma once
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/layers/linear.h"
+#include "engine/plan.h"
+
+#include <memory>
+
+namespace decodelab {
+
+/// Two products with an activation between them; I = intermediate_size.
+struct MlpWeights {
+  LinearWeights up;    ///< [I, d]
+  LinearWeights down;  ///< [d, I]
+  Activation activation;
+};
+
+class Mlp {
+ public:
+  virtual ~Mlp() = default;
+
+  /// [.., d] -> [.., d]
+  virtual at::Tensor forward(const at::Tensor& x) const = 0;
+};
+
+/// The reference: product, activation, product, an operator each.
+std::unique_ptr<Mlp> make_plain_mlp(const MlpWeights& weights, const LinearFactory& linear, PreparedWeights& prepared);
+
+}  // namespace decodelab

@@ -1,0 +1,36 @@
+// The residual and the norm that follows it: the interface of a slot, and its reference.
+#pragma once
+
+#include "engine/tensor.h"
+
+#include <memory>
+
+namespace decodelab {
+
+/// Layer norm over the last dimension, d elements.
+struct NormWeights {
+  const at::Tensor& weight;  ///< [d]
+  const at::Tensor& bias;    ///< [d]
+  double epsilon;
+};
+
+/// The stream of a layer: what was added up so far, and its norm.
+struct NormedResidual {
+  at::Tensor residual;
+  at::Tensor normed;
+};
+
+class ResidualNorm {
+ public:
+  virtual ~ResidualNorm() = default;
+
+  /// residual + addend, rounded to the model's dtype, and its norm; both [.., d].
+  virtual NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual) const = 0;
+  /// The norm of a residual that nothing is added to.
+  virtual at::Tensor norm(const at::Tensor& residual) const = 0;
+};
+
+/// The reference: an addition, then libtorch's layer norm.
+std::unique_ptr<ResidualNorm> make_plain_residual_norm(const NormWeights& weights);
+
+}  // namespace decodelab
