@@ -12,6 +12,7 @@ class PlainResidualNorm final : public ResidualNorm {
       : weight_(weights.weight), bias_(weights.bias), epsilon_(weights.epsilon) {}
 
   NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual) const override {
+    const Range range(Stage::norm);
     at::Tensor sum = residual + addend;
     at::Tensor normed = norm(sum);
     return {.residual = std::move(sum), .normed = std::move(normed)};

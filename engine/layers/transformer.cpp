@@ -26,7 +26,7 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
     transformer.after_attention(layer, stream, attended);
   }
   cache.advance(rows);
-  return stream.sum();
+  return in_stage(Stage::norm, [&] { return stream.sum(); });
 }
 
 std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights,

@@ -127,7 +127,7 @@ TEST_P(SkinnyProductTest, GivesARowTheSameBitsInAnyBatch) {
 
 INSTANTIATE_TEST_SUITE_P(PackedMatrix, SkinnyProductTest,
                          ::testing::Values(ElementType::float32, ElementType::bfloat16),
-                         [](const auto& info) { return info.param == ElementType::float32 ? "Fp32" : "Bf16"; });
+                         [](const auto& type) { return type.param == ElementType::float32 ? "Fp32" : "Bf16"; });
 
 TEST(PackedMatrix, RefusesOtherTypes) {
   const std::uint16_t weight = 0;
