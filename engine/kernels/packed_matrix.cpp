@@ -44,8 +44,10 @@ std::byte* map_pages(std::size_t bytes) {
   return static_cast<std::byte*>(data);
 }
 
-template <typename Element>
-void pack(const Element* weights, std::int64_t outputs, std::int64_t inputs, std::int64_t group, std::byte* packed) {
+/// `group` inputs stand together.
+template <typename Element, std::int64_t group>
+void pack(const void* weights, std::int64_t outputs, std::int64_t inputs, std::byte* packed) {
+  const auto* from = static_cast<const Element*>(weights);
   auto* to = reinterpret_cast<Element*>(packed);
   const std::int64_t filled = (inputs + group - 1) / group * group;
   for (std::int64_t panel = 0; panel * kPanelOutputs < outputs; ++panel) {
@@ -53,7 +55,7 @@ void pack(const Element* weights, std::int64_t outputs, std::int64_t inputs, std
       const std::int64_t row = panel * kPanelOutputs + output;
       for (std::int64_t input = 0; row < outputs && input < inputs; ++input) {
         const std::int64_t place = (input / group * kPanelOutputs + output) * group + input % group;
-        to[panel * kPanelOutputs * filled + place] = weights[row * inputs + input];
+        to[panel * kPanelOutputs * filled + place] = from[row * inputs + input];
       }
     }
   }
@@ -106,10 +108,10 @@ PackedMatrix::PackedMatrix(const void* weights, std::int64_t outputs, std::int64
   }
   const std::size_t size = (static_cast<std::size_t>(bytes()) + kHugePage - 1) / kHugePage * kHugePage;
   data_ = {map_pages(size), Unmap{size}};
-  if (dtype == ElementType::float32) {
-    pack(static_cast<const float*>(weights), outputs, inputs, 1, data_.get());
+  if (dtype == ElementType::bfloat16) {
+    pack<std::uint16_t, 2>(weights, outputs, inputs, data_.get());
   } else {
-    pack(static_cast<const std::uint16_t*>(weights), outputs, inputs, 2, data_.get());
+    pack<float, 1>(weights, outputs, inputs, data_.get());
   }
 }
 
