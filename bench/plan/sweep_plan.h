@@ -24,7 +24,7 @@ struct SweepRequest {
   std::vector<std::int64_t> lengths{128};
   std::string dtype = "fp32";
   std::string device = "cpu";
-  std::int64_t threads = 0;  ///< 0: one for each core that the process may use.
+  std::int64_t threads = 0;              ///< 0: one for each core that the process may use.
   std::vector<std::int64_t> affinity{};  ///< Cores that all threads are bound to; empty: wherever the system puts them.
   std::int64_t launches = 5;
   std::int64_t blocks = 2;  ///< In each launch.

@@ -210,7 +210,8 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
         "Detects: the smallest effect that this many launches find with 80 % power; none: not even a tenfold one.");
     if (bounds)
       table.notes.emplace_back(
-          "Of bound: the time that the slower of roofline-read (the cell's bytes) and roofline-gemm (its floating-point "
+          "Of bound: the time that the slower of roofline-read (the cell's bytes) and roofline-gemm (its "
+          "floating-point "
           "operations) takes in the same blocks over the arm's, with its 95 % interval.");
     if (summary.adaptive)
       table.notes.push_back(fmt::format("Launches were added until the looks at {} decided: intervals hold {}.",
