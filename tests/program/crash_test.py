@@ -48,9 +48,19 @@ class AStore(ProgramTest):
     def wait_until_alone(self):
         """Until no process works on the store: the launches of a killed sweep die with it."""
         deadline = time.monotonic() + 30
-        while subprocess.run(["pgrep", "-f", self.store], capture_output=True, check=False).returncode == 0:
+        while self.is_worked_on():
             self.assertLess(time.monotonic(), deadline, "a killed program left a process behind")
             time.sleep(0.02)
+
+    def is_worked_on(self):
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{process}/cmdline", "rb") as file:
+                    if self.store.encode() in file.read():
+                        return True
+            except OSError:
+                pass  # it ended meanwhile
+        return False
 
     def unfinished_sweep(self):
         """The newest sweep without an end, or nothing."""
