@@ -23,7 +23,7 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
 
 /// Reads the lists, binds this process and those that it starts to the cores, finds the device and the number of threads, and notes
 /// the command line. Throws std::invalid_argument that names the
-/// flag, DeviceAbsent for a device that is well named and not there.
+/// flag, AbsentDevice for a device that is well named and not there.
 void complete_cells(const CellOptions& options, SweepRequest& request);
 
 }  // namespace decodelab

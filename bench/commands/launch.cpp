@@ -14,7 +14,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -37,12 +36,13 @@ ExitCode run(const Options& options) {
   catch_interrupts();
   const auto start = std::chrono::steady_clock::now();
   Store store(options.store, StoreAccess::write);
-  const LaunchPlan plan = launch_plan_from_json(store.load_run_record(options.run).plan_json);
+  const RunData planned = store.load_plan(options.run);
+  const LaunchPlan plan = launch_plan_from_json(planned.run.plan_json);
   bind_to_cores(plan.affinity);  // a resumed run's parent knows nothing of it
   set_threads(plan.threads);
   std::shared_ptr<const Model> model;
   // Where every arm is another process, there is nothing to load.
-  if (!all_external(store.load_plan(options.run).arms)) {
+  if (!all_external(planned.arms)) {
     model = Model::load(plan.checkpoint, dtype_from_name(plan.dtype), plan.device);
   }
   send({.event = "done",

@@ -5,7 +5,7 @@
 #include "reports/statistics/looks.h"
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 namespace decodelab {
 
@@ -20,8 +20,8 @@ std::int64_t SweepLength::operator()(std::int64_t done) {
   if (first_ < 0) {
     first_ = done;
   }
-  launch_s_ = elapsed_s() - last_elapsed_s_;
-  last_elapsed_s_ = elapsed_s();
+  const double now_s = elapsed_s();
+  launch_s_ = now_s - std::exchange(last_elapsed_s_, now_s);
   const std::int64_t wanted = adaptive_ ? to_next_look(done) : within_budget(done);
   if (wanted == done && done > 0 && done < planned_) {
     store_.set_launches(run_id_, done);

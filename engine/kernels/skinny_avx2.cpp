@@ -76,16 +76,12 @@ constexpr Passes kPasses{add_quarter<Pairs, 1>, add_quarter<Pairs, 2>, add_quart
 template <bool Pairs>
 void add_rows(const std::byte* panel, const std::byte* x, std::int64_t stride, std::int64_t rows, std::int64_t depth,
               float* sums) {
-  const std::int64_t count = (rows + kMostRows - 1) / kMostRows;
-  for (std::int64_t pass = 0; pass < count; ++pass) {
-    const std::int64_t first = rows * pass / count;
-    const std::int64_t last = rows * (pass + 1) / count;
+  in_passes(rows, kMostRows, [&](std::int64_t first, std::int64_t count) {
     for (int quarter = 0; quarter < kPanelOutputs / kOutputs; ++quarter) {
-      kPasses<Pairs>[static_cast<std::size_t>(last - first - 1)](panel + quarter * kOutputs * 4, x + first * stride,
-                                                                 stride, depth,
-                                                                 sums + first * kPanelOutputs + quarter * kOutputs);
+      kPasses<Pairs>[static_cast<std::size_t>(count - 1)](panel + quarter * kOutputs * 4, x + first * stride, stride,
+                                                          depth, sums + first * kPanelOutputs + quarter * kOutputs);
     }
-  }
+  });
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstring>
-#include <utility>
 
 namespace decodelab::skinny {
 namespace {
@@ -66,52 +65,13 @@ template <int Rows>
   return _mm512_castsi512_ps(_mm512_and_epi32(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000U))));
 }
 
-template <int Rows>
-[[gnu::target("avx512f")]] void add_fp32(const std::byte* panel, const std::byte* x, std::int64_t stride,
-                                         std::int64_t depth, float* sums) {
-  Sums<Rows> total;
-  load<Rows>(total, sums);
-  for (std::int64_t step = 0; step < depth; ++step, panel += kStepBytes, x += 4) {
-    __m512i weights[kParts];
-    load_weights(weights, panel);
-#pragma GCC unroll 6
-    for (int row = 0; row < Rows; ++row) {
-      const __m512 input = _mm512_castsi512_ps(broadcast(x + row * stride));
-#pragma GCC unroll 4
-      for (int part = 0; part < kParts; ++part)
-        total[row][part] = _mm512_fmadd_ps(_mm512_castsi512_ps(weights[part]), input, total[row][part]);
-    }
-  }
-  store<Rows>(total, sums);
-}
+/// How a register of weights meets an input: as fp32, as pairs of bf16 each raised to fp32, or by the dot product of pairs.
+enum class Multiply { fp32, widened, dot };
 
-/// bf16 without its dot product: each half of a pair as fp32.
-template <int Rows>
-[[gnu::target("avx512f")]] void add_widened(const std::byte* panel, const std::byte* x, std::int64_t stride,
-                                            std::int64_t depth, float* sums) {
-  Sums<Rows> total;
-  load<Rows>(total, sums);
-  for (std::int64_t step = 0; step < depth; ++step, panel += kStepBytes, x += 4) {
-    __m512i weights[kParts];
-    load_weights(weights, panel);
-#pragma GCC unroll 6
-    for (int row = 0; row < Rows; ++row) {
-      const __m512i pair = broadcast(x + row * stride);
-      const __m512 first = first_of(pair);
-      const __m512 second = second_of(pair);
-#pragma GCC unroll 4
-      for (int part = 0; part < kParts; ++part) {
-        total[row][part] = _mm512_fmadd_ps(first_of(weights[part]), first, total[row][part]);
-        total[row][part] = _mm512_fmadd_ps(second_of(weights[part]), second, total[row][part]);
-      }
-    }
-  }
-  store<Rows>(total, sums);
-}
-
-template <int Rows>
-[[gnu::target("avx512f,avx512bf16")]] void add_bf16(const std::byte* panel, const std::byte* x, std::int64_t stride,
-                                                    std::int64_t depth, float* sums) {
+/// The target is that of the dot product, whose instruction only `dot` has: the others run on any AVX-512 with byte and word operations.
+template <Multiply multiply, int Rows>
+[[gnu::target("avx512f,avx512bw,avx512bf16")]] void add_pass(const std::byte* panel, const std::byte* x,
+                                                             std::int64_t stride, std::int64_t depth, float* sums) {
   Sums<Rows> total;
   load<Rows>(total, sums);
   for (std::int64_t step = 0; step < depth; ++step, panel += kStepBytes, x += 4) {
@@ -121,40 +81,42 @@ template <int Rows>
     for (int row = 0; row < Rows; ++row) {
       const __m512i input = broadcast(x + row * stride);
 #pragma GCC unroll 4
-      for (int part = 0; part < kParts; ++part)
-        total[row][part] = _mm512_dpbf16_ps(total[row][part], reinterpret_cast<__m512bh>(weights[part]),
-                                            reinterpret_cast<__m512bh>(input));
+      for (int part = 0; part < kParts; ++part) {
+        __m512& sum = total[row][part];
+        if constexpr (multiply == Multiply::fp32) {
+          sum = _mm512_fmadd_ps(_mm512_castsi512_ps(weights[part]), _mm512_castsi512_ps(input), sum);
+        } else if constexpr (multiply == Multiply::widened) {
+          sum = _mm512_fmadd_ps(first_of(weights[part]), first_of(input), sum);
+          sum = _mm512_fmadd_ps(second_of(weights[part]), second_of(input), sum);
+        } else {
+          sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights[part]), reinterpret_cast<__m512bh>(input));
+        }
+      }
     }
   }
   store<Rows>(total, sums);
 }
 
 using Pass = void (*)(const std::byte*, const std::byte*, std::int64_t, std::int64_t, float*);
-using Passes = std::array<Pass, kMostRows>;  ///< For 1, 2, ... rows.
-constexpr Passes kFp32{add_fp32<1>, add_fp32<2>, add_fp32<3>, add_fp32<4>, add_fp32<5>, add_fp32<6>};
-constexpr Passes kWidened{add_widened<1>, add_widened<2>, add_widened<3>,
-                          add_widened<4>, add_widened<5>, add_widened<6>};
-constexpr Passes kBf16{add_bf16<1>, add_bf16<2>, add_bf16<3>, add_bf16<4>, add_bf16<5>, add_bf16<6>};
+template <Multiply multiply>
+constexpr std::array<Pass, kMostRows> kPasses{add_pass<multiply, 1>, add_pass<multiply, 2>, add_pass<multiply, 3>,
+                                              add_pass<multiply, 4>, add_pass<multiply, 5>, add_pass<multiply, 6>};
 
-/// Rows in passes of nearly equal size: 8 rows are 4 and 4, not 6 and 2, for a pass of few rows waits for its weights.
-template <const Passes& passes>
+template <Multiply multiply>
 void add_rows(const std::byte* panel, const std::byte* x, std::int64_t stride, std::int64_t rows, std::int64_t depth,
               float* sums) {
-  const std::int64_t count = (rows + kMostRows - 1) / kMostRows;
-  for (std::int64_t pass = 0; pass < count; ++pass) {
-    const std::int64_t first = rows * pass / count;
-    const std::int64_t last = rows * (pass + 1) / count;
-    passes[static_cast<std::size_t>(last - first - 1)](panel, x + first * stride, stride, depth,
-                                                       sums + first * kPanelOutputs);
-  }
+  in_passes(rows, kMostRows, [&](std::int64_t first, std::int64_t count) {
+    kPasses<multiply>[static_cast<std::size_t>(count - 1)](panel, x + first * stride, stride, depth,
+                                                           sums + first * kPanelOutputs);
+  });
 }
 
 }  // namespace
 
 AddPanel avx512_kernel(ElementType dtype) {
-  return dtype == ElementType::bfloat16 ? add_rows<kWidened> : add_rows<kFp32>;
+  return dtype == ElementType::bfloat16 ? add_rows<Multiply::widened> : add_rows<Multiply::fp32>;
 }
-AddPanel avx512_bf16_kernel() { return add_rows<kBf16>; }
+AddPanel avx512_bf16_kernel() { return add_rows<Multiply::dot>; }
 
 }  // namespace decodelab::skinny
 

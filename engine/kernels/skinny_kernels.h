@@ -12,6 +12,17 @@ namespace decodelab::skinny {
 using AddPanel = void (*)(const std::byte* panel, const std::byte* x, std::int64_t stride, std::int64_t rows,
                           std::int64_t depth, float* sums);
 
+/// Rows in passes of at most `most` and of nearly equal size: 8 rows are 4 and 4, not 6 and 2, for a pass of few rows waits for its
+/// weights. `run(first, count)` does one.
+template <typename Run>
+void in_passes(std::int64_t rows, std::int64_t most, Run&& run) {
+  const std::int64_t passes = (rows + most - 1) / most;
+  for (std::int64_t pass = 0; pass < passes; ++pass) {
+    const std::int64_t first = rows * pass / passes;
+    run(first, rows * (pass + 1) / passes - first);
+  }
+}
+
 AddPanel portable_kernel(ElementType dtype);
 AddPanel avx2_kernel(ElementType dtype);
 AddPanel avx512_kernel(ElementType dtype);

@@ -131,21 +131,21 @@ std::optional<LaunchEffect> median_contrast(Blocks blocks_of_cell, std::int64_t 
   return launches.effect();
 }
 
-std::vector<std::string> row_flags(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id, double margin,
-                                   std::optional<Verdict> verdict) {
-  std::vector<std::string> flags;
+RowChecks check_row(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id, double margin,
+                    std::optional<Verdict> verdict) {
+  RowChecks checks{.carry_over = carry_over(blocks_of_cell, arm_id), .flags = {}};
   const double limit = std::log1p(margin);
-  if (const auto effect = carry_over(blocks_of_cell, arm_id); effect && effect->exceeds(kCarryOverShare * limit))
-    flags.emplace_back(kCarryOverFlag);
+  if (checks.carry_over && checks.carry_over->exceeds(kCarryOverShare * limit))
+    checks.flags.emplace_back(kCarryOverFlag);
   if (const auto effect = slope_in_visits(blocks_of_cell, arm_id, baseline_id);
       effect && effect->exceeds(kSlopeShare * limit))
-    flags.emplace_back(kSlopeFlag);
+    checks.flags.emplace_back(kSlopeFlag);
   const auto median = median_contrast(blocks_of_cell, arm_id, baseline_id);
   const bool faster = median && median->interval.high < 0;
   const bool slower = median && median->interval.low > 0;
   if ((verdict == Verdict::faster && !faster) || (verdict == Verdict::slower && !slower))
-    flags.emplace_back(kMedianDiffersFlag);
-  return flags;
+    checks.flags.emplace_back(kMedianDiffersFlag);
+  return checks;
 }
 
 }  // namespace decodelab

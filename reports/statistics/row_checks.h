@@ -50,8 +50,13 @@ inline constexpr const char* kSlopeFlag = "slope-in-visits";  ///< A quarter of 
 inline constexpr const char* kMedianDiffersFlag =
     "median-differs";  ///< FASTER or SLOWER, and the medians do not say so.
 
-/// The flags that the blocks of an arm's row deserve. `verdict` is that of the mean, where it has one.
-std::vector<std::string> row_flags(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
-                                   std::int64_t baseline_id, double margin, std::optional<Verdict> verdict);
+/// What is kept of all that on an arm's row.
+struct RowChecks {
+  std::optional<LaunchEffect> carry_over;
+  std::vector<std::string> flags;
+};
+/// `verdict` is that of the mean, where it has one.
+RowChecks check_row(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id,
+                    double margin, std::optional<Verdict> verdict);
 
 }  // namespace decodelab

@@ -116,12 +116,10 @@ void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<Ar
 
 // After the verdict, which one of the flags is about.
 void add_checks(SummaryRow& row, const Blocks& blocks, const ArmRecord& baseline) {
-  if (row.comparison.blocks.empty()) return;
-  row.slot = slot_effect(blocks);
-  row.carry_over = carry_over(blocks, row.arm.id);
   const double margin = GatePolicy().margin_of(row.cell);
-  for (const std::string& flag : row_flags(blocks, row.arm.id, baseline.id, margin, row.decision.verdict))
-    add_flag(row, flag);
+  const RowChecks checks = check_row(blocks, row.arm.id, baseline.id, margin, row.decision.verdict);
+  row.carry_over = checks.carry_over;
+  for (const std::string& flag : checks.flags) add_flag(row, flag);
 }
 
 SummaryRow start_row(const RunData& data, const CellRecord& cell, const ArmRecord& arm, const CellArmRecord& fate) {
@@ -192,7 +190,15 @@ RunSummary summarize(const RunData& data) {
   }
   decide(summary);
   if (baseline_arm != nullptr) {
-    for (SummaryRow& row : summary.rows) add_checks(row, blocks_of_cell[row.cell.id], *baseline_arm);
+    std::unordered_map<std::int64_t, std::optional<LaunchEffect>> slots;  // of a cell, whatever the arm
+    for (SummaryRow& row : summary.rows) {
+      if (row.comparison.blocks.empty()) continue;
+      const Blocks& blocks = blocks_of_cell[row.cell.id];
+      const auto [slot, added] = slots.try_emplace(row.cell.id);
+      if (added) slot->second = slot_effect(blocks);
+      row.slot = slot->second;
+      add_checks(row, blocks, *baseline_arm);
+    }
   }
   return summary;
 }

@@ -56,7 +56,7 @@ TEST(RowChecks, FindNothingInBlocksThatOnlyDifferByArm) {
   EXPECT_NEAR(carry_over(cell, 2)->mean, 0, 1e-6);
   EXPECT_NEAR(slope_in_visits(cell, 2, 1)->mean, 0, 1e-6);
   EXPECT_NEAR(median_contrast(cell, 2, 1)->mean, std::log(2), 1e-6);
-  EXPECT_EQ(row_flags(cell, 2, 1, 0.03, Verdict::slower), std::vector<std::string>());
+  EXPECT_EQ(check_row(cell, 2, 1, 0.03, Verdict::slower).flags, std::vector<std::string>());
 }
 
 TEST(RowChecks, TellADriftFromWhatFollowingAnotherArmCosts) {
@@ -70,18 +70,19 @@ TEST(RowChecks, TellADriftFromWhatFollowingAnotherArmCosts) {
   const auto cell = pointers(carried);
   EXPECT_NEAR(carry_over(cell, 2)->mean, 0.02, 1e-6);
   EXPECT_NEAR(carry_over(cell, 3)->mean, 0, 1e-6);
-  EXPECT_EQ(row_flags(cell, 2, 1, 0.03, std::nullopt), std::vector<std::string>{kCarryOverFlag});
-  EXPECT_EQ(row_flags(cell, 2, 1, 0.09, std::nullopt), std::vector<std::string>()) << "less than a third of the margin";
+  EXPECT_EQ(check_row(cell, 2, 1, 0.03, std::nullopt).flags, std::vector<std::string>{kCarryOverFlag});
+  EXPECT_EQ(check_row(cell, 2, 1, 0.09, std::nullopt).flags, std::vector<std::string>())
+      << "less than a third of the margin";
 }
 
 TEST(RowChecks, FlagAnArmThatGetsFasterWithinItsVisits) {
   const auto warming =
       blocks_of([](auto arm, auto, auto, auto step) { return kStep * (arm == 2 && step < kSteps / 2 ? 1.02 : 1.0); });
   EXPECT_NEAR(slope_in_visits(pointers(warming), 2, 1)->mean, -std::log(1.02), 1e-3);
-  EXPECT_EQ(row_flags(pointers(warming), 2, 1, 0.03, std::nullopt), std::vector<std::string>{kSlopeFlag});
+  EXPECT_EQ(check_row(pointers(warming), 2, 1, 0.03, std::nullopt).flags, std::vector<std::string>{kSlopeFlag});
   const auto growing =
       blocks_of([](auto, auto, auto, auto step) { return kStep * (1 + 0.01 * static_cast<double>(step)); });
-  EXPECT_EQ(row_flags(pointers(growing), 2, 1, 0.03, std::nullopt), std::vector<std::string>())
+  EXPECT_EQ(check_row(pointers(growing), 2, 1, 0.03, std::nullopt).flags, std::vector<std::string>())
       << "a cost that grows in both alike is no warm-up";
 }
 
@@ -89,8 +90,9 @@ TEST(RowChecks, FlagAVerdictThatRestsOnFewSteps) {
   // Every eighth step of arm 2 is twice as long: the mean says slower, the median does not.
   const auto spiked =
       blocks_of([](auto arm, auto, auto, auto step) { return kStep * (arm == 2 && step % 8 == 0 ? 2.0 : 1.0); });
-  EXPECT_EQ(row_flags(pointers(spiked), 2, 1, 0.03, Verdict::slower), std::vector<std::string>{kMedianDiffersFlag});
-  EXPECT_EQ(row_flags(pointers(spiked), 2, 1, 0.03, std::nullopt), std::vector<std::string>());
+  EXPECT_EQ(check_row(pointers(spiked), 2, 1, 0.03, Verdict::slower).flags,
+            std::vector<std::string>{kMedianDiffersFlag});
+  EXPECT_EQ(check_row(pointers(spiked), 2, 1, 0.03, std::nullopt).flags, std::vector<std::string>());
 }
 
 TEST(RowChecks, SayNothingOfOneLaunch) {

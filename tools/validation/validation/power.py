@@ -1,5 +1,6 @@
 """How often a slow-down of known size is found in a given time, in one process and relaunched."""
 
+import functools
 import json
 import pathlib
 import tempfile
@@ -35,10 +36,9 @@ def pilot():
 
 def in_one_process(out, trials_wanted, keep_going, share=0.005, seconds=30):
     trials = Trials(out, "power-in-process")
-    step_ns = block_s = None
+    piloted = functools.cache(pilot)
     while len(trials) < trials_wanted and keep_going():
-        if step_ns is None:
-            step_ns, block_s = pilot()
+        step_ns, block_s = piloted()
         slow = f"slow-{round(share * step_ns)}:{ARM}"
         with tempfile.TemporaryDirectory() as folder:
             store = pathlib.Path(folder) / "s.sqlite"
@@ -55,11 +55,10 @@ def in_one_process(out, trials_wanted, keep_going, share=0.005, seconds=30):
 
 def relaunched(out, name, trials_wanted, keep_going, share, seconds):
     trials = Trials(out, f"power-relaunched-{name}")
-    step_ns = None
+    piloted = functools.cache(pilot)
     with load(name):
         while len(trials) < trials_wanted and keep_going():
-            if step_ns is None:
-                step_ns, _ = pilot()
+            step_ns, _ = piloted()
             with tempfile.TemporaryDirectory() as folder:
                 policy = pathlib.Path(folder) / "policy.json"
                 policy.write_text(json.dumps({**POLICY, "time_budget_s": seconds}))

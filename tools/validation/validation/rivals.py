@@ -1,5 +1,6 @@
 """Rules that other tools publish, restated, on data of their own schedule: all of A in one process, then all of B in another."""
 
+import functools
 import pathlib
 import tempfile
 
@@ -55,11 +56,10 @@ def _repetitions(arm, seed, folder):
 
 def collect(out, name, pairs, keep_going):
     trials = Trials(out, f"rivals-{name}")
-    step_ns = None
+    piloted = functools.cache(pilot)
     with load(name):
         while len(trials) < pairs and keep_going():
-            if step_ns is None:
-                step_ns, _ = pilot()
+            step_ns, _ = piloted()
             with tempfile.TemporaryDirectory() as folder:
                 seed = 1 + len(trials)
                 a, same = _repetitions(ARM, seed, folder), _repetitions(ARM, seed, folder)
