@@ -93,6 +93,6 @@ if(DECODELAB_TORCH)
     set_tests_properties(tools.${name} PROPERTIES LABELS tools TIMEOUT 600 SKIP_REGULAR_EXPRESSION "SKIPPED: "
       ENVIRONMENT "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1")
   endforeach()
-  # They measure, on all cores.
-  set_tests_properties(tools.slurm_test tools.ci_example_test PROPERTIES RUN_SERIAL TRUE)
+  # They run the built program, and measure, on all cores.
+  set_tests_properties(tools.slurm_test tools.ci_example_test PROPERTIES LABELS "tools;torch" RUN_SERIAL TRUE)
 endif()
