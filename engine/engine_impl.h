@@ -7,6 +7,7 @@
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/lm_head_rows.h"
 #include "engine/layers/prepared_weights.h"
+#include "engine/layers/step_memory.h"
 #include "engine/layers/transformer.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
@@ -30,7 +31,11 @@ struct Engine::Impl {
   std::unique_ptr<Transformer> transformer;
   std::unique_ptr<Attention> prefill_attention;
   std::unique_ptr<Attention> decode_attention;
+  PrefillLayout prefill_layout;
   KvCacheFactory make_cache;
+  KvLayout kv_layout;
+  KeyMultiple key_multiple;
+  StepMemoryFactory make_memory;
   std::unique_ptr<LmHeadRows> lm_head_rows;
   std::unique_ptr<TokenChoice> token_choice;
   std::unique_ptr<TokenDetailsPolicy> token_details;

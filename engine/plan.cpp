@@ -14,12 +14,17 @@ std::int64_t Parameters::integer(std::string_view name) const {
 std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   std::vector<BoundSlot> slots;
   const auto add = [&slots](const auto& slot) { slots.push_back({slot.name(), slot.variant()}); };
+  add(plan.prefill_layout);
   add(plan.prefill_attention);
   add(plan.decode_attention);
+  add(plan.softmax);
   add(plan.kv_growth);
+  add(plan.kv_layout);
+  add(plan.key_padding);
   add(plan.residual_norm);
   add(plan.linear);
   add(plan.mlp);
+  add(plan.forward);
   add(plan.lm_head_rows);
   add(plan.token_choice);
   add(plan.token_details);

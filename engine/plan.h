@@ -1,6 +1,9 @@
 // Which implementation each replaceable part of the engine uses: the slots, and the plan that binds them.
 #pragma once
 
+#include "engine/layers/kv_layout.h"
+#include "engine/layers/prefill_layout.h"
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -25,6 +28,8 @@ class LmHeadRows;
 class Mlp;
 class PreparedWeights;
 class ResidualNorm;
+class Softmax;
+class StepMemory;
 class TokenChoice;
 class TokenDetailsPolicy;
 
@@ -65,30 +70,40 @@ class Slot {
   /// The variant's name; empty for the reference.
   const std::string& variant() const { return variant_; }
   const Factory& factory() const { return factory_; }
+  /// Of a slot that holds a setting rather than a maker.
+  const Factory& value() const { return factory_; }
 
  private:
   std::string name_;
   std::string variant_;
-  Factory factory_;
+  Factory factory_{};
 };
 
-using AttentionFactory = std::function<std::unique_ptr<Attention>(const ModelConfig&)>;
+using SoftmaxFactory = std::function<std::unique_ptr<Softmax>()>;
+using AttentionFactory = std::function<std::unique_ptr<Attention>(const ModelConfig&, const SoftmaxFactory&)>;
 using KvCacheFactory = std::function<std::unique_ptr<KvCache>(const KvCacheOptions&)>;
 using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&, PreparedWeights&)>;
 using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
 using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
+/// Called once a session; the string is a device.
+using StepMemoryFactory = std::function<std::unique_ptr<StepMemory>(const ModelConfig&, const std::string&)>;
 using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
 using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>()>;
 using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;
 
 /// A slot for every replaceable part; a variant binds one or more of them.
 struct EnginePlan {
+  Slot<PrefillLayout> prefill_layout{"prefill_layout"};
   Slot<AttentionFactory> prefill_attention{"prefill_attention"};
   Slot<AttentionFactory> decode_attention{"decode_attention"};
+  Slot<SoftmaxFactory> softmax{"softmax"};
   Slot<KvCacheFactory> kv_growth{"kv_growth"};
+  Slot<KvLayout> kv_layout{"kv_layout"};
+  Slot<KeyMultiple> key_padding{"key_padding"};
   Slot<ResidualNormFactory> residual_norm{"residual_norm"};
   Slot<LinearFactory> linear{"linear"};
   Slot<MlpFactory> mlp{"mlp"};
+  Slot<StepMemoryFactory> forward{"forward"};
   Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};
   Slot<TokenChoiceFactory> token_choice{"token_choice"};
   Slot<TokenDetailsFactory> token_details{"token_details"};

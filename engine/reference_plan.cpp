@@ -5,6 +5,8 @@
 #include "engine/layers/lm_head_rows.h"
 #include "engine/layers/mlp.h"
 #include "engine/layers/residual_norm.h"
+#include "engine/layers/softmax.h"
+#include "engine/layers/step_memory.h"
 #include "engine/plan.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
@@ -13,12 +15,18 @@ namespace decodelab {
 
 EnginePlan reference_plan() {
   EnginePlan plan;
+  plan.prefill_layout.set_reference(PrefillLayout::padded);
   plan.prefill_attention.set_reference(make_math_attention);
   plan.decode_attention.set_reference(make_math_attention);
+  plan.softmax.set_reference(make_unfused_softmax);
   plan.kv_growth.set_reference(make_concatenated_cache);
+  plan.kv_layout.set_reference(KvLayout::split);
+  plan.key_padding.set_reference(1);
   plan.residual_norm.set_reference(make_plain_residual_norm);
   plan.linear.set_reference(make_plain_linear);
   plan.mlp.set_reference(make_plain_mlp);
+  plan.forward.set_reference(
+      [](const ModelConfig&, const std::string&) { return std::make_unique<PlainStepMemory>(); });
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);
   plan.token_choice.set_reference(make_row_by_row_choice);
   plan.token_details.set_reference(make_details_always);

@@ -30,8 +30,12 @@ inline constexpr std::array<const char*, 12> kStageNames{
 enum class Amount : std::uint8_t {
   lm_head_rows,        ///< Rows that the language-model head computed logits for.
   copied_cache_bytes,  ///< Bytes of keys and values that were held already and were copied to make room.
+  cache_writes,        ///< Tensors that new keys and values were written into.
+  padding_keys,        ///< Keys that attention was shown beyond those that the longest row holds.
+  padding_tokens,      ///< Tokens of padding that went through the layers.
 };
-inline constexpr std::array<const char*, 2> kAmountNames{"lm_head_rows", "copied_cache_bytes"};
+inline constexpr std::array<const char*, 5> kAmountNames{"lm_head_rows", "copied_cache_bytes", "cache_writes",
+                                                         "padding_keys", "padding_tokens"};
 
 /// Told of every range and amount of one thread. Calls come in pairs, properly nested.
 class RangeListener {

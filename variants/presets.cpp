@@ -6,10 +6,32 @@ namespace decodelab {
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> table{
       {.name = "causal", .summary = "The reference: every slot on its plainest implementation.", .variants = {}},
+      {.name = "vector",
+       .summary = "The study's optimization 2: rows choose together, and details are computed on request.",
+       .variants = {"details-on-request", "vectorized-choice"}},
+      {.name = "flash",
+       .summary = "The study's flash build: fused attention in prefill and decode, prompts without padding.",
+       .variants = {"flash-decode", "flash-prefill", "fused-layer-norm", "packed-prefill", "transposed-linear"}},
       {.name = "bigcode",
-       .summary = "The study's optimizations 1 to 5: flash prefill, vectorized choice, grown cache, details on "
-                  "request, last-token head.",
-       .variants = {"details-on-request", "flash-prefill", "kv-grow", "last-token-lm-head", "vectorized-choice"}},
+       .summary = "The study's optimizations 1 to 5: flash prefill, vectorized choice, grown, padded and merged cache, "
+                  "fused softmax, details on request, last-token head.",
+       .variants = {"details-on-request", "flash-prefill", "fused-softmax", "kv-grow", "last-token-lm-head",
+                    "merged-kv", "padded-keys", "vectorized-choice"}},
+      {.name = "bigcode2",
+       .summary = "bigcode with fused layer norm and transposed weights.",
+       .variants = {"details-on-request", "flash-prefill", "fused-layer-norm", "fused-softmax", "kv-grow",
+                    "last-token-lm-head", "merged-kv", "padded-keys", "transposed-linear", "vectorized-choice"}},
+      {.name = "bigcode3",
+       .summary = "bigcode2 with positions and masks from tables.",
+       .variants = {"details-on-request", "flash-prefill", "fused-layer-norm", "fused-softmax", "kv-grow",
+                    "last-token-lm-head", "lean-forward", "merged-kv", "padded-keys", "transposed-linear",
+                    "vectorized-choice"}},
+      {.name = "native",
+       .summary = "The fastest valid set: own kernels for products, norms and decode attention, nothing allocated in a "
+                  "decode step.",
+       .variants = {"details-on-request", "flash-prefill", "fused-gelu", "fused-layer-norm", "kv-static",
+                    "last-token-lm-head", "packed-linear", "split-kv-decode", "vectorized-choice",
+                    "workspace-forward"}},
   };
   return table;
 }

@@ -28,11 +28,15 @@ struct RunsOn {
   const ModelConfig& config;
   ElementType dtype;
   std::string device;
+  /// What else is bound. Of an arm's own plan; unsupported_reason() fills it in.
+  const EnginePlan* plan = nullptr;
 };
 
 /// What was counted, as a variant sees it when it says what must have been counted.
 struct CountedSteps {
   const ModelConfig& config;
+  const EnginePlan& plan;  ///< What else is bound.
+  ElementType dtype;
   std::string phase;  ///< prefill or decode.
   std::string device;
   std::int64_t batch_size = 0;  ///< Rows of the same length.
@@ -56,6 +60,9 @@ struct Variant {
   std::function<std::vector<Expectation>(const CountedSteps&, const Parameters&)> expects;
   /// Why the variant cannot run there, in one sentence; empty: it can. No function: it can anywhere.
   std::function<std::string(const RunsOn&)> unsupported;
+  /// Why the variant cannot stand beside what else the arm has bound, wherever it runs: one sentence that names both; empty: it can. No
+  /// function: it can beside anything.
+  std::function<std::string(const EnginePlan&)> conflict;
   /// Binds the variant's slots.
   std::function<void(EnginePlan&, const Parameters&)> apply;
 };

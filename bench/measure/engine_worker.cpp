@@ -72,6 +72,15 @@ class CellRunner {
     }
   }
 
+  /// Makes what a session makes in its first step, and takes the step back: what is counted after it is what every step does.
+  void settle() {
+    if (cell_.phase == "decode") {
+      session_->decode();
+      session_->truncate(cell_.length);
+      session_->force_tokens(first_tokens_);
+    }
+  }
+
   bool has_room() const { return steps_left_ > 0; }
 
   /// One step: a decode step, a prefill with its session's allocation, or a completion. `forced` replaces what a decode step is fed.
@@ -163,6 +172,7 @@ class EngineWorker final : public Worker {
     for (int pass = 0; pass < (total_ns < kSlowCountNs ? kCountedPasses : kFewestPasses); ++pass) {
       StepCounters counting(engine_->model().device());
       runner.prepare(steps);
+      runner.settle();
       counting.restart();
       for (std::int64_t step = 0; step < steps; ++step) {
         const std::int64_t step_ns = runner.timed_step_ns();
@@ -181,7 +191,10 @@ class EngineWorker final : public Worker {
       probe.counters["counted_steps"] = steps;
       return probe;
     }
+    const EnginePlan plan = bind_arm(arm_, EnginePlan{});
     const CountedSteps counted{.config = engine_->model().config(),
+                               .plan = plan,
+                               .dtype = engine_->model().dtype(),
                                .phase = cell.phase,
                                .device = engine_->model().device(),
                                .batch_size = cell.batch,

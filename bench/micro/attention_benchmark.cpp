@@ -1,6 +1,8 @@
 // Prefill and decode attention of one SantaCoder layer, fp32: arguments are batch and length.
 #include "engine/layers/attention.h"
 #include "bench/micro/slot_plans.h"
+#include "engine/layers/softmax.h"
+#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
 
 namespace decodelab {
@@ -18,11 +20,12 @@ void run(benchmark::State& state, const AttentionFactory& factory, bool prefill)
   const at::Tensor query = at::randn({B, T, config.hidden_size});
   const at::Tensor keys = at::randn({B, L, config.head_dim});
   const at::Tensor values = at::randn({B, L, config.head_dim});
-  const auto attention = factory(config);
+  const auto attention = factory(config, make_unfused_softmax);
+  PlainStepMemory memory;
   for (auto _ : state) {
     const StepRows rows(rows_of(L - T), rows_of(T), config.positions, at::kCPU);
     benchmark::DoNotOptimize(
-        attention->forward({.layer = 0, .query = query, .keys = keys, .values = values, .rows = rows}));
+        attention->forward({.layer = 0, .query = query, .keys = keys, .values = values, .rows = rows, .memory = memory}));
   }
   // Every query meets half of the keys in a causal prefill and all of them in a decode step.
   const double pairs = static_cast<double>(B * T) * static_cast<double>(L) / (prefill ? 2 : 1);

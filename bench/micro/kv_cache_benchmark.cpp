@@ -24,6 +24,7 @@ void run(benchmark::State& state, const KvCacheFactory& factory) {
                                .batch_size = B,
                                .width = config.kv_width(),
                                .max_tokens = L + kSteps,
+                               .positions = config.positions,
                                .dtype = ElementType::float32,
                                .device = "cpu"};
   for (auto _ : state) {

@@ -191,10 +191,18 @@ EnginePlan bind_arm(const Arm& arm, EnginePlan base) {
     const Variant& variant = registered_variants().at(name);
     variant.apply(base, complete_parameters(variant, parameters));
   }
+  for (const auto& [name, parameters] : arm.variants) {
+    const Variant& variant = registered_variants().at(name);
+    if (const std::string reason = variant.conflict ? variant.conflict(base) : ""; !reason.empty()) {
+      throw std::invalid_argument(reason);
+    }
+  }
   return base;
 }
 
-std::string unsupported_reason(const Arm& arm, const RunsOn& where) {
+std::string unsupported_reason(const Arm& arm, RunsOn where) {
+  const EnginePlan plan = bind_arm(arm, EnginePlan{});
+  where.plan = &plan;
   for (const auto& [name, parameters] : arm.variants) {
     const Variant& variant = registered_variants().at(name);
     if (variant.unsupported) {

@@ -43,30 +43,34 @@ struct Session::Impl {
   const Engine::Impl& engine;
   SessionOptions options;
   std::unique_ptr<KvCache> cache;
+  std::unique_ptr<StepMemory> memory;
   at::Tensor input_ids;    ///< [B, 1] int64 on the device: what the next decode step is fed.
   at::Tensor last_logits;  ///< [B, V]
 
   const Model::Impl& model() const { return engine.model->impl(); }
 
   StepRows rows(std::vector<std::int64_t> added) const {
-    return {cache->lengths(), std::move(added), model().config.positions, at::Device(model().device)};
+    return {cache->lengths(),           std::move(added),      model().config.positions,
+            at::Device(model().device), engine.prefill_layout, memory->tables()};
   }
 
   StepResult step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
     const Transformer& transformer = *engine.transformer;
     const Attention& attention = prefill ? *engine.prefill_attention : *engine.decode_attention;
-    const at::Tensor hidden = forward(transformer, attention, *cache, ids, rows).flatten(0, 1);  // [B * T, d]
+    memory->begin_step(!prefill);
+    const at::Tensor hidden =
+        forward(transformer, attention, *cache, rows.packed(ids), rows, *memory).flatten(0, 1);  // [B * T, d] or [S, d]
 
     std::optional<at::Tensor> all_logits;
     if (rows.tokens() == 1) {
-      last_logits = transformer.head(hidden);
+      last_logits = transformer.head(hidden, *memory);
       all_logits = last_logits.unsqueeze(1);
     } else if (engine.lm_head_rows->all_positions(options.details)) {
-      const at::Tensor logits = transformer.head(hidden);
+      const at::Tensor logits = transformer.head(hidden, *memory);
       last_logits = logits.index_select(0, rows.last_token_index());
-      all_logits = logits.unflatten(0, {rows.batch_size(), rows.tokens()});
+      all_logits = rows.padded(logits.unsqueeze(0)).view({rows.batch_size(), rows.tokens(), -1});
     } else {
-      last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()));
+      last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *memory);
     }
 
     ChosenTokens chosen = in_stage(Stage::choice, [&] { return engine.token_choice->choose(last_logits); });
@@ -104,8 +108,12 @@ Session::Session(const Engine& engine, const SessionOptions& options) {
                                                                          .batch_size = options.batch_size,
                                                                          .width = config.kv_width(),
                                                                          .max_tokens = options.max_tokens,
+                                                                         .positions = config.positions,
+                                                                         .layout = engine.impl().kv_layout,
+                                                                         .key_multiple = engine.impl().key_multiple,
                                                                          .dtype = model.dtype(),
                                                                          .device = model.device()}),
+                                      .memory = engine.impl().make_memory(config, model.device()),
                                       .input_ids = {},
                                       .last_logits = {}});
 }

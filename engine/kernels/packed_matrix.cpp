@@ -1,6 +1,7 @@
 // Packs weights, and walks through panels so that a block of weights meets all rows while it is in the cache.
 #include "engine/kernels/packed_matrix.h"
 
+#include "engine/kernels/gelu.h"
 #include "engine/kernels/skinny_kernels.h"
 
 #include <sys/mman.h>
@@ -46,16 +47,17 @@ std::byte* map_pages(std::size_t bytes) {
 
 /// `group` inputs stand together.
 template <typename Element, std::int64_t group>
-void pack(const void* weights, std::int64_t outputs, std::int64_t inputs, std::byte* packed) {
+void pack(const void* weights, std::int64_t outputs, std::int64_t inputs, std::int64_t panel, std::byte* packed) {
   const auto* from = static_cast<const Element*>(weights);
   auto* to = reinterpret_cast<Element*>(packed);
-  const std::int64_t filled = (inputs + group - 1) / group * group;
-  for (std::int64_t panel = 0; panel * kPanelOutputs < outputs; ++panel) {
+  // Blocks of inputs, so that what is written stays in the cache until every output has written its part of it.
+  constexpr std::int64_t kInputs = 128;
+  for (std::int64_t begin = 0; begin < inputs; begin += kInputs) {
+    const std::int64_t end = std::min(inputs, begin + kInputs);
     for (std::int64_t output = 0; output < kPanelOutputs; ++output) {
       const std::int64_t row = panel * kPanelOutputs + output;
-      for (std::int64_t input = 0; row < outputs && input < inputs; ++input) {
-        const std::int64_t place = (input / group * kPanelOutputs + output) * group + input % group;
-        to[panel * kPanelOutputs * filled + place] = from[row * inputs + input];
+      for (std::int64_t input = begin; row < outputs && input < end; ++input) {
+        to[(input / group * kPanelOutputs + output) * group + input % group] = from[row * inputs + input];
       }
     }
   }
@@ -90,9 +92,18 @@ void store(const SkinnyProduct& product, std::int64_t panel, const float* sums, 
   const auto* bias = static_cast<const Element*>(product.bias);
   for (std::int64_t row = 0; row < product.rows; ++row) {
     Element* y = static_cast<Element*>(product.y) + row * product.y_stride + begin;
+    std::array<float, kPanelOutputs> values{};
     for (std::int64_t output = 0; output < count; ++output) {
       const float sum = sums[row * kPanelOutputs + output];
-      y[output] = narrow(bias == nullptr ? sum : sum + wide(bias[begin + output]));
+      values[static_cast<std::size_t>(output)] = bias == nullptr ? sum : sum + wide(bias[begin + output]);
+    }
+    if (product.activation) {
+      for (std::size_t output = 0; output < kPanelOutputs; output += simd::kLanes) {
+        simd::store(&values[output], simd::activate(simd::load(&values[output]), *product.activation));
+      }
+    }
+    for (std::int64_t output = 0; output < count; ++output) {
+      y[output] = narrow(values[static_cast<std::size_t>(output)]);
     }
   }
 }
@@ -101,17 +112,23 @@ void store(const SkinnyProduct& product, std::int64_t panel, const float* sums, 
 
 void PackedMatrix::Unmap::operator()(std::byte* data) const { munmap(data, bytes); }
 
-PackedMatrix::PackedMatrix(const void* weights, std::int64_t outputs, std::int64_t inputs, ElementType dtype)
+PackedMatrix::PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementType dtype)
     : outputs_(outputs), inputs_(inputs), dtype_(dtype) {
   if (dtype != ElementType::float32 && dtype != ElementType::bfloat16) {
     throw std::invalid_argument("a packed matrix holds fp32 or bf16");
   }
   const std::size_t size = (static_cast<std::size_t>(bytes()) + kHugePage - 1) / kHugePage * kHugePage;
   data_ = {map_pages(size), Unmap{size}};
-  if (dtype == ElementType::bfloat16) {
-    pack<std::uint16_t, 2>(weights, outputs, inputs, data_.get());
-  } else {
-    pack<float, 1>(weights, outputs, inputs, data_.get());
+}
+
+void PackedMatrix::fill(const void* weights, std::int64_t first, std::int64_t last) {
+  for (std::int64_t panel = first; panel < last; ++panel) {
+    std::byte* to = data_.get() + panel * panel_bytes();
+    if (dtype_ == ElementType::bfloat16) {
+      pack<std::uint16_t, 2>(weights, outputs_, inputs_, panel, to);
+    } else {
+      pack<float, 1>(weights, outputs_, inputs_, panel, to);
+    }
   }
 }
 

@@ -1,12 +1,13 @@
 // A weight matrix in the order in which a skinny product reads it, and that product: few rows of activations, all of the weights once.
 #pragma once
 
+#include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
 
 namespace decodelab {
 
@@ -23,11 +24,13 @@ SkinnyIsa best_skinny_isa(ElementType dtype);
 /// so that one product reads them from the first to the last byte. N is filled up with zeros to whole panels, K to an even number.
 ///
 /// The memory asks for huge pages: a decode step reads every weight once, and with small pages the address translation is a cost of
-/// its own. Immutable once made.
+/// its own. Immutable once filled.
 class PackedMatrix {
  public:
-  /// `weights` is [N, K] row by row. Throws std::invalid_argument for another type than fp32 and bf16.
-  PackedMatrix(const void* weights, std::int64_t outputs, std::int64_t inputs, ElementType dtype);
+  /// Room for [N, K], to be filled. Throws std::invalid_argument for another type than fp32 and bf16.
+  PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementType dtype);
+  /// Packs panels [first, last) of `weights`, which is [N, K] row by row; threads may take disjoint ranges.
+  void fill(const void* weights, std::int64_t first, std::int64_t last);
 
   std::int64_t outputs() const { return outputs_; }
   std::int64_t inputs() const { return inputs_; }
@@ -58,6 +61,7 @@ struct SkinnyProduct {
   const void* bias;   ///< [N] in the weights' type, or null.
   void* y;            ///< [rows, N] in the weights' type, at `y_stride` elements.
   std::int64_t y_stride;
+  std::optional<Activation> activation = {};  ///< Applied to the sums in fp32, before they are rounded.
 };
 
 /// Computes the outputs of panels [first, last): sums in fp32, the bias added in fp32, rounded once. The order of summation depends on

@@ -1,6 +1,8 @@
 // Attention over the cache: the interface of two slots, and their reference.
 #pragma once
 
+#include "engine/plan.h"
+
 #include <cstdint>
 #include <memory>
 
@@ -11,6 +13,7 @@ class Tensor;
 namespace decodelab {
 
 struct ModelConfig;
+class StepMemory;
 class StepRows;
 
 /// What one layer's attention is asked. B rows, T queries and L keys each, L >= rows.keys(), what is more being hidden by rows.visible(L); H heads, G kv_heads, k head_dim.
@@ -20,6 +23,7 @@ struct AttentionCall {
   const at::Tensor& keys;    ///< [B, L, G * k], zero past each row's length; rows may be strided
   const at::Tensor& values;  ///< [B, L, G * k], likewise
   const StepRows& rows;      ///< Lengths, and which keys each query sees
+  StepMemory& memory;
   const at::Tensor* bias =
       nullptr;  ///< Added to the scores before the mask, broadcast to [B, H, T, L] (relative positions, ALiBi); none so far
 };
@@ -40,6 +44,6 @@ class Attention {
 /// The reference: two batched matrix products with the scores written out between them. Query heads that share a key head are folded
 /// into rows, so that multi-query attention never expands keys or values. Scaling and upcast are those of the study's model
 /// (scores in 16 bits are divided by layer + 1 in the product and multiplied back in fp32, masked after the upcast).
-std::unique_ptr<Attention> make_math_attention(const ModelConfig& config);
+std::unique_ptr<Attention> make_math_attention(const ModelConfig& config, const SoftmaxFactory& softmax);
 
 }  // namespace decodelab

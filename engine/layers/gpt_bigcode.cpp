@@ -1,6 +1,7 @@
 // GPTBigCode: the model family of SantaCoder, StarCoder and tiny_starcoder_py, its layers built from the slots of a plan.
 #include "engine/checkpoint/weights.h"
 #include "engine/layers/layer_slots.h"
+#include "engine/layers/prepared_weights.h"
 #include "engine/layers/projected.h"
 #include "engine/layers/residual_stream.h"
 #include "engine/layers/step_rows.h"
@@ -41,7 +42,7 @@ class GptBigcode final : public Transformer {
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
       const std::string prefix = "transformer.h." + std::to_string(layer) + ".";
       layers_.push_back({.norm_1 = norm(prefix + "ln_1"),
-                         .qkv = slots.linear(affine(prefix + "attn.c_attn"), prepared),
+                         .qkv = slots.linear(ordered(affine(prefix + "attn.c_attn"), prepared), prepared),
                          .projection = slots.linear(affine(prefix + "attn.c_proj"), prepared),
                          .norm_2 = norm(prefix + "ln_2"),
                          .mlp = slots.mlp({.up = affine(prefix + "mlp.c_fc"),
@@ -53,48 +54,72 @@ class GptBigcode final : public Transformer {
     head_ = slots.linear({.name = "transformer.wte", .weight = token_embedding_, .bias = nullptr}, prepared);
   }
 
-  ResidualStream embed(const at::Tensor& token_ids, const StepRows& rows) const override {
+  ResidualStream embed(const at::Tensor& token_ids, const StepRows& rows, StepMemory& memory) const override {
+    if (memory.reuses()) {
+      at::Tensor sum = looked_up(token_embedding_, token_ids, memory);
+      const at::Tensor positions = looked_up(position_embedding_, rows.position_ids(), memory);
+      return {.residual = sum.add_(positions), .addend = {}};
+    }
     return {.residual =
                 at::embedding(token_embedding_, token_ids) + at::embedding(position_embedding_, rows.position_ids()),
             .addend = {}};
   }
 
-  Projected before_attention(std::int64_t layer, ResidualStream& stream) const override {
+  Projected before_attention(std::int64_t layer, ResidualStream& stream, StepMemory& memory) const override {
     const Layer& parts = layers_[static_cast<std::size_t>(layer)];
-    const at::Tensor qkv = parts.qkv->forward(norm(*parts.norm_1, stream));
-    if (config_.kv_heads == 1) {
-      return {.query = qkv.narrow(2, 0, config_.hidden_size),
-              .key_value = qkv.narrow(2, config_.hidden_size, config_.kv_width())};
-    }
-    // Multi-head checkpoints order the rows of c_attn per head: [H, (query, key, value), k].
-    const at::Tensor heads = qkv.unflatten(2, {config_.heads, 3, config_.head_dim});
-    return {.query = heads.select(3, 0).flatten(2),
-            .key_value = at::cat({heads.select(3, 1).flatten(2), heads.select(3, 2).flatten(2)}, 2)};
+    const at::Tensor qkv = parts.qkv->forward(norm(*parts.norm_1, stream, memory), memory);
+    return {.query = qkv.narrow(2, 0, config_.hidden_size),
+            .key_value = qkv.narrow(2, config_.hidden_size, config_.kv_width())};
   }
 
-  void after_attention(std::int64_t layer, ResidualStream& stream, const at::Tensor& attended) const override {
+  void after_attention(std::int64_t layer, ResidualStream& stream, const at::Tensor& attended,
+                       StepMemory& memory) const override {
     const Layer& parts = layers_[static_cast<std::size_t>(layer)];
-    stream.addend = in_stage(Stage::projection, [&] { return parts.projection->forward(attended); });
+    stream.addend = in_stage(Stage::projection, [&] { return parts.projection->forward(attended, memory); });
     const Range range(Stage::mlp);
-    const at::Tensor normed = norm(*parts.norm_2, stream);
-    stream.addend = parts.mlp->forward(normed);
+    const at::Tensor normed = norm(*parts.norm_2, stream, memory);
+    stream.addend = parts.mlp->forward(normed, memory);
   }
 
-  at::Tensor head(const at::Tensor& hidden) const override {
+  at::Tensor head(const at::Tensor& hidden, StepMemory& memory) const override {
     const Range range(Stage::head);
     count_amount(Amount::lm_head_rows, hidden.size(0));
-    return head_->forward(last_norm_->norm(hidden));
+    return head_->forward(last_norm_->norm(hidden, memory), memory);
   }
 
   const ModelConfig& config() const override { return config_; }
 
  private:
-  /// Adds what is to be added, and returns the norm of the sum.
-  static at::Tensor norm(const ResidualNorm& slot, ResidualStream& stream) {
-    if (!stream.addend.defined()) {
-      return slot.norm(stream.residual);
+  /// Multi-head checkpoints order the rows of c_attn per head, [H, (query, key, value), k]; here all queries come first, then all keys,
+  /// then all values, as in multi-query checkpoints.
+  LinearWeights ordered(const LinearWeights& weights, PreparedWeights& prepared) {
+    if (config_.kv_heads == 1) {
+      return weights;
     }
-    NormedResidual result = slot.forward(stream.addend, stream.residual);
+    const auto turn = [&](const at::Tensor& rows) {
+      return std::make_unique<at::Tensor>(
+          rows.unflatten(0, {config_.heads, 3, config_.head_dim}).transpose(0, 1).contiguous().flatten(0, 2));
+    };
+    ordered_.push_back(prepared.get<at::Tensor>("ordered " + weights.name, [&] { return turn(weights.weight); }));
+    const at::Tensor& weight = *ordered_.back();
+    ordered_.push_back(prepared.get<at::Tensor>("ordered bias of " + weights.name, [&] { return turn(*weights.bias); }));
+    return {.name = "ordered " + weights.name, .weight = weight, .bias = ordered_.back().get()};
+  }
+
+  /// Rows of `table` for ids [.., T], without an allocation: [.., T, d].
+  static at::Tensor looked_up(const at::Tensor& table, const at::Tensor& ids, StepMemory& memory) {
+    const at::Tensor rows = memory.take({ids.size(0), ids.size(1), table.size(1)}, table.options());
+    at::Tensor flat = rows.view({-1, table.size(1)});
+    at::index_select_out(flat, table, 0, ids.view(-1));
+    return rows;
+  }
+
+  /// Adds what is to be added, and returns the norm of the sum.
+  static at::Tensor norm(const ResidualNorm& slot, ResidualStream& stream, StepMemory& memory) {
+    if (!stream.addend.defined()) {
+      return slot.norm(stream.residual, memory);
+    }
+    NormedResidual result = slot.forward(stream.addend, stream.residual, memory);
     stream = {.residual = std::move(result.residual), .addend = {}};
     return std::move(result.normed);
   }
@@ -102,6 +127,7 @@ class GptBigcode final : public Transformer {
   ModelConfig config_;
   at::Tensor token_embedding_;
   at::Tensor position_embedding_;
+  std::vector<std::shared_ptr<const at::Tensor>> ordered_;  ///< What the layers refer to.
   std::vector<Layer> layers_;
   std::unique_ptr<ResidualNorm> last_norm_;
   std::unique_ptr<Linear> head_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/checkpoint/safetensors.h"
+#include "engine/layers/kv_layout.h"
 
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,7 @@ class Tensor;
 
 namespace decodelab {
 
+class KvStorage;
 class StepRows;
 struct KeysValues;
 
@@ -25,6 +27,9 @@ struct KvCacheOptions {
   std::int64_t batch_size = 0;
   std::int64_t width = 0;       ///< W
   std::int64_t max_tokens = 0;  ///< The most tokens that a row will ever hold: prompt and completion.
+  std::int64_t positions = 0;   ///< The most that the model can hold.
+  KvLayout layout = KvLayout::split;
+  KeyMultiple key_multiple = 1;
   ElementType dtype = ElementType::float32;
   std::string device = "cpu";
 };
@@ -33,41 +38,55 @@ struct KvCacheOptions {
 class KvCache {
  public:
   explicit KvCache(const KvCacheOptions& options);
-  virtual ~KvCache() = default;
+  virtual ~KvCache();
 
   /// Adds the real tokens of each row to `layer` and returns all that the layer now holds.
   ///
-  /// `key_value` is [B, T, W], on the model's device and in its dtype. The results are [B, rows.keys() or more, W / 2] each, zero
-  /// past each row's length, possibly views, and stay valid until the next append to the same layer.
+  /// `key_value` is [B, T, W], on the model's device and in its dtype. The results are [B, K, W / 2] each, K = shown_keys(rows), zero past
+  /// each row's length, possibly views, and stay valid until the next append to the same layer.
   /// Throws std::length_error when a row would hold more than `max_tokens`.
-  virtual KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows) = 0;
-
-  /// Forgets the tokens of `row` from `length` on, in all layers (rejected speculation, rewinding a measurement).
-  virtual void truncate(std::int64_t row, std::int64_t length) = 0;
-
-  /// Bytes that are allocated for keys and values now.
-  virtual std::int64_t bytes() const = 0;
+  KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows);
 
   /// Ends a step: every layer has appended `rows`.
   void advance(const StepRows& rows);
+  /// Forgets the tokens of `row` from `length` on, in all layers (rejected speculation, rewinding a measurement).
+  void truncate(std::int64_t row, std::int64_t length);
+  /// Keeps these rows, in this order: continuous batching's filter. Copies what is kept, layer by layer.
+  void filter(const std::vector<std::int64_t>& kept);
+  /// Puts the rows of `other` under its own and leaves it empty: continuous batching's concatenate. Throws std::invalid_argument for a
+  /// cache of another model or layout.
+  void concatenate(KvCache& other);
+
+  /// Keys that attention is shown in a step: those that the longest row needs, in a decode step rounded up to `key_multiple`.
+  std::int64_t shown_keys(const StepRows& rows) const;
   /// Tokens that each row holds.
   const std::vector<std::int64_t>& lengths() const { return lengths_; }
+  /// Bytes that are allocated for keys and values now.
+  std::int64_t bytes() const;
   const KvCacheOptions& options() const { return options_; }
 
  protected:
-  void check_append(const StepRows& rows) const;
-  void set_length(std::int64_t row, std::int64_t length);
+  /// Writes `key_value` into `storage` after making `slots` slots or more: what a growth rule decides.
+  virtual void store(KvStorage& storage, const at::Tensor& key_value, const StepRows& rows, std::int64_t slots) = 0;
+  /// Slots that a row of `needed` keys gets at most.
+  virtual std::int64_t capacity(std::int64_t needed) const = 0;
+  /// Allocates every layer before the first append.
+  void allocate(std::int64_t slots);
 
  private:
+  void check_append(const StepRows& rows) const;
+  std::int64_t longest() const;
+
   KvCacheOptions options_;
   std::vector<std::int64_t> lengths_;
+  std::vector<KvStorage> layers_;
 };
 
 /// The reference: each step makes new tensors of just the needed length and copies all that was there (transformers' DynamicCache).
 std::unique_ptr<KvCache> make_concatenated_cache(const KvCacheOptions& options);
 
-/// Says how many slots a row gets when `needed` are to be held and `held` are there; at least `needed`.
-using CapacityRule = std::function<std::int64_t(std::int64_t needed, std::int64_t held)>;
+/// Says how many slots a row gets when `needed` are to be held; at least `needed`.
+using CapacityRule = std::function<std::int64_t(std::int64_t needed)>;
 
 /// A cache with room to spare: it writes new tokens in place, and allocates and copies only when `rule` is asked for more slots.
 /// `initial` slots are allocated with the cache; 0 leaves the first allocation to the first append.

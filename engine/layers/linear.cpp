@@ -1,6 +1,7 @@
 // The reference of the matrix products.
 #include "engine/layers/linear.h"
 
+#include "engine/layers/step_memory.h"
 #include "engine/tensor.h"
 
 #include <optional>
@@ -16,7 +17,35 @@ class PlainLinear final : public Linear {
     }
   }
 
-  at::Tensor forward(const at::Tensor& x) const override { return at::linear(x, weight_, bias_); }
+  at::Tensor forward(const at::Tensor& x, StepMemory& memory) const override {
+    if (!memory.reuses()) {
+      return at::linear(x, weight_, bias_);
+    }
+    at::DimVector shape(x.sizes());
+    shape.back() = weight_.size(0);
+    const at::Tensor y = memory.take(shape, x.options());
+    const at::Tensor flat_y = y.view({-1, weight_.size(0)});
+    at::Tensor flat = flat_y;
+    at::linear_out(flat, x.reshape({-1, weight_.size(1)}), weight_, bias_);
+    return y;
+  }
+
+  /// libtorch's product with an activation behind it knows one form of gelu a device: tanh on CUDA, erf on a CPU.
+  at::Tensor activated(const at::Tensor& x, Activation activation, StepMemory& memory) const override {
+    if (!bias_ || (activation == Activation::gelu_erf) != x.is_cpu()) {
+      return Linear::activated(x, activation, memory);
+    }
+    at::DimVector shape(x.sizes());
+    shape.back() = weight_.size(0);
+    const at::Tensor flat = x.reshape({-1, weight_.size(1)});
+    if (!memory.reuses()) {
+      return at::_addmm_activation(*bias_, flat, weight_.t(), 1, 1, true).view(shape);
+    }
+    const at::Tensor y = memory.take(shape, x.options());
+    at::Tensor out = y.view({-1, weight_.size(0)});
+    at::_addmm_activation_out(out, *bias_, flat, weight_.t(), 1, 1, true);
+    return y;
+  }
 
  private:
   at::Tensor weight_;
@@ -24,6 +53,19 @@ class PlainLinear final : public Linear {
 };
 
 }  // namespace
+
+at::Tensor Linear::activated(const at::Tensor& x, Activation activation, StepMemory& memory) const {
+  return activate(forward(x, memory), activation, memory);
+}
+
+at::Tensor activate(const at::Tensor& x, Activation activation, StepMemory& memory) {
+  const char* const form = activation == Activation::gelu_tanh ? "tanh" : "none";
+  if (!memory.reuses()) {
+    return at::gelu(x, form);
+  }
+  at::Tensor result = x;
+  return at::gelu_out(result, x, form);
+}
 
 std::unique_ptr<Linear> make_plain_linear(const LinearWeights& weights, PreparedWeights&) {
   return std::make_unique<PlainLinear>(weights);

@@ -1,6 +1,8 @@
 // A matrix product with weights that never change: the interface of a slot, and its reference.
 #pragma once
 
+#include "engine/checkpoint/model_config.h"
+
 #include <memory>
 #include <string>
 
@@ -11,6 +13,7 @@ class Tensor;
 namespace decodelab {
 
 class PreparedWeights;
+class StepMemory;
 
 /// The weights of one product, as the checkpoint has them. They outlive every Linear.
 struct LinearWeights {
@@ -25,8 +28,14 @@ class Linear {
   virtual ~Linear() = default;
 
   /// x is [.., K] in the model's dtype; returns [.., N].
-  virtual at::Tensor forward(const at::Tensor& x) const = 0;
+  virtual at::Tensor forward(const at::Tensor& x, StepMemory& memory) const = 0;
+  /// activation(forward(x)), where the activation can be had with the product.
+  virtual at::Tensor activated(const at::Tensor& x, Activation activation, StepMemory& memory) const;
 };
+
+/// activation(x), written over x where the memory is reused.
+at::Tensor activate(const at::Tensor& x, Activation activation, StepMemory& memory);
+
 
 /// The reference: libtorch's linear.
 std::unique_ptr<Linear> make_plain_linear(const LinearWeights& weights, PreparedWeights& prepared);

@@ -7,6 +7,8 @@
 
 namespace decodelab {
 
+class StepMemory;
+
 /// Layer norm over the last dimension, d elements.
 struct NormWeights {
   const at::Tensor& weight;  ///< [d]
@@ -25,9 +27,9 @@ class ResidualNorm {
   virtual ~ResidualNorm() = default;
 
   /// residual + addend, rounded to the model's dtype, and its norm; both [.., d].
-  virtual NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual) const = 0;
+  virtual NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, StepMemory& memory) const = 0;
   /// The norm of a residual that nothing is added to.
-  virtual at::Tensor norm(const at::Tensor& residual) const = 0;
+  virtual at::Tensor norm(const at::Tensor& residual, StepMemory& memory) const = 0;
 };
 
 /// The reference: an addition, then libtorch's layer norm.

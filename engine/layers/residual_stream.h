@@ -1,6 +1,7 @@
 // What flows from layer to layer.
 #pragma once
 
+#include "engine/layers/step_memory.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
@@ -11,7 +12,13 @@ struct ResidualStream {
   at::Tensor residual;
   at::Tensor addend;
 
-  at::Tensor sum() const { return addend.defined() ? residual + addend : residual; }
+  at::Tensor sum(StepMemory& memory) const {
+    if (!addend.defined() || !memory.reuses()) {
+      return addend.defined() ? residual + addend : residual;
+    }
+    at::Tensor result = memory.take(residual.sizes(), residual.options());
+    return at::add_out(result, residual, addend);
+  }
 };
 
 }  // namespace decodelab

@@ -2,13 +2,14 @@
 #include "engine/layers/step_rows.h"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 namespace decodelab {
 
 StepRows::StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions,
-                   at::Device device)
-    : past_(std::move(past)), added_(std::move(added)), positions_(positions), device_(device) {
+                   at::Device device, PrefillLayout layout, const StepTables* tables)
+    : past_(std::move(past)), added_(std::move(added)), positions_(positions), device_(device), tables_(tables) {
   if (past_.empty() || past_.size() != added_.size()) {
     throw std::invalid_argument("a step needs at least one row, and as many counts of held keys as of new tokens");
   }
@@ -17,6 +18,25 @@ StepRows::StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> add
     keys_ = std::max(keys_, past_[row] + added_[row]);
     uniform_ = uniform_ && past_[row] == past_[0] && added_[row] == added_[0];
   }
+  packs_ = layout == PrefillLayout::packed && !uniform_ && tokens_ > 1;
+}
+
+std::int64_t StepRows::padding_tokens() const {
+  return packs_ ? 0 : batch_size() * tokens_ - std::accumulate(added_.begin(), added_.end(), std::int64_t{0});
+}
+
+at::Tensor StepRows::padded(const at::Tensor& x) const {
+  if (!packs_) {
+    return x;
+  }
+  at::DimVector shape(x.sizes());
+  shape[0] = batch_size() * tokens_;
+  shape.erase(shape.begin() + 1);
+  return at::zeros(shape, x.options()).index_copy_(0, scatter().source, x[0]).unflatten(0, {batch_size(), tokens_});
+}
+
+at::Tensor StepRows::packed(const at::Tensor& x) const {
+  return packs_ ? x.flatten(0, 1).index_select(0, scatter().source).unsqueeze(0) : x;
 }
 
 at::Tensor StepRows::to_device(const std::vector<std::int64_t>& values) const {
@@ -26,7 +46,11 @@ at::Tensor StepRows::to_device(const std::vector<std::int64_t>& values) const {
 const at::Tensor& StepRows::position_ids() const {
   if (!position_ids_.defined()) {
     const auto options = at::TensorOptions(at::kLong).device(device_);
-    if (uniform_) {
+    if (packs_) {
+      position_ids_ = scatter().position.unsqueeze(0);
+    } else if (uniform_ && tables_ != nullptr) {
+      position_ids_ = tables_->position_ids(past_[0], tokens_);
+    } else if (uniform_) {
       position_ids_ = at::arange(past_[0], past_[0] + tokens_, options).unsqueeze(0);
     } else {
       position_ids_ = (to_device(past_).unsqueeze(1) + at::arange(tokens_, options)).clamp_max_(positions_ - 1);
@@ -36,7 +60,10 @@ const at::Tensor& StepRows::position_ids() const {
 }
 
 const at::Tensor& StepRows::visible(std::int64_t held_keys) const {
-  if (!visible_.defined() || visible_.size(2) != held_keys) {
+  const bool held = visible_.defined() && visible_.size(2) == held_keys;
+  if (!held && uniform_ && tokens_ == 1 && tables_ != nullptr && held_keys <= tables_->positions()) {
+    visible_ = tables_->visible(past_[0], held_keys);
+  } else if (!held) {
     const auto options = at::TensorOptions(at::kLong).device(device_);
     const at::Tensor first_keys = to_device(uniform_ ? std::vector<std::int64_t>{past_[0]} : past_);
     const at::Tensor last_visible = first_keys.unsqueeze(1) + at::arange(tokens_, options);            // [B, T]
@@ -65,8 +92,10 @@ const StepRows::Scatter& StepRows::scatter() const {
 const at::Tensor& StepRows::last_token_index() const {
   if (!last_token_index_.defined()) {
     std::vector<std::int64_t> index;
-    for (std::int64_t b = 0; b < batch_size(); ++b) {
-      index.push_back(b * tokens_ + added_[static_cast<std::size_t>(b)] - 1);
+    std::int64_t begin = 0;
+    for (const std::int64_t added : added_) {
+      index.push_back(begin + added - 1);
+      begin += packs_ ? added : tokens_;
     }
     last_token_index_ = to_device(index);
   }

@@ -1,6 +1,8 @@
 // The rows of one forward step: what each row already holds, what it adds, and which keys its queries may see.
 #pragma once
 
+#include "engine/layers/prefill_layout.h"
+#include "engine/layers/step_tables.h"
 #include "engine/tensor.h"
 
 #include <cstdint>
@@ -15,7 +17,9 @@ namespace decodelab {
 class StepRows {
  public:
   /// `past[b]` keys are held, `added[b]` >= 1 real tokens come. `positions` is the model's limit: positions of padding are clamped to it.
-  StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions, at::Device device);
+  /// Rows of different lengths go through the layers in `layout`; `tables`, where there are any, outlive the step.
+  StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions, at::Device device,
+           PrefillLayout layout = PrefillLayout::padded, const StepTables* tables = nullptr);
 
   std::int64_t batch_size() const { return static_cast<std::int64_t>(past_.size()); }
   /// T: the most tokens that a row adds.
@@ -27,8 +31,15 @@ class StepRows {
   /// All rows hold the same number of keys and add the same number of tokens.
   bool uniform() const { return uniform_; }
   at::Device device() const { return device_; }
+  /// Padding that goes through the layers, all rows together.
+  std::int64_t padding_tokens() const;
 
-  /// Position ids, [B, T] int64 (uniform: [1, T]).
+  /// [1, S, ..] as [B, T, ..], padding zero, where rows go through the layers packed; otherwise `x` itself.
+  at::Tensor padded(const at::Tensor& x) const;
+  /// [B, T, ..] as [1, S, ..] where rows go through the layers packed; otherwise `x` itself.
+  at::Tensor packed(const at::Tensor& x) const;
+
+  /// Position ids, [B, T] int64 (uniform: [1, T]; packed: [1, S]).
   const at::Tensor& position_ids() const;
   /// True where a query may see a key, [B, T, K] bool (uniform: [1, T, K]) for K = `held_keys` >= L keys, as many as the cache gave;
   /// made once a step, when first asked for.
@@ -42,7 +53,7 @@ class StepRows {
   };
   const Scatter& scatter() const;
 
-  /// Index of each row's last real token in [B * T], [B] int64.
+  /// Index of each row's last real token in [B * T], or in [S] where rows are packed; [B] int64.
   const at::Tensor& last_token_index() const;
 
  private:
@@ -52,6 +63,8 @@ class StepRows {
   std::vector<std::int64_t> added_;
   std::int64_t positions_;
   at::Device device_;
+  const StepTables* tables_;
+  bool packs_ = false;  ///< Rows are of different lengths, and go through the layers without padding.
   std::int64_t tokens_ = 0;
   std::int64_t keys_ = 0;
   bool uniform_ = true;

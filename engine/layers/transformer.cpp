@@ -6,6 +6,7 @@
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/projected.h"
 #include "engine/layers/residual_stream.h"
+#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
 #include "profiles/range.h"
 
@@ -14,19 +15,27 @@
 namespace decodelab {
 
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
-                   const at::Tensor& token_ids, const StepRows& rows) {
-  ResidualStream stream = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, rows); });
+                   const at::Tensor& token_ids, const StepRows& rows, StepMemory& memory) {
+  count_amount(Amount::padding_tokens, rows.padding_tokens());
+  ResidualStream stream = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, rows, memory); });
   for (std::int64_t layer = 0; layer < transformer.config().layers; ++layer) {
-    const Projected projected = in_stage(Stage::qkv, [&] { return transformer.before_attention(layer, stream); });
+    memory.begin_layer(layer);
+    const Projected packed = in_stage(Stage::qkv, [&] { return transformer.before_attention(layer, stream, memory); });
+    const Projected projected{.query = rows.padded(packed.query), .key_value = rows.padded(packed.key_value)};
     const KeysValues held = in_stage(Stage::kv_write, [&] { return cache.append(layer, projected.key_value, rows); });
     const at::Tensor attended = in_stage(Stage::attention, [&] {
-      return attention.forward(
-          {.layer = layer, .query = projected.query, .keys = held.keys, .values = held.values, .rows = rows});
+      return attention.forward({.layer = layer,
+                                .query = projected.query,
+                                .keys = held.keys,
+                                .values = held.values,
+                                .rows = rows,
+                                .memory = memory});
     });
-    transformer.after_attention(layer, stream, attended);
+    transformer.after_attention(layer, stream, rows.packed(attended), memory);
   }
+  memory.end_layers();
   cache.advance(rows);
-  return in_stage(Stage::norm, [&] { return stream.sum(); });
+  return in_stage(Stage::norm, [&] { return stream.sum(memory); });
 }
 
 std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights,

@@ -1,14 +1,21 @@
 // Every variant's counters prove that it ran, and show it where its effect is taken away.
 #include "bench/measure/engine_worker.h"
 #include "tests/variants/arms.h"
+#include "variants/presets.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
 
 namespace decodelab {
 namespace {
 
 using testing::small_config;
 using testing::small_model;
+
+/// What no test without a GPU can prove.
+const std::set<std::string> kOnCudaOnly{"cudnn-decode", "cudnn-prefill", "efficient-decode", "efficient-prefill"};
 
 CellRecord cell_of(const std::string& phase) {
   return {.phase = phase, .batch = 3, .length = 11, .dtype = "fp32", .device = "cpu", .threads = 1};
@@ -24,12 +31,22 @@ Probe probe(const std::shared_ptr<const Model>& model, const std::string& label,
 }
 
 TEST(Engagement, EveryVariantIsProvedOnAndIsCaughtWhereItsEffectIsRemoved) {
-  const auto model = small_model(small_config());
+  const std::vector models{small_model(small_config()), small_model(small_config(true, Activation::gelu_erf))};
   for (const auto& [name, variant] : registered_variants()) {
     if (!variant.expects) {
-      continue;  // the variant of new_variant_test.cpp, which has no effect
+      continue;  // one without effect on rows of one length
     }
     const std::string arm = "causal,+" + name;
+    const auto runs = [&arm](const std::shared_ptr<const Model>& model) {
+      return unsupported_reason(parse_arm(arm),
+                                {.config = model->config(), .dtype = model->dtype(), .device = "cpu"}).empty();
+    };
+    const auto found = std::ranges::find_if(models, runs);
+    if (found == models.end()) {
+      EXPECT_TRUE(kOnCudaOnly.contains(name)) << name << " runs nowhere here, and is not known to need CUDA";
+      continue;
+    }
+    const std::shared_ptr<const Model>& model = *found;
     bool says_something = false;
     for (const std::string phase : {"prefill", "decode"}) {
       const Probe on = probe(model, arm, arm, phase);
@@ -47,12 +64,25 @@ TEST(Engagement, EveryVariantIsProvedOnAndIsCaughtWhereItsEffectIsRemoved) {
   }
 }
 
-TEST(Engagement, ThePresetOfAllVariantsIsProvedInBothPhases) {
+TEST(Engagement, EveryPresetIsProvedInBothPhases) {
   const auto model = small_model(small_config());
   for (const std::string phase : {"prefill", "decode"}) {
-    const Probe bigcode = probe(model, "bigcode", "bigcode", phase);
-    EXPECT_EQ(bigcode.engaged, std::optional(true)) << bigcode.missing;
     EXPECT_EQ(probe(model, "causal", "causal", phase).engaged, std::nullopt) << "the reference has nothing to prove";
+    for (const Preset& preset : presets()) {
+      if (!preset.variants.empty()) {
+        const Probe counted = probe(model, preset.name, preset.name, phase);
+        EXPECT_EQ(counted.engaged, std::optional(true)) << preset.name << " " << phase << ": " << counted.missing;
+      }
+    }
+  }
+}
+
+TEST(Engagement, ADecodeStepOfNativeAllocatesNothing) {
+  for (const bool multi_query : {true, false}) {
+    const Probe counted = probe(small_model(small_config(multi_query)), "native", "native", "decode");
+    for (const auto& [name, value] : counted.counters) {
+      EXPECT_FALSE(name.ends_with("allocations")) << name << " " << value;
+    }
   }
 }
 

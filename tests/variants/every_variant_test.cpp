@@ -31,14 +31,17 @@ std::vector<Completion> complete(const std::string& arm, const std::shared_ptr<c
       {.prompts = ragged_prompts(), .max_tokens = kTokens, .details = details, .keep_prefill_logits = true});
 }
 
-std::string where(const RunsOn& runs_on, const std::string& arm) { return unsupported_reason(parse_arm(arm), runs_on); }
+/// Whether a CPU can run the arm on that model.
+bool runs(const std::string& arm, const Model& model) {
+  return unsupported_reason(parse_arm(arm), {.config = model.config(), .dtype = model.dtype(), .device = "cpu"}).empty();
+}
 
 TEST(EveryVariant, GeneratesTheReferencesTokensInFp32) {
-  for (const bool multi_query : {true, false}) {
-    const auto model = small_model(small_config(multi_query));
+  for (const ModelConfig& config : {small_config(), small_config(false), small_config(true, Activation::gelu_erf)}) {
+    const auto model = small_model(config);
     const std::vector<Completion> expected = complete("causal", model);
     for (const std::string& arm : arms_and_presets()) {
-      if (!where({.config = model->config(), .dtype = model->dtype(), .device = "cpu"}, arm).empty()) {
+      if (!runs(arm, *model)) {
         continue;
       }
       const std::vector<Completion> got = complete(arm, model);
@@ -58,7 +61,7 @@ TEST(EveryVariant, StaysWithinTheToleranceOf16BitTypes) {
     const std::vector<Completion> fed = complete("causal", model);
     const auto expected = testing::forced_logits(engine_for("causal", model), fed, kTokens - 1);
     for (const std::string& arm : arms_and_presets()) {
-      if (!where({.config = model->config(), .dtype = dtype, .device = "cpu"}, arm).empty()) {
+      if (!runs(arm, *model)) {
         continue;
       }
       const auto got = testing::forced_logits(engine_for(arm, model), fed, kTokens - 1);
@@ -75,6 +78,9 @@ TEST(EveryVariant, ComputesTheDetailsThatAreAskedFor) {
   const DetailsRequest details{.prefill_log_probs = true, .token_log_prob = true, .rank = true};
   const std::vector<Completion> expected = complete("causal", model, details);
   for (const std::string& arm : arms_and_presets()) {
+    if (!runs(arm, *model)) {
+      continue;
+    }
     const std::vector<Completion> got = complete(arm, model, details);
     for (std::size_t row = 0; row < expected.size(); ++row) {
       EXPECT_EQ(got[row].ranks, expected[row].ranks) << arm;

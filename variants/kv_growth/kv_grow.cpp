@@ -1,8 +1,9 @@
 // Reallocates the key-value cache every n tokens instead of at each step.
 #include "engine/layers/kv_cache.h"
+#include "engine/round_up.h"
 #include "variants/registry.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
 namespace decodelab {
 namespace {
@@ -11,13 +12,11 @@ namespace {
 constexpr std::int64_t kDefaultTokens = 8;
 constexpr std::int64_t kMostTokens = 1 << 20;
 
-std::int64_t rounded_up(std::int64_t length, std::int64_t tokens) { return (length + tokens - 1) / tokens * tokens; }
-
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t tokens = parameters.integer("tokens");
   plan.kv_growth.bind("kv-grow", [tokens](const KvCacheOptions& options) {
     return make_growing_cache(
-        options, [tokens](std::int64_t needed, std::int64_t) { return rounded_up(needed, tokens); }, 0);
+        options, [tokens](std::int64_t needed) { return rounded_up(needed, tokens); }, 0);
   });
 }
 
@@ -26,9 +25,19 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters& 
     return {};  // the first append allocates whatever the rule
   }
   const std::int64_t tokens = parameters.integer("tokens");
-  const std::int64_t growths =
-      (rounded_up(counted.length + counted.steps, tokens) - rounded_up(counted.length, tokens)) / tokens;
-  return {{"kv_write.allocations", 2 * counted.config.layers * growths}};
+  const std::int64_t multiple = std::max<std::int64_t>(1, counted.plan.key_padding.value());
+  const auto capacity = [&](std::int64_t keys) { return rounded_up(rounded_up(keys, tokens), multiple); };
+  std::int64_t growths = 0;
+  std::int64_t slots = capacity(counted.length);
+  for (std::int64_t step = 1; step <= counted.steps; ++step) {
+    const std::int64_t shown = rounded_up(counted.length + step, multiple);
+    if (shown > slots) {
+      slots = capacity(shown);
+      ++growths;
+    }
+  }
+  const std::int64_t tensors = counted.plan.kv_layout.value() == KvLayout::merged ? 1 : 2;
+  return {{"kv_write.allocations", tensors * counted.config.layers * growths}};
 }
 
 [[maybe_unused]] const bool registered = register_variant({

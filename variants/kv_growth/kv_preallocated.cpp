@@ -1,5 +1,6 @@
 // Allocates the key-value cache once for a whole generation, instead of at each step.
 #include "engine/layers/kv_cache.h"
+#include "engine/round_up.h"
 #include "variants/registry.h"
 
 namespace decodelab {
@@ -12,8 +13,8 @@ constexpr std::int64_t kMostMultiple = 1 << 20;
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t multiple = parameters.integer("multiple");
   plan.kv_growth.bind("kv-preallocated", [multiple](const KvCacheOptions& options) {
-    const std::int64_t slots = (options.max_tokens + multiple - 1) / multiple * multiple;
-    const auto never = [](std::int64_t needed, std::int64_t) { return needed; };
+    const std::int64_t slots = rounded_up(options.max_tokens, multiple);
+    const auto never = [](std::int64_t needed) { return needed; };
     return make_growing_cache(options, never, slots);
   });
 }

@@ -1,7 +1,9 @@
 // Weights packed once, so that products of few rows read them at the speed of memory.
+#include "engine/kernels/activate.h"
 #include "engine/kernels/packed_matrix.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/prepared_weights.h"
+#include "engine/layers/step_memory.h"
 #include "engine/scalar_type.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
@@ -14,6 +16,8 @@ namespace {
 
 /// Beyond so many rows a product is bound by arithmetic, and oneDNN's kernels do that better.
 constexpr std::int64_t kMostRows = 32;
+/// Activations that are worth another thread.
+constexpr std::int64_t kElementsOfATask = 16384;
 
 class PackedLinear final : public Linear {
  public:
@@ -24,29 +28,48 @@ class PackedLinear final : public Linear {
     }
   }
 
-  at::Tensor forward(const at::Tensor& x) const override {
+  at::Tensor forward(const at::Tensor& x, StepMemory& memory) const override { return multiply(x, {}, memory); }
+
+  at::Tensor activated(const at::Tensor& x, Activation activation, StepMemory& memory) const override {
+    return multiply(x, activation, memory);
+  }
+
+ private:
+  at::Tensor multiply(const at::Tensor& x, std::optional<Activation> activation, StepMemory& memory) const {
     const std::int64_t inputs = packed_->inputs();
     const std::int64_t rows = x.numel() / inputs;
     if (rows > kMostRows) {
-      return at::linear(x, weight_, bias_);
+      at::Tensor y = at::linear(x, weight_, bias_);
+      if (activation) {
+        activate_all(y, *activation);
+      }
+      return y;
     }
     const at::Tensor flat = x.reshape({rows, inputs}).contiguous();
-    auto shape = x.sizes().vec();
+    at::DimVector shape(x.sizes());
     shape.back() = packed_->outputs();
-    at::Tensor y = at::empty(shape, x.options());
+    at::Tensor y = memory.take(shape, x.options());
     const SkinnyProduct product{.weights = *packed_,
                                 .x = flat.const_data_ptr(),
                                 .x_stride = inputs,
                                 .rows = rows,
                                 .bias = bias_ ? bias_->const_data_ptr() : nullptr,
                                 .y = y.mutable_data_ptr(),
-                                .y_stride = packed_->outputs()};
+                                .y_stride = packed_->outputs(),
+                                .activation = activation};
     at::parallel_for(0, packed_->panels(), 1,
                      [&](std::int64_t first, std::int64_t last) { multiply_panels(product, first, last, isa_); });
     return y;
   }
 
- private:
+  void activate_all(const at::Tensor& y, Activation activation) const {
+    auto* data = static_cast<std::byte*>(y.mutable_data_ptr());
+    const std::int64_t size = y.element_size();
+    at::parallel_for(0, y.numel(), kElementsOfATask, [&](std::int64_t first, std::int64_t last) {
+      activate_in_place(data + first * size, last - first, packed_->dtype(), activation, isa_);
+    });
+  }
+
   at::Tensor weight_;
   std::optional<at::Tensor> bias_;
   std::shared_ptr<const PackedMatrix> packed_;
@@ -57,7 +80,12 @@ std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, Prepare
   auto packed = prepared.get<PackedMatrix>("packed " + weights.name, [&] {
     const at::Tensor dense = weights.weight.contiguous();
     const ElementType dtype = dense.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16;
-    return std::make_unique<PackedMatrix>(dense.const_data_ptr(), dense.size(0), dense.size(1), dtype);
+    auto matrix = std::make_unique<PackedMatrix>(dense.size(0), dense.size(1), dtype);
+    // The threads that will read a panel write it: its pages then lie where they are read.
+    at::parallel_for(0, matrix->panels(), 1, [&](std::int64_t first, std::int64_t last) {
+      matrix->fill(dense.const_data_ptr(), first, last);
+    });
+    return matrix;
   });
   return std::make_unique<PackedLinear>(weights, std::move(packed));
 }

@@ -61,8 +61,8 @@ struct Shape {
 
 std::vector<float> product_of(const Shape& shape, ElementType dtype, SkinnyIsa isa, bool with_bias,
                               const std::vector<float>& x) {
-  const PackedMatrix packed(stored(random_values(shape.outputs * shape.inputs, 1), dtype).data(), shape.outputs,
-                            shape.inputs, dtype);
+  PackedMatrix packed(shape.outputs, shape.inputs, dtype);
+  packed.fill(stored(random_values(shape.outputs * shape.inputs, 1), dtype).data(), 0, packed.panels());
   const auto rows = stored(x, dtype);
   const auto bias = stored(random_values(shape.outputs, 3), dtype);
   std::vector<std::byte> y(static_cast<std::size_t>(shape.rows * shape.outputs) * element_bytes(dtype));
@@ -130,8 +130,7 @@ INSTANTIATE_TEST_SUITE_P(PackedMatrix, SkinnyProductTest,
                          [](const auto& type) { return type.param == ElementType::float32 ? "Fp32" : "Bf16"; });
 
 TEST(PackedMatrix, RefusesOtherTypes) {
-  const std::uint16_t weight = 0;
-  EXPECT_THROW(PackedMatrix(&weight, 1, 1, ElementType::float16), std::invalid_argument);
+  EXPECT_THROW(PackedMatrix(1, 1, ElementType::float16), std::invalid_argument);
 }
 
 }  // namespace

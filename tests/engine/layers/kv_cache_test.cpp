@@ -24,17 +24,42 @@ KvCacheOptions options() {
           .device = "cpu"};
 }
 
+using MakeCache = std::unique_ptr<KvCache> (*)(const KvCacheOptions&);
+
 struct NamedCache {
-  const char* name;
-  std::unique_ptr<KvCache> (*make)();
+  std::string name;
+  MakeCache maker;
+  KvLayout layout = KvLayout::split;
+  KeyMultiple key_multiple = 1;
+
+  std::unique_ptr<KvCache> make() const {
+    KvCacheOptions made_for = options();
+    made_for.layout = layout;
+    made_for.key_multiple = key_multiple;
+    return maker(made_for);
+  }
 };
 
-std::unique_ptr<KvCache> concatenated() { return make_concatenated_cache(options()); }
-std::unique_ptr<KvCache> growing() {
-  return make_growing_cache(options(), [](std::int64_t needed, std::int64_t) { return (needed + 7) / 8 * 8; }, 0);
+std::unique_ptr<KvCache> growing(const KvCacheOptions& options) {
+  return make_growing_cache(options, [](std::int64_t needed) { return (needed + 7) / 8 * 8; }, 0);
 }
-std::unique_ptr<KvCache> preallocated() {
-  return make_growing_cache(options(), [](std::int64_t needed, std::int64_t) { return needed; }, kMaxTokens);
+std::unique_ptr<KvCache> preallocated(const KvCacheOptions& options) {
+  return make_growing_cache(options, [](std::int64_t needed) { return needed; }, kMaxTokens);
+}
+
+std::vector<NamedCache> every_cache() {
+  std::vector<NamedCache> caches;
+  for (const auto& [name, maker] : {std::pair<std::string, MakeCache>("concatenated", make_concatenated_cache),
+                                    {"growing", growing},
+                                    {"preallocated", preallocated}}) {
+    for (const KvLayout layout : {KvLayout::split, KvLayout::merged}) {
+      for (const KeyMultiple multiple : {1, 5, 16}) {
+        caches.push_back({name + (layout == KvLayout::merged ? "_merged_" : "_split_") + std::to_string(multiple), maker,
+                          layout, multiple});
+      }
+    }
+  }
+  return caches;
 }
 
 class KvCacheTest : public ::testing::TestWithParam<NamedCache> {};
@@ -42,16 +67,21 @@ class KvCacheTest : public ::testing::TestWithParam<NamedCache> {};
 /// Appends random tokens to `cache` and to plain lists, and compares.
 class Mirror {
  public:
-  explicit Mirror(KvCache& cache) : cache_(cache), held_(kLayers * kRows) {}
+  explicit Mirror(KvCache& cache) : cache_(cache), held_(static_cast<std::size_t>(kLayers)) {
+    for (auto& layer : held_) {
+      layer.resize(static_cast<std::size_t>(kRows));
+    }
+  }
 
   void append(const std::vector<std::int64_t>& added) {
     const StepRows rows(cache_.lengths(), added, kMaxTokens, at::kCPU);
     for (std::int64_t layer = 0; layer < kLayers; ++layer) {
-      const at::Tensor tokens = at::rand({kRows, rows.tokens(), kWidth});
+      const at::Tensor tokens = at::rand({rows.batch_size(), rows.tokens(), kWidth});
       const KeysValues got = cache_.append(layer, tokens, rows);
+      ASSERT_EQ(got.keys.size(1), cache_.shown_keys(rows));
       ASSERT_GE(got.keys.size(1), rows.keys()) << "keys beyond these are hidden by rows.visible()";
-      for (std::int64_t row = 0; row < kRows; ++row) {
-        auto& list = held_[static_cast<std::size_t>(layer * kRows + row)];
+      for (std::int64_t row = 0; row < rows.batch_size(); ++row) {
+        Row& list = held_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(row)];
         for (std::int64_t token = 0; token < added[static_cast<std::size_t>(row)]; ++token) {
           list.push_back(tokens[row][token]);
         }
@@ -69,14 +99,34 @@ class Mirror {
 
   void truncate(std::int64_t row, std::int64_t length) {
     cache_.truncate(row, length);
-    for (std::int64_t layer = 0; layer < kLayers; ++layer) {
-      held_[static_cast<std::size_t>(layer * kRows + row)].resize(static_cast<std::size_t>(length));
+    for (auto& layer : held_) {
+      layer[static_cast<std::size_t>(row)].resize(static_cast<std::size_t>(length));
+    }
+  }
+
+  void filter(const std::vector<std::int64_t>& kept) {
+    cache_.filter(kept);
+    for (auto& layer : held_) {
+      std::vector<Row> rows;
+      for (const std::int64_t row : kept) {
+        rows.push_back(layer[static_cast<std::size_t>(row)]);
+      }
+      layer = std::move(rows);
+    }
+  }
+
+  void concatenate(Mirror& other) {
+    cache_.concatenate(other.cache_);
+    for (std::size_t layer = 0; layer < held_.size(); ++layer) {
+      held_[layer].insert(held_[layer].end(), other.held_[layer].begin(), other.held_[layer].end());
     }
   }
 
  private:
+  using Row = std::vector<at::Tensor>;
+
   KvCache& cache_;
-  std::vector<std::vector<at::Tensor>> held_;
+  std::vector<std::vector<Row>> held_;  ///< By layer, then by row.
 };
 
 TEST_P(KvCacheTest, HoldsUniformRows) {
@@ -130,13 +180,53 @@ TEST_P(KvCacheTest, RefusesToTruncateToMoreThanItHolds) {
   EXPECT_THROW(cache->truncate(1, -1), std::invalid_argument);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KvCacheTest,
-                         ::testing::Values(NamedCache{"concatenated", concatenated}, NamedCache{"growing", growing},
-                                           NamedCache{"preallocated", preallocated}),
+TEST_P(KvCacheTest, KeepsTheRowsThatAFilterNamesInTheirNewOrder) {
+  const auto cache = GetParam().make();
+  Mirror mirror(*cache);
+  mirror.append({5, 9, 2});
+  mirror.append({1, 1, 1});
+  mirror.filter({2, 0});
+  EXPECT_EQ(cache->lengths(), (std::vector<std::int64_t>{3, 6}));
+  for (int step = 0; step < 9; ++step) {
+    mirror.append({1, 1});
+  }
+  mirror.filter({1});
+  mirror.append({1});
+  EXPECT_THROW(cache->filter({1}), std::invalid_argument);
+  EXPECT_THROW(cache->filter({}), std::invalid_argument);
+}
+
+TEST_P(KvCacheTest, TakesTheRowsOfAnotherCacheUnderItsOwn) {
+  const auto cache = GetParam().make();
+  const auto other = GetParam().make();
+  Mirror mirror(*cache);
+  Mirror arriving(*other);
+  mirror.append({5, 5, 5});
+  mirror.append({1, 1, 1});
+  arriving.append({11, 2, 1});
+  mirror.concatenate(arriving);
+  EXPECT_EQ(cache->lengths(), (std::vector<std::int64_t>{6, 6, 6, 11, 2, 1}));
+  EXPECT_TRUE(other->lengths().empty());
+  for (int step = 0; step < 9; ++step) {
+    mirror.append({1, 1, 1, 1, 1, 1});
+  }
+  mirror.filter({5, 3, 0});
+  mirror.append({1, 1, 1});
+}
+
+TEST_P(KvCacheTest, RefusesTheRowsOfACacheOfAnotherShape) {
+  const auto cache = GetParam().make();
+  KvCacheOptions wider = cache->options();
+  wider.width += 2;
+  const auto other = GetParam().maker(wider);
+  EXPECT_THROW(cache->concatenate(*other), std::invalid_argument);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KvCacheTest, ::testing::ValuesIn(every_cache()),
                          [](const auto& one) { return one.param.name; });
 
 TEST(GrowingCache, AllocatesOnlyWhenItsRuleSays) {
-  const auto cache = growing();
+  const auto cache = growing(options());
   Mirror mirror(*cache);
   mirror.append({5, 5, 5});
   const std::int64_t at_first = cache->bytes();
@@ -147,10 +237,12 @@ TEST(GrowingCache, AllocatesOnlyWhenItsRuleSays) {
   EXPECT_EQ(cache->bytes(), 2 * at_first);
 }
 
-TEST(GrowingCache, GivesADecodeStepItsWholeStorageWhereThatIsLittleMore) {
-  const auto cache = growing();
+TEST(GrowingCache, ShowsADecodeStepAMultipleOfItsKeysAndAPrefillItsOwn) {
+  KvCacheOptions padded = options();
+  padded.key_multiple = 8;
+  const auto cache = growing(padded);
   const StepRows prompt(cache->lengths(), {5, 5, 5}, kMaxTokens, at::kCPU);
-  EXPECT_EQ(cache->append(0, at::rand({kRows, 5, kWidth}), prompt).keys.size(1), 5) << "a prefill sees its own keys";
+  EXPECT_EQ(cache->append(0, at::rand({kRows, 5, kWidth}), prompt).keys.size(1), 5);
   cache->advance(prompt);
   const StepRows step(cache->lengths(), {1, 1, 1}, kMaxTokens, at::kCPU);
   const KeysValues got = cache->append(0, at::rand({kRows, 1, kWidth}), step);
@@ -160,7 +252,7 @@ TEST(GrowingCache, GivesADecodeStepItsWholeStorageWhereThatIsLittleMore) {
 }
 
 TEST(ConcatenatedCache, HoldsNoSlotMoreThanItsTokens) {
-  const auto cache = concatenated();
+  const auto cache = make_concatenated_cache(options());
   Mirror mirror(*cache);
   mirror.append({5, 5, 5});
   mirror.append({1, 1, 1});

@@ -1,0 +1,14 @@
+// An activation over an array.
+#pragma once
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/kernels/packed_matrix.h"
+
+#include <cstdint>
+
+namespace decodelab {
+
+/// Replaces `count` numbers in fp32 or bf16 by activation(number), computed in fp32.
+void activate_in_place(void* data, std::int64_t count, ElementType dtype, Activation activation, SkinnyIsa isa);
+
+}  // namespace decodelab

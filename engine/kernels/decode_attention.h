@@ -1,0 +1,46 @@
+// Attention of one new token a row over the cache, which reads each key and value once for all heads that share it.
+#pragma once
+
+#include "engine/kernels/packed_matrix.h"
+
+#include <cstdint>
+
+namespace decodelab {
+
+/// Keys that one piece of work sees. Fixed, so that a row's result depends on neither the threads nor the other rows.
+inline constexpr std::int64_t kSplitKeys = 256;
+
+/// One step of one layer on a CPU. B rows, G key heads, R query heads for each, k elements a head; fp32 or bf16.
+struct DecodeAttention {
+  ElementType dtype;
+  std::int64_t batch_size;
+  std::int64_t kv_heads;      ///< G
+  std::int64_t shared_heads;  ///< R
+  std::int64_t head_dim;      ///< k, at most kMostHeadDim
+  float scale;
+  const void* query;  ///< [B, G * R * k], rows at `query_stride` elements
+  std::int64_t query_stride;
+  const void* keys;    ///< [B, L, G * k]; elements of a row and of a token apart:
+  const void* values;  ///< likewise
+  std::int64_t row_stride;
+  std::int64_t token_stride;
+  const std::int64_t* held;  ///< B: keys held before this step; the query sees one more
+  std::int64_t splits;       ///< splits_of() the longest row
+  float* partials;           ///< partial_floats() floats
+  void* out;                 ///< [B, G * R * k], contiguous
+};
+inline constexpr std::int64_t kMostHeadDim = 256;
+
+std::int64_t splits_of(std::int64_t keys);
+std::int64_t partial_floats(const DecodeAttention& attention);
+/// Pieces of attend_splits(), which may run side by side, and of merge_splits(), likewise, after all of the first.
+std::int64_t split_items(const DecodeAttention& attention);
+std::int64_t merge_items(const DecodeAttention& attention);
+
+/// Each piece: the scores of up to 256 keys, their softmax and the weighted values, not yet divided (flash-decoding: Dao et al. 2023,
+/// https://pytorch.org/blog/flash-decoding/; online softmax: Milakov and Gimelshein 2018, arXiv:1805.02867).
+void attend_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, SkinnyIsa isa);
+/// Each piece: the parts of one row and key head put together and rounded once.
+void merge_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, SkinnyIsa isa);
+
+}  // namespace decodelab

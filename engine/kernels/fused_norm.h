@@ -1,0 +1,27 @@
+// Residual and layer norm in one pass over each row.
+#pragma once
+
+#include "engine/kernels/packed_matrix.h"
+
+#include <cstdint>
+
+namespace decodelab {
+
+/// Rows of d elements, contiguous, fp32 or bf16. The sum is stored rounded, and it is the rounded sum that is normed, as an addition
+/// followed by a norm would; statistics are fp32.
+struct FusedNorm {
+  ElementType dtype;
+  std::int64_t width;    ///< d
+  const void* addend;    ///< [rows, d], or null: nothing is added
+  const void* residual;  ///< [rows, d]
+  const void* weight;    ///< [d]
+  const void* bias;      ///< [d]
+  float epsilon;
+  void* sum;     ///< [rows, d], or null without an addend
+  void* normed;  ///< [rows, d]
+};
+
+/// Rows [first, last).
+void norm_rows(const FusedNorm& norm, std::int64_t first, std::int64_t last, SkinnyIsa isa);
+
+}  // namespace decodelab

@@ -1,0 +1,37 @@
+// Runs one source of a kernel in the instructions that this processor has.
+#pragma once
+
+#include "engine/kernels/packed_matrix.h"
+
+#include <utility>
+
+namespace decodelab::simd {
+
+/// `Body::run(arguments...)` compiled for AVX-512, for AVX2 and for any processor. Body::run is always_inline, and so is all that it calls.
+template <typename Body, typename... Arguments>
+[[gnu::target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")]] void run_avx512(Arguments... arguments) {
+  Body::run(arguments...);
+}
+template <typename Body, typename... Arguments>
+[[gnu::target("avx2,fma")]] void run_avx2(Arguments... arguments) {
+  Body::run(arguments...);
+}
+template <typename Body, typename... Arguments>
+void run_portable(Arguments... arguments) {
+  Body::run(arguments...);
+}
+
+template <typename Body, typename... Arguments>
+void run_best(SkinnyIsa isa, Arguments... arguments) {
+#if defined(__x86_64__)
+  if (isa >= SkinnyIsa::avx512) {
+    return run_avx512<Body>(arguments...);
+  }
+  if (isa == SkinnyIsa::avx2) {
+    return run_avx2<Body>(arguments...);
+  }
+#endif
+  run_portable<Body>(arguments...);
+}
+
+}  // namespace decodelab::simd

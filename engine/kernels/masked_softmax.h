@@ -1,0 +1,26 @@
+// Scale, mask, upcast, softmax and downcast in one pass over each row of scores.
+#pragma once
+
+#include "engine/kernels/packed_matrix.h"
+
+#include <cstdint>
+
+namespace decodelab {
+
+/// Scores [B, G, T, R, L], contiguous, fp32 or bf16: query t of row b sees its first `past[b] + t + 1` keys.
+struct MaskedSoftmax {
+  ElementType dtype;
+  std::int64_t kv_heads;      ///< G
+  std::int64_t tokens;        ///< T
+  std::int64_t shared_heads;  ///< R
+  std::int64_t keys;          ///< L
+  const std::int64_t* past;   ///< B
+  float unscale;              ///< The upcast scores are multiplied by it.
+  const void* scores;
+  void* weights;  ///< May be the scores themselves.
+};
+
+/// Rows [first, last) of the B * G * T * R. What a query does not see gets a weight of exactly 0.
+void softmax_rows(const MaskedSoftmax& softmax, std::int64_t first, std::int64_t last, SkinnyIsa isa);
+
+}  // namespace decodelab

@@ -1,0 +1,93 @@
+// Sixteen floats as one value, in the compiler's own vector types: kernels written with it are compiled once for each set of
+// instructions, from one source.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+// No value of these types crosses a call that is not inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace decodelab::simd {
+
+inline constexpr std::int64_t kLanes = 16;
+using Floats = float __attribute__((vector_size(64)));
+using Ints = std::int32_t __attribute__((vector_size(64)));
+using Words = std::uint32_t __attribute__((vector_size(64)));
+using Halves = std::uint16_t __attribute__((vector_size(32)));
+
+/// The storage type of a bf16 number: the upper half of an fp32 number.
+using Bfloat16 = std::uint16_t;
+
+[[gnu::always_inline]] inline Floats broadcast(float value) { return Floats{} + value; }
+
+[[gnu::always_inline]] inline Floats load(const float* from) {
+  Floats value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+[[gnu::always_inline]] inline Floats load(const Bfloat16* from) {
+  Halves halves;
+  std::memcpy(&halves, from, sizeof halves);
+  return reinterpret_cast<Floats>(__builtin_convertvector(halves, Words) << 16);
+}
+[[gnu::always_inline]] inline void store(float* to, const Floats& value) { std::memcpy(to, &value, sizeof value); }
+/// Rounds to nearest, halves to even. Not for NaN, which it may turn into infinity.
+[[gnu::always_inline]] inline void store(Bfloat16* to, const Floats& value) {
+  const Words bits = reinterpret_cast<Words>(value);
+  const Halves halves = __builtin_convertvector((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16, Halves);
+  std::memcpy(to, &halves, sizeof halves);
+}
+
+/// The first `count` < 16 elements, the others 0.
+template <typename Element>
+[[gnu::always_inline]] inline Floats load_some(const Element* from, std::int64_t count) {
+  Element elements[kLanes] = {};
+  std::memcpy(elements, from, static_cast<std::size_t>(count) * sizeof(Element));
+  return load(elements);
+}
+template <typename Element>
+[[gnu::always_inline]] inline void store_some(Element* to, const Floats& value, std::int64_t count) {
+  Element elements[kLanes];
+  store(elements, value);
+  std::memcpy(to, elements, static_cast<std::size_t>(count) * sizeof(Element));
+}
+
+[[gnu::always_inline]] inline Floats max(const Floats& a, const Floats& b) { return a > b ? a : b; }
+[[gnu::always_inline]] inline Floats min(const Floats& a, const Floats& b) { return a < b ? a : b; }
+
+[[gnu::always_inline]] inline float sum(const Floats& value) {
+  float total = 0;
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) total += value[lane];
+  return total;
+}
+[[gnu::always_inline]] inline float largest(const Floats& value) {
+  float most = value[0];
+  for (std::int64_t lane = 1; lane < kLanes; ++lane) most = value[lane] > most ? value[lane] : most;
+  return most;
+}
+
+/// e^x within 2 units in the last place, for x clamped to [-87, 88]. 2^n * p(r), n = round(x / ln 2): the classic reduction (Cody and
+/// Waite 1980), with Taylor's polynomial of degree 7, whose error on |r| <= ln 2 / 2 lies below fp32's.
+[[gnu::always_inline]] inline Floats exp(const Floats& x) {
+  constexpr float kLog2E = 1.44269504088896341f;
+  constexpr float kLn2High = 0.693359375f;
+  constexpr float kLn2Low = -2.12194440e-4f;
+  constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
+  const Floats clamped = max(broadcast(-87.0f), min(broadcast(88.0f), x));
+  const Floats shifted = clamped * kLog2E + kRounder;
+  const Floats n = shifted - kRounder;
+  const Floats r = (clamped - n * kLn2High) - n * kLn2Low;
+  Floats p = broadcast(1.0f / 5040);
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const Ints exponent = reinterpret_cast<Ints>(shifted) << 23;
+  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(p) + exponent);
+}
+
+}  // namespace decodelab::simd

@@ -1,0 +1,126 @@
+// One layer of a cache in either layout.
+#include "engine/layers/kv_storage.h"
+
+#include "engine/layers/step_rows.h"
+#include "profiles/range.h"
+
+#include <algorithm>
+
+namespace decodelab {
+namespace {
+
+/// `plane` with `slots` slots, the new ones zero.
+at::Tensor widened(const at::Tensor& plane, std::int64_t slots) {
+  at::Tensor wide = at::zeros({plane.size(0), slots, plane.size(2)}, plane.options());
+  const std::int64_t kept = std::min(slots, plane.size(1));
+  wide.narrow(1, 0, kept).copy_(plane.narrow(1, 0, kept));
+  return wide;
+}
+
+}  // namespace
+
+std::int64_t KvStorage::bytes() const {
+  std::int64_t total = 0;
+  for (const at::Tensor& plane : planes_) {
+    total += static_cast<std::int64_t>(plane.nbytes());
+  }
+  return total;
+}
+
+std::vector<at::Tensor> KvStorage::parts_of(const at::Tensor& key_value) const {
+  if (layout_ == KvLayout::merged) {
+    return {key_value};
+  }
+  const std::int64_t half = key_value.size(2) / 2;
+  return {key_value.narrow(2, 0, half), key_value.narrow(2, half, half)};
+}
+
+void KvStorage::reallocate(const at::Tensor& like, std::int64_t slots, std::int64_t kept) {
+  std::vector<at::Tensor> larger;
+  const std::int64_t width = layout_ == KvLayout::merged ? like.size(2) : like.size(2) / 2;
+  for (std::size_t index = 0; index < (layout_ == KvLayout::merged ? 1 : 2); ++index) {
+    at::Tensor plane = at::empty({like.size(0), slots, width}, like.options());
+    if (kept > 0) {
+      const at::Tensor held = planes_[index].narrow(1, 0, kept);
+      count_amount(Amount::copied_cache_bytes, static_cast<std::int64_t>(held.numel() * held.element_size()));
+      plane.narrow(1, 0, kept).copy_(held);
+    }
+    if (kept < slots) {
+      plane.narrow(1, kept, slots - kept).zero_();
+    }
+    larger.push_back(std::move(plane));
+  }
+  planes_ = std::move(larger);
+}
+
+void KvStorage::concatenate(const at::Tensor& key_value) {
+  std::vector<at::Tensor> parts = parts_of(key_value);
+  for (std::size_t index = 0; index < parts.size(); ++index) {
+    count_amount(Amount::cache_writes, 1);
+    if (planes_.empty()) {
+      parts[index] = parts[index].contiguous();
+    } else {
+      count_amount(Amount::copied_cache_bytes, static_cast<std::int64_t>(planes_[index].nbytes()));
+      parts[index] = at::cat({planes_[index], parts[index]}, 1);
+    }
+  }
+  planes_ = std::move(parts);
+}
+
+void KvStorage::write(const at::Tensor& key_value, const StepRows& rows) const {
+  const std::vector<at::Tensor> parts = parts_of(key_value);
+  for (std::size_t index = 0; index < parts.size(); ++index) {
+    count_amount(Amount::cache_writes, 1);
+    if (rows.uniform()) {
+      planes_[index].narrow(1, rows.past()[0], rows.tokens()).copy_(parts[index]);
+    } else {
+      const StepRows::Scatter& scatter = rows.scatter();
+      planes_[index].index_put_({scatter.row, scatter.position},
+                                parts[index].flatten(0, 1).index_select(0, scatter.source));
+    }
+  }
+}
+
+KeysValues KvStorage::view(std::int64_t keys) const {
+  if (layout_ == KvLayout::split) {
+    return {.keys = planes_[0].narrow(1, 0, keys), .values = planes_[1].narrow(1, 0, keys)};
+  }
+  const at::Tensor shown = planes_[0].narrow(1, 0, keys);
+  const std::int64_t half = shown.size(2) / 2;
+  return {.keys = shown.narrow(2, 0, half), .values = shown.narrow(2, half, half)};
+}
+
+void KvStorage::zero_tail(std::int64_t row, std::int64_t length) const {
+  for (const at::Tensor& plane : planes_) {
+    if (length < plane.size(1)) {
+      plane.select(0, row).narrow(0, length, plane.size(1) - length).zero_();
+    }
+  }
+}
+
+void KvStorage::shrink(std::int64_t slots) {
+  for (at::Tensor& plane : planes_) {
+    if (slots < plane.size(1)) {
+      plane = plane.narrow(1, 0, slots).contiguous();
+    }
+  }
+}
+
+void KvStorage::select_rows(const at::Tensor& index, std::int64_t slots) {
+  for (at::Tensor& plane : planes_) {
+    plane = plane.narrow(1, 0, std::min(slots, plane.size(1))).index_select(0, index);
+  }
+}
+
+void KvStorage::append_rows(KvStorage& other, std::int64_t slots) {
+  for (std::size_t index = 0; index < planes_.size(); ++index) {
+    const auto fit = [slots](const at::Tensor& plane) {
+      return plane.size(1) == slots ? plane : widened(plane, slots);
+    };
+    planes_[index] = at::cat({fit(planes_[index]), fit(other.planes_[index])}, 0);
+    other.planes_[index].reset();
+  }
+  other.planes_.clear();
+}
+
+}  // namespace decodelab

@@ -1,0 +1,49 @@
+// The keys and values of one layer: where they lie, how they are written and how they move to a larger place.
+#pragma once
+
+#include "engine/layers/keys_values.h"
+#include "engine/layers/kv_layout.h"
+#include "engine/tensor.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace decodelab {
+
+class StepRows;
+
+/// One layer's storage, [B, slots, W] in one tensor or [B, slots, W / 2] in two; W = 2 * kv_heads * head_dim, keys first. What lies past
+/// a row's length is zero, because attention may multiply it by zero weights and 0 * NaN is NaN.
+class KvStorage {
+ public:
+  explicit KvStorage(KvLayout layout) : layout_(layout) {}
+
+  /// Slots of a row; 0 until something was allocated.
+  std::int64_t slots() const { return planes_.empty() ? 0 : planes_.front().size(1); }
+  std::int64_t bytes() const;
+
+  /// Moves to `slots` slots, of which the first `kept` keep what they hold; counted as copied_cache_bytes. `like` is [B, T, W].
+  void reallocate(const at::Tensor& like, std::int64_t slots, std::int64_t kept);
+  /// The reference's way of growing, for rows of one length: one tensor after the other, a copy of both.
+  void concatenate(const at::Tensor& key_value);
+  /// Writes the step's real tokens, `key_value` being [B, T, W], into slots that are there.
+  void write(const at::Tensor& key_value, const StepRows& rows) const;
+  /// The first `keys` slots of every row, as views.
+  KeysValues view(std::int64_t keys) const;
+  void zero_tail(std::int64_t row, std::int64_t length) const;
+  /// Gives back all but the first `slots` slots.
+  void shrink(std::int64_t slots);
+  /// Keeps these rows, in this order, and `slots` slots of each.
+  void select_rows(const at::Tensor& index, std::int64_t slots);
+  /// Puts the rows of `other` under its own; both then have `slots` slots. Frees what it takes.
+  void append_rows(KvStorage& other, std::int64_t slots);
+
+ private:
+  /// The parts of a step's [B, T, W] that go into each plane.
+  std::vector<at::Tensor> parts_of(const at::Tensor& key_value) const;
+
+  KvLayout layout_;
+  std::vector<at::Tensor> planes_;
+};
+
+}  // namespace decodelab

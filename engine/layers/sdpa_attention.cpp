@@ -1,0 +1,127 @@
+// Shapes queries, keys and values for libtorch's fused attention kernels.
+#include "engine/layers/sdpa_attention.h"
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/layers/attention.h"
+#include "engine/layers/step_rows.h"
+#include "engine/tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace decodelab {
+namespace {
+
+/// libtorch's CPU kernel works on blocks of at most this many queries and keys a thread, scores in fp32.
+constexpr std::int64_t kQueryBlock = 256;
+constexpr std::int64_t kKeyBlock = 512;
+
+class SdpaAttention final : public Attention {
+ public:
+  SdpaAttention(const ModelConfig& config, SdpaKernel kernel, std::string variant)
+      : config_(config), kernel_(kernel), variant_(std::move(variant)) {}
+
+  at::Tensor forward(const AttentionCall& call) const override {
+    const StepRows& rows = call.rows;
+    const bool fresh = std::ranges::all_of(rows.past(), [](std::int64_t past) { return past == 0; });
+    // The causal flag is aligned at the top left: it would be wrong for several queries that follow held keys. Rows are aligned at their
+    // start, so that it is right for every real query of fresh rows of any length.
+    if (call.bias != nullptr || (!fresh && rows.tokens() > 1)) {
+      throw std::invalid_argument(variant_ +
+                                  " attends from position 0 or for one new token a row, and takes no bias; use the "
+                                  "reference's attention here");
+    }
+    const std::int64_t H = config_.heads;
+    const std::int64_t k = config_.head_dim;
+    const bool causal = rows.tokens() > 1;
+    // Rows of one length see all that they hold, once what was shown beyond it is cut off.
+    const bool all_seen = causal || rows.uniform();
+    const std::int64_t shown = all_seen ? rows.keys() : call.keys.size(1);
+    const at::Tensor query = call.query.unflatten(2, {H, k}).transpose(1, 2);
+    const at::Tensor keys = heads(call.keys.narrow(1, 0, shown));
+    const at::Tensor values = heads(call.values.narrow(1, 0, shown));
+    std::optional<at::Tensor> mask;
+    if (!all_seen) {
+      mask = at::zeros({query.size(0), 1, 1, shown}, query.options())
+                 .masked_fill_(rows.visible(shown).unsqueeze(1).logical_not(), -std::numeric_limits<float>::infinity());
+    }
+    return run(query, keys, values, mask, causal)
+        .transpose(1, 2)
+        .reshape({query.size(0), query.size(2), H * k});
+  }
+
+  std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
+                               std::int64_t element_bytes) const override {
+    const std::int64_t log_sum_exp = batch_size * config_.heads * tokens * 4;
+    const std::int64_t blocks = at::get_num_threads() * kQueryBlock * (2 * kKeyBlock + config_.head_dim) * 4;
+    const std::int64_t repeated =
+        kernel_ == SdpaKernel::efficient ? 2 * batch_size * keys * config_.hidden_size * element_bytes : 0;
+    return log_sum_exp + blocks + repeated + batch_size * (tokens * config_.hidden_size + 2 * keys) * element_bytes;
+  }
+
+ private:
+  at::Tensor run(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
+                 const std::optional<at::Tensor>& mask, bool causal) const {
+    const double scale =
+        config_.scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(config_.head_dim)) : 1.0;
+    if (query.is_cpu()) {
+      return std::get<0>(
+          at::_scaled_dot_product_flash_attention_for_cpu(query, keys, values, 0.0, causal, mask, scale));
+    }
+    switch (kernel_) {
+      case SdpaKernel::flash:
+        if (mask) {
+          throw std::invalid_argument(variant_ + " takes no mask, which rows of different lengths need: decode them apart");
+        }
+        return std::get<0>(at::_scaled_dot_product_flash_attention(query, keys, values, 0.0, causal, false, scale));
+      case SdpaKernel::efficient:
+        return std::get<0>(at::_scaled_dot_product_efficient_attention(query, keys.contiguous(), values.contiguous(),
+                                                                       mask, false, 0.0, causal, scale));
+      case SdpaKernel::cudnn:
+        return std::get<0>(at::_scaled_dot_product_cudnn_attention(query, keys, values, mask, false, 0.0, causal,
+                                                                   false, scale));
+    }
+    throw std::logic_error("an attention kernel without a call");
+  }
+
+  /// [B, L, G * k] -> [B, H, L, k]; key heads are repeated by a stride of 0.
+  at::Tensor heads(const at::Tensor& packed) const {
+    const std::int64_t B = packed.size(0);
+    const std::int64_t L = packed.size(1);
+    const std::int64_t G = config_.kv_heads;
+    return packed.unflatten(2, {G, config_.head_dim})
+        .transpose(1, 2)
+        .unsqueeze(2)
+        .expand({B, G, config_.heads / G, L, config_.head_dim})
+        .flatten(1, 2);
+  }
+
+  ModelConfig config_;
+  SdpaKernel kernel_;
+  std::string variant_;
+};
+
+}  // namespace
+
+std::unique_ptr<Attention> make_sdpa_attention(const ModelConfig& config, SdpaKernel kernel, std::string variant) {
+  return std::make_unique<SdpaAttention>(config, kernel, std::move(variant));
+}
+
+const char* sdpa_operator(SdpaKernel kernel, bool cpu) {
+  if (cpu) {
+    return "op.aten::_scaled_dot_product_flash_attention_for_cpu";
+  }
+  switch (kernel) {
+    case SdpaKernel::flash: return "op.aten::_scaled_dot_product_flash_attention";
+    case SdpaKernel::efficient: return "op.aten::_scaled_dot_product_efficient_attention";
+    case SdpaKernel::cudnn: return "op.aten::_scaled_dot_product_cudnn_attention";
+  }
+  return "";
+}
+
+}  // namespace decodelab

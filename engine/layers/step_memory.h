@@ -1,0 +1,43 @@
+// Where a step's tensors come from: the interface of the slot `forward`, and its reference.
+#pragma once
+
+#include "engine/layers/step_tables.h"
+#include "engine/tensor.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace decodelab {
+
+/// Hands out the tensors that a step writes into. It belongs to a session and is used by one thread at a time.
+class StepMemory {
+ public:
+  virtual ~StepMemory() = default;
+
+  /// Begins a step; `decodes` is false for a prefill.
+  virtual void begin_step(bool decodes) = 0;
+  /// Begins a layer, counted from 0. What was taken in a layer stays valid until the end of the next one, what was taken outside of
+  /// layers until the next step.
+  virtual void begin_layer(std::int64_t layer) = 0;
+  virtual void end_layers() = 0;
+  /// A tensor whose contents are undefined.
+  virtual at::Tensor take(at::IntArrayRef shape, const at::TensorOptions& options) = 0;
+  /// True while take() hands out memory that is there already: operators then write into what they take instead of allocating.
+  virtual bool reuses() const = 0;
+  /// Positions and masks made once a session; null where each step makes its own.
+  virtual const StepTables* tables() const { return nullptr; }
+};
+
+/// The reference: every operator allocates its own result.
+class PlainStepMemory final : public StepMemory {
+ public:
+  void begin_step(bool) override {}
+  void begin_layer(std::int64_t) override {}
+  void end_layers() override {}
+  at::Tensor take(at::IntArrayRef shape, const at::TensorOptions& options) override {
+    return at::empty(shape, options);
+  }
+  bool reuses() const override { return false; }
+};
+
+}  // namespace decodelab

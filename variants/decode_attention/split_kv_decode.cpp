@@ -1,0 +1,115 @@
+// Decode attention by our own kernel, which reads each key once for all the heads that share it and splits long rows among threads.
+#include "engine/checkpoint/model_config.h"
+#include "engine/kernels/decode_attention.h"
+#include "engine/layers/attention.h"
+#include "engine/layers/step_memory.h"
+#include "engine/layers/step_rows.h"
+#include "engine/tensor.h"
+#include "variants/registry.h"
+
+#include <cmath>
+#include <stdexcept>
+
+namespace decodelab {
+namespace {
+
+class SplitKvDecode final : public Attention {
+ public:
+  explicit SplitKvDecode(const ModelConfig& config) : config_(config), isa_(best_skinny_isa(ElementType::float32)) {}
+
+  at::Tensor forward(const AttentionCall& call) const override {
+    if (call.rows.tokens() != 1 || call.bias != nullptr) {
+      throw std::invalid_argument(
+          "split-kv-decode attends for one new token a row and takes no bias; use the reference's decode attention here");
+    }
+    const std::int64_t k = config_.head_dim;
+    const at::Tensor keys = packed_tokens(call.keys);
+    const at::Tensor values = call.values.strides() == keys.strides() ? call.values : call.values.contiguous();
+    const at::Tensor out = call.memory.take({call.query.size(0), 1, config_.heads * k}, call.query.options());
+    DecodeAttention attention{
+        .dtype = call.query.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16,
+        .batch_size = call.rows.batch_size(),
+        .kv_heads = config_.kv_heads,
+        .shared_heads = config_.heads / config_.kv_heads,
+        .head_dim = k,
+        .scale = config_.scale_attention_weights ? 1.0f / std::sqrt(static_cast<float>(k)) : 1.0f,
+        .query = call.query.const_data_ptr(),
+        .query_stride = call.query.stride(0),
+        .keys = keys.const_data_ptr(),
+        .values = values.const_data_ptr(),
+        .row_stride = keys.stride(0),
+        .token_stride = keys.stride(1),
+        .held = call.rows.past().data(),
+        .splits = splits_of(call.rows.keys()),
+        .partials = nullptr,
+        .out = out.mutable_data_ptr()};
+    const at::Tensor partials =
+        call.memory.take({partial_floats(attention)}, call.query.options().dtype(at::kFloat));
+    attention.partials = partials.mutable_data_ptr<float>();
+    at::parallel_for(0, split_items(attention), 1,
+                     [&](std::int64_t first, std::int64_t last) { attend_splits(attention, first, last, isa_); });
+    at::parallel_for(0, merge_items(attention), kMergesOfATask,
+                     [&](std::int64_t first, std::int64_t last) { merge_splits(attention, first, last, isa_); });
+    return out;
+  }
+
+  std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t, std::int64_t keys, std::int64_t) const override {
+    DecodeAttention attention{};
+    attention.batch_size = batch_size;
+    attention.kv_heads = config_.kv_heads;
+    attention.shared_heads = config_.heads / config_.kv_heads;
+    attention.head_dim = config_.head_dim;
+    attention.splits = splits_of(keys);
+    return partial_floats(attention) * static_cast<std::int64_t>(sizeof(float));
+  }
+
+ private:
+  /// A merge is a few microseconds of work: not worth a thread below so many.
+  static constexpr std::int64_t kMergesOfATask = 8;
+
+  /// Tokens whose elements stand side by side, as every cache gives them.
+  static at::Tensor packed_tokens(const at::Tensor& tokens) {
+    return tokens.stride(2) == 1 ? tokens : tokens.contiguous();
+  }
+
+  ModelConfig config_;
+  SkinnyIsa isa_;
+};
+
+void apply(EnginePlan& plan, const Parameters&) {
+  plan.decode_attention.bind("split-kv-decode", [](const ModelConfig& config, const SoftmaxFactory&) {
+    return std::make_unique<SplitKvDecode>(config);
+  });
+}
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (counted.phase != "decode") {
+    return {};
+  }
+  // An operator that was not called has no counter: the reference's products of queries and keys.
+  return {{"op.aten::baddbmm", 0}};
+}
+
+std::string unsupported(const RunsOn& where) {
+  if (where.device != "cpu") {
+    return "its kernel is for the CPU";
+  }
+  if (where.config.head_dim > kMostHeadDim) {
+    return "its kernel takes heads of at most 256 elements";
+  }
+  return where.dtype == ElementType::float16 ? "its kernel reads fp32 and bf16" : "";
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "split-kv-decode",
+    .summary = "Decode attention reads each key and value once for all heads that share it, and splits long rows.",
+    .source = "flash-decoding (Dao et al. 2023, https://pytorch.org/blog/flash-decoding/)",
+    .parameters = {},
+    .expects = expects,
+    .unsupported = unsupported,
+    .conflict = {},
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab

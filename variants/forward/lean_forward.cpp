@@ -1,0 +1,52 @@
+// Positions and masks of a step are views of tables that a session makes once.
+#include "engine/checkpoint/model_config.h"
+#include "engine/layers/step_memory.h"
+#include "variants/registry.h"
+
+namespace decodelab {
+namespace {
+
+class LeanMemory final : public StepMemory {
+ public:
+  LeanMemory(std::int64_t positions, at::Device device) : tables_(positions, device) {}
+
+  void begin_step(bool) override {}
+  void begin_layer(std::int64_t) override {}
+  void end_layers() override {}
+  at::Tensor take(at::IntArrayRef shape, const at::TensorOptions& options) override {
+    return at::empty(shape, options);
+  }
+  bool reuses() const override { return false; }
+  const StepTables* tables() const override { return &tables_; }
+
+ private:
+  StepTables tables_;
+};
+
+void apply(EnginePlan& plan, const Parameters&) {
+  plan.forward.bind("lean-forward", [](const ModelConfig& config, const std::string& device) {
+    return std::make_unique<LeanMemory>(config.positions, at::Device(device));
+  });
+}
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (counted.phase != "decode") {
+    return {};  // the mask of several tokens is no view of the table
+  }
+  // An operator that was not called has no counter: the reference makes its positions anew.
+  return {{"op.aten::arange", 0}};
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "lean-forward",
+    .summary = "Positions and masks of steps whose rows have one length are views of tables made once.",
+    .source = "inference_runner of the bigcode fork of transformers; SantaCoder study, step 7",
+    .parameters = {},
+    .expects = expects,
+    .unsupported = {},
+    .conflict = {},
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab

@@ -1,0 +1,87 @@
+// A decode step writes into the tensors of the step before it, instead of allocating its own.
+#include "engine/checkpoint/model_config.h"
+#include "engine/layers/step_memory.h"
+#include "variants/registry.h"
+
+#include <array>
+#include <vector>
+
+namespace decodelab {
+namespace {
+
+/// Tensors in the order in which a step takes them: every decode step takes the same ones, but for those that grow with the keys.
+class Tape {
+ public:
+  void rewind() { next_ = 0; }
+  at::Tensor take(at::IntArrayRef shape, const at::TensorOptions& options) {
+    if (next_ == tensors_.size()) {
+      tensors_.emplace_back();
+    }
+    at::Tensor& tensor = tensors_[next_++];
+    if (!tensor.defined() || tensor.sizes() != shape || tensor.scalar_type() != c10::typeMetaToScalarType(options.dtype())) {
+      tensor = at::empty(shape, options);
+    }
+    return tensor;
+  }
+
+ private:
+  std::vector<at::Tensor> tensors_;
+  std::size_t next_ = 0;
+};
+
+/// Layers take turns on two tapes, since the stream of one layer is still read in the next; a third one serves what lies outside.
+class Workspace final : public StepMemory {
+ public:
+  Workspace(std::int64_t positions, at::Device device) : tables_(positions, device) {}
+
+  void begin_step(bool decodes) override {
+    decodes_ = decodes;
+    outside_.rewind();
+    current_ = &outside_;
+  }
+  void begin_layer(std::int64_t layer) override {
+    current_ = &layers_[static_cast<std::size_t>(layer % 2)];
+    current_->rewind();
+  }
+  void end_layers() override { current_ = &outside_; }
+  at::Tensor take(at::IntArrayRef shape, const at::TensorOptions& options) override {
+    // A prefill has its own shape, and would hold the workspace of the longest prompt for ever.
+    return decodes_ ? current_->take(shape, options) : at::empty(shape, options);
+  }
+  bool reuses() const override { return decodes_; }
+  const StepTables* tables() const override { return &tables_; }
+
+ private:
+  StepTables tables_;
+  std::array<Tape, 2> layers_;
+  Tape outside_;
+  Tape* current_ = &outside_;
+  bool decodes_ = false;
+};
+
+void apply(EnginePlan& plan, const Parameters&) {
+  plan.forward.bind("workspace-forward", [](const ModelConfig& config, const std::string& device) {
+    return std::make_unique<Workspace>(config.positions, at::Device(device));
+  });
+}
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (counted.phase != "decode") {
+    return {};
+  }
+  return {{"op.aten::arange", 0}, {"mlp.allocations", 0}, {"projection.allocations", 0}};
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "workspace-forward",
+    .summary = "A decode step writes into tensors that are there already; positions and masks are views of tables.",
+    .source = "SantaCoder study, step 7; inference_runner of the bigcode fork of transformers",
+    .parameters = {},
+    .expects = expects,
+    .unsupported = {},
+    .conflict = {},
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab

@@ -1,0 +1,47 @@
+// Shows a decode step a number of keys that is a multiple of n, so that matrix kernels meet aligned shapes only.
+#include "engine/round_up.h"
+#include "variants/registry.h"
+
+namespace decodelab {
+namespace {
+
+/// 16 bytes of a 16-bit type: what aligned loads of matrix kernels want (the study's step 3).
+constexpr std::int64_t kDefaultMultiple = 8;
+constexpr std::int64_t kMostMultiple = 4096;
+
+void apply(EnginePlan& plan, const Parameters& parameters) {
+  plan.key_padding.bind("padded-keys", parameters.integer("multiple"));
+}
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters& parameters) {
+  if (counted.phase != "decode") {
+    return {};  // a prefill sees its own keys only
+  }
+  std::int64_t padding = 0;
+  for (std::int64_t step = 1; step <= counted.steps; ++step) {
+    const std::int64_t keys = counted.length + step;
+    padding += rounded_up(keys, parameters.integer("multiple")) - keys;
+  }
+  if (padding == 0) {
+    return {};
+  }
+  return {{"padding_keys", counted.config.layers * padding}};
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "padded-keys",
+    .summary = "A decode step sees a number of keys that is a multiple of n, the last ones masked.",
+    .source = "SantaCoder study (text-generation-inference, bigcode), step 3",
+    .parameters = {{.name = "multiple",
+                    .default_value = kDefaultMultiple,
+                    .minimum = 1,
+                    .maximum = kMostMultiple,
+                    .help = "keys that the length is rounded up to"}},
+    .expects = expects,
+    .unsupported = {},
+    .conflict = {},
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab

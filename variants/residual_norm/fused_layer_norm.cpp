@@ -1,0 +1,88 @@
+// Residual and layer norm in one kernel.
+#include "engine/kernels/fused_norm.h"
+#include "engine/layers/residual_norm.h"
+#include "engine/layers/step_memory.h"
+#include "profiles/range.h"
+#include "variants/registry.h"
+
+namespace decodelab {
+namespace {
+
+/// Elements that are worth another thread.
+constexpr std::int64_t kElementsOfATask = 16384;
+
+class FusedLayerNorm final : public ResidualNorm {
+ public:
+  explicit FusedLayerNorm(const NormWeights& weights)
+      : weight_(weights.weight.contiguous()),
+        bias_(weights.bias.contiguous()),
+        epsilon_(static_cast<float>(weights.epsilon)),
+        isa_(best_skinny_isa(ElementType::float32)) {}
+
+  NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, StepMemory& memory) const override {
+    const Range range(Stage::norm);
+    NormedResidual result{.residual = memory.take(residual.sizes(), residual.options()),
+                          .normed = memory.take(residual.sizes(), residual.options())};
+    const at::Tensor added = addend.contiguous();
+    run(&added, residual.contiguous(), &result.residual, result.normed);
+    return result;
+  }
+
+  at::Tensor norm(const at::Tensor& residual, StepMemory& memory) const override {
+    const Range range(Stage::norm);
+    at::Tensor normed = memory.take(residual.sizes(), residual.options());
+    run(nullptr, residual.contiguous(), nullptr, normed);
+    return normed;
+  }
+
+ private:
+  void run(const at::Tensor* addend, const at::Tensor& residual, const at::Tensor* sum,
+           const at::Tensor& normed) const {
+    const std::int64_t d = weight_.numel();
+    const FusedNorm norm{.dtype = residual.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16,
+                         .width = d,
+                         .addend = addend == nullptr ? nullptr : addend->const_data_ptr(),
+                         .residual = residual.const_data_ptr(),
+                         .weight = weight_.const_data_ptr(),
+                         .bias = bias_.const_data_ptr(),
+                         .epsilon = epsilon_,
+                         .sum = sum == nullptr ? nullptr : sum->mutable_data_ptr(),
+                         .normed = normed.mutable_data_ptr()};
+    at::parallel_for(0, residual.numel() / d, std::max<std::int64_t>(1, kElementsOfATask / d),
+                     [&](std::int64_t first, std::int64_t last) { norm_rows(norm, first, last, isa_); });
+  }
+
+  at::Tensor weight_;
+  at::Tensor bias_;
+  float epsilon_;
+  SkinnyIsa isa_;
+};
+
+void apply(EnginePlan& plan, const Parameters&) {
+  plan.residual_norm.bind("fused-layer-norm",
+                          [](const NormWeights& weights) { return std::make_unique<FusedLayerNorm>(weights); });
+}
+
+/// An operator that was not called has no counter: libtorch's norm, which the reference calls.
+std::vector<Expectation> expects(const CountedSteps&, const Parameters&) { return {{"op.aten::layer_norm", 0}}; }
+
+std::string unsupported(const RunsOn& where) {
+  if (where.device != "cpu") {
+    return "its kernel is for the CPU";
+  }
+  return where.dtype == ElementType::float16 ? "its kernel reads fp32 and bf16" : "";
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "fused-layer-norm",
+    .summary = "The residual is added and the sum normed in one kernel, which gives both.",
+    .source = "SantaCoder study (text-generation-inference, bigcode): FastLayerNorm; flash-attention's dropout_add_ln",
+    .parameters = {},
+    .expects = expects,
+    .unsupported = unsupported,
+    .conflict = {},
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab

@@ -1,0 +1,86 @@
+// Scale, mask, upcast, softmax and downcast of the scores in one kernel.
+#include "engine/kernels/masked_softmax.h"
+#include "engine/layers/softmax.h"
+#include "engine/layers/step_memory.h"
+#include "engine/layers/step_rows.h"
+#include "engine/scalar_type.h"
+#include "engine/tensor.h"
+#include "variants/registry.h"
+
+#include <stdexcept>
+
+namespace decodelab {
+namespace {
+
+/// Rows of scores that are worth another thread.
+constexpr std::int64_t kScoresOfATask = 16384;
+
+class FusedSoftmax final : public Softmax {
+ public:
+  at::Tensor forward(const SoftmaxCall& call) const override {
+    if (call.bias != nullptr) {
+      throw std::invalid_argument("fused-softmax takes no bias; use the reference's softmax here");
+    }
+    const at::Tensor& scores = call.scores;
+    const std::int64_t L = scores.size(4);
+    const MaskedSoftmax softmax{
+        .dtype = scores.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16,
+        .kv_heads = scores.size(1),
+        .tokens = scores.size(2),
+        .shared_heads = scores.size(3),
+        .keys = L,
+        .past = call.rows.past().data(),
+        .unscale = static_cast<float>(call.unscale),
+        .scores = scores.const_data_ptr(),
+        // Nobody reads the scores again.
+        .weights = scores.mutable_data_ptr()};
+    const SkinnyIsa isa = best_skinny_isa(ElementType::float32);
+    at::parallel_for(0, scores.numel() / L, std::max<std::int64_t>(1, kScoresOfATask / L),
+                     [&](std::int64_t first, std::int64_t last) { softmax_rows(softmax, first, last, isa); });
+    return scores;
+  }
+
+  std::int64_t workspace_bytes(std::int64_t, std::int64_t) const override { return 0; }
+};
+
+void apply(EnginePlan& plan, const Parameters&) {
+  plan.softmax.bind("fused-softmax", [] { return std::make_unique<FusedSoftmax>(); });
+}
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  const bool used = counted.phase == "prefill" ? counted.plan.prefill_attention.variant().empty()
+                                               : counted.plan.decode_attention.variant().empty();
+  // An operator that was not called has no counter: libtorch's softmax, which the reference calls.
+  return used ? std::vector<Expectation>{{"op.aten::softmax", 0}} : std::vector<Expectation>{};
+}
+
+std::string unsupported(const RunsOn& where) {
+  if (where.device != "cpu") {
+    return "its kernel is for the CPU";
+  }
+  return where.dtype == ElementType::float16 ? "its kernel reads fp32 and bf16" : "";
+}
+
+std::string conflict(const EnginePlan& plan) {
+  const std::string& prefill = plan.prefill_attention.variant();
+  const std::string& decode = plan.decode_attention.variant();
+  if (prefill.empty() || decode.empty()) {
+    return "";
+  }
+  return "fused-softmax has no effect beside " + prefill + " and " + decode +
+         ", neither of which writes scores out: remove one of the three";
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "fused-softmax",
+    .summary = "Scores are scaled, masked, raised to fp32, normalized and rounded in one kernel.",
+    .source = "SantaCoder study (text-generation-inference, bigcode): fused softmax; Megatron-LM",
+    .parameters = {},
+    .expects = expects,
+    .unsupported = unsupported,
+    .conflict = conflict,
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab
