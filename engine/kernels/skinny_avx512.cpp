@@ -17,6 +17,7 @@ constexpr int kStepBytes = kPanelOutputs * 4;  // one input in fp32, two in bf16
 constexpr int kMostRows = 6;
 /// How far ahead weights are asked for: the processor's own prefetchers stop at each page of 4 kB.
 constexpr int kAheadBytes = 4096;
+constexpr int kLineBytes = 64;
 
 template <int Rows>
 using Sums = __m512[Rows][kParts];
@@ -44,10 +45,14 @@ template <int Rows>
 [[gnu::target("avx512f"), gnu::always_inline]] inline void load_weights(__m512i (&weights)[kParts],
                                                                         const std::byte* panel) {
 #pragma GCC unroll 4
-  for (int part = 0; part < kParts; ++part) {
-    _mm_prefetch(reinterpret_cast<const char*>(panel + part * 64 + kAheadBytes), _MM_HINT_T0);
-    weights[part] = _mm512_load_si512(panel + part * 64);
-  }
+  for (int part = 0; part < kParts; ++part) weights[part] = _mm512_load_si512(panel + part * kLineBytes);
+}
+
+template <int Lines>
+[[gnu::always_inline]] inline void prefetch(const std::byte* ahead) {
+#pragma GCC unroll 4
+  for (int line = 0; line < Lines; ++line)
+    _mm_prefetch(reinterpret_cast<const char*>(ahead + line * kLineBytes), _MM_HINT_T0);
 }
 
 /// The four bytes of one input in fp32 or two in bf16, in all lanes.
@@ -68,14 +73,17 @@ template <int Rows>
 /// How a register of weights meets an input: as fp32, as pairs of bf16 each raised to fp32, or by the dot product of pairs.
 enum class Multiply { fp32, widened, dot };
 
-/// The target is that of the dot product, whose instruction only `dot` has: the others run on any AVX-512 with byte and word operations.
-template <Multiply multiply, int Rows>
-[[gnu::target("avx512f,avx512bw,avx512bf16")]] void add_pass(const std::byte* panel, const std::byte* x,
-                                                             std::int64_t stride, std::int64_t depth, float* sums) {
+/// Asks for `Lines` lines from `ahead` on with each step. The target is that of the dot product, whose instruction only `dot` has: the
+/// others run on any AVX-512 with byte and word operations.
+template <Multiply multiply, int Rows, int Lines>
+[[gnu::target("avx512f,avx512bw,avx512bf16")]] void add_pass(const std::byte* panel, const std::byte* ahead,
+                                                             const std::byte* x, std::int64_t stride,
+                                                             std::int64_t depth, float* sums) {
   Sums<Rows> total;
   load<Rows>(total, sums);
-  for (std::int64_t step = 0; step < depth; ++step, panel += kStepBytes, x += 4) {
+  for (std::int64_t step = 0; step < depth; ++step, panel += kStepBytes, ahead += Lines * kLineBytes, x += 4) {
     __m512i weights[kParts];
+    prefetch<Lines>(ahead);
     load_weights(weights, panel);
 #pragma GCC unroll 6
     for (int row = 0; row < Rows; ++row) {
@@ -97,17 +105,35 @@ template <Multiply multiply, int Rows>
   store<Rows>(total, sums);
 }
 
-using Pass = void (*)(const std::byte*, const std::byte*, std::int64_t, std::int64_t, float*);
-template <Multiply multiply>
-constexpr std::array<Pass, kMostRows> kPasses{add_pass<multiply, 1>, add_pass<multiply, 2>, add_pass<multiply, 3>,
-                                              add_pass<multiply, 4>, add_pass<multiply, 5>, add_pass<multiply, 6>};
+using Pass = void (*)(const std::byte*, const std::byte*, const std::byte*, std::int64_t, std::int64_t, float*);
+template <Multiply multiply, int Lines>
+constexpr std::array<Pass, kMostRows> kPasses{add_pass<multiply, 1, Lines>, add_pass<multiply, 2, Lines>,
+                                              add_pass<multiply, 3, Lines>, add_pass<multiply, 4, Lines>,
+                                              add_pass<multiply, 5, Lines>, add_pass<multiply, 6, Lines>};
 
+/// Where one pass does, it asks for the weights a page ahead of those it reads. Where several meet the same weights, memory would rest
+/// in all but the first: each asks for a part of the next block, so that memory and arithmetic overlap.
 template <Multiply multiply>
 void add_rows(const std::byte* panel, const std::byte* x, std::int64_t stride, std::int64_t rows, std::int64_t depth,
               float* sums) {
+  const std::int64_t passes = (rows + kMostRows - 1) / kMostRows;
+  const std::int64_t block = depth * kStepBytes;
+  std::int64_t pass = 0;
   in_passes(rows, kMostRows, [&](std::int64_t first, std::int64_t count) {
-    kPasses<multiply>[static_cast<std::size_t>(count - 1)](panel, x + first * stride, stride, depth,
-                                                           sums + first * kPanelOutputs);
+    const auto add = [&](const auto& table, const std::byte* ahead) {
+      table[static_cast<std::size_t>(count - 1)](panel, ahead, x + first * stride, stride, depth,
+                                                 sums + first * kPanelOutputs);
+    };
+    if (passes == 1) {
+      add(kPasses<multiply, 4>, panel + kAheadBytes);
+    } else if (passes < 4 && pass < 2) {
+      add(kPasses<multiply, 2>, panel + block + pass * block / 2);
+    } else if (passes >= 4 && pass < 4) {
+      add(kPasses<multiply, 1>, panel + block + pass * block / 4);
+    } else {
+      add(kPasses<multiply, 0>, panel);
+    }
+    ++pass;
   });
 }
 

@@ -7,6 +7,7 @@
 #include "engine/tensor.h"
 #include "variants/registry.h"
 
+#include <bit>
 #include <cmath>
 #include <stdexcept>
 
@@ -43,8 +44,9 @@ class SplitKvDecode final : public Attention {
         .splits = splits_of(call.rows.keys()),
         .partials = nullptr,
         .out = out.mutable_data_ptr()};
-    const at::Tensor partials =
-        call.memory.take({partial_floats(attention)}, call.query.options().dtype(at::kFloat));
+    // In powers of two, so that a workspace meets few sizes.
+    const auto floats = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(partial_floats(attention))));
+    const at::Tensor partials = call.memory.take({floats}, call.query.options().dtype(at::kFloat));
     attention.partials = partials.mutable_data_ptr<float>();
     at::parallel_for(0, split_items(attention), 1,
                      [&](std::int64_t first, std::int64_t last) { attend_splits(attention, first, last, isa_); });
@@ -60,7 +62,7 @@ class SplitKvDecode final : public Attention {
     attention.shared_heads = config_.heads / config_.kv_heads;
     attention.head_dim = config_.head_dim;
     attention.splits = splits_of(keys);
-    return partial_floats(attention) * static_cast<std::int64_t>(sizeof(float));
+    return 2 * partial_floats(attention) * static_cast<std::int64_t>(sizeof(float));
   }
 
  private:

@@ -3,30 +3,40 @@
 #include "engine/layers/step_memory.h"
 #include "variants/registry.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
 namespace decodelab {
 namespace {
 
-/// Tensors in the order in which a step takes them: every decode step takes the same ones, but for those that grow with the keys.
+/// Tensors that a part of a step has taken, to be taken again by the next one that wants their shape.
 class Tape {
  public:
-  void rewind() { next_ = 0; }
+  void rewind() {
+    for (Entry& entry : entries_) {
+      entry.taken = false;
+    }
+  }
   at::Tensor take(at::IntArrayRef shape, const at::TensorOptions& options) {
-    if (next_ == tensors_.size()) {
-      tensors_.emplace_back();
+    const auto fits = [&](const Entry& entry) {
+      return !entry.taken && entry.tensor.sizes() == shape && entry.tensor.dtype() == options.dtype();
+    };
+    const auto found = std::ranges::find_if(entries_, fits);
+    if (found != entries_.end()) {
+      found->taken = true;
+      return found->tensor;
     }
-    at::Tensor& tensor = tensors_[next_++];
-    if (!tensor.defined() || tensor.sizes() != shape || tensor.scalar_type() != c10::typeMetaToScalarType(options.dtype())) {
-      tensor = at::empty(shape, options);
-    }
-    return tensor;
+    entries_.push_back({.tensor = at::empty(shape, options), .taken = true});
+    return entries_.back().tensor;
   }
 
  private:
-  std::vector<at::Tensor> tensors_;
-  std::size_t next_ = 0;
+  struct Entry {
+    at::Tensor tensor;
+    bool taken;
+  };
+  std::vector<Entry> entries_;
 };
 
 /// Layers take turns on two tapes, since the stream of one layer is still read in the next; a third one serves what lies outside.
