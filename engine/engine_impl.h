@@ -32,7 +32,8 @@ struct Engine::Impl {
   std::unique_ptr<Attention> decode_attention;
   KvCacheFactory make_cache;
   std::unique_ptr<LmHeadRows> lm_head_rows;
-  std::unique_ptr<TokenChoice> token_choice;
+  TokenChoiceFactory make_token_choice;
+  RngFactory make_rng;
   std::unique_ptr<TokenDetailsPolicy> token_details;
 };
 

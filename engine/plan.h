@@ -13,11 +13,13 @@
 
 namespace decodelab {
 
+struct ChoiceOptions;
 struct ModelConfig;
 struct KvCacheOptions;
 struct LinearWeights;
 struct MlpWeights;
 struct NormWeights;
+struct RngOptions;
 class Attention;
 class KvCache;
 class Linear;
@@ -25,6 +27,7 @@ class LmHeadRows;
 class Mlp;
 class PreparedWeights;
 class ResidualNorm;
+class Rng;
 class TokenChoice;
 class TokenDetailsPolicy;
 
@@ -78,7 +81,8 @@ using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&
 using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
 using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
 using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
-using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>()>;
+using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;
+using RngFactory = std::function<std::unique_ptr<Rng>(const RngOptions&)>;
 using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;
 
 /// A slot for every replaceable part; a variant binds one or more of them.
@@ -91,6 +95,7 @@ struct EnginePlan {
   Slot<MlpFactory> mlp{"mlp"};
   Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};
   Slot<TokenChoiceFactory> token_choice{"token_choice"};
+  Slot<RngFactory> rng{"rng"};
   Slot<TokenDetailsFactory> token_details{"token_details"};
 };
 

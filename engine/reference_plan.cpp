@@ -6,6 +6,7 @@
 #include "engine/layers/mlp.h"
 #include "engine/layers/residual_norm.h"
 #include "engine/plan.h"
+#include "engine/sampling/rng.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
 
@@ -21,6 +22,7 @@ EnginePlan reference_plan() {
   plan.mlp.set_reference(make_plain_mlp);
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);
   plan.token_choice.set_reference(make_row_by_row_choice);
+  plan.rng.set_reference(make_row_rng);
   plan.token_details.set_reference(make_details_always);
   return plan;
 }

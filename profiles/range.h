@@ -30,8 +30,9 @@ inline constexpr std::array<const char*, 12> kStageNames{
 enum class Amount : std::uint8_t {
   lm_head_rows,        ///< Rows that the language-model head computed logits for.
   copied_cache_bytes,  ///< Bytes of keys and values that were held already and were copied to make room.
+  random_draws,        ///< Times that a generator was run, for one row or for many.
 };
-inline constexpr std::array<const char*, 2> kAmountNames{"lm_head_rows", "copied_cache_bytes"};
+inline constexpr std::array<const char*, 3> kAmountNames{"lm_head_rows", "copied_cache_bytes", "random_draws"};
 
 /// Told of every range and amount of one thread. Calls come in pairs, properly nested.
 class RangeListener {

@@ -30,9 +30,9 @@ void run_head(benchmark::State& state, const LmHeadRowsFactory& factory) {
 void run_choice(benchmark::State& state, const TokenChoiceFactory& factory) {
   const c10::InferenceMode inference;
   const at::Tensor logits = at::randn({state.range(0), santacoder().vocabulary_size});
-  const auto choice = factory();
+  const auto choice = factory({});
   for (auto _ : state) {
-    benchmark::DoNotOptimize(choice->choose(logits));
+    benchmark::DoNotOptimize(choice->choose(logits, nullptr));
   }
 }
 
