@@ -10,9 +10,10 @@ namespace {
                                               std::uint32_t* words) {
   for (std::int64_t lane = 0; lane < kRaceLanes; ++lane) {
     const PhiloxWords random = race_words(chunk, lane, seed, step);
-    for (int word = 0; word < 4; ++word) {
-      words[word * kRaceLanes + lane] = random.word[word];
-    }
+    words[lane] = random.word[0];
+    words[kRaceLanes + lane] = random.word[1];
+    words[2 * kRaceLanes + lane] = random.word[2];
+    words[3 * kRaceLanes + lane] = random.word[3];
   }
 }
 

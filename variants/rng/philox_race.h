@@ -54,7 +54,9 @@ DECODELAB_HOST_DEVICE inline float exponential_float(std::uint32_t bits) {
   // rest = 2^exponent (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2).
   const std::int32_t exponent = (bits_of(rest) - kSqrtHalf) >> 23;
   const float reduced = float_of(bits_of(rest) - exponent * kExponentStep) - 1.0f;
-  const float f = exponent == 0 ? -u : reduced;  // Of a small u, 1 - u has lost what matters.
+  // Of a small u, 1 - u has lost what matters. Chosen by bits, since a branch would keep g++ from making vectors of it.
+  const std::int32_t small = -static_cast<std::int32_t>(exponent == 0);
+  const float f = float_of((bits_of(-u) & small) | (bits_of(reduced) & ~small));
   const float s = f / (2.0f + f);
   const float z = rounded_product(s, s);
   float series = 1.0f / 9.0f;
