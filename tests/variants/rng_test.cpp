@@ -23,7 +23,16 @@ constexpr std::int64_t kSteps = 80;
 /// Seeds are fixed, so that a right generator that passes once passes always.
 constexpr double kLeastP = 1e-4;
 
-const std::vector<std::string> kRngArms{"causal", "causal,+batch-rng", "causal,+philox-rng"};
+/// The reference, and every variant that binds the slot.
+std::vector<std::string> rng_arms() {
+  std::vector<std::string> arms{"causal"};
+  for (const auto& [name, variant] : registered_variants()) {
+    if (std::ranges::count(slots_bound_by(variant), "rng") != 0) {
+      arms.push_back("causal,+" + name);
+    }
+  }
+  return arms;
+}
 
 EnginePlan plan_of(const std::string& arm) { return bind_arm(parse_arm(arm), reference_plan()); }
 
@@ -61,7 +70,7 @@ at::Tensor counts_of(const std::function<at::Tensor()>& draw, std::int64_t steps
 
 TEST(EveryRng, DrawsTokensAsOftenAsTheirProbabilitiesSay) {
   const at::Tensor probabilities = at::softmax(some_logits(), 0);
-  for (const std::string& arm : kRngArms) {
+  for (const std::string& arm : rng_arms()) {
     for (const auto& [rows, steps] : {std::pair(kRows, kSteps), std::pair<std::int64_t, std::int64_t>(1, 20000)}) {
       const auto rng = plan_of(arm).rng.factory()({.seeds = seeds(rows), .device = "cpu"});
       const at::Tensor all = probabilities.expand({rows, kTokens}).contiguous();
@@ -89,7 +98,7 @@ TEST(EveryRng, DrawsFromTheWarpedLogitsInBothChoices) {
   const SamplingParameters wishes{.sample = true, .temperature = 0.7, .top_k = 12, .top_p = 0.9};
   const at::Tensor expected = at::softmax(warp_row(some_logits(), wishes), 0);
   const at::Tensor logits = some_logits().expand({kRows, kTokens}).contiguous();
-  for (const std::string& rng : kRngArms) {
+  for (const std::string& rng : rng_arms()) {
     for (const std::string choice : {"", ",+vectorized-choice"}) {
       const EnginePlan plan = plan_of(rng + choice);
       std::vector<SamplingParameters> rows(kRows, wishes);
@@ -106,7 +115,7 @@ TEST(EveryRng, DrawsFromTheWarpedLogitsInBothChoices) {
 TEST(EveryRng, NeverDrawsWhatHasNoProbability) {
   at::Tensor probabilities = at::zeros({3, 1000});
   probabilities.select(1, 999).fill_(1e-30);
-  for (const std::string& arm : kRngArms) {
+  for (const std::string& arm : rng_arms()) {
     const auto rng = plan_of(arm).rng.factory()({.seeds = seeds(3), .device = "cpu"});
     for (int step = 0; step < 200; ++step) {
       EXPECT_TRUE((rng->draw(probabilities) == 999).all().item<bool>()) << arm;
@@ -140,6 +149,15 @@ TEST(RowAndPhiloxRng, GiveARowTheSameTokensWhateverIsBesideIt) {
     EXPECT_FALSE(at::equal(tokens_of(arm, {1, 2, 3, 4, 6}, probabilities, 6), together)) << arm;
     EXPECT_FALSE(at::equal(together.select(1, 0), together.select(1, 1))) << arm << ": two steps drew alike";
   }
+}
+
+TEST(PhiloxRng, GivesTheTokensThatItAlwaysGaveForASeed) {
+  // A published sample can be made again only as long as these stand.
+  const at::Tensor probabilities = at::full({3, 1024}, 1.0 / 1024);
+  const at::Tensor expected =
+      at::tensor({366, 102, 944, 436, 673, 377, 714, 901, 26, 300, 720, 69, 38, 210, 643, 91, 240, 565}, at::kLong);
+  EXPECT_TRUE(
+      at::equal(tokens_of("causal,+philox-rng", {0, 42, 0xffffffffffffffffu}, probabilities, 6).flatten(), expected));
 }
 
 TEST(PhiloxRng, GivesTheSameTokensOnAnyNumberOfThreads) {

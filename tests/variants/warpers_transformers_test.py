@@ -63,7 +63,8 @@ def expected_of(logits, wishes, history):
 def same_but_for_ties(got, expected):
     """Whether as many tokens of each logit are kept; which of several equal ones falls to top-p is left to the order of Transformers' sort, which is not stable."""
     kept_by_both = [(one, other) for one, other in zip(got, expected, strict=True) if one is not None and other is not None]
-    return all(one == other for one, other in kept_by_both) and sorted(filter(None.__ne__, got)) == sorted(filter(None.__ne__, expected))
+    kept, kept_there = (sorted(value for value in row if value is not None) for row in (got, expected))
+    return all(one == other for one, other in kept_by_both) and kept == kept_there
 
 
 class Warpers(unittest.TestCase):
