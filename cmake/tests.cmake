@@ -84,6 +84,15 @@ if(DECODELAB_TORCH)
       ENVIRONMENT "STATISTICS_VALUES=$<TARGET_FILE:statistics_values>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300)
   endforeach()
 
+  # Answers tests/variants/warpers_transformers_test.py, which has the values of Hugging Face Transformers.
+  add_executable(warper_values tests/variants/warper_values.cpp)
+  target_link_libraries(warper_values PRIVATE variants)
+  target_precompile_headers(warper_values REUSE_FROM engine)
+  add_test(NAME variants.warpers_transformers_test COMMAND ${DECODELAB_PYTHON} -m unittest -v warpers_transformers_test
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/variants)
+  set_tests_properties(variants.warpers_transformers_test PROPERTIES LABELS torch
+    ENVIRONMENT "WARPER_VALUES=$<TARGET_FILE:warper_values>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300)
+
   file(GLOB tools_tests CONFIGURE_DEPENDS tests/tools/*_test.py)
   foreach(test ${tools_tests})
     get_filename_component(name ${test} NAME_WE)

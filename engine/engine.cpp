@@ -53,7 +53,8 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->key_multiple = plan.key_padding.value();
   impl_->make_memory = plan.forward.factory();
   impl_->lm_head_rows = plan.lm_head_rows.factory()();
-  impl_->token_choice = plan.token_choice.factory()();
+  impl_->make_token_choice = plan.token_choice.factory();
+  impl_->make_rng = plan.rng.factory();
   impl_->token_details = plan.token_details.factory()();
 }
 Engine::~Engine() = default;

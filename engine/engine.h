@@ -4,6 +4,7 @@
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/plan.h"
+#include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_details.h"
 
 #include <cstdint>
@@ -47,6 +48,8 @@ struct SessionOptions {
   std::int64_t max_tokens =
       0;  ///< The most tokens that a row will ever hold: prompt and completion; at most the model's positions.
   DetailsRequest details;
+  /// Empty: all rows greedy; one: for all rows; or one a row. Throws as complete_sampling().
+  std::vector<SamplingParameters> sampling;
 };
 
 /// What one step gave, a value a row.

@@ -37,7 +37,8 @@ struct Engine::Impl {
   KeyMultiple key_multiple;
   StepMemoryFactory make_memory;
   std::unique_ptr<LmHeadRows> lm_head_rows;
-  std::unique_ptr<TokenChoice> token_choice;
+  TokenChoiceFactory make_token_choice;
+  RngFactory make_rng;
   std::unique_ptr<TokenDetailsPolicy> token_details;
 };
 

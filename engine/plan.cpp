@@ -27,6 +27,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.forward);
   add(plan.lm_head_rows);
   add(plan.token_choice);
+  add(plan.rng);
   add(plan.token_details);
   return slots;
 }

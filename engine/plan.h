@@ -16,11 +16,13 @@
 
 namespace decodelab {
 
+struct ChoiceOptions;
 struct ModelConfig;
 struct KvCacheOptions;
 struct LinearWeights;
 struct MlpWeights;
 struct NormWeights;
+struct RngOptions;
 class Attention;
 class KvCache;
 class Linear;
@@ -28,6 +30,7 @@ class LmHeadRows;
 class Mlp;
 class PreparedWeights;
 class ResidualNorm;
+class Rng;
 class Softmax;
 class StepMemory;
 class TokenChoice;
@@ -88,7 +91,8 @@ using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const No
 /// Called once a session; the string is a device.
 using StepMemoryFactory = std::function<std::unique_ptr<StepMemory>(const ModelConfig&, const std::string&)>;
 using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
-using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>()>;
+using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;
+using RngFactory = std::function<std::unique_ptr<Rng>(const RngOptions&)>;
 using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;
 
 /// A slot for every replaceable part; a variant binds one or more of them.
@@ -106,6 +110,7 @@ struct EnginePlan {
   Slot<StepMemoryFactory> forward{"forward"};
   Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};
   Slot<TokenChoiceFactory> token_choice{"token_choice"};
+  Slot<RngFactory> rng{"rng"};
   Slot<TokenDetailsFactory> token_details{"token_details"};
 };
 

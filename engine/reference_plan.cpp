@@ -8,6 +8,7 @@
 #include "engine/layers/softmax.h"
 #include "engine/layers/step_memory.h"
 #include "engine/plan.h"
+#include "engine/sampling/rng.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
 
@@ -29,6 +30,7 @@ EnginePlan reference_plan() {
       [](const ModelConfig&, const std::string&) { return std::make_unique<PlainStepMemory>(); });
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);
   plan.token_choice.set_reference(make_row_by_row_choice);
+  plan.rng.set_reference(make_row_rng);
   plan.token_details.set_reference(make_details_always);
   return plan;
 }

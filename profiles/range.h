@@ -33,9 +33,10 @@ enum class Amount : std::uint8_t {
   cache_writes,        ///< Tensors that new keys and values were written into.
   padding_keys,        ///< Keys that attention was shown beyond those that the longest row holds.
   padding_tokens,      ///< Tokens of padding that went through the layers.
+  random_draws,        ///< Times that a generator was run, for one row or for many.
 };
-inline constexpr std::array<const char*, 5> kAmountNames{"lm_head_rows", "copied_cache_bytes", "cache_writes",
-                                                         "padding_keys", "padding_tokens"};
+inline constexpr std::array<const char*, 6> kAmountNames{"lm_head_rows", "copied_cache_bytes", "cache_writes",
+                                                         "padding_keys", "padding_tokens",     "random_draws"};
 
 /// Told of every range and amount of one thread. Calls come in pairs, properly nested.
 class RangeListener {

@@ -2,6 +2,7 @@
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/output.h"
+#include "bench/commands/sampling_options.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
 #include "bench/plan/arm.h"
@@ -9,6 +10,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/tokenizer.h"
 #include "engine/generation/generation.h"
+#include "engine/generation/stop_strings.h"
 #include "engine/runtime.h"
 
 #include <fmt/format.h>
@@ -36,6 +38,7 @@ struct Options {
   bool log_probs = false;
   std::string logits_file;
   std::string output = "text";
+  SamplingOptions sampling;
 };
 
 std::vector<std::int64_t> parse_ids(const std::string& text) {
@@ -74,14 +77,24 @@ TokenizerLookup find_tokenizer(const std::filesystem::path& directory) {
   }
 }
 
-nlohmann::ordered_json to_json(const Completion& completion, const std::vector<std::int64_t>& prompt,
-                               const std::optional<Tokenizer>& tokenizer) {
+/// Of each completion, up to the stop string that ended it; empty without a tokenizer.
+std::vector<std::string> texts_of(const std::vector<Completion>& completions, const TokenizerLookup& lookup,
+                                  const std::optional<StopStrings>& stop) {
+  std::vector<std::string> texts;
+  for (std::size_t row = 0; lookup.tokenizer && row < completions.size(); ++row) {
+    texts.push_back(stop ? stop->text(row) : lookup.tokenizer->decode(completions[row].token_ids));
+  }
+  return texts;
+}
+
+nlohmann::ordered_json to_json(const Completion& completion, const std::vector<std::int64_t>& prompt) {
   nlohmann::ordered_json json{{"prompt_ids", prompt},
                               {"token_ids", completion.token_ids},
                               {"text", nullptr},
-                              {"finish_reason", completion.finish_reason}};
-  if (tokenizer) {
-    json["text"] = tokenizer->decode(completion.token_ids);
+                              {"finish_reason", completion.finish_reason},
+                              {"seed", nullptr}};
+  if (completion.seed) {
+    json["seed"] = *completion.seed;
   }
   if (!completion.token_log_probs.empty()) {
     json["token_log_probs"] = completion.token_log_probs;
@@ -105,7 +118,7 @@ void write_logits(const std::filesystem::path& file, const std::vector<Completio
   write_safetensors(file, {&tensor, 1});
 }
 
-ExitCode run(const Options& options) {
+ExitCode run(const CLI::App& command, const Options& options) {
   if (options.output != "text" && options.output != "json") {
     throw std::invalid_argument(fmt::format("-o '{}': generate prints text or json", options.output));
   }
@@ -136,6 +149,17 @@ ExitCode run(const Options& options) {
     throw std::invalid_argument(
         "--prompt-ids: no prompt was given; try --prompt-ids 1,2,3, or --prompt TEXT where the model has a tokenizer");
   }
+  request.sampling = sampling_of(command, options.sampling, request.prompts.size());
+  std::optional<StopStrings> stop;
+  if (!options.sampling.stop.empty()) {
+    if (!lookup.tokenizer) {
+      throw std::invalid_argument("--stop needs a byte-level BPE tokenizer.json: " + lookup.why_not);
+    }
+    stop.emplace(
+        options.sampling.stop, [&](std::int64_t id) { return lookup.tokenizer->decode({&id, 1}); },
+        request.prompts.size());
+    request.stops = [&](std::size_t row, std::int64_t id) { return stop->add(row, id); };
+  }
   if (options.log_probs) {
     request.details = {.prefill_log_probs = true, .token_log_prob = true, .rank = true};
   }
@@ -152,6 +176,7 @@ ExitCode run(const Options& options) {
   if (request.keep_prefill_logits) {
     write_logits(options.logits_file, completions);
   }
+  const std::vector<std::string> texts = texts_of(completions, lookup, stop);
   if (options.output == "json") {
     nlohmann::ordered_json json{{"schema_version", 1},
                                 {"model", options.model},
@@ -160,14 +185,17 @@ ExitCode run(const Options& options) {
                                 {"device", device}};
     json["completions"] = nlohmann::ordered_json::array();
     for (std::size_t row = 0; row < completions.size(); ++row) {
-      json["completions"].push_back(to_json(completions[row], request.prompts[row], lookup.tokenizer));
+      nlohmann::ordered_json& completion = json["completions"].emplace_back();
+      completion = to_json(completions[row], request.prompts[row]);
+      if (lookup.tokenizer) {
+        completion["text"] = texts[row];
+      }
     }
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return ExitCode::ok;
   }
-  for (const Completion& completion : completions) {
-    fmt::print("{}\n", lookup.tokenizer ? lookup.tokenizer->decode(completion.token_ids)
-                                        : fmt::format("{}", fmt::join(completion.token_ids, ",")));
+  for (std::size_t row = 0; row < completions.size(); ++row) {
+    fmt::print("{}\n", lookup.tokenizer ? texts[row] : fmt::format("{}", fmt::join(completions[row].token_ids, ",")));
   }
   return ExitCode::ok;
 }
@@ -176,7 +204,7 @@ ExitCode run(const Options& options) {
 
 void add_generate_command(CLI::App& app, ExitCode& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("generate", "Complete one batch of prompts under one arm, greedily.");
+  CLI::App* command = app.add_subcommand("generate", "Complete one batch of prompts under one arm.");
   command->add_option("-m,--model", options->model, "A checkpoint directory, or synthetic:NAME")->required();
   command->add_option("--prompt-ids", options->prompt_ids, "Token ids of one prompt, as 1,2,3; repeat for each row")
       ->allow_extra_args(false);
@@ -195,10 +223,13 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--logits", options->logits_file,
                       "Write the logits of each prompt's last token to this safetensors file");
   command->add_option("-o,--output", options->output, "text or json")->capture_default_str();
+  add_sampling_flags(*command, options->sampling);
   command->footer(
-      "Example:\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm "
-      "bigcode -o json");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+      "Examples:\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm "
+      "bigcode -o json\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --temperature 0.8 --top-p 0.95 "
+      "--seed 7 "
+      "--arm bigcode,+philox-rng");
+  command->callback([command, options, &exit_code] { exit_code = run(*command, *options); });
 }
 
 }  // namespace decodelab

@@ -107,7 +107,10 @@ class CellRunner {
   const std::vector<std::int64_t>& first_tokens() const { return first_tokens_; }
   const std::vector<std::vector<std::int64_t>>& prompts() const { return prompts_; }
   void make_session(std::int64_t max_tokens) {
-    session_.emplace(engine_, SessionOptions{.batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}});
+    session_.emplace(
+        engine_,
+        SessionOptions{
+            .batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}, .sampling = {input_.sampling}});
   }
 
  private:
@@ -199,7 +202,8 @@ class EngineWorker final : public Worker {
                                .device = engine_->model().device(),
                                .batch_size = cell.batch,
                                .length = cell.length,
-                               .steps = steps};
+                               .steps = steps,
+                               .sampled = input_.sampling.sample};
     Engagement engagement = check_engagement(arm_, counted, probe.counters);
     probe.engaged = engagement.engaged;
     probe.missing = std::move(engagement.missing);

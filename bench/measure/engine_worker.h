@@ -13,6 +13,7 @@ namespace decodelab {
 struct CellInput {
   std::uint64_t seed = 1;        ///< Prompts and random cache contents come from it, the same for every arm.
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
+  SamplingParameters sampling;   ///< Of every row.
 };
 
 /// Cells run by `engine`, whose plan has `arm` bound, and which is shared with nobody while a call is under way.

@@ -1,6 +1,7 @@
 // What follows the last layer of SantaCoder, fp32: the head on all or the last positions, the choice of tokens, and their details.
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/lm_head_rows.h"
+#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_choice.h"
@@ -30,9 +31,10 @@ void run_head(benchmark::State& state, const LmHeadRowsFactory& factory) {
 void run_choice(benchmark::State& state, const TokenChoiceFactory& factory) {
   const c10::InferenceMode inference;
   const at::Tensor logits = at::randn({state.range(0), santacoder().vocabulary_size});
-  const auto choice = factory();
+  const auto choice = factory({});
+  PlainStepMemory memory;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(choice->choose(logits));
+    benchmark::DoNotOptimize(choice->choose(logits, nullptr, memory));
   }
 }
 

@@ -31,7 +31,9 @@ void take(const StepResult& step, const GenerationRequest& request, std::vector<
     if (details != nullptr && request.details.rank) {
       completion.ranks.push_back(details->rank);
     }
-    if (static_cast<std::int64_t>(completion.token_ids.size()) == request.max_tokens) {
+    if (request.stops && request.stops(row, step.token_ids[row])) {
+      completion.finish_reason = "stop";
+    } else if (static_cast<std::int64_t>(completion.token_ids.size()) == request.max_tokens) {
       completion.finish_reason = "length";
     }
   }
@@ -56,10 +58,14 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
         fmt::format("a prompt of {} tokens and {} more need {} positions, and the model has {}: shorten one of them",
                     longest, request.max_tokens, needed, positions));
   }
-  Session session(engine, {.batch_size = static_cast<std::int64_t>(request.prompts.size()),
-                           .max_tokens = needed,
-                           .details = request.details});
+  const auto batch_size = static_cast<std::int64_t>(request.prompts.size());
+  const std::vector<SamplingParameters> sampling = complete_sampling(request.sampling, batch_size);
+  Session session(engine,
+                  {.batch_size = batch_size, .max_tokens = needed, .details = request.details, .sampling = sampling});
   std::vector<Completion> completions(request.prompts.size());
+  for (std::size_t row = 0; row < completions.size(); ++row) {
+    completions[row].seed = sampling[row].seed;
+  }
   take(session.prefill(request.prompts), request, completions);
   if (request.keep_prefill_logits) {
     const std::vector<float> logits = session.last_logits();

@@ -4,6 +4,8 @@
 #include "engine/engine.h"
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,12 +19,16 @@ struct GenerationRequest {
   std::int64_t eos_token_id = -1;                  ///< Ends a row; -1: nothing does but max_tokens.
   DetailsRequest details;
   bool keep_prefill_logits = false;
+  std::vector<SamplingParameters> sampling = {};  ///< As in SessionOptions.
+  /// Told of each token of a row in turn; true ends the row after it (StopStrings::add() fits). Empty: nothing is told.
+  std::function<bool(std::size_t row, std::int64_t token_id)> stops = {};
 };
 
 /// What became of one prompt.
 struct Completion {
   std::vector<std::int64_t> token_ids;  ///< Without the end-of-sequence token.
-  std::string finish_reason;            ///< `eos` or `length`
+  std::string finish_reason;            ///< `eos`, `stop` or `length`
+  std::optional<std::uint64_t> seed;    ///< Of a sampled row: the given one, or the one that was drawn.
   std::vector<float> prefill_log_probs;
   std::vector<float> token_log_probs;  ///< One a token where they were asked for.
   std::vector<std::int64_t> ranks;     ///< One a token where they were asked for.

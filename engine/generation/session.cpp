@@ -5,6 +5,7 @@
 #include "engine/layers/keys_values.h"
 #include "engine/layers/step_rows.h"
 #include "engine/sampling/chosen_tokens.h"
+#include "engine/sampling/token_history.h"
 #include "engine/scalar_type.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
@@ -44,8 +45,10 @@ struct Session::Impl {
   SessionOptions options;
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<StepMemory> memory;
-  at::Tensor input_ids;    ///< [B, 1] int64 on the device: what the next decode step is fed.
-  at::Tensor last_logits;  ///< [B, V]
+  std::unique_ptr<TokenChoice> choice;
+  std::optional<TokenHistory> history;  ///< Where a row penalizes repetitions.
+  at::Tensor input_ids;                 ///< [B, 1] int64 on the device: what the next decode step is fed.
+  at::Tensor last_logits;               ///< [B, V]
 
   const Model::Impl& model() const { return engine.model->impl(); }
 
@@ -73,7 +76,8 @@ struct Session::Impl {
       last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *memory);
     }
 
-    ChosenTokens chosen = in_stage(Stage::choice, [&] { return engine.token_choice->choose(last_logits); });
+    ChosenTokens chosen =
+        in_stage(Stage::choice, [&] { return choice->choose(last_logits, history ? &*history : nullptr, *memory); });
     input_ids = std::move(chosen.device);
     StepResult result{.token_ids = std::move(chosen.host), .details = {}};
     const DetailsRequest wanted = engine.token_details->effective(options.details);
@@ -102,6 +106,9 @@ Session::Session(const Engine& engine, const SessionOptions& options) {
     throw std::invalid_argument(fmt::format("a session for {} tokens does not fit the model, which has {} positions",
                                             options.max_tokens, config.positions));
   }
+  const ChoiceOptions choosing{.rows = complete_sampling(options.sampling, options.batch_size),
+                               .device = model.device(),
+                               .make_rng = engine.impl().make_rng};
   impl_ = std::make_unique<Impl>(Impl{.engine = engine.impl(),
                                       .options = options,
                                       .cache = engine.impl().make_cache({.layers = config.layers,
@@ -114,8 +121,13 @@ Session::Session(const Engine& engine, const SessionOptions& options) {
                                                                          .dtype = model.dtype(),
                                                                          .device = model.device()}),
                                       .memory = engine.impl().make_memory(config, model.device()),
+                                      .choice = engine.impl().make_token_choice(choosing),
+                                      .history = {},
                                       .input_ids = {},
                                       .last_logits = {}});
+  if (choosing.penalizes()) {
+    impl_->history.emplace(options.batch_size, config.vocabulary_size, at::Device(model.device()));
+  }
 }
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -140,6 +152,9 @@ StepResult Session::prefill(std::span<const std::vector<std::int64_t>> prompts) 
   }
   const StepRows rows = impl_->rows(std::move(added));
   const at::Tensor ids = padded_ids(prompts, rows.tokens(), impl_->model().config.vocabulary_size).to(rows.device());
+  if (impl_->history) {
+    impl_->history->add(prompts);
+  }
   return impl_->step(ids, rows, true);
 }
 
@@ -147,6 +162,9 @@ StepResult Session::decode() {
   const c10::InferenceMode inference;
   if (!impl_->input_ids.defined()) {
     throw std::logic_error("decode() needs a prefill() or force_tokens() before it");
+  }
+  if (impl_->history) {
+    impl_->history->add(impl_->input_ids, impl_->cache->lengths());
   }
   return impl_->step(impl_->input_ids, impl_->rows(ones(static_cast<std::size_t>(impl_->options.batch_size))), false);
 }
@@ -178,6 +196,9 @@ void Session::truncate(std::int64_t length) {
   const c10::InferenceMode inference;
   for (std::int64_t row = 0; row < impl_->options.batch_size; ++row) {
     impl_->cache->truncate(row, length);
+  }
+  if (impl_->history) {
+    impl_->history->truncate(length);
   }
 }
 

@@ -20,7 +20,9 @@ constexpr std::int64_t kKeysAtOnce = 8;
 constexpr std::int64_t kHeadsAtOnce = 4;
 constexpr std::int64_t kVectorsAtOnce = 4;
 
-[[gnu::always_inline]] constexpr std::int64_t filled(std::int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
+[[gnu::always_inline]] constexpr std::int64_t filled(std::int64_t count) {
+  return (count + kLanes - 1) / kLanes * kLanes;
+}
 
 /// One group of sixteen heads in one split: the largest score, the sum of weights, and the weighted values [16][filled k].
 struct Partial {
@@ -51,8 +53,8 @@ struct Attend {
   }
 
   /// scores[j] = the lanes' queries . key j, for `count` keys of a tile.
-  [[gnu::always_inline]] static void score(const float* query, const float* keys, std::int64_t width, std::int64_t head_dim,
-                                           std::int64_t count, float* scores) {
+  [[gnu::always_inline]] static void score(const float* query, const float* keys, std::int64_t width,
+                                           std::int64_t head_dim, std::int64_t count, float* scores) {
     for (std::int64_t first = 0; first < count; first += kKeysAtOnce) {
       const float* key[kKeysAtOnce];
       Floats sums[kKeysAtOnce];
@@ -72,7 +74,8 @@ struct Attend {
   }
 
   /// Scores become weights; what was summed with an older largest score is scaled to the new one.
-  [[gnu::always_inline]] static void weigh(float* scores, std::int64_t count, std::int64_t width, const Partial& partial) {
+  [[gnu::always_inline]] static void weigh(float* scores, std::int64_t count, std::int64_t width,
+                                           const Partial& partial) {
     const Floats before = simd::load(partial.most);
     Floats most = before;
     for (std::int64_t j = 0; j < count; ++j) most = simd::max(most, simd::load(scores + j * kLanes));
@@ -214,8 +217,8 @@ struct Merge {
           Floats sum{};
           for (std::int64_t split = 0; split < used; ++split) {
             const Partial partial = partial_of(a, item * a.splits + split, group);
-            sum += simd::load(partial.values + lane * width + at) *
-                   simd::exp(simd::broadcast(partial.most[lane] - most));
+            sum +=
+                simd::load(partial.values + lane * width + at) * simd::exp(simd::broadcast(partial.most[lane] - most));
           }
           if (k - at >= kLanes) {
             simd::store(to + at, sum / total);

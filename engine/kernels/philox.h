@@ -33,6 +33,9 @@ struct PhiloxWords {
 DECODELAB_HOST_DEVICE inline PhiloxWords philox4x32(PhiloxWords counter, std::uint64_t key) {
   std::uint32_t key_0 = static_cast<std::uint32_t>(key);
   std::uint32_t key_1 = static_cast<std::uint32_t>(key >> 32);
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#pragma GCC unroll 10  // g++ makes vectors of loops over counters only where no loop is left inside.
+#endif
   for (int round = 0; round < kPhiloxRounds; ++round) {
     const std::uint64_t product_0 = std::uint64_t{kPhiloxMultiplier0} * counter.word[0];
     const std::uint64_t product_1 = std::uint64_t{kPhiloxMultiplier2} * counter.word[2];

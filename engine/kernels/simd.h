@@ -73,7 +73,8 @@ template <typename Element>
   constexpr float kLog2E = 1.44269504088896341f;
   constexpr float kLn2High = 0.693359375f;
   constexpr float kLn2Low = -2.12194440e-4f;
-  constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
+  constexpr float kRounder =
+      12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
   const Floats clamped = max(broadcast(-87.0f), min(broadcast(88.0f), x));
   const Floats shifted = clamped * kLog2E + kRounder;
   const Floats n = shifted - kRounder;

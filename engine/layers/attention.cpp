@@ -33,8 +33,7 @@ class MathAttention final : public Attention {
     const double scale = (config_.scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(k)) : 1.0) / unscale;
 
     const at::Tensor scores =
-        at::baddbmm(at::empty({1, 1, 1}, query.options()), query, keys.transpose(1, 2), 0, scale)
-            .view({B, G, T, R, L});
+        at::baddbmm(at::empty({1, 1, 1}, query.options()), query, keys.transpose(1, 2), 0, scale).view({B, G, T, R, L});
     at::Tensor bias;
     if (call.bias != nullptr) {
       bias = call.bias->unflatten(1, {G, R}).transpose(2, 3);

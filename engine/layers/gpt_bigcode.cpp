@@ -102,7 +102,8 @@ class GptBigcode final : public Transformer {
     };
     ordered_.push_back(prepared.get<at::Tensor>("ordered " + weights.name, [&] { return turn(weights.weight); }));
     const at::Tensor& weight = *ordered_.back();
-    ordered_.push_back(prepared.get<at::Tensor>("ordered bias of " + weights.name, [&] { return turn(*weights.bias); }));
+    ordered_.push_back(
+        prepared.get<at::Tensor>("ordered bias of " + weights.name, [&] { return turn(*weights.bias); }));
     return {.name = "ordered " + weights.name, .weight = weight, .bias = ordered_.back().get()};
   }
 

@@ -52,8 +52,8 @@ void KvCache::filter(const std::vector<std::int64_t>& kept) {
   std::vector<std::int64_t> lengths;
   for (const std::int64_t row : kept) {
     if (row < 0 || row >= options_.batch_size) {
-      throw std::invalid_argument(fmt::format("there is no row {} to keep: the batch has the rows 0 to {}", row,
-                                              options_.batch_size - 1));
+      throw std::invalid_argument(
+          fmt::format("there is no row {} to keep: the batch has the rows 0 to {}", row, options_.batch_size - 1));
     }
     lengths.push_back(lengths_[static_cast<std::size_t>(row)]);
   }
@@ -101,9 +101,8 @@ std::int64_t KvCache::bytes() const {
 }
 
 void KvCache::allocate(std::int64_t slots) {
-  const at::Tensor like = at::empty(
-      {options_.batch_size, 0, options_.width},
-      at::TensorOptions(scalar_type(options_.dtype)).device(at::Device(options_.device)));
+  const at::Tensor like = at::empty({options_.batch_size, 0, options_.width},
+                                    at::TensorOptions(scalar_type(options_.dtype)).device(at::Device(options_.device)));
   for (KvStorage& storage : layers_) {
     storage.reallocate(like, slots, 0);
   }

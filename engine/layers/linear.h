@@ -36,7 +36,6 @@ class Linear {
 /// activation(x), written over x where the memory is reused.
 at::Tensor activate(const at::Tensor& x, Activation activation, StepMemory& memory);
 
-
 /// The reference: libtorch's linear.
 std::unique_ptr<Linear> make_plain_linear(const LinearWeights& weights, PreparedWeights& prepared);
 

@@ -50,9 +50,7 @@ class SdpaAttention final : public Attention {
       mask = at::zeros({query.size(0), 1, 1, shown}, query.options())
                  .masked_fill_(rows.visible(shown).unsqueeze(1).logical_not(), -std::numeric_limits<float>::infinity());
     }
-    return run(query, keys, values, mask, causal)
-        .transpose(1, 2)
-        .reshape({query.size(0), query.size(2), H * k});
+    return run(query, keys, values, mask, causal).transpose(1, 2).reshape({query.size(0), query.size(2), H * k});
   }
 
   std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
@@ -67,8 +65,7 @@ class SdpaAttention final : public Attention {
  private:
   at::Tensor run(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
                  const std::optional<at::Tensor>& mask, bool causal) const {
-    const double scale =
-        config_.scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(config_.head_dim)) : 1.0;
+    const double scale = config_.scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(config_.head_dim)) : 1.0;
     if (query.is_cpu()) {
       return std::get<0>(
           at::_scaled_dot_product_flash_attention_for_cpu(query, keys, values, 0.0, causal, mask, scale));
@@ -76,15 +73,16 @@ class SdpaAttention final : public Attention {
     switch (kernel_) {
       case SdpaKernel::flash:
         if (mask) {
-          throw std::invalid_argument(variant_ + " takes no mask, which rows of different lengths need: decode them apart");
+          throw std::invalid_argument(variant_ +
+                                      " takes no mask, which rows of different lengths need: decode them apart");
         }
         return std::get<0>(at::_scaled_dot_product_flash_attention(query, keys, values, 0.0, causal, false, scale));
       case SdpaKernel::efficient:
         return std::get<0>(at::_scaled_dot_product_efficient_attention(query, keys.contiguous(), values.contiguous(),
                                                                        mask, false, 0.0, causal, scale));
       case SdpaKernel::cudnn:
-        return std::get<0>(at::_scaled_dot_product_cudnn_attention(query, keys, values, mask, false, 0.0, causal,
-                                                                   false, scale));
+        return std::get<0>(
+            at::_scaled_dot_product_cudnn_attention(query, keys, values, mask, false, 0.0, causal, false, scale));
     }
     throw std::logic_error("an attention kernel without a call");
   }

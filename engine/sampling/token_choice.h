@@ -1,8 +1,13 @@
 // How the next token of each row is chosen from its logits: the interface of a slot, and its reference.
 #pragma once
 
+#include "engine/plan.h"
+#include "engine/sampling/rng.h"
+#include "engine/sampling/sampling_parameters.h"
+
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace at {
@@ -12,17 +17,36 @@ class Tensor;
 namespace decodelab {
 
 struct ChosenTokens;
+class TokenHistory;
 
-/// Chooses one token a row. Only greedy choice so far; ties go to the lowest id.
+/// What the choice of one session's tokens is made for.
+struct ChoiceOptions {
+  std::vector<SamplingParameters> rows;  ///< One a row, as complete_sampling() gives them; empty: all greedy.
+  std::string device;
+  RngFactory make_rng;  ///< Called only where a row is sampled.
+
+  bool samples() const;
+  bool penalizes() const;
+  /// Nothing but the highest logit counts in any row.
+  bool plain_greedy() const { return !samples() && !penalizes(); }
+};
+
+/// Indices of the sampled rows, in order.
+std::vector<std::int64_t> sampled_rows(const ChoiceOptions& options);
+/// The generator of the sampled rows; null where there is none.
+std::unique_ptr<Rng> rng_of(const ChoiceOptions& options);
+
+/// Chooses one token a row, for one session: in greedy rows the highest logit, ties to the lowest id; in sampled rows at random. B rows,
+/// V vocabulary. Greedy rows consume no random numbers, and a plain greedy session pays for no sampling.
 class TokenChoice {
  public:
   virtual ~TokenChoice() = default;
 
-  /// `logits` is [B, V], the last real position of each row.
-  virtual ChosenTokens choose(const at::Tensor& logits) const = 0;
+  /// `logits` is [B, V], the last real position of each row, and stays as it is; `history` is null where no row penalizes.
+  virtual ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, StepMemory& memory) = 0;
 };
 
-/// The reference: one row at a time, a reduction and a read-back each.
-std::unique_ptr<TokenChoice> make_row_by_row_choice();
+/// The reference: one row at a time, its warpers, a reduction and a read-back each.
+std::unique_ptr<TokenChoice> make_row_by_row_choice(const ChoiceOptions& options);
 
 }  // namespace decodelab

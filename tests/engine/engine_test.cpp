@@ -28,7 +28,8 @@ TEST(Slot, RefusesASecondVariantAndNamesBoth) {
 TEST(ReferencePlan, HasAnImplementationAndNoVariantInEverySlot) {
   const EnginePlan plan = reference_plan();
   EXPECT_TRUE(plan.prefill_attention.factory() && plan.decode_attention.factory() && plan.kv_growth.factory() &&
-              plan.lm_head_rows.factory() && plan.token_choice.factory() && plan.token_details.factory());
+              plan.lm_head_rows.factory() && plan.token_choice.factory() && plan.rng.factory() &&
+              plan.token_details.factory());
   for (const BoundSlot& slot : slots_of(plan)) {
     EXPECT_EQ(slot.variant, "") << slot.slot;
   }

@@ -12,15 +12,16 @@ using Mistake = void (*)(const at::Tensor& logits);
 /// The reference's choice, after a mistake that changes no token.
 class FaultyChoice final : public TokenChoice {
  public:
-  explicit FaultyChoice(Mistake mistake) : mistake_(mistake) {}
-  ChosenTokens choose(const at::Tensor& logits) const override {
+  FaultyChoice(Mistake mistake, const ChoiceOptions& options)
+      : mistake_(mistake), right_(make_row_by_row_choice(options)) {}
+  ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, StepMemory& memory) override {
     mistake_(logits);
-    return right_->choose(logits);
+    return right_->choose(logits, history, memory);
   }
 
  private:
   Mistake mistake_;
-  std::unique_ptr<TokenChoice> right_ = make_row_by_row_choice();
+  std::unique_ptr<TokenChoice> right_;
 };
 
 void allocate(const at::Tensor& logits) { at::empty({1}, logits.options()); }
@@ -38,7 +39,9 @@ Variant faulty(const std::string& name, const std::string& summary, Mistake mist
           .expects = {},
           .unsupported = {},
           .apply = [name, mistake](EnginePlan& plan, const Parameters&) {
-            plan.token_choice.bind(name, [mistake] { return std::make_unique<FaultyChoice>(mistake); });
+            plan.token_choice.bind(name, [mistake](const ChoiceOptions& options) {
+              return std::make_unique<FaultyChoice>(mistake, options);
+            });
           }};
 }
 

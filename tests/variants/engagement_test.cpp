@@ -21,12 +21,12 @@ CellRecord cell_of(const std::string& phase) {
   return {.phase = phase, .batch = 3, .length = 11, .dtype = "fp32", .device = "cpu", .threads = 1};
 }
 
-/// The probe of `label`, run by an engine that has `really` bound.
+/// The probe of `label`, run by an engine that has `really` bound, greedily or with every row sampled.
 Probe probe(const std::shared_ptr<const Model>& model, const std::string& label, const std::string& really,
-            const std::string& phase) {
-  const auto worker =
-      make_engine_worker(std::make_shared<const Engine>(model, bind_arm(parse_arm(really), reference_plan())),
-                         parse_arm(label), CellInput{});
+            const std::string& phase, bool sampled = false) {
+  const CellInput input{.sampling = {.sample = sampled, .top_k = sampled ? 5 : 0}};
+  const auto worker = make_engine_worker(
+      std::make_shared<const Engine>(model, bind_arm(parse_arm(really), reference_plan())), parse_arm(label), input);
   return worker->probe(cell_of(phase));
 }
 
@@ -38,8 +38,8 @@ TEST(Engagement, EveryVariantIsProvedOnAndIsCaughtWhereItsEffectIsRemoved) {
     }
     const std::string arm = "causal,+" + name;
     const auto runs = [&arm](const std::shared_ptr<const Model>& model) {
-      return unsupported_reason(parse_arm(arm),
-                                {.config = model->config(), .dtype = model->dtype(), .device = "cpu"}).empty();
+      return unsupported_reason(parse_arm(arm), {.config = model->config(), .dtype = model->dtype(), .device = "cpu"})
+          .empty();
     };
     const auto found = std::ranges::find_if(models, runs);
     if (found == models.end()) {
@@ -48,17 +48,20 @@ TEST(Engagement, EveryVariantIsProvedOnAndIsCaughtWhereItsEffectIsRemoved) {
     }
     const std::shared_ptr<const Model>& model = *found;
     bool says_something = false;
-    for (const std::string phase : {"prefill", "decode"}) {
-      const Probe on = probe(model, arm, arm, phase);
-      EXPECT_NE(on.engaged, std::optional(false)) << phase << ": " << on.missing;
-      EXPECT_TRUE(on.unsteady.empty()) << arm << " " << phase << ": " << on.unsteady.front();
-      if (!on.engaged) {
-        continue;
+    for (const bool sampled : {false, true}) {
+      for (const std::string phase : {"prefill", "decode"}) {
+        const std::string where = arm + " " + phase + (sampled ? " sampled" : "");
+        const Probe on = probe(model, arm, arm, phase, sampled);
+        EXPECT_NE(on.engaged, std::optional(false)) << where << ": " << on.missing;
+        EXPECT_TRUE(on.unsteady.empty()) << where << ": " << on.unsteady.front();
+        if (!on.engaged) {
+          continue;
+        }
+        says_something = true;
+        const Probe off = probe(model, arm, "causal", phase, sampled);
+        EXPECT_EQ(off.engaged, std::optional(false)) << where;
+        EXPECT_NE(off.missing.find(name + " did not run: "), std::string::npos) << off.missing;
       }
-      says_something = true;
-      const Probe off = probe(model, arm, "causal", phase);
-      EXPECT_EQ(off.engaged, std::optional(false)) << arm << " " << phase;
-      EXPECT_NE(off.missing.find(name + " did not run: "), std::string::npos) << off.missing;
     }
     EXPECT_TRUE(says_something) << name;
   }

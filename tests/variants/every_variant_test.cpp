@@ -33,7 +33,8 @@ std::vector<Completion> complete(const std::string& arm, const std::shared_ptr<c
 
 /// Whether a CPU can run the arm on that model.
 bool runs(const std::string& arm, const Model& model) {
-  return unsupported_reason(parse_arm(arm), {.config = model.config(), .dtype = model.dtype(), .device = "cpu"}).empty();
+  return unsupported_reason(parse_arm(arm), {.config = model.config(), .dtype = model.dtype(), .device = "cpu"})
+      .empty();
 }
 
 TEST(EveryVariant, GeneratesTheReferencesTokensInFp32) {

@@ -21,7 +21,8 @@ class SplitKvDecode final : public Attention {
   at::Tensor forward(const AttentionCall& call) const override {
     if (call.rows.tokens() != 1 || call.bias != nullptr) {
       throw std::invalid_argument(
-          "split-kv-decode attends for one new token a row and takes no bias; use the reference's decode attention here");
+          "split-kv-decode attends for one new token a row and takes no bias; use the reference's decode attention "
+          "here");
     }
     const std::int64_t k = config_.head_dim;
     const at::Tensor keys = packed_tokens(call.keys);

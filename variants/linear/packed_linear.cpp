@@ -82,9 +82,8 @@ std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, Prepare
     const ElementType dtype = dense.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16;
     auto matrix = std::make_unique<PackedMatrix>(dense.size(0), dense.size(1), dtype);
     // The threads that will read a panel write it: its pages then lie where they are read.
-    at::parallel_for(0, matrix->panels(), 1, [&](std::int64_t first, std::int64_t last) {
-      matrix->fill(dense.const_data_ptr(), first, last);
-    });
+    at::parallel_for(0, matrix->panels(), 1,
+                     [&](std::int64_t first, std::int64_t last) { matrix->fill(dense.const_data_ptr(), first, last); });
     return matrix;
   });
   return std::make_unique<PackedLinear>(weights, std::move(packed));

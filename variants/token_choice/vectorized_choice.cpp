@@ -1,32 +1,91 @@
-// Chooses the tokens of all rows with one reduction and one read-back.
+// Chooses the tokens of all rows with one reduction and one read-back, sampled rows after one pass of each warper.
+#include "engine/layers/step_memory.h"
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_choice.h"
+#include "engine/sampling/token_history.h"
 #include "variants/registry.h"
+#include "variants/token_choice/batch_warpers.h"
+
+#include <optional>
 
 namespace decodelab {
 namespace {
 
 class VectorizedChoice final : public TokenChoice {
  public:
-  ChosenTokens choose(const at::Tensor& logits) const override {
-    ChosenTokens chosen{.host = {}, .device = logits.argmax(-1, /*keepdim=*/true)};
+  explicit VectorizedChoice(const ChoiceOptions& options) : rng_(rng_of(options)) {
+    if (options.penalizes()) {
+      penalty_.emplace(options.rows, at::Device(options.device));
+    }
+    if (rng_ == nullptr) {
+      return;
+    }
+    const std::vector<std::int64_t> sampled = sampled_rows(options);
+    std::vector<SamplingParameters> wishes;
+    for (const std::int64_t row : sampled) {
+      wishes.push_back(options.rows[static_cast<std::size_t>(row)]);
+    }
+    warpers_.emplace(wishes, at::Device(options.device));
+    if (sampled.size() < options.rows.size()) {
+      some_rows_ = at::tensor(sampled, at::kLong).to(at::Device(options.device));
+    }
+  }
+
+  ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, StepMemory& memory) override {
+    at::Tensor scores = logits;
+    if (penalty_) {
+      scores = penalty_->penalize(logits.to(at::kFloat), history->seen());
+    }
+    ChosenTokens chosen;
+    if (rng_ == nullptr || some_rows_) {
+      chosen.device = highest(scores, memory);
+    }
+    if (rng_ != nullptr && some_rows_) {
+      chosen.device.index_copy_(0, *some_rows_, draw(scores.index_select(0, *some_rows_)));
+    } else if (rng_ != nullptr) {
+      chosen.device = draw(scores);
+    }
     const at::Tensor host = chosen.device.cpu();
     chosen.host.assign(host.const_data_ptr<std::int64_t>(), host.const_data_ptr<std::int64_t>() + host.numel());
     return chosen;
   }
+
+ private:
+  /// The highest score of each row, [B, 1] int64.
+  static at::Tensor highest(const at::Tensor& scores, StepMemory& memory) {
+    if (!memory.reuses()) {
+      return scores.argmax(-1, /*keepdim=*/true);
+    }
+    at::Tensor result = memory.take({scores.size(0), 1}, scores.options().dtype(at::kLong));
+    return at::argmax_out(result, scores, -1, /*keepdim=*/true);
+  }
+
+  at::Tensor draw(const at::Tensor& scores) {
+    return rng_->draw(at::softmax(warpers_->warp(scores.to(at::kFloat)), 1));
+  }
+
+  std::unique_ptr<Rng> rng_;  ///< Null where no row is sampled.
+  std::optional<BatchPenalty> penalty_;
+  std::optional<BatchWarpers> warpers_;
+  std::optional<at::Tensor> some_rows_;  ///< The sampled rows, int64, where others are greedy.
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
-  plan.token_choice.bind("vectorized-choice", [] { return std::make_unique<VectorizedChoice>(); });
+  plan.token_choice.bind("vectorized-choice",
+                         [](const ChoiceOptions& options) { return std::make_unique<VectorizedChoice>(options); });
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (counted.sampled) {
+    // The generators reduce too; but what was warped row by row must be put together.
+    return {{"op.aten::stack", 0}};
+  }
   return {{"op.aten::argmax", counted.steps}};
 }
 
 [[maybe_unused]] const bool registered = register_variant({
     .name = "vectorized-choice",
-    .summary = "All rows choose their tokens in one operation, with one copy to the host a step.",
+    .summary = "All rows are warped and choose their tokens together, with one copy to the host a step.",
     .source = "SantaCoder study (text-generation-inference, bigcode), step 2",
     .parameters = {},
     .expects = expects,

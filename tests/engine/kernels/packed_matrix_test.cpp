@@ -129,9 +129,7 @@ INSTANTIATE_TEST_SUITE_P(PackedMatrix, SkinnyProductTest,
                          ::testing::Values(ElementType::float32, ElementType::bfloat16),
                          [](const auto& type) { return type.param == ElementType::float32 ? "Fp32" : "Bf16"; });
 
-TEST(PackedMatrix, RefusesOtherTypes) {
-  EXPECT_THROW(PackedMatrix(1, 1, ElementType::float16), std::invalid_argument);
-}
+TEST(PackedMatrix, RefusesOtherTypes) { EXPECT_THROW(PackedMatrix(1, 1, ElementType::float16), std::invalid_argument); }
 
 }  // namespace
 }  // namespace decodelab

@@ -44,7 +44,8 @@ void expect_naive(const ModelConfig& config, std::vector<std::int64_t> past, std
   const at::Tensor values = at::randn({B, rows.keys(), config.kv_heads * config.head_dim}).to(dtype);
   PlainStepMemory memory;
   const auto attention = make_math_attention(config, make_unfused_softmax);
-  const at::Tensor got = attention->forward({.layer = 3, .query = query, .keys = keys, .values = values, .rows = rows, .memory = memory});
+  const at::Tensor got =
+      attention->forward({.layer = 3, .query = query, .keys = keys, .values = values, .rows = rows, .memory = memory});
   ASSERT_EQ(got.scalar_type(), dtype);
   const at::Tensor expected = naive(config, query, keys, values, rows);
   for (std::int64_t b = 0; b < B; ++b) {
@@ -96,8 +97,14 @@ TEST(MathAttention, AddsABiasBeforeTheMask) {
   at::Tensor bias = at::full({1, config.heads, 5, 5}, -1e9);
   bias.select(3, 0).zero_();
   PlainStepMemory memory;
-  const at::Tensor got = make_math_attention(config, make_unfused_softmax)->forward(
-      {.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .memory = memory, .bias = &bias});
+  const at::Tensor got = make_math_attention(config, make_unfused_softmax)
+                             ->forward({.layer = 0,
+                                        .query = query,
+                                        .keys = keys,
+                                        .values = keys,
+                                        .rows = rows,
+                                        .memory = memory,
+                                        .bias = &bias});
   EXPECT_TRUE(at::allclose(got, keys.narrow(1, 0, 1).expand_as(got)));
 }
 

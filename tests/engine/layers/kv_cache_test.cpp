@@ -54,8 +54,8 @@ std::vector<NamedCache> every_cache() {
                                     {"preallocated", preallocated}}) {
     for (const KvLayout layout : {KvLayout::split, KvLayout::merged}) {
       for (const KeyMultiple multiple : {1, 5, 16}) {
-        caches.push_back({name + (layout == KvLayout::merged ? "_merged_" : "_split_") + std::to_string(multiple), maker,
-                          layout, multiple});
+        caches.push_back({name + (layout == KvLayout::merged ? "_merged_" : "_split_") + std::to_string(multiple),
+                          maker, layout, multiple});
       }
     }
   }

@@ -1,0 +1,28 @@
+// The flags that say how tokens are chosen, under their usual names.
+#pragma once
+
+#include "engine/sampling/sampling_parameters.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+
+/// What the flags of one command said; it must outlive the parsing.
+struct SamplingOptions {
+  SamplingParameters all;            ///< Of every row, but for the seed.
+  std::vector<std::uint64_t> seeds;  ///< One for all rows, or one a row.
+  std::vector<std::string> stop;
+};
+
+/// Adds --sample, --temperature, --top-k, --top-p, --typical-p, --repetition-penalty, --seed and --stop.
+void add_sampling_flags(CLI::App& command, SamplingOptions& options);
+
+/// What each of `rows` rows asks; a flag that greedy decoding has no use for turns sampling on. Throws std::invalid_argument as
+/// complete_sampling(), and for another number of seeds than 1 or `rows`.
+std::vector<SamplingParameters> sampling_of(const CLI::App& command, const SamplingOptions& options, std::size_t rows);
+
+}  // namespace decodelab

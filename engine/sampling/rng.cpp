@@ -1,0 +1,41 @@
+// The reference of the random numbers: a loop over the rows, each with a generator of its own.
+#include "engine/sampling/rng.h"
+
+#include "engine/tensor.h"
+#include "profiles/range.h"
+
+namespace decodelab {
+namespace {
+
+/// A seed of which the low half depends on both: libtorch's CPU generator reads no more. Different seeds stay different.
+std::uint64_t folded(std::uint64_t seed) { return seed ^ seed >> 32; }
+
+class RowRng final : public Rng {
+ public:
+  explicit RowRng(const RngOptions& options) {
+    for (const std::uint64_t seed : options.seeds) {
+      generators_.push_back(at::globalContext().defaultGenerator(at::Device(options.device)).clone());
+      generators_.back().set_current_seed(folded(seed));
+    }
+  }
+
+  at::Tensor draw(const at::Tensor& probabilities) override {
+    at::Tensor tokens = at::empty({probabilities.size(0), 1}, probabilities.options().dtype(at::kLong));
+    for (std::size_t row = 0; row < generators_.size(); ++row) {
+      const at::Tensor mine = probabilities[static_cast<std::int64_t>(row)];
+      const at::Tensor exponential = at::empty_like(mine).exponential_(1, generators_[row]);
+      tokens[static_cast<std::int64_t>(row)].copy_((mine / exponential).argmax());
+      count_amount(Amount::random_draws, 1);
+    }
+    return tokens;
+  }
+
+ private:
+  std::vector<at::Generator> generators_;
+};
+
+}  // namespace
+
+std::unique_ptr<Rng> make_row_rng(const RngOptions& options) { return std::make_unique<RowRng>(options); }
+
+}  // namespace decodelab
