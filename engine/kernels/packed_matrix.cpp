@@ -1,14 +1,11 @@
 // Packs weights, and walks through panels so that a block of weights meets all rows while it is in the cache.
 #include "engine/kernels/packed_matrix.h"
 
-#include "engine/kernels/gelu.h"
 #include "engine/kernels/skinny_kernels.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -20,17 +17,6 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 /// Bytes of a panel that meet all rows before the next ones do: a part of any first-level cache.
 constexpr std::int64_t kBlockBytes = 16 << 10;
-
-float to_float(std::uint16_t bf16) { return std::bit_cast<float>(static_cast<std::uint32_t>(bf16) << 16); }
-
-/// To nearest, halves to even, as every conversion to bf16 does; a NaN stays one.
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffU) > 0x7f800000U) {
-    return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
-  }
-  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-}
 
 std::int64_t elements_of_a_panel(std::int64_t inputs, ElementType dtype) {
   return kPanelOutputs * (dtype == ElementType::bfloat16 ? (inputs + 1) / 2 * 2 : inputs);
@@ -83,29 +69,6 @@ std::vector<std::uint16_t> filled_rows(const SkinnyProduct& product) {
                 static_cast<std::size_t>(product.weights.inputs()) * sizeof(std::uint16_t));
   }
   return rows;
-}
-
-template <typename Element, typename ToFloat, typename FromFloat>
-void store(const SkinnyProduct& product, std::int64_t panel, const float* sums, ToFloat&& wide, FromFloat&& narrow) {
-  const std::int64_t begin = panel * kPanelOutputs;
-  const std::int64_t count = std::min(kPanelOutputs, product.weights.outputs() - begin);
-  const auto* bias = static_cast<const Element*>(product.bias);
-  for (std::int64_t row = 0; row < product.rows; ++row) {
-    Element* y = static_cast<Element*>(product.y) + row * product.y_stride + begin;
-    std::array<float, kPanelOutputs> values{};
-    for (std::int64_t output = 0; output < count; ++output) {
-      const float sum = sums[row * kPanelOutputs + output];
-      values[static_cast<std::size_t>(output)] = bias == nullptr ? sum : sum + wide(bias[begin + output]);
-    }
-    if (product.activation) {
-      for (std::size_t output = 0; output < kPanelOutputs; output += simd::kLanes) {
-        simd::store(&values[output], simd::activate(simd::load(&values[output]), *product.activation));
-      }
-    }
-    for (std::int64_t output = 0; output < count; ++output) {
-      y[output] = narrow(values[static_cast<std::size_t>(output)]);
-    }
-  }
 }
 
 }  // namespace
@@ -181,12 +144,7 @@ void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int6
       add(weights.panel(panel) + begin * kPanelOutputs * step_bytes, x + begin * step_bytes, stride, product.rows,
           std::min(block, depth - begin), sums.data());
     }
-    if (bf16) {
-      store<std::uint16_t>(product, panel, sums.data(), to_float, to_bf16);
-    } else {
-      const auto same = [](float value) { return value; };
-      store<float>(product, panel, sums.data(), same, same);
-    }
+    skinny::finish_panel(product, panel, sums.data(), isa);
   }
 }
 

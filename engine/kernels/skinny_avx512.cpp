@@ -15,8 +15,9 @@ constexpr int kLanes = 16;
 constexpr int kStepBytes = kPanelOutputs * 4;  // one input in fp32, two in bf16
 /// Of a pass: 24 sums, 4 registers of weights and a broadcast fill the 32 registers.
 constexpr int kMostRows = 6;
-/// How far ahead weights are asked for: the processor's own prefetchers stop at each page of 4 kB.
-constexpr int kAheadBytes = 4096;
+/// How far ahead one pass asks for weights: the processor's own prefetchers stop at each page of 4 kB. Lines are asked for into the second-level
+/// cache; into the first, they push out the block that is being multiplied.
+constexpr int kAheadBytes = 2048;
 constexpr int kLineBytes = 64;
 
 template <int Rows>
@@ -52,7 +53,7 @@ template <int Lines>
 [[gnu::always_inline]] inline void prefetch(const std::byte* ahead) {
 #pragma GCC unroll 4
   for (int line = 0; line < Lines; ++line)
-    _mm_prefetch(reinterpret_cast<const char*>(ahead + line * kLineBytes), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(ahead + line * kLineBytes), _MM_HINT_T1);
 }
 
 /// The four bytes of one input in fp32 or two in bf16, in all lanes.

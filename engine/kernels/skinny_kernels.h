@@ -1,4 +1,4 @@
-// The inner loops of skinny products, one for each set of instructions.
+// The parts of skinny products: inner loops for each set of instructions, and what follows the sums.
 #pragma once
 
 #include "engine/kernels/packed_matrix.h"
@@ -22,6 +22,9 @@ void in_passes(std::int64_t rows, std::int64_t most, Run&& run) {
     run(first, rows * (pass + 1) / passes - first);
   }
 }
+
+/// Adds the bias to the sums of a panel, [rows][64], applies the activation, rounds once, and writes them to y.
+void finish_panel(const SkinnyProduct& product, std::int64_t panel, const float* sums, SkinnyIsa isa);
 
 AddPanel portable_kernel(ElementType dtype);
 AddPanel avx2_kernel(ElementType dtype);
