@@ -15,12 +15,18 @@
 
 namespace decodelab {
 
-/// (`reference` or the variant's name, a plan that binds it) for every implementation of `slot`.
+/// The shape of SantaCoder, whose single operations the study optimized.
+inline ModelConfig santacoder() { return *synthetic_config("synthetic:santacoder"); }
+
+/// (`reference` or the variant's name, a plan that binds it) for every implementation of `slot` that a CPU can run in fp32.
 inline std::vector<std::pair<std::string, EnginePlan>> plans_of_slot(const std::string& slot) {
   std::vector<std::pair<std::string, EnginePlan>> plans{{"reference", reference_plan()}};
   for (const auto& [name, variant] : registered_variants()) {
     const std::vector<std::string> bound = slots_bound_by(variant);
-    if (std::ranges::find(bound, slot) != bound.end()) {
+    const ModelConfig config = santacoder();
+    const RunsOn cpu{.config = config, .dtype = ElementType::float32, .device = "cpu"};
+    const bool runs = !variant.unsupported || variant.unsupported(cpu).empty();
+    if (runs && std::ranges::find(bound, slot) != bound.end()) {
       EnginePlan plan = reference_plan();
       variant.apply(plan, complete_parameters(variant, {}));
       plans.emplace_back(name, std::move(plan));
@@ -28,9 +34,6 @@ inline std::vector<std::pair<std::string, EnginePlan>> plans_of_slot(const std::
   }
   return plans;
 }
-
-/// The shape of SantaCoder, whose single operations the study optimized.
-inline ModelConfig santacoder() { return *synthetic_config("synthetic:santacoder"); }
 
 /// The whole of a benchmark program. Registers in main() and not at start-up: the variants must have registered themselves before.
 inline int run_benchmarks(int argc, char** argv, void (*register_all)()) {
