@@ -146,7 +146,8 @@ struct Attend {
     const DecodeAttention& a = *attention;
     const std::int64_t k = a.head_dim;
     const std::int64_t width = filled(k);
-    alignas(64) float query[kMostHeadDim * kLanes];
+    alignas(64) float query[kMostHeadDim * kLanes];         // [k][lanes]
+    alignas(64) float untransposed[kMostHeadDim * kLanes];  // [lanes][k], before it is turned
     alignas(64) float keys[kTile * kMostHeadDim];
     alignas(64) float values[kTile * kMostHeadDim];
     alignas(64) float scores[kTile * kLanes];
@@ -166,12 +167,10 @@ struct Attend {
           simd::store(partial.most + at, Floats{});
         if (begin >= end) continue;
         const std::int64_t heads = a.shared_heads - group * kLanes < kLanes ? a.shared_heads - group * kLanes : kLanes;
+        widen(from + group * kLanes * k, k, heads, k, width, untransposed);
         for (std::int64_t at = 0; at < k; ++at) {
-          for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-            Floats element{};
-            if (lane < heads) element = simd::load_some(from + (group * kLanes + lane) * k + at, 1);
-            query[at * kLanes + lane] = element[0] * a.scale;
-          }
+          for (std::int64_t lane = 0; lane < kLanes; ++lane)
+            query[at * kLanes + lane] = lane < heads ? untransposed[lane * width + at] * a.scale : 0.0f;
         }
         // No score of -inf: the first tile's weights are taken against finite numbers.
         simd::store(partial.most, simd::broadcast(-std::numeric_limits<float>::max()));

@@ -1,11 +1,13 @@
 // The kernels that work on rows (norm, softmax, activation) against libtorch, over awkward widths and in every set of instructions.
 #include "engine/kernels/activate.h"
 #include "engine/kernels/fused_norm.h"
+#include "engine/kernels/highest.h"
 #include "engine/kernels/masked_softmax.h"
 #include "engine/tensor.h"
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 namespace decodelab {
@@ -113,6 +115,26 @@ TEST(MaskedSoftmax, EqualsLibtorchsOverTheVisibleKeysAndGivesTheOthersExactlyNot
             EXPECT_LT(worst(got.narrow(2, 0, seen), expected), kind.limit) << to_string(isa) << " " << keys;
             EXPECT_EQ(got.narrow(2, seen, keys - seen).abs().sum().item<float>(), 0.0f);
           }
+        }
+      }
+    }
+  }
+}
+
+TEST(Highest, IsTheFirstOfTheHighestAndSeesANan) {
+  for (const Kind& kind : kKinds) {
+    for (const std::int64_t width : {1, 2, 15, 16, 17, 1000}) {
+      for (const SkinnyIsa isa : present()) {
+        at::manual_seed(5);
+        // Few different numbers, so that there are ties.
+        at::Tensor numbers = at::randint(-3, 4, {6, width}).to(kind.scalar);
+        numbers[4].fill_(-std::numeric_limits<float>::infinity());
+        numbers[5][width / 2] = std::numeric_limits<float>::quiet_NaN();
+        std::vector<std::int64_t> got(6, -1);
+        highest_of_rows(numbers.const_data_ptr(), width, width, kind.type, 0, 6, got.data(), isa);
+        for (std::int64_t row = 0; row < 6; ++row) {
+          EXPECT_EQ(got[static_cast<std::size_t>(row)], numbers[row].argmax().item<std::int64_t>())
+              << to_string(isa) << " " << width << " row " << row;
         }
       }
     }
