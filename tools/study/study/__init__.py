@@ -1,0 +1,1 @@
+"""The study's questions, asked of a machine."""

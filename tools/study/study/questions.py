@@ -1,0 +1,69 @@
+"""The study's findings as sweeps and statements that a sweep can bear out or not."""
+
+import dataclasses
+
+DECODE, PREFILL = "decode", "prefill"
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """`arm` against the sweep's baseline in the cells of one phase: `faster`, `slower`, or `same` within 2 %."""
+
+    text: str
+    arm: str
+    phase: str
+    says: str
+    least_length: int = 0
+    least_batch: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    name: str
+    title: str
+    sweep: dict  # flag: value or list of values
+    claims: tuple = ()
+    shows: str = "times"  # how the rows are laid out: times, slope, residues, memory or bound
+
+
+def sweep(arms, phase, batch, length, **more):
+    return {"--arm": list(arms), "--phase": phase, "--batch": batch, "--length": length, **{f"--{key}": value for key, value in more.items()}}
+
+
+# Nothing here is a result: what is claimed is the study's (A100, 2023), what comes out is this machine's.
+QUESTIONS = [
+    Question("flash", "Is flash attention good for prefill and bad for decode?",
+             sweep(["causal", "causal,+flash-prefill", "causal,+flash-decode"], "prefill,decode", "1,8", "128,1024"),
+             (Claim("flash is good for prefill", "causal,+flash-prefill", PREFILL, "faster"),
+              Claim("flash is bad for decode", "causal,+flash-decode", DECODE, "slower"))),
+    Question("builds", "How far apart are the builds?",
+             sweep(["bigcode", "causal", "vector", "flash", "bigcode2", "bigcode3", "native"], "prefill,decode", "1,8", "128,512"),
+             (Claim("causal prefills much slower than bigcode", "causal", PREFILL, "slower"),
+              Claim("vector prefills much slower than bigcode", "vector", PREFILL, "slower"),
+              Claim("flash prefills slower than bigcode", "flash", PREFILL, "slower"),
+              Claim("bigcode3 is faster than bigcode in decode at batch 1", "bigcode3", DECODE, "faster"))),
+    Question("rows", "Does choosing for all rows at once remove the cost of a row?",
+             sweep(["causal", "vector", "vector,+last-token-lm-head"], "decode", "1,2,4,8,16,32", "32"),
+             (Claim("vectorized pre- and post-processing is faster at large batches", "vector", DECODE, "faster", least_batch=8),), "slope"),
+    Question("padding", "Is the curve a saw-tooth without key padding, and is 8 the least that helps?",
+             sweep(["bigcode,-padded-keys", "bigcode", "bigcode,+padded-keys:multiple=16", "bigcode,+padded-keys:multiple=32", "bigcode,+padded-keys:multiple=64"],
+                   "decode", "8", "129-255+7", dtype="bf16"),
+             (Claim("keys padded to 8 are faster", "bigcode", DECODE, "faster"),), "residues"),
+    Question("details", "What do details cost?",
+             sweep(["bigcode", "bigcode,-details-on-request"], "prefill,decode", "1,8", "128"),
+             (Claim("details that nobody asked for cost time in prefill", "bigcode,-details-on-request", PREFILL, "slower"),
+              Claim("details that nobody asked for cost time in decode", "bigcode,-details-on-request", DECODE, "slower"))),
+    Question("head", "What does the head on the last token save?",
+             sweep(["bigcode", "bigcode,-last-token-lm-head"], "prefill", "1,8", "128,512"),
+             (Claim("the head on all positions takes longer", "bigcode,-last-token-lm-head", PREFILL, "slower"),), "memory"),
+    Question("fused-norm", "Does a fused layer norm pay at large batch?",
+             sweep(["bigcode", "bigcode,+fused-layer-norm"], "prefill,decode", "1,32", "128"),
+             (Claim("the fused norm is slower at large batch", "bigcode,+fused-layer-norm", DECODE, "slower", least_batch=32),)),
+    Question("growth", "Why does causal go wrong at long lengths?",
+             sweep(["causal", "causal,+kv-grow", "causal,+kv-preallocated", "causal,+kv-static"], "decode", "8", "128,512,1024,2000"),
+             (Claim("a cache that is concatenated at each step is slower than one that is there", "causal,+kv-preallocated", DECODE, "faster", least_length=1024),), "memory"),
+    Question("bound", "Where does decode leave the bound of reading the weights?",
+             {**sweep(["bigcode", "native"], "decode", "1,2,4,8,16,32,64", "128"), "--roofline": True}, (), "bound"),
+    Question("memory", "Who runs out of memory first?",
+             sweep(["causal", "flash", "bigcode", "native"], "prefill", "8", "128,512,1024"), (), "memory"),
+]
