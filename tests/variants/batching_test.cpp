@@ -322,8 +322,11 @@ TEST(Batching, TruncatesRowsThatCameTogetherWithTheirPenalties) {
     arriving.decode();
     session.concatenate(std::move(arriving));
     session.filter(std::vector<std::int64_t>{1, 0});
-    const std::vector<std::int64_t> next = session.decode().token_ids;
-    ASSERT_EQ(session.lengths(), (std::vector<std::int64_t>{6, 6}));
+    std::vector<std::int64_t> next;
+    for (int step = 0; step < 4; ++step) {
+      next = session.decode().token_ids;
+    }
+    ASSERT_EQ(session.lengths(), (std::vector<std::int64_t>{9, 9}));
     Tokens steps;
     for (int step = 0; step < 8; ++step) {
       steps.push_back(session.decode().token_ids);
@@ -332,7 +335,7 @@ TEST(Batching, TruncatesRowsThatCameTogetherWithTheirPenalties) {
             << arm << ": a penalty of 8 let it come back";
       }
     }
-    session.truncate(6);
+    session.truncate(9);
     session.force_tokens(next);
     for (const std::vector<std::int64_t>& expected : steps) {
       EXPECT_EQ(session.decode().token_ids, expected) << arm;
