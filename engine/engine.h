@@ -83,7 +83,19 @@ class Session {
   /// Cuts every row back to `length` tokens.
   void truncate(std::int64_t length);
 
-  /// Logits of each row's last real position in the last step, [B * V] in row order, as fp32 on the host.
+  /// Keeps these rows, in this order, and drops the others: continuous batching's filter. A row takes along its tokens, its sampling
+  /// parameters and the state of its random numbers, so that with a generator a row (the reference's, Philox's) it goes on as if it were
+  /// alone; one that is named twice goes on twice. Throws std::invalid_argument for no row and for rows that are not there.
+  void filter(std::span<const std::int64_t> kept);
+  /// Puts the rows of `other` under its own: continuous batching's concatenate. Every row may then hold as many tokens as a row of either
+  /// could. `other` is left without a batch: nothing but destruction and assignment is defined for it.
+  ///
+  /// Throws, before anything has changed, std::invalid_argument for a session of another engine or with another request for details, and
+  /// std::logic_error unless both know their next input: prefill() or force_tokens() comes first.
+  void concatenate(Session&& other);
+
+  /// Logits of each row's last real position in the last step, [B * V] in row order, as fp32 on the host. Throws std::logic_error where
+  /// a row has been through no step yet.
   std::vector<float> last_logits() const;
   std::vector<std::int64_t> lengths() const;
   std::int64_t cache_bytes() const;

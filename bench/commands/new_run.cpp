@@ -35,6 +35,7 @@ void describe_run(RunData& data, const SweepRequest& request, const CheckpointSo
                                           .worker_seconds = request.worker_seconds,
                                           .affinity = request.affinity,
                                           .adaptive = request.adaptive,
+                                          .ablate = request.ablate,
                                           .shard = request.shard});
   data.run.started_unix_ns = unix_ns();
   data.run.build = this_build();

@@ -40,8 +40,10 @@ void print_run(const RunData& data, OutputFormat format, std::ostream& out) {
   for (Table& table : comparison_tables(summary)) {
     tables.push_back(std::move(table));
   }
-  if (Table table = composite_table(summary); !table.rows.empty()) {
-    tables.push_back(std::move(table));
+  for (Table table : {composite_table(summary), effect_table(summary)}) {
+    if (!table.rows.empty()) {
+      tables.push_back(std::move(table));
+    }
   }
   for (const Table& table : tables) {
     out << (format == OutputFormat::markdown ? to_markdown(table) : to_text(table)) << '\n';

@@ -207,6 +207,9 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--arm", request.arms,
                    "PRESET[,+variant[:parameter=n]][,-variant]; repeat for each arm; the first is the baseline")
       ->allow_extra_args(false);
+  command->add_option("--ablate", request.ablate,
+                      "add-one: the first arm (default causal) and it with each variant more; leave-one-out: the first "
+                      "arm (default native) and it without each of its variants");
   command->add_option("--baseline", request.baseline, "The arm that ratios are against, if not the first");
   auto* launches = command->add_option("--launches", request.launches, "Fresh processes; the unit of inference")
                        ->capture_default_str();
@@ -235,7 +238,9 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   command->footer(
       "Example:\n"
       "  decodelab sweep -m synthetic:tiny --arm causal --arm bigcode --arm causal,+kv-grow:tokens=16 \\\n"
-      "      --phase prefill,decode --batch 1,8 --length 16-256x4 --name first");
+      "      --phase prefill,decode --batch 1,8 --length 16-256x4 --name first\n"
+      "  decodelab sweep -m synthetic:tiny --ablate leave-one-out --arm bigcode --phase decode --name "
+      "what-is-it-worth");
   const CLI::Option* blocks = command->get_option("--blocks");
   command->callback([options, launches, blocks, &exit_code] {
     options->launches_given = launches->count() > 0;

@@ -105,8 +105,11 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
   const std::int64_t available = available_memory_bytes();
   const auto planned = [](const CellArmRecord& row) { return row.status == RowStatus::planned; };
   for (CellArmRecord& row : rows) {
+    if (!planned(row)) {
+      continue;
+    }
     const Worker& worker = *workers.by_arm.at(row.arm_id);
-    if (planned(row) && !fits(worker, cell, available)) {
+    if (!fits(worker, cell, available)) {
       row.status = RowStatus::oom;
       row.reason = fmt::format("would need {} beyond the weights, and {} of memory are at hand",
                                gigabytes(worker.bytes_needed(cell)), gigabytes(available));

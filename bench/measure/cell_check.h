@@ -17,7 +17,7 @@ inline constexpr const char* kTokensOnlyFlag = "tokens-only";
 
 /// The arms of a launch, ready to run.
 struct ArmWorkers {
-  std::map<std::int64_t, Worker*> by_arm;            ///< By the arm's id; borrowed.
+  std::map<std::int64_t, Worker*> by_arm;            ///< By the arm's id, of those that run in some cell; borrowed.
   Worker* reference = nullptr;                       ///< The oracle; may be one of the arms.
   std::int64_t reference_arm = 0;                    ///< Its id, or 0.
   std::function<void(std::int64_t arm_id)> started;  ///< Told before an arm runs.

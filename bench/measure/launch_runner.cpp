@@ -29,6 +29,9 @@ class LaunchRunner {
         finished_(store.finished_blocks(run_id)) {
     const bool no_engine = all_external(data_.arms);
     for (const ArmRecord& arm : data_.arms) {
+      if (!runs_anywhere(arm)) {
+        continue;
+      }
       owned_.push_back(context.make_worker(arm));
       workers_.by_arm[arm.id] = owned_.back().get();
       if (no_engine ? arm.baseline : arm.command.empty() && arm.label == kReferenceArm) {
@@ -66,6 +69,13 @@ class LaunchRunner {
   }
 
  private:
+  /// An arm that the plan or an earlier launch ruled out in every cell has no worker: its variants may not even fit each other.
+  bool runs_anywhere(const ArmRecord& arm) const {
+    return std::ranges::any_of(data_.cell_arms, [&arm](const CellArmRecord& row) {
+      return row.arm_id == arm.id && row.status != RowStatus::unsupported;
+    });
+  }
+
   /// `work` returns the seconds that a block of the cell is expected to take, where it found that out.
   template <typename Work>
   void timed(const char* kind, std::size_t cell, Work&& work) {
@@ -81,13 +91,16 @@ class LaunchRunner {
     std::int64_t held = 0;
     for (std::size_t index = 0; index < data_.arms.size(); ++index) {
       const std::size_t turned = (index + static_cast<std::size_t>(launch_)) % data_.arms.size();
-      Worker& worker = *workers_.by_arm.at(data_.arms[turned].id);
+      const auto worker = workers_.by_arm.find(data_.arms[turned].id);
+      if (worker == workers_.by_arm.end()) {
+        continue;
+      }
       try {
-        worker.start();
+        worker->second->start();
       } catch (const std::exception&) {
         continue;
       }
-      held += worker.resident_bytes();
+      held += worker->second->resident_bytes();
     }
     if (static_cast<double>(held) > kWorkerMemory * static_cast<double>(context_.available_memory_bytes() + held)) {
       std::ranges::for_each(owned_, [](const auto& worker) { worker->leave_between_calls(); });

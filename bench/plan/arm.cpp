@@ -138,15 +138,15 @@ std::string canonical(const Preset& preset, const VariantSet& before, const Vari
 
 }  // namespace
 
-Arm parse_arm(std::string_view text) {
+Arm read_arm(std::string_view text) {
   if (text.starts_with(kNullPrefix)) {
-    Arm arm = parse_arm(text.substr(kNullPrefix.size()));
+    Arm arm = read_arm(text.substr(kNullPrefix.size()));
     arm.label.insert(0, kNullPrefix);
     return arm;
   }
   if (text.starts_with(kSlowPrefix) && text.find(':') != std::string_view::npos) {
     const std::string_view number = text.substr(kSlowPrefix.size(), text.find(':') - kSlowPrefix.size());
-    Arm arm = parse_arm(text.substr(text.find(':') + 1));
+    Arm arm = read_arm(text.substr(text.find(':') + 1));
     const auto parsed = std::from_chars(number.data(), number.data() + number.size(), arm.slow_ns);
     if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || arm.slow_ns < 1) {
       refuse(text, fmt::format("'{}' is no time: expected nanoseconds, as in 'slow-25000:causal'", number));
@@ -177,7 +177,11 @@ Arm parse_arm(std::string_view text) {
       refuse(text, fmt::format("'{}' is neither added nor removed: write '+{}' or '-{}'", word, word, word));
     }
   }
-  Arm arm{.label = canonical(preset, before, after), .variants = after};
+  return {.label = canonical(preset, before, after), .variants = after};
+}
+
+Arm parse_arm(std::string_view text) {
+  Arm arm = read_arm(text);
   try {
     bind_arm(arm, EnginePlan{});
   } catch (const std::invalid_argument& error) {
@@ -201,7 +205,12 @@ EnginePlan bind_arm(const Arm& arm, EnginePlan base) {
 }
 
 std::string unsupported_reason(const Arm& arm, RunsOn where) {
-  const EnginePlan plan = bind_arm(arm, EnginePlan{});
+  EnginePlan plan;
+  try {
+    plan = bind_arm(arm, EnginePlan{});
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
   where.plan = &plan;
   for (const auto& [name, parameters] : arm.variants) {
     const Variant& variant = registered_variants().at(name);

@@ -35,10 +35,13 @@ inline constexpr std::string_view kSlowPrefix = "slow-";
 /// unknown preset or variant (with the nearest names), an unknown parameter or value, a variant removed that is not there, and two variants on one slot.
 Arm parse_arm(std::string_view text);
 
+/// The same without asking whether the variants can be bound together: an arm that has a label and a row, and cannot run.
+Arm read_arm(std::string_view text);
+
 /// `base` with the arm's variants bound. Throws std::invalid_argument for two variants on one slot, and for two that exclude each other.
 EnginePlan bind_arm(const Arm& arm, EnginePlan base);
 
-/// Why the arm cannot run there, in one sentence; empty: it can.
+/// Why the arm cannot run there, or anywhere, in one sentence; empty: it can.
 std::string unsupported_reason(const Arm& arm, RunsOn where);
 
 }  // namespace decodelab

@@ -1,6 +1,7 @@
 // Makes the cells and arms of a sweep, with a row for each pair.
 #include "bench/plan/sweep_plan.h"
 
+#include "bench/plan/ablation.h"
 #include "bench/plan/arm.h"
 #include "variants/presets.h"
 
@@ -34,11 +35,19 @@ ArmRecord parse_worker(const std::string& text) {
 }
 
 std::vector<ArmRecord> make_arms(const SweepRequest& request) {
-  if (request.arms.empty() && request.workers.empty()) {
+  if (request.arms.empty() && request.workers.empty() && request.ablate.empty()) {
     throw std::invalid_argument("--arm: a sweep needs at least one arm, e.g. --arm causal --arm bigcode");
   }
   std::vector<ArmRecord> arms;
-  for (const std::string& text : request.arms) {
+  if (!request.ablate.empty()) {
+    const Ablation ablation = ablation_from_name(request.ablate);
+    const Arm first = parse_arm(request.arms.empty() ? default_arm(ablation) : request.arms.front());
+    for (const Arm& arm : ablated_arms(ablation, first)) {
+      arms.push_back({.id = 0, .label = arm.label, .baseline = false});
+    }
+  }
+  for (std::size_t index = request.ablate.empty() ? 0 : 1; index < request.arms.size(); ++index) {
+    const std::string& text = request.arms[index];
     const std::string label = parse_arm(text).label;
     if (std::ranges::any_of(arms, [&](const ArmRecord& arm) { return arm.label == label; })) {
       throw std::invalid_argument(fmt::format("--arm '{}' stands for the arm {}, which is there already", text, label));
@@ -102,6 +111,9 @@ std::string to_json(const LaunchPlan& plan) {
   if (plan.adaptive) {
     json["adaptive"] = true;
   }
+  if (!plan.ablate.empty()) {
+    json["ablate"] = plan.ablate;
+  }
   if (plan.shard) {
     json["shard"] = to_string(*plan.shard);
   }
@@ -123,6 +135,7 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             .worker_seconds = json.value("worker_seconds", std::int64_t{0}),
             .affinity = json.value("affinity", std::vector<std::int64_t>{}),
             .adaptive = json.value("adaptive", false),
+            .ablate = json.value("ablate", std::string()),
             .shard = json.contains("shard") ? std::optional(parse_shard(json.at("shard").get<std::string>()))
                                             : std::nullopt};
   } catch (const nlohmann::json::exception& error) {
@@ -195,7 +208,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
                        ? fmt::format("needs {} positions, and the model has {}", needed, config.positions)
                    : !data.arms[arm].command.empty() || data.arms[arm].roofline()
                        ? ""
-                       : unsupported_reason(parse_arm(data.arms[arm].label),
+                       : unsupported_reason(read_arm(data.arms[arm].label),
                                             {.config = config, .dtype = dtype, .device = request.device});
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
       data.cell_arms.push_back(std::move(row));

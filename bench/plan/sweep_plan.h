@@ -19,6 +19,7 @@ struct SweepRequest {
   std::string model;
   std::vector<std::string> arms;  ///< As typed.
   std::string baseline;           ///< As typed; empty: the first arm.
+  std::string ablate{};  ///< add-one or leave-one-out of the first arm, or of its default_arm(); empty: neither.
   std::vector<std::string> phases{"prefill", "decode"};
   std::vector<std::int64_t> batches{1};
   std::vector<std::int64_t> lengths{128};
@@ -57,6 +58,7 @@ struct LaunchPlan {
   std::int64_t worker_seconds = 0;
   std::vector<std::int64_t> affinity{};
   bool adaptive = false;       ///< Read back by is_adaptive() too.
+  std::string ablate{};        ///< As in SweepRequest; read back by summarize() too.
   std::optional<Shard> shard;  ///< Read back by shard_of() too, which needs no more than the store.
 };
 
@@ -77,7 +79,7 @@ std::int64_t positions_needed(const CellRecord& cell, std::int64_t max_tokens);
 
 /// The cells and arms of a request, each pair with a status: `planned`, or `unsupported` with its reason. Cells are in the order phase,
 /// batch, length. Throws std::invalid_argument for anything that no row can stand for: no arm, an arm twice, a baseline that is no arm,
-/// launches or blocks under 1, a sweep none of whose cells fits the model, and a shard that has no cell.
+/// nothing to ablate, launches or blocks under 1, a sweep none of whose cells fits the model, and a shard that has no cell.
 RunData make_sweep(const SweepRequest& request, const ModelConfig& config);
 
 /// Seconds that one step of a cell may take on a typical core, only to weigh cells against each other for a first ETA.

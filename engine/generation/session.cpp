@@ -7,12 +7,14 @@
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_history.h"
 #include "engine/scalar_type.h"
+#include "engine/selected.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 
@@ -42,7 +44,7 @@ at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> prompts, std::i
 
 struct Session::Impl {
   const Engine::Impl& engine;
-  SessionOptions options;
+  SessionOptions options;  ///< `sampling` is one a row.
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<StepMemory> memory;
   std::unique_ptr<TokenChoice> choice;
@@ -56,6 +58,15 @@ struct Session::Impl {
     return {cache->lengths(),           std::move(added),      model().config.positions,
             at::Device(model().device), engine.prefill_layout, memory->tables()};
   }
+
+  bool penalizes() const { return std::ranges::any_of(options.sampling, &SamplingParameters::penalizes); }
+
+  TokenHistory new_history() const {
+    return {options.batch_size, model().config.vocabulary_size, at::Device(model().device)};
+  }
+
+  /// Begins with new step memory: what the old one holds has the shapes of a batch that is no more.
+  void renew_memory() { memory = engine.make_memory(model().config, model().device); }
 
   StepResult step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
     const Transformer& transformer = *engine.transformer;
@@ -106,11 +117,11 @@ Session::Session(const Engine& engine, const SessionOptions& options) {
     throw std::invalid_argument(fmt::format("a session for {} tokens does not fit the model, which has {} positions",
                                             options.max_tokens, config.positions));
   }
-  const ChoiceOptions choosing{.rows = complete_sampling(options.sampling, options.batch_size),
-                               .device = model.device(),
-                               .make_rng = engine.impl().make_rng};
+  SessionOptions complete = options;
+  complete.sampling = complete_sampling(options.sampling, options.batch_size);
+  const ChoiceOptions choosing{.rows = complete.sampling, .device = model.device(), .make_rng = engine.impl().make_rng};
   impl_ = std::make_unique<Impl>(Impl{.engine = engine.impl(),
-                                      .options = options,
+                                      .options = std::move(complete),
                                       .cache = engine.impl().make_cache({.layers = config.layers,
                                                                          .batch_size = options.batch_size,
                                                                          .width = config.kv_width(),
@@ -125,8 +136,8 @@ Session::Session(const Engine& engine, const SessionOptions& options) {
                                       .history = {},
                                       .input_ids = {},
                                       .last_logits = {}});
-  if (choosing.penalizes()) {
-    impl_->history.emplace(options.batch_size, config.vocabulary_size, at::Device(model.device()));
+  if (impl_->penalizes()) {
+    impl_->history = impl_->new_history();
   }
 }
 Session::~Session() = default;
@@ -202,8 +213,66 @@ void Session::truncate(std::int64_t length) {
   }
 }
 
+void Session::filter(std::span<const std::int64_t> kept) {
+  const c10::InferenceMode inference;
+  Impl& mine = *impl_;
+  const std::vector<std::int64_t> rows(kept.begin(), kept.end());
+  mine.cache->filter(rows);  // Refuses rows that are not there.
+  mine.options.batch_size = mine.cache->options().batch_size;
+  mine.options.sampling = selected(mine.options.sampling, rows);
+  mine.choice->select(rows);
+  if (!mine.penalizes()) {
+    mine.history.reset();
+  } else {
+    mine.history->select(rows);
+  }
+  const at::Tensor index = at::tensor(rows, at::kLong).to(at::Device(mine.model().device));
+  for (at::Tensor* tensor : {&mine.input_ids, &mine.last_logits}) {
+    if (tensor->defined()) {
+      *tensor = tensor->index_select(0, index);
+    }
+  }
+  mine.renew_memory();
+}
+
+void Session::concatenate(Session&& other) {
+  const c10::InferenceMode inference;
+  Impl& mine = *impl_;
+  Impl& theirs = *other.impl_;
+  if (&mine == &theirs || &mine.engine != &theirs.engine) {
+    throw std::invalid_argument("a session takes the rows of another session of the same engine only");
+  }
+  if (mine.options.details != theirs.options.details) {
+    throw std::invalid_argument(
+        "two sessions that were asked for different details cannot be put together: ask for the same details in both");
+  }
+  if (!mine.input_ids.defined() || !theirs.input_ids.defined()) {
+    throw std::logic_error("concatenate() needs a prefill() or force_tokens() in both sessions before it");
+  }
+  mine.cache->concatenate(*theirs.cache);
+  mine.choice->append(std::move(*theirs.choice));
+  if (mine.history || theirs.history) {
+    if (!mine.history) {
+      mine.history = mine.new_history();  // For rows whose penalty is neutral, so that their tokens do not matter.
+    }
+    mine.history->append(theirs.history ? std::move(*theirs.history) : theirs.new_history());
+  }
+  mine.input_ids = at::cat({mine.input_ids, theirs.input_ids});
+  mine.last_logits = mine.last_logits.defined() && theirs.last_logits.defined()
+                         ? at::cat({mine.last_logits, theirs.last_logits})
+                         : at::Tensor();
+  mine.options.batch_size = mine.cache->options().batch_size;
+  mine.options.max_tokens = mine.cache->options().max_tokens;
+  std::ranges::move(theirs.options.sampling, std::back_inserter(mine.options.sampling));
+  mine.renew_memory();
+  other.impl_.reset();
+}
+
 std::vector<float> Session::last_logits() const {
   const c10::InferenceMode inference;
+  if (!impl_->last_logits.defined()) {
+    throw std::logic_error("last_logits() needs a prefill() or decode() of all rows before it");
+  }
   const at::Tensor logits = impl_->last_logits.to(at::kCPU, at::kFloat).contiguous();
   return {logits.const_data_ptr<float>(), logits.const_data_ptr<float>() + logits.numel()};
 }

@@ -75,6 +75,12 @@ void KvCache::concatenate(KvCache& other) {
       there.dtype != options_.dtype || there.device != options_.device) {
     throw std::invalid_argument("two batches can be put together only if they were made by one engine");
   }
+  for (KvCache* cache : {this, &other}) {
+    if (cache->layers_.front().slots() == 0) {
+      cache->allocate(0);  // Rows without a token are rows all the same.
+    }
+  }
+  join(other);
   options_.max_tokens = std::max(options_.max_tokens, there.max_tokens);
   options_.batch_size += there.batch_size;
   lengths_.insert(lengths_.end(), other.lengths_.begin(), other.lengths_.end());
@@ -99,6 +105,8 @@ std::int64_t KvCache::bytes() const {
   }
   return total;
 }
+
+void KvCache::join(const KvCache&) {}
 
 void KvCache::allocate(std::int64_t slots) {
   const at::Tensor like = at::empty({options_.batch_size, 0, options_.width},
@@ -154,6 +162,9 @@ class GrowingCache final : public KvCache {
   }
   std::int64_t capacity(std::int64_t needed) const override {
     return rounded_up(std::max(needed, std::max(least_, rule_(needed))), options().key_multiple);
+  }
+  void join(const KvCache& other) override {
+    least_ = std::max(least_, dynamic_cast<const GrowingCache&>(other).least_);
   }
 
  private:

@@ -53,8 +53,8 @@ class KvCache {
   void truncate(std::int64_t row, std::int64_t length);
   /// Keeps these rows, in this order: continuous batching's filter. Copies what is kept, layer by layer.
   void filter(const std::vector<std::int64_t>& kept);
-  /// Puts the rows of `other` under its own and leaves it empty: continuous batching's concatenate. Throws std::invalid_argument for a
-  /// cache of another model or layout.
+  /// Puts the rows of `other` under its own and leaves it empty: continuous batching's concatenate. Every row may then hold as many tokens
+  /// as a row of either could. Throws std::invalid_argument for a cache of another model or layout.
   void concatenate(KvCache& other);
 
   /// Keys that attention is shown in a step: those that the longest row needs, in a decode step rounded up to `key_multiple`.
@@ -70,6 +70,8 @@ class KvCache {
   virtual void store(KvStorage& storage, const at::Tensor& key_value, const StepRows& rows, std::int64_t slots) = 0;
   /// Slots that a row of `needed` keys gets at most.
   virtual std::int64_t capacity(std::int64_t needed) const = 0;
+  /// Takes over what the growth rule of `other`, whose rows come, was made for.
+  virtual void join(const KvCache& other);
   /// Allocates every layer before the first append.
   void allocate(std::int64_t slots);
 

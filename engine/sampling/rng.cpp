@@ -4,6 +4,9 @@
 #include "engine/tensor.h"
 #include "profiles/range.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace decodelab {
 namespace {
 
@@ -28,6 +31,19 @@ class RowRng final : public Rng {
       count_amount(Amount::random_draws, 1);
     }
     return tokens;
+  }
+
+  void select(const std::vector<std::int64_t>& rows) override {
+    std::vector<at::Generator> kept;
+    for (const std::int64_t row : rows) {
+      // A handle to the same generator would be shared by a row that is named twice.
+      kept.push_back(generators_.at(static_cast<std::size_t>(row)).clone());
+    }
+    generators_ = std::move(kept);
+  }
+
+  void append(Rng&& other) override {
+    std::ranges::move(dynamic_cast<RowRng&>(other).generators_, std::back_inserter(generators_));
   }
 
  private:

@@ -28,6 +28,10 @@ class Rng {
 
   /// One token a row, [S, 1] int64 on the device, from `probabilities` [S, V] fp32, contiguous. Every call goes on to new numbers.
   virtual at::Tensor draw(const at::Tensor& probabilities) = 0;
+  /// Goes on with these of its S rows, in this order, each with the state that it has. A row that is named twice draws the same numbers twice.
+  virtual void select(const std::vector<std::int64_t>& rows) = 0;
+  /// Puts the rows of `other`, with their states, under its own. Both were made by one factory; `other` is of no use afterwards.
+  virtual void append(Rng&& other) = 0;
 };
 
 /// The reference: a generator of libtorch for each row, seeded by the row, and a draw for each. The same seed gives the same tokens

@@ -4,23 +4,26 @@
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_history.h"
 #include "engine/sampling/warpers.h"
+#include "engine/selected.h"
 
 #include <algorithm>
+#include <iterator>
+#include <stdexcept>
 
 namespace decodelab {
 namespace {
 
 class RowByRowChoice final : public TokenChoice {
  public:
-  explicit RowByRowChoice(const ChoiceOptions& options)
-      : rows_(options.rows), sampled_(sampled_rows(options)), rng_(rng_of(options)) {}
+  explicit RowByRowChoice(const ChoiceOptions& options) : rows_(options) {}
 
   ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, StepMemory&) override {
     ChosenTokens chosen;
+    const std::vector<SamplingParameters>& asked = rows_.parameters();
     std::vector<at::Tensor> probabilities;  // Of the sampled rows, [V] each.
     for (std::int64_t row = 0; row < logits.size(0); ++row) {
       at::Tensor scores = logits[row];
-      const SamplingParameters wishes = rows_.empty() ? SamplingParameters{} : rows_[static_cast<std::size_t>(row)];
+      const SamplingParameters wishes = asked.empty() ? SamplingParameters{} : asked[static_cast<std::size_t>(row)];
       if (wishes.penalizes()) {
         scores = penalize_row(scores.to(at::kFloat), history->seen()[row], wishes);
       }
@@ -29,20 +32,21 @@ class RowByRowChoice final : public TokenChoice {
       }
       chosen.host.push_back(wishes.sample ? 0 : scores.argmax().item<std::int64_t>());
     }
-    if (rng_ != nullptr) {
-      const at::Tensor drawn = rng_->draw(at::stack(probabilities)).cpu();
-      for (std::size_t index = 0; index < sampled_.size(); ++index) {
-        chosen.host[static_cast<std::size_t>(sampled_[index])] = drawn.const_data_ptr<std::int64_t>()[index];
+    if (rows_.rng() != nullptr) {
+      const at::Tensor drawn = rows_.rng()->draw(at::stack(probabilities)).cpu();
+      for (std::size_t index = 0; index < rows_.sampled().size(); ++index) {
+        chosen.host[static_cast<std::size_t>(rows_.sampled()[index])] = drawn.const_data_ptr<std::int64_t>()[index];
       }
     }
     chosen.device = at::tensor(chosen.host, at::kLong).to(logits.device()).unsqueeze(1);
     return chosen;
   }
 
+  void select(const std::vector<std::int64_t>& rows) override { rows_.select(rows); }
+  void append(TokenChoice&& other) override { rows_.append(std::move(dynamic_cast<RowByRowChoice&>(other).rows_)); }
+
  private:
-  std::vector<SamplingParameters> rows_;
-  std::vector<std::int64_t> sampled_;
-  std::unique_ptr<Rng> rng_;
+  ChoiceRows rows_;
 };
 
 }  // namespace
@@ -50,22 +54,59 @@ class RowByRowChoice final : public TokenChoice {
 bool ChoiceOptions::samples() const { return std::ranges::any_of(rows, &SamplingParameters::sample); }
 bool ChoiceOptions::penalizes() const { return std::ranges::any_of(rows, &SamplingParameters::penalizes); }
 
-std::vector<std::int64_t> sampled_rows(const ChoiceOptions& options) {
-  std::vector<std::int64_t> sampled;
-  for (std::size_t row = 0; row < options.rows.size(); ++row) {
-    if (options.rows[row].sample) {
-      sampled.push_back(static_cast<std::int64_t>(row));
-    }
+ChoiceRows::ChoiceRows(const ChoiceOptions& options) : parameters_(options.rows) {
+  find_sampled();
+  RngOptions rng{.seeds = {}, .device = options.device};
+  for (const std::int64_t row : sampled_) {
+    rng.seeds.push_back(parameters_[static_cast<std::size_t>(row)].seed.value());
   }
-  return sampled;
+  if (!rng.seeds.empty()) {
+    rng_ = options.make_rng(rng);
+  }
 }
 
-std::unique_ptr<Rng> rng_of(const ChoiceOptions& options) {
-  RngOptions rng{.seeds = {}, .device = options.device};
-  for (const std::int64_t row : sampled_rows(options)) {
-    rng.seeds.push_back(options.rows[static_cast<std::size_t>(row)].seed.value());
+bool ChoiceRows::penalizes() const { return std::ranges::any_of(parameters_, &SamplingParameters::penalizes); }
+
+void ChoiceRows::find_sampled() {
+  sampled_.clear();
+  for (std::size_t row = 0; row < parameters_.size(); ++row) {
+    if (parameters_[row].sample) {
+      sampled_.push_back(static_cast<std::int64_t>(row));
+    }
   }
-  return rng.seeds.empty() ? nullptr : options.make_rng(rng);
+}
+
+void ChoiceRows::select(const std::vector<std::int64_t>& rows) {
+  if (parameters_.empty()) {
+    return;
+  }
+  std::vector<std::int64_t> kept_draws;
+  for (const std::int64_t row : rows) {
+    const auto found = std::ranges::find(sampled_, row);
+    if (found != sampled_.end()) {
+      kept_draws.push_back(found - sampled_.begin());
+    }
+  }
+  if (kept_draws.empty()) {
+    rng_ = nullptr;
+  } else {
+    rng_->select(kept_draws);
+  }
+  parameters_ = selected(parameters_, rows);
+  find_sampled();
+}
+
+void ChoiceRows::append(ChoiceRows&& other) {
+  if (parameters_.empty() != other.parameters_.empty()) {
+    throw std::logic_error("rows can be put together only where both sides say what each row asks");
+  }
+  std::ranges::move(other.parameters_, std::back_inserter(parameters_));
+  find_sampled();
+  if (rng_ != nullptr && other.rng_ != nullptr) {
+    rng_->append(std::move(*other.rng_));
+  } else if (other.rng_ != nullptr) {
+    rng_ = std::move(other.rng_);
+  }
 }
 
 std::unique_ptr<TokenChoice> make_row_by_row_choice(const ChoiceOptions& options) {

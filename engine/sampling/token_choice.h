@@ -31,10 +31,30 @@ struct ChoiceOptions {
   bool plain_greedy() const { return !samples() && !penalizes(); }
 };
 
-/// Indices of the sampled rows, in order.
-std::vector<std::int64_t> sampled_rows(const ChoiceOptions& options);
-/// The generator of the sampled rows; null where there is none.
-std::unique_ptr<Rng> rng_of(const ChoiceOptions& options);
+/// The rows of one session as every choice needs them: what each asks, and the generator of those that are sampled.
+class ChoiceRows {
+ public:
+  explicit ChoiceRows(const ChoiceOptions& options);
+
+  /// One a row; empty: all greedy.
+  const std::vector<SamplingParameters>& parameters() const { return parameters_; }
+  bool penalizes() const;
+  /// Indices of the sampled rows, in order.
+  const std::vector<std::int64_t>& sampled() const { return sampled_; }
+  /// Draws for the sampled rows, in their order; null where there is none.
+  Rng* rng() const { return rng_.get(); }
+
+  /// As TokenChoice::select() and TokenChoice::append().
+  void select(const std::vector<std::int64_t>& rows);
+  void append(ChoiceRows&& other);
+
+ private:
+  void find_sampled();
+
+  std::vector<SamplingParameters> parameters_;
+  std::vector<std::int64_t> sampled_;
+  std::unique_ptr<Rng> rng_;
+};
 
 /// Chooses one token a row, for one session: in greedy rows the highest logit, ties to the lowest id; in sampled rows at random. B rows,
 /// V vocabulary. Greedy rows consume no random numbers, and a plain greedy session pays for no sampling.
@@ -44,6 +64,10 @@ class TokenChoice {
 
   /// `logits` is [B, V], the last real position of each row, and stays as it is; `history` is null where no row penalizes.
   virtual ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, StepMemory& memory) = 0;
+  /// Goes on with these rows, in this order; each keeps its parameters and the state of its random numbers.
+  virtual void select(const std::vector<std::int64_t>& rows) = 0;
+  /// Puts the rows of `other` under its own. Both were made by one factory; `other` is of no use afterwards.
+  virtual void append(TokenChoice&& other) = 0;
 };
 
 /// The reference: one row at a time, its warpers, a reduction and a read-back each.

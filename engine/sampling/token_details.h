@@ -20,6 +20,7 @@ struct DetailsRequest {
   bool rank = false;               ///< 1 + the number of tokens with larger logits than the chosen one.
 
   bool any() const { return prefill_log_probs || token_log_prob || rank; }
+  bool operator==(const DetailsRequest&) const = default;
 };
 
 /// Details of one row of one step; what was not computed is empty or 0.

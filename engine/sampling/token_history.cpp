@@ -1,13 +1,17 @@
 // A bit a row and token: set by one scatter a step, and set anew after a truncation.
 #include "engine/sampling/token_history.h"
 
+#include "engine/selected.h"
+
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace decodelab {
 
 TokenHistory::TokenHistory(std::int64_t batch_size, std::int64_t vocabulary_size, at::Device device)
-    : seen_(at::zeros({batch_size, vocabulary_size}, at::TensorOptions(at::kBool).device(device))) {}
+    : seen_(at::zeros({batch_size, vocabulary_size}, at::TensorOptions(at::kBool).device(device))),
+      prompts_(static_cast<std::size_t>(batch_size)) {}
 
 void TokenHistory::add(std::span<const std::vector<std::int64_t>> prompts) {
   prompts_.assign(prompts.begin(), prompts.end());
@@ -27,7 +31,13 @@ void TokenHistory::mark_prompts() {
 
 void TokenHistory::add(const at::Tensor& ids, const std::vector<std::int64_t>& positions) {
   seen_.scatter_(1, ids, true);
-  steps_.push_back({.ids = ids, .positions = positions});
+  // A copy: the next step may write its tokens where these are.
+  Step step{.ids = ids.clone(), .held = {}};
+  for (std::size_t row = 0; row < positions.size(); ++row) {
+    const auto index = static_cast<std::int64_t>(row);
+    step.held.push_back({.source = index, .row = index, .position = positions[row]});
+  }
+  steps_.push_back(std::move(step));
 }
 
 void TokenHistory::truncate(std::int64_t length) {
@@ -35,16 +45,42 @@ void TokenHistory::truncate(std::int64_t length) {
     prompt.resize(std::min(prompt.size(), static_cast<std::size_t>(length)));
   }
   mark_prompts();
-  for (const Step& step : std::exchange(steps_, {})) {
-    for (std::size_t row = 0; row < step.positions.size(); ++row) {
-      if (step.positions[row] < length) {
-        seen_[static_cast<std::int64_t>(row)].scatter_(0, step.ids[static_cast<std::int64_t>(row)], true);
-      }
-    }
-    if (std::ranges::any_of(step.positions, [length](std::int64_t position) { return position < length; })) {
-      steps_.push_back(step);
+  for (Step& step : steps_) {
+    std::erase_if(step.held, [length](const Held& token) { return token.position >= length; });
+    for (const Held& token : step.held) {
+      seen_[token.row].scatter_(0, step.ids[token.source], true);
     }
   }
+  std::erase_if(steps_, [](const Step& step) { return step.held.empty(); });
+}
+
+void TokenHistory::select(const std::vector<std::int64_t>& rows) {
+  std::vector<std::vector<std::int64_t>> places(prompts_.size());  // Of each row, where it comes to stand.
+  for (std::size_t place = 0; place < rows.size(); ++place) {
+    places.at(static_cast<std::size_t>(rows[place])).push_back(static_cast<std::int64_t>(place));
+  }
+  for (Step& step : steps_) {
+    for (const Held& token : std::exchange(step.held, {})) {
+      for (const std::int64_t place : places[static_cast<std::size_t>(token.row)]) {
+        step.held.push_back({.source = token.source, .row = place, .position = token.position});
+      }
+    }
+  }
+  std::erase_if(steps_, [](const Step& step) { return step.held.empty(); });
+  prompts_ = selected(prompts_, rows);
+  seen_ = seen_.index_select(0, at::tensor(rows, at::kLong).to(seen_.device()));
+}
+
+void TokenHistory::append(TokenHistory&& other) {
+  const auto above = static_cast<std::int64_t>(prompts_.size());
+  for (Step& step : other.steps_) {
+    for (Held& token : step.held) {
+      token.row += above;
+    }
+    steps_.push_back(std::move(step));
+  }
+  std::ranges::move(other.prompts_, std::back_inserter(prompts_));
+  seen_ = at::cat({seen_, other.seen_});
 }
 
 }  // namespace decodelab

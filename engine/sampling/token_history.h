@@ -21,21 +21,31 @@ class TokenHistory {
   void add(const at::Tensor& ids, const std::vector<std::int64_t>& positions);
   /// Forgets every token at position `length` and after it.
   void truncate(std::int64_t length);
+  /// Keeps these rows, in this order.
+  void select(const std::vector<std::int64_t>& rows);
+  /// Puts the rows of `other` under its own.
+  void append(TokenHistory&& other);
 
   /// [B, V] bool on the device: true where the row holds the token.
   const at::Tensor& seen() const { return seen_; }
 
  private:
+  /// A token of a step, and the row that holds it now.
+  struct Held {
+    std::int64_t source;  ///< Its index in the step's ids.
+    std::int64_t row;
+    std::int64_t position;
+  };
   struct Step {
-    at::Tensor ids;  ///< [B, 1]
-    std::vector<std::int64_t> positions;
+    at::Tensor ids;  ///< [n, 1], as many as there were rows then.
+    std::vector<Held> held;
   };
 
   void mark_prompts();
 
   at::Tensor seen_;
-  std::vector<std::vector<std::int64_t>> prompts_;
-  std::vector<Step> steps_;  ///< Kept so that truncate() can begin anew.
+  std::vector<std::vector<std::int64_t>> prompts_;  ///< One a row.
+  std::vector<Step> steps_;                         ///< Kept so that truncate() can begin anew.
 };
 
 }  // namespace decodelab

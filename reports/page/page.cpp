@@ -137,6 +137,7 @@ std::string run_html(const RunReport& run, const std::map<std::string, std::stri
   html += banner(run);
   if (const Table overview = overview_table(run.summary); !overview.rows.empty()) html += to_html(overview);
   if (const Table composite = composite_table(run.summary); !composite.rows.empty()) html += to_html(composite);
+  if (const Table effects = effect_table(run.summary); !effects.rows.empty()) html += to_html(effects);
   html += fmt::format("<h2 id=\"{0}figures\">Curves and ratios</h2>\n{1}", anchor, figures_html(run, drawings, detail));
   html += fmt::format("<h2 id=\"{0}tables\">Tables</h2>\n{1}", anchor, tables_html(run));
   html += fmt::format("<h2 id=\"{0}trust\">Trust</h2>\n{1}", anchor, trust_html(run, detail));

@@ -95,6 +95,7 @@ std::string markdown_of(const std::vector<RunReport>& reports) {
     text += "\n";
     if (const Table table = overview_table(run.summary); !table.rows.empty()) text += to_markdown(table) + "\n";
     if (const Table table = composite_table(run.summary); !table.rows.empty()) text += to_markdown(table) + "\n";
+    if (const Table table = effect_table(run.summary); !table.rows.empty()) text += to_markdown(table) + "\n";
     for (const Table& table : comparison_tables(run.summary)) text += to_markdown(table) + "\n";
     for (const Figure& figure : run.figures)
       text += fmt::format("![{}](figures/{}{}.svg)\n\n{}\n\n", escape_markdown(figure.title), run.prefix, figure.name,

@@ -2,6 +2,8 @@
 #include "reports/page/result_tables.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -296,6 +298,12 @@ std::string not_run_note(const RunSummary& summary) {
   return fmt::format("{} of {} cells {} not run.", not_run.size(), cells.size(), not_run.size() == 1 ? "has" : "have");
 }
 
+std::string ratio_of(const Composite& composite) {
+  return composite.interval ? fmt::format("{} [{}, {}]", format_ratio(composite.time_ratio),
+                                          format_ratio(composite.interval->low), format_ratio(composite.interval->high))
+                            : fmt::format("{} {}", format_ratio(composite.time_ratio), kThisProcessOnly);
+}
+
 }  // namespace
 
 Table composite_table(const RunSummary& summary) {
@@ -310,17 +318,39 @@ Table composite_table(const RunSummary& summary) {
   if (std::string note = not_run_note(summary); !note.empty()) table.notes.push_back(std::move(note));
   for (const Composite& composite : summary.composites) {
     const Decision& decision = composite.decision;
-    table.rows.push_back(
-        {summary.run.id,
-         0,
-         {composite.arm.label, std::to_string(composite.cells),
-          composite.interval
-              ? fmt::format("{} [{}, {}]", format_ratio(composite.time_ratio), format_ratio(composite.interval->low),
-                            format_ratio(composite.interval->high))
-              : fmt::format("{} {}", format_ratio(composite.time_ratio), kThisProcessOnly),
-          decision.mde ? format_detectable(*decision.mde) : "",
-          decision.verdict ? to_string(*decision.verdict) : "none"}});
+    table.rows.push_back({summary.run.id,
+                          0,
+                          {composite.arm.label, std::to_string(composite.cells), ratio_of(composite),
+                           decision.mde ? format_detectable(*decision.mde) : "",
+                           decision.verdict ? to_string(*decision.verdict) : "none"}});
   }
+  return table;
+}
+
+Table effect_table(const RunSummary& summary) {
+  Table table{.title = fmt::format("Switches by effect, compared with {}", summary.baseline()),
+              .columns = {{"Arm"}, {fmt::format("Time ratio [{}]", summary.interval_level()), true}, {"Verdict"}},
+              .rows = {},
+              .notes = {summary.ablation == "add-one"
+                            ? "Below 1: the arm is faster with the switch. The largest change comes first."
+                            : "Above 1: the arm is slower without the switch. The largest change comes first."}};
+  if (summary.ablation.empty()) return table;
+  std::vector<std::pair<double, TableRow>> effects;
+  const auto add = [&](double time_ratio, const ArmRecord& arm, std::string ratio, const Decision& decision) {
+    effects.push_back(
+        {std::abs(std::log(time_ratio)),
+         {summary.run.id, 0, {arm.label, std::move(ratio), decision.verdict ? to_string(*decision.verdict) : "none"}}});
+  };
+  for (const Composite& composite : summary.composites) {
+    add(composite.time_ratio, composite.arm, ratio_of(composite), composite.decision);
+  }
+  if (summary.composites.empty()) {
+    for (const SummaryRow& row : summary.rows) {
+      if (row.time_ratio && !row.arm.baseline) add(*row.time_ratio, row.arm, format_ratio(row), row.decision);
+    }
+  }
+  std::ranges::stable_sort(effects, std::greater<>(), [](const auto& effect) { return effect.first; });
+  for (auto& [size, row] : effects) table.rows.push_back(std::move(row));
   return table;
 }
 

@@ -26,6 +26,10 @@ std::vector<Table> comparison_tables(const RunSummary& summary, ArmLabels labels
 /// All cells of each arm in one number, with its verdict; no rows where the run has one cell or no baseline.
 Table composite_table(const RunSummary& summary);
 
+/// The switches of an ablation, the largest effect on the time first, with interval and verdict: over all cells, or in the one cell of a
+/// run. No rows where the run is no ablation or nothing was compared.
+Table effect_table(const RunSummary& summary);
+
 /// Planned, ok and excluded rows of every arm, with the reasons: nothing that was asked for is silently absent.
 Table ledger_table(const RunSummary& summary);
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "reports/statistics/adaptive.h"
 #include "reports/statistics/family.h"
@@ -159,8 +160,14 @@ std::string RunSummary::baseline() const {
 }
 
 RunSummary summarize(const RunData& data) {
-  RunSummary summary{
-      .run = data.run, .arms = data.arms, .rows = {}, .composites = {}, .adaptive = is_adaptive(data.run)};
+  // Runs of tests and of other tools may have a plan that is no object.
+  const auto plan = nlohmann::json::parse(data.run.plan_json, nullptr, false);
+  RunSummary summary{.run = data.run,
+                     .arms = data.arms,
+                     .rows = {},
+                     .composites = {},
+                     .adaptive = is_adaptive(data.run),
+                     .ablation = plan.is_object() ? plan.value("ablate", std::string()) : std::string()};
   const auto cells = by_id(data.cells);
   const auto arms = by_id(data.arms);
   std::unordered_map<std::int64_t, Blocks> blocks_of_cell;

@@ -18,6 +18,8 @@ class FaultyChoice final : public TokenChoice {
     mistake_(logits);
     return right_->choose(logits, history, memory);
   }
+  void select(const std::vector<std::int64_t>& rows) override { right_->select(rows); }
+  void append(TokenChoice&& other) override { right_->append(std::move(*dynamic_cast<FaultyChoice&>(other).right_)); }
 
  private:
   Mistake mistake_;

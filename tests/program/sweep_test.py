@@ -61,6 +61,28 @@ class ASweep(ProgramTest):
         self.assertIn("GB", by_batch[20000, "causal"]["reason"])
         self.assertEqual(by_batch[1, "causal"]["status"], "ok")
 
+    def test_measures_an_arm_without_each_of_its_switches_and_says_which_cannot_be_turned(self):
+        arguments = ["-m", "synthetic:tiny", "--arm", "causal,+fused-gelu,+packed-linear", "--ablate", "leave-one-out", "--phase", "decode", "--length", "16",
+                     "--launches", 2, "--blocks", 1]
+        planned = self.run_program("sweep", *arguments, "--dry-run").stdout
+        self.assertIn("3 arms: causal,+fused-gelu,+packed-linear (baseline)", planned)
+        rows = {row["arm"]: row for row in self.sweep(*arguments)["rows"]}
+        self.assertEqual(rows["causal,+packed-linear"]["status"], "ok")
+        self.assertGreater(rows["causal,+packed-linear"]["time_ratio_high"], 0)
+        self.assertEqual(rows["causal,+fused-gelu"]["status"], "unsupported")
+        self.assertIn("packed-linear computes either", rows["causal,+fused-gelu"]["reason"])
+        self.run_program("report", "latest", "--store", self.store, "--out", self.path("report"))
+        with open(self.path("report", "report.md"), encoding="utf-8") as report:
+            self.assertIn("Switches by effect, compared with causal,+fused-gelu,+packed-linear", report.read())
+
+    def test_plans_a_row_for_every_variant_that_could_be_added(self):
+        planned = self.run_program("sweep", "-m", "synthetic:tiny", "--ablate", "add-one", "--arm", "bigcode", "--phase", "decode", "--length", "16",
+                                   "--dry-run").stdout
+        self.assertIn("bigcode,+lean-forward", planned)
+        self.assertIn("'kv-grow' and 'kv-static' both bind the slot 'kv_growth'", planned)
+        refused = self.run_program("sweep", *SMALL, "--ablate", "half", expect=2)
+        self.assert_one_sentence(refused, "--ablate", "add-one", "leave-one-out")
+
     def test_resumes_after_a_sigkill_with_every_finished_block(self):
         arguments = [PROGRAM, "sweep", "--store", self.store, *SMALL, "--launches", "3", "--blocks", "4", "--name", "killed"]
         process = subprocess.Popen(arguments, cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL, start_new_session=True)

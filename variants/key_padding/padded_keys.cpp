@@ -17,6 +17,9 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters& 
   if (counted.phase != "decode") {
     return {};  // a prefill sees its own keys only
   }
+  if (!counted.plan.decode_attention.variant().empty()) {
+    return {};  // libtorch's fused kernels are given the keys that are held where rows have one length, as counted rows have
+  }
   std::int64_t padding = 0;
   for (std::int64_t step = 1; step <= counted.steps; ++step) {
     const std::int64_t keys = counted.length + step;
@@ -26,6 +29,15 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters& 
     return {};
   }
   return {{"padding_keys", counted.config.layers * padding}};
+}
+
+std::string conflict(const EnginePlan& plan) {
+  if (plan.decode_attention.variant() == "split-kv-decode") {
+    return "padded-keys has no effect beside split-kv-decode, which reads the keys that a row holds and no more: "
+           "remove "
+           "one of them";
+  }
+  return "";
 }
 
 [[maybe_unused]] const bool registered = register_variant({
@@ -39,7 +51,7 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters& 
                     .help = "keys that the length is rounded up to"}},
     .expects = expects,
     .unsupported = {},
-    .conflict = {},
+    .conflict = conflict,
     .apply = apply,
 });
 

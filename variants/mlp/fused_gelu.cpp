@@ -49,6 +49,14 @@ std::string unsupported(const RunsOn& where) {
   return "";
 }
 
+std::string conflict(const EnginePlan& plan) {
+  if (plan.linear.variant() == "transposed-linear") {
+    return "fused-gelu has no effect beside transposed-linear, whose product ends before the activation: remove one of "
+           "them, or use packed-linear or the reference's product";
+  }
+  return "";
+}
+
 [[maybe_unused]] const bool registered = register_variant({
     .name = "fused-gelu",
     .summary = "The activation is computed with the product before it, and never read back.",
@@ -56,7 +64,7 @@ std::string unsupported(const RunsOn& where) {
     .parameters = {},
     .expects = expects,
     .unsupported = unsupported,
-    .conflict = {},
+    .conflict = conflict,
     .apply = apply,
 });
 

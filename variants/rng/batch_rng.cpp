@@ -31,6 +31,10 @@ class BatchRng final : public Rng {
     return (probabilities / exponential).argmax(1, /*keepdim=*/true);
   }
 
+  /// One generator draws for whatever rows there are, so that none has a state to take with it.
+  void select(const std::vector<std::int64_t>&) override {}
+  void append(Rng&&) override {}
+
  private:
   at::Generator generator_;
 };

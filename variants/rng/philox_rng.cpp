@@ -49,6 +49,18 @@ class PhiloxRng final : public Rng {
 #endif
   }
 
+  void select(const std::vector<std::int64_t>& rows) override {
+    const at::Tensor index = at::tensor(rows, at::kLong).to(seeds_.device());
+    seeds_ = seeds_.index_select(0, index);
+    steps_ = steps_.index_select(0, index);
+  }
+
+  void append(Rng&& other) override {
+    const auto& there = dynamic_cast<const PhiloxRng&>(other);
+    seeds_ = at::cat({seeds_, there.seeds_});
+    steps_ = at::cat({steps_, there.steps_});
+  }
+
  private:
   static void run(const PhiloxRace& race) {
     const std::int64_t tasks = (race.vocabulary_size + kTaskTokens - 1) / kTaskTokens;

@@ -4,6 +4,7 @@
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_history.h"
+#include "engine/selected.h"
 #include "variants/registry.h"
 #include "variants/token_choice/batch_warpers.h"
 
@@ -17,23 +18,7 @@ constexpr std::int64_t kRowsOfATask = 4;
 
 class VectorizedChoice final : public TokenChoice {
  public:
-  explicit VectorizedChoice(const ChoiceOptions& options) : rng_(rng_of(options)) {
-    if (options.penalizes()) {
-      penalty_.emplace(options.rows, at::Device(options.device));
-    }
-    if (rng_ == nullptr) {
-      return;
-    }
-    const std::vector<std::int64_t> sampled = sampled_rows(options);
-    std::vector<SamplingParameters> wishes;
-    for (const std::int64_t row : sampled) {
-      wishes.push_back(options.rows[static_cast<std::size_t>(row)]);
-    }
-    warpers_.emplace(wishes, at::Device(options.device));
-    if (sampled.size() < options.rows.size()) {
-      some_rows_ = at::tensor(sampled, at::kLong).to(at::Device(options.device));
-    }
-  }
+  explicit VectorizedChoice(const ChoiceOptions& options) : rows_(options), device_(options.device) { prepare(); }
 
   ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, StepMemory& memory) override {
     at::Tensor scores = logits;
@@ -41,12 +26,12 @@ class VectorizedChoice final : public TokenChoice {
       scores = penalty_->penalize(logits.to(at::kFloat), history->seen());
     }
     ChosenTokens chosen;
-    if (rng_ == nullptr || some_rows_) {
+    if (rows_.rng() == nullptr || some_rows_) {
       chosen.device = highest(scores, memory);
     }
-    if (rng_ != nullptr && some_rows_) {
+    if (rows_.rng() != nullptr && some_rows_) {
       chosen.device.index_copy_(0, *some_rows_, draw(scores.index_select(0, *some_rows_)));
-    } else if (rng_ != nullptr) {
+    } else if (rows_.rng() != nullptr) {
       chosen.device = draw(scores);
     }
     const at::Tensor host = chosen.device.cpu();
@@ -54,7 +39,33 @@ class VectorizedChoice final : public TokenChoice {
     return chosen;
   }
 
+  void select(const std::vector<std::int64_t>& rows) override {
+    rows_.select(rows);
+    prepare();
+  }
+  void append(TokenChoice&& other) override {
+    rows_.append(std::move(dynamic_cast<VectorizedChoice&>(other).rows_));
+    prepare();
+  }
+
  private:
+  /// Brings the parameters of the rows to the device.
+  void prepare() {
+    penalty_.reset();
+    warpers_.reset();
+    some_rows_.reset();
+    if (rows_.penalizes()) {
+      penalty_.emplace(rows_.parameters(), device_);
+    }
+    if (rows_.rng() == nullptr) {
+      return;
+    }
+    warpers_.emplace(selected(rows_.parameters(), rows_.sampled()), device_);
+    if (rows_.sampled().size() < rows_.parameters().size()) {
+      some_rows_ = at::tensor(rows_.sampled(), at::kLong).to(device_);
+    }
+  }
+
   /// The highest score of each row, [B, 1] int64.
   static at::Tensor highest(const at::Tensor& scores, StepMemory& memory) {
     at::Tensor result = memory.take({scores.size(0), 1}, scores.options().dtype(at::kLong));
@@ -72,10 +83,11 @@ class VectorizedChoice final : public TokenChoice {
   }
 
   at::Tensor draw(const at::Tensor& scores) {
-    return rng_->draw(at::softmax(warpers_->warp(scores.to(at::kFloat)), 1));
+    return rows_.rng()->draw(at::softmax(warpers_->warp(scores.to(at::kFloat)), 1));
   }
 
-  std::unique_ptr<Rng> rng_;  ///< Null where no row is sampled.
+  ChoiceRows rows_;
+  at::Device device_;
   std::optional<BatchPenalty> penalty_;
   std::optional<BatchWarpers> warpers_;
   std::optional<at::Tensor> some_rows_;  ///< The sampled rows, int64, where others are greedy.

@@ -87,6 +87,9 @@ class LaunchRunnerTest : public ::testing::Test {
       for (std::size_t arm = 0; arm < arms.size(); ++arm) {
         data.cell_arms.push_back(
             {.cell_id = static_cast<std::int64_t>(data.cells.size() - 1), .arm_id = static_cast<std::int64_t>(arm)});
+        if (arms[arm] == ruled_out_) {
+          data.cell_arms.back().status = RowStatus::unsupported;
+        }
       }
     }
     store_->add_run(data);
@@ -97,7 +100,10 @@ class LaunchRunnerTest : public ::testing::Test {
     int pieces = 0;
     const LaunchContext context{
         .make_worker =
-            [&](const ArmRecord& arm) { return std::make_unique<FakeWorker>(arm.label, behaviours_[arm.label], log_); },
+            [&](const ArmRecord& arm) {
+              made_.push_back(arm.label);
+              return std::make_unique<FakeWorker>(arm.label, behaviours_[arm.label], log_);
+            },
         .available_memory_bytes = [&] { return available_; },
         .piece_started = [](const LaunchPiece&) {},
         .piece_done = [&](const LaunchPiece&, double) { ++pieces; },
@@ -123,7 +129,18 @@ class LaunchRunnerTest : public ::testing::Test {
   std::map<std::string, Behaviour> behaviours_;
   std::int64_t available_ = 1'000'000;
   Log log_;
+  std::string ruled_out_;          ///< An arm all of whose rows add_run() makes unsupported.
+  std::vector<std::string> made_;  ///< Arms that workers were made for.
 };
+
+TEST_F(LaunchRunnerTest, MakesNoWorkerForAnArmThatThePlanRuledOut) {
+  ruled_out_ = "bigcode,+kv-static";
+  add_run({"causal", "bigcode", ruled_out_}, {2, 4});
+  EXPECT_EQ(launch(0), LaunchEnd::complete);
+  EXPECT_EQ(made_, (std::vector<std::string>{"causal", "bigcode"}));
+  EXPECT_EQ(row("bigcode").status, RowStatus::ok);
+  EXPECT_EQ(row(ruled_out_, 1).status, RowStatus::unsupported);
+}
 
 TEST_F(LaunchRunnerTest, StoresMirroredBlocksOfEveryArm) {
   add_run({"causal", "a", "b"});

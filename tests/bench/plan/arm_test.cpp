@@ -8,36 +8,51 @@
 namespace decodelab {
 namespace {
 
-Variant fake(const std::string& name, void (*apply)(EnginePlan&, const Parameters&),
-             std::vector<ParameterSpec> parameters = {}) {
+/// A variant that binds a slot to nothing: the real ones need libtorch.
+template <typename Slot>
+Variant fake(const std::string& name, Slot slot, std::vector<ParameterSpec> parameters = {}) {
   return {.name = name,
           .summary = "A fake.",
           .source = "this test",
           .parameters = std::move(parameters),
           .expects = {},
           .unsupported = {},
-          .apply = apply};
+          .conflict = {},
+          .apply = [name, slot](EnginePlan& plan, const Parameters&) { (plan.*slot).bind(name, {}); }};
 }
 
-/// The real variants need libtorch; these bind the same slots to nothing.
-const bool registered =
-    register_variant(
-        fake("details-on-request",
-             [](EnginePlan& plan, const Parameters&) { plan.token_details.bind("details-on-request", {}); })) &&
-    register_variant(
-        fake("flash-prefill",
-             [](EnginePlan& plan, const Parameters&) { plan.prefill_attention.bind("flash-prefill", {}); })) &&
-    register_variant(fake("kv-grow", [](EnginePlan& plan, const Parameters&) { plan.kv_growth.bind("kv-grow", {}); },
-                          {{.name = "tokens", .default_value = 8, .minimum = 1, .maximum = 64, .help = "tokens"}})) &&
-    register_variant(fake("kv-preallocated",
-                          [](EnginePlan& plan, const Parameters&) { plan.kv_growth.bind("kv-preallocated", {}); },
-                          {{.name = "multiple", .default_value = 8, .minimum = 1, .maximum = 64, .help = "tokens"}})) &&
-    register_variant(
-        fake("last-token-lm-head",
-             [](EnginePlan& plan, const Parameters&) { plan.lm_head_rows.bind("last-token-lm-head", {}); })) &&
-    register_variant(fake("vectorized-choice", [](EnginePlan& plan, const Parameters&) {
-      plan.token_choice.bind("vectorized-choice", {});
-    }));
+std::vector<ParameterSpec> parameter(const std::string& name) {
+  return {{.name = name, .default_value = 8, .minimum = 1, .maximum = 64, .help = "tokens"}};
+}
+
+/// Needs packed-linear beside it, as the real one does on a CPU.
+Variant fake_gelu() {
+  Variant variant = fake("fused-gelu", &EnginePlan::mlp);
+  variant.unsupported = [](const RunsOn& where) {
+    return where.plan->linear.variant() == "packed-linear" ? "" : "the fake needs packed-linear";
+  };
+  return variant;
+}
+
+/// Every variant that a preset names, and a second one on a slot.
+bool register_fakes() {
+  for (const Variant& variant :
+       {fake("details-on-request", &EnginePlan::token_details), fake("flash-decode", &EnginePlan::decode_attention),
+        fake("flash-prefill", &EnginePlan::prefill_attention), fake("fused-layer-norm", &EnginePlan::residual_norm),
+        fake("fused-softmax", &EnginePlan::softmax), fake("kv-grow", &EnginePlan::kv_growth, parameter("tokens")),
+        fake("kv-preallocated", &EnginePlan::kv_growth, parameter("multiple")),
+        fake("kv-static", &EnginePlan::kv_growth), fake("last-token-lm-head", &EnginePlan::lm_head_rows),
+        fake("lean-forward", &EnginePlan::forward), fake("merged-kv", &EnginePlan::kv_layout),
+        fake("packed-linear", &EnginePlan::linear), fake("packed-prefill", &EnginePlan::prefill_layout),
+        fake("padded-keys", &EnginePlan::key_padding), fake("split-kv-decode", &EnginePlan::decode_attention),
+        fake("transposed-linear", &EnginePlan::linear), fake("vectorized-choice", &EnginePlan::token_choice),
+        fake("workspace-forward", &EnginePlan::forward), fake_gelu()}) {
+    register_variant(variant);
+  }
+  return true;
+}
+
+const bool registered = register_fakes();
 
 std::string refusal(const std::string& text) {
   try {
@@ -59,9 +74,10 @@ TEST(Arm, HasACanonicalLabel) {
 TEST(Arm, IsThePresetWhoseVariantsItHas) {
   EXPECT_EQ(parse_arm("bigcode,-kv-grow,+kv-grow").label, "bigcode");
   EXPECT_EQ(parse_arm("causal,+kv-grow,-kv-grow").label, "causal");
-  EXPECT_EQ(
-      parse_arm("causal,+details-on-request,+flash-prefill,+kv-grow,+last-token-lm-head,+vectorized-choice").label,
-      "bigcode");
+  EXPECT_EQ(parse_arm("causal,+details-on-request,+flash-prefill,+fused-softmax,+kv-grow,+last-token-lm-head,"
+                      "+merged-kv,+padded-keys,+vectorized-choice")
+                .label,
+            "bigcode");
 }
 
 TEST(Arm, ParsesItsOwnLabel) {
@@ -112,17 +128,27 @@ TEST(Arm, BindsEachOfItsVariants) {
   EXPECT_EQ(plan.lm_head_rows.variant(), "");
 }
 
+TEST(Arm, IsReadWhereItCannotBeBoundAndThenSaysWhy) {
+  const Arm arm = read_arm("bigcode,+kv-preallocated");
+  EXPECT_EQ(arm.label, "bigcode,+kv-preallocated");
+  const ModelConfig config;
+  const RunsOn where{.config = config, .dtype = ElementType::float32, .device = "cpu"};
+  EXPECT_NE(unsupported_reason(arm, where).find("both bind the slot 'kv_growth'"), std::string::npos);
+  EXPECT_EQ(unsupported_reason(read_arm("bigcode"), where), "");
+  EXPECT_THROW(read_arm("bigcode,+kv-prealocated"), std::invalid_argument);
+}
+
 TEST(Registry, RefusesBadVariants) {
-  const auto bind_nothing = [](EnginePlan&, const Parameters&) {};
-  EXPECT_THROW(register_variant(fake("kv-grow", bind_nothing)), std::logic_error);
-  EXPECT_THROW(register_variant(fake("Kv_Grow", bind_nothing)), std::logic_error);
-  EXPECT_THROW(register_variant(fake("", bind_nothing)), std::logic_error);
+  EXPECT_THROW(register_variant(fake("kv-grow", &EnginePlan::kv_growth)), std::logic_error);
+  EXPECT_THROW(register_variant(fake("Kv_Grow", &EnginePlan::kv_growth)), std::logic_error);
+  EXPECT_THROW(register_variant(fake("", &EnginePlan::kv_growth)), std::logic_error);
   EXPECT_THROW(register_variant({.name = "binds-nothing",
                                  .summary = "",
                                  .source = "",
                                  .parameters = {},
                                  .expects = {},
                                  .unsupported = {},
+                                 .conflict = {},
                                  .apply = {}}),
                std::logic_error);
 }

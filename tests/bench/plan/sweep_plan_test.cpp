@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace decodelab {
 namespace {
 
@@ -97,6 +99,9 @@ TEST(SweepPlan, RefusesRequestsThatNoRowCanStandFor) {
   refused([](SweepRequest& asked) { asked.arms = {}; });
   refused([](SweepRequest& asked) { asked.arms = {"causal", "causal,+kv-grow,-kv-grow"}; });
   refused([](SweepRequest& asked) { asked.arms = {"no-such-preset"}; });
+  refused([](SweepRequest& asked) { asked.ablate = "add-two"; });
+  refused([](SweepRequest& asked) { asked.arms = {"causal,+kv-grow", "causal"}, asked.ablate = "leave-one-out"; });
+  refused([](SweepRequest& asked) { asked.arms = {"causal"}, asked.ablate = "leave-one-out"; });
   refused([](SweepRequest& asked) { asked.baseline = "causal,+kv-grow"; });
   refused([](SweepRequest& asked) { asked.launches = 0; });
   refused([](SweepRequest& asked) { asked.blocks = 0; });
@@ -112,6 +117,41 @@ TEST(SweepPlan, TakesAnotherBaselineThanTheFirstArm) {
   EXPECT_TRUE(data.arms[1].baseline);
 }
 
+TEST(SweepPlan, HasARowForEverySwitchOfAnAblationAlsoForThoseThatCannotBeTurned) {
+  SweepRequest asked = request();
+  asked.arms = {"bigcode"};
+  asked.ablate = "add-one";
+  const RunData data = make_sweep(asked, model());
+  ASSERT_FALSE(data.arms.empty());
+  EXPECT_EQ(data.arms[0].label, "bigcode");
+  EXPECT_TRUE(data.arms[0].baseline);
+  EXPECT_EQ(data.cell_arms.size(), data.cells.size() * data.arms.size());
+  const auto taken = std::ranges::find(data.arms, "bigcode,+kv-preallocated", &ArmRecord::label);
+  ASSERT_NE(taken, data.arms.end());
+  for (const CellArmRecord& row : data.cell_arms) {
+    if (row.arm_id == taken - data.arms.begin()) {
+      EXPECT_EQ(row.status, RowStatus::unsupported);
+      EXPECT_NE(row.reason.find("'kv-grow' and 'kv-preallocated' both bind the slot 'kv_growth'"), std::string::npos)
+          << row.reason;
+    }
+  }
+}
+
+TEST(SweepPlan, AblatesItsDefaultArmBesideOtherArms) {
+  SweepRequest asked = request();
+  asked.arms = {};
+  asked.ablate = "add-one";
+  const RunData added = make_sweep(asked, model());
+  EXPECT_EQ(added.arms[0].label, "causal");
+  EXPECT_NE(std::ranges::find(added.arms, "causal,+kv-grow", &ArmRecord::label), added.arms.end());
+  asked.arms = {"bigcode", "causal"};
+  asked.ablate = "leave-one-out";
+  const RunData removed = make_sweep(asked, model());
+  EXPECT_EQ(removed.arms.front().label, "bigcode");
+  EXPECT_EQ(removed.arms.back().label, "causal");
+  EXPECT_NE(std::ranges::find(removed.arms, "bigcode,-kv-grow", &ArmRecord::label), removed.arms.end());
+}
+
 TEST(LaunchPlan, SurvivesJson) {
   const LaunchPlan plan{.model = "a \"model\"",
                         .checkpoint = "/x/y",
@@ -120,10 +160,12 @@ TEST(LaunchPlan, SurvivesJson) {
                         .threads = 2,
                         .seed = 7,
                         .max_tokens = 5,
-                        .fill = "random"};
+                        .fill = "random",
+                        .ablate = "add-one"};
   const LaunchPlan back = launch_plan_from_json(to_json(plan));
   EXPECT_EQ(to_json(back), to_json(plan));
   EXPECT_EQ(back.model, plan.model);
+  EXPECT_EQ(back.ablate, plan.ablate);
   EXPECT_THROW(launch_plan_from_json("{}"), std::invalid_argument);
   EXPECT_THROW(launch_plan_from_json("rubbish"), std::invalid_argument);
 }

@@ -214,6 +214,22 @@ TEST_P(KvCacheTest, TakesTheRowsOfAnotherCacheUnderItsOwn) {
   mirror.append({1, 1, 1});
 }
 
+TEST_P(KvCacheTest, TakesRowsThatHoldNothingYetAndRowsUnderSuch) {
+  for (const bool fresh_arrives : {true, false}) {
+    const auto cache = GetParam().make();
+    const auto other = GetParam().make();
+    Mirror mirror(*cache);
+    Mirror arriving(*other);
+    (fresh_arrives ? mirror : arriving).append({5, 1, 3});
+    mirror.concatenate(arriving);
+    EXPECT_EQ(cache->lengths(), fresh_arrives ? (std::vector<std::int64_t>{5, 1, 3, 0, 0, 0})
+                                              : (std::vector<std::int64_t>{0, 0, 0, 5, 1, 3}));
+    mirror.append({1, 1, 1, 1, 1, 1});
+    mirror.filter({3, 2});
+    mirror.append({1, 1});
+  }
+}
+
 TEST_P(KvCacheTest, RefusesTheRowsOfACacheOfAnotherShape) {
   const auto cache = GetParam().make();
   KvCacheOptions wider = cache->options();
@@ -249,6 +265,24 @@ TEST(GrowingCache, ShowsADecodeStepAMultipleOfItsKeysAndAPrefillItsOwn) {
   EXPECT_EQ(got.keys.size(1), 8);
   EXPECT_TRUE(got.keys.is_contiguous() && got.values.is_contiguous()) << "or batched products copy it";
   EXPECT_EQ(step.visible(8).sum().item<std::int64_t>(), 6);
+}
+
+TEST(GrowingCache, KeepsTheRoomThatArrivingRowsWereMadeFor) {
+  const auto made_for = [](std::int64_t tokens) {
+    KvCacheOptions one = options();
+    one.max_tokens = tokens;
+    return make_growing_cache(one, [](std::int64_t needed) { return needed; }, tokens);
+  };
+  const auto cache = made_for(10);
+  const auto other = made_for(30);
+  Mirror mirror(*cache);
+  Mirror arriving(*other);
+  mirror.append({2, 2, 2});
+  arriving.append({2, 2, 2});
+  mirror.concatenate(arriving);
+  EXPECT_EQ(cache->options().max_tokens, 30);
+  mirror.filter({0, 5});
+  EXPECT_EQ(cache->bytes(), kLayers * 2 * 30 * kWidth * 4) << "or each step would allocate from 10 tokens on";
 }
 
 TEST(ConcatenatedCache, HoldsNoSlotMoreThanItsTokens) {

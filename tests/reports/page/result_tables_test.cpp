@@ -37,6 +37,30 @@ TEST(ResultTables, ShowTheShareOfTheBoundWhereTheRunHasRooflines) {
   for (const std::string& note : table.notes) EXPECT_EQ(note.find("No ratio"), std::string::npos) << note;
 }
 
+TEST(ResultTables, RankTheSwitchesOfAnAblationByTheirEffect) {
+  RunData data = sample_run(one_cell({{"causal"}, {"causal,+a", 0.98}, {"causal,+b", 1.3}, {"causal,+c", 0.8}}));
+  EXPECT_TRUE(effect_table(summarize(data)).rows.empty()) << "no ablation";
+  data.run.plan_json = R"({"ablate": "add-one"})";
+  const Table table = effect_table(summarize(data));
+  ASSERT_EQ(table.rows.size(), 3U);
+  EXPECT_EQ(table.rows[0].fields[0], "causal,+b");
+  EXPECT_EQ(table.rows[1].fields[0], "causal,+c");
+  EXPECT_EQ(table.rows[2].fields[0], "causal,+a");
+  EXPECT_TRUE(contains(table.rows[1].fields[1], {"0.", "[", "]"}));
+  EXPECT_TRUE(contains(to_text(table), {"compared with causal", "Below 1: the arm is faster with the switch"}));
+}
+
+TEST(ResultTables, RankSwitchesOverAllCellsWhereThereAreSeveral) {
+  SampleOptions options = one_cell({{"native"}, {"native,-a", 1.02}, {"native,-b", 1.5}});
+  options.batches = {1, 4};
+  RunData data = sample_run(options);
+  data.run.plan_json = R"({"ablate": "leave-one-out"})";
+  const Table table = effect_table(summarize(data));
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0].fields[0], "native,-b");
+  EXPECT_TRUE(contains(to_text(table), {"Above 1: the arm is slower without the switch"}));
+}
+
 TEST(ResultTables, HaveNoSuchColumnWithoutRooflines) {
   const RunData data = sample_run(one_cell({{"causal"}, {"bigcode", 0.8}}));
   const Table table = comparison_tables(summarize(data)).front();

@@ -1,0 +1,47 @@
+// Turns the switches of an arm one at a time.
+#include "bench/plan/ablation.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace decodelab {
+namespace {
+
+constexpr std::string_view kAddOne = "add-one";
+constexpr std::string_view kLeaveOneOut = "leave-one-out";
+
+}  // namespace
+
+Ablation ablation_from_name(std::string_view name) {
+  if (name == kAddOne) {
+    return Ablation::add_one;
+  }
+  if (name == kLeaveOneOut) {
+    return Ablation::leave_one_out;
+  }
+  throw std::invalid_argument(fmt::format("--ablate: '{}' is unknown; expected {} or {}", name, kAddOne, kLeaveOneOut));
+}
+
+std::string default_arm(Ablation ablation) { return ablation == Ablation::add_one ? "causal" : "native"; }
+
+std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm) {
+  std::vector<Arm> arms{arm};
+  for (const auto& [name, variant] : registered_variants()) {
+    const bool held = arm.variants.contains(name);
+    if (ablation == Ablation::add_one && !held) {
+      arms.push_back(read_arm(arm.label + ",+" + name));
+    } else if (ablation == Ablation::leave_one_out && held) {
+      arms.push_back(read_arm(arm.label + ",-" + name));
+    }
+  }
+  if (arms.size() == 1) {
+    throw std::invalid_argument(fmt::format("--ablate: the arm {} has {}", arm.label,
+                                            ablation == Ablation::add_one
+                                                ? "every variant already, and none can be added"
+                                                : "no variant, and none can be left out; name another with --arm"));
+  }
+  return arms;
+}
+
+}  // namespace decodelab

@@ -1,0 +1,30 @@
+// What each switch is worth: the arms that differ from one arm by a single variant.
+#pragma once
+
+#include "bench/plan/arm.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace decodelab {
+
+/// Which switches are turned, one at a time.
+enum class Ablation : std::uint8_t {
+  add_one,        ///< On: a base, and the base with each variant that it does not have.
+  leave_one_out,  ///< Off: a top arm, and it without each of its variants.
+};
+
+/// The words of `--ablate`, `add-one` and `leave-one-out`. Throws std::invalid_argument with both for any other.
+Ablation ablation_from_name(std::string_view name);
+/// The arm that is ablated where none is named: the reference, or the fastest preset.
+std::string default_arm(Ablation ablation);
+
+/// `arm`, which the others are compared with, and then an arm for each switch, by the name of the variant, parameters at their defaults.
+///
+/// None is left out for being invalid: where a variant finds its slot taken, or one that is removed leaves another without what it needs,
+/// bind_arm() and unsupported_reason() say why, and so does the arm's row. Throws std::invalid_argument where there is no switch to turn.
+std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm);
+
+}  // namespace decodelab
