@@ -67,6 +67,7 @@ class StepInputs {
         real_ids_(ids_.narrow(0, 0, batch_size)),
         real_held_(held_.narrow(0, 0, batch_size)) {}
 
+  std::int64_t batch_size() const { return real_ids_.size(0); }
   std::int64_t rows() const { return ids_.size(0); }
   const at::Tensor& ids() const { return ids_; }
   void set_ids(const at::Tensor& ids) { real_ids_.copy_(ids); }
@@ -111,19 +112,23 @@ class GraphRunner : public StepRunner {
         make_recorder_(std::move(make_recorder)) {}
 
  protected:
-  /// What recorded steps read; made with all else that recording needs when first asked for.
+  /// What recorded steps read; made with all else that recording needs when first asked for, and anew for another batch.
   StepInputs& inputs(const KvCache& cache) {
-    if (!inputs_) {
+    const std::int64_t batch_size = cache.options().batch_size;
+    const std::int64_t rows = recorded_rows(cache);
+    if (!inputs_ || inputs_->batch_size() != batch_size || inputs_->rows() != rows) {
+      forget();
       memory_ = make_memory_(transformer_.config(), device_);
       recorder_ = make_recorder_();
-      const std::int64_t batch_size = cache.options().batch_size;
-      inputs_ = std::make_unique<StepInputs>(batch_size, recorded_rows(cache),
-                                             std::max(cache.options().positions, cache.options().max_tokens),
-                                             at::Device(device_));
+      inputs_ = std::make_unique<StepInputs>(
+          batch_size, rows, std::max(cache.options().positions, cache.options().max_tokens), at::Device(device_));
     }
     return *inputs_;
   }
   virtual std::int64_t recorded_rows(const KvCache& cache) const { return buckets_.rows(cache.options().batch_size); }
+
+  /// Lets go of all records.
+  virtual void forget() = 0;
 
   /// Keeps what `work` issues; inside of WorkRecorder::aside().
   Record record(std::function<void()> work) {
@@ -188,9 +193,11 @@ class WholeStepRunner final : public GraphRunner {
     return rows <= cache.writable_rows() ? rows : cache.options().batch_size;
   }
 
+  void forget() override { graphs_.clear(); }
+
   const Graph& graph(std::int64_t keys, KvCache& cache) {
     if (watch_.moved(cache.addresses())) {
-      graphs_.clear();
+      forget();
     }
     std::unique_ptr<Graph>& graph = graphs_[{.rows = inputs_->rows(), .keys = keys}];
     if (graph == nullptr) {
@@ -261,6 +268,11 @@ class PartialRunner final : public GraphRunner {
     Record record;
     Projected projected;  ///< [R, 1, ..] for the attention that follows.
   };
+
+  void forget() override {
+    parts_.clear();
+    attended_.reset();
+  }
 
   /// One part of a step, from the stream that the part before it left.
   void run_part(Part& part) {

@@ -49,6 +49,9 @@ void apply(EnginePlan& plan, const Parameters&) {
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (counted.sampled) {
+    return {};  // the choice has a softmax of its own
+  }
   const bool used = counted.phase == "prefill" ? counted.plan.prefill_attention.variant().empty()
                                                : counted.plan.decode_attention.variant().empty();
   // An operator that was not called has no counter: libtorch's softmax, which the reference calls.
