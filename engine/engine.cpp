@@ -52,6 +52,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->kv_layout = plan.kv_layout.value();
   impl_->key_multiple = plan.key_padding.value();
   impl_->make_memory = plan.forward.factory();
+  impl_->make_runner = plan.step_runner.factory();
   impl_->lm_head_rows = plan.lm_head_rows.factory()();
   impl_->make_token_choice = plan.token_choice.factory();
   impl_->make_rng = plan.rng.factory();
@@ -67,7 +68,8 @@ std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, st
   const auto bytes = static_cast<std::int64_t>(element_bytes(model().dtype()));
   const std::int64_t keys = past + tokens;
   const std::int64_t rows = batch_size * tokens;
-  const std::int64_t layer_cache = batch_size * std::max(keys, max_tokens) * config.kv_width() * bytes;
+  const std::int64_t layer_cache =
+      impl_->step_runner()->cache_rows(batch_size) * std::max(keys, max_tokens) * config.kv_width() * bytes;
   // One layer is held twice while it grows.
   const std::int64_t cache = (config.layers + 1) * layer_cache;
 

@@ -3,6 +3,7 @@
 
 #include "engine/checkpoint/weights.h"
 #include "engine/engine.h"
+#include "engine/generation/step_runner.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/lm_head_rows.h"
@@ -36,10 +37,19 @@ struct Engine::Impl {
   KvLayout kv_layout;
   KeyMultiple key_multiple;
   StepMemoryFactory make_memory;
+  StepRunnerFactory make_runner;
   std::unique_ptr<LmHeadRows> lm_head_rows;
   TokenChoiceFactory make_token_choice;
   RngFactory make_rng;
   std::unique_ptr<TokenDetailsPolicy> token_details;
+
+  /// What runs the decode steps of one session; it refers to this engine.
+  std::unique_ptr<StepRunner> step_runner() const {
+    return make_runner({.transformer = *transformer,
+                        .attention = *decode_attention,
+                        .make_memory = make_memory,
+                        .device = model->device()});
+  }
 };
 
 }  // namespace decodelab

@@ -25,6 +25,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.linear);
   add(plan.mlp);
   add(plan.forward);
+  add(plan.step_runner);
   add(plan.lm_head_rows);
   add(plan.token_choice);
   add(plan.rng);

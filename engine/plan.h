@@ -23,6 +23,7 @@ struct LinearWeights;
 struct MlpWeights;
 struct NormWeights;
 struct RngOptions;
+struct StepRunnerOptions;
 class Attention;
 class KvCache;
 class Linear;
@@ -33,6 +34,7 @@ class ResidualNorm;
 class Rng;
 class Softmax;
 class StepMemory;
+class StepRunner;
 class TokenChoice;
 class TokenDetailsPolicy;
 
@@ -90,6 +92,8 @@ using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const L
 using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
 /// Called once a session; the string is a device.
 using StepMemoryFactory = std::function<std::unique_ptr<StepMemory>(const ModelConfig&, const std::string&)>;
+/// Called once a session.
+using StepRunnerFactory = std::function<std::unique_ptr<StepRunner>(const StepRunnerOptions&)>;
 using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
 using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;
 using RngFactory = std::function<std::unique_ptr<Rng>(const RngOptions&)>;
@@ -108,6 +112,7 @@ struct EnginePlan {
   Slot<LinearFactory> linear{"linear"};
   Slot<MlpFactory> mlp{"mlp"};
   Slot<StepMemoryFactory> forward{"forward"};
+  Slot<StepRunnerFactory> step_runner{"step_runner"};
   Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};
   Slot<TokenChoiceFactory> token_choice{"token_choice"};
   Slot<RngFactory> rng{"rng"};

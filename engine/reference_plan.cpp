@@ -1,4 +1,5 @@
 // The plainest implementation of every slot: what all variants are checked against.
+#include "engine/generation/step_runner.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/linear.h"
@@ -28,6 +29,7 @@ EnginePlan reference_plan() {
   plan.mlp.set_reference(make_plain_mlp);
   plan.forward.set_reference(
       [](const ModelConfig&, const std::string&) { return std::make_unique<PlainStepMemory>(); });
+  plan.step_runner.set_reference(make_eager_runner);
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);
   plan.token_choice.set_reference(make_row_by_row_choice);
   plan.rng.set_reference(make_row_rng);

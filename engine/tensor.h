@@ -10,6 +10,7 @@
 #include <torch/headeronly/version.h>
 
 #ifdef DECODELAB_HAS_CUDA
+#include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>

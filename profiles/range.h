@@ -34,9 +34,11 @@ enum class Amount : std::uint8_t {
   padding_keys,        ///< Keys that attention was shown beyond those that the longest row holds.
   padding_tokens,      ///< Tokens of padding that went through the layers.
   random_draws,        ///< Times that a generator was run, for one row or for many.
+  graph_launches,      ///< Times that recorded work was run again: launches of CUDA graphs.
 };
-inline constexpr std::array<const char*, 6> kAmountNames{"lm_head_rows", "copied_cache_bytes", "cache_writes",
-                                                         "padding_keys", "padding_tokens",     "random_draws"};
+inline constexpr std::array<const char*, 7> kAmountNames{"lm_head_rows",  "copied_cache_bytes", "cache_writes",
+                                                         "padding_keys",  "padding_tokens",     "random_draws",
+                                                         "graph_launches"};
 
 /// Told of every range and amount of one thread. Calls come in pairs, properly nested.
 class RangeListener {

@@ -40,6 +40,14 @@ bool register_variant(Variant variant) {
 
 const std::map<std::string, Variant>& registered_variants() { return list(); }
 
+std::string smallest_arm(const Variant& variant, const std::string& parameters) {
+  std::string arm = "causal,+" + variant.name + parameters;
+  for (const std::string& needed : variant.needs) {
+    arm += ",+" + needed;
+  }
+  return arm;
+}
+
 std::vector<std::string> slots_bound_by(const Variant& variant) {
   EnginePlan plan;
   variant.apply(plan, complete_parameters(variant, {}));

@@ -57,6 +57,8 @@ struct Variant {
   std::string summary;  ///< One sentence.
   std::string source;   ///< Where the idea comes from.
   std::vector<ParameterSpec> parameters;
+  /// Variants that it cannot stand without; one choice of them, where there are several.
+  std::vector<std::string> needs;
   /// The counters that prove that the variant ran, and that the reference would not have; none where it has nothing to do.
   std::function<std::vector<Expectation>(const CountedSteps&, const Parameters&)> expects;
   /// Why the variant cannot run there, in one sentence; empty: it can. No function: it can anywhere.
@@ -74,6 +76,9 @@ bool register_variant(Variant variant);
 
 /// All variants, by name.
 const std::map<std::string, Variant>& registered_variants();
+
+/// The smallest arm that has a variant, as one shell word: `causal,+name`, with what the variant needs; `parameters` come after the name.
+std::string smallest_arm(const Variant& variant, const std::string& parameters = "");
 
 /// The slots that a variant binds with its default parameters.
 std::vector<std::string> slots_bound_by(const Variant& variant);

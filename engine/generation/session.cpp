@@ -47,6 +47,7 @@ struct Session::Impl {
   SessionOptions options;  ///< `sampling` is one a row.
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<StepMemory> memory;
+  std::unique_ptr<StepRunner> runner;
   std::unique_ptr<TokenChoice> choice;
   std::optional<TokenHistory> history;  ///< Where a row penalizes repetitions.
   at::Tensor input_ids;                 ///< [B, 1] int64 on the device: what the next decode step is fed.
@@ -65,18 +66,26 @@ struct Session::Impl {
     return {options.batch_size, model().config.vocabulary_size, at::Device(model().device)};
   }
 
-  /// Begins with new step memory: what the old one holds has the shapes of a batch that is no more.
-  void renew_memory() { memory = engine.make_memory(model().config, model().device); }
+  /// Begins with new step memory and a new runner: what the old ones hold has the shapes of a batch that is no more.
+  void renew_steps() {
+    memory = engine.make_memory(model().config, model().device);
+    runner = engine.step_runner();
+    runner->prepare(*cache);
+  }
 
   StepResult step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
     const Transformer& transformer = *engine.transformer;
-    const Attention& attention = prefill ? *engine.prefill_attention : *engine.decode_attention;
     memory->begin_step(!prefill);
-    const at::Tensor hidden =
-        forward(transformer, attention, *cache, rows.packed(ids), rows, *memory).flatten(0, 1);  // [B * T, d] or [S, d]
+    at::Tensor hidden;  // [B * T, d] or [S, d]
+    if (prefill) {
+      hidden = forward(transformer, *engine.prefill_attention, *cache, rows.packed(ids), rows, *memory).flatten(0, 1);
+    }
 
     std::optional<at::Tensor> all_logits;
-    if (rows.tokens() == 1) {
+    if (!prefill) {
+      last_logits = runner->decode({.ids = ids, .rows = rows, .cache = *cache, .memory = *memory});
+      all_logits = last_logits.unsqueeze(1);
+    } else if (rows.tokens() == 1) {
       last_logits = transformer.head(hidden, *memory);
       all_logits = last_logits.unsqueeze(1);
     } else if (engine.lm_head_rows->all_positions(options.details)) {
@@ -85,6 +94,10 @@ struct Session::Impl {
       all_logits = rows.padded(logits.unsqueeze(0)).view({rows.batch_size(), rows.tokens(), -1});
     } else {
       last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *memory);
+    }
+    cache->advance(rows);
+    if (prefill) {
+      runner->prepare(*cache);
     }
 
     ChosenTokens chosen =
@@ -120,6 +133,8 @@ Session::Session(const Engine& engine, const SessionOptions& options) {
   SessionOptions complete = options;
   complete.sampling = complete_sampling(options.sampling, options.batch_size);
   const ChoiceOptions choosing{.rows = complete.sampling, .device = model.device(), .make_rng = engine.impl().make_rng};
+  std::unique_ptr<StepRunner> runner = engine.impl().step_runner();
+  const std::int64_t spare_rows = runner->cache_rows(options.batch_size) - options.batch_size;
   impl_ = std::make_unique<Impl>(Impl{.engine = engine.impl(),
                                       .options = std::move(complete),
                                       .cache = engine.impl().make_cache({.layers = config.layers,
@@ -129,9 +144,11 @@ Session::Session(const Engine& engine, const SessionOptions& options) {
                                                                          .positions = config.positions,
                                                                          .layout = engine.impl().kv_layout,
                                                                          .key_multiple = engine.impl().key_multiple,
+                                                                         .spare_rows = spare_rows,
                                                                          .dtype = model.dtype(),
                                                                          .device = model.device()}),
                                       .memory = engine.impl().make_memory(config, model.device()),
+                                      .runner = std::move(runner),
                                       .choice = engine.impl().make_token_choice(choosing),
                                       .history = {},
                                       .input_ids = {},
@@ -201,6 +218,7 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed) {
     impl_->cache->append(layer, random.to(scalar_type(options.dtype)), rows);
   }
   impl_->cache->advance(rows);
+  impl_->runner->prepare(*impl_->cache);
 }
 
 void Session::truncate(std::int64_t length) {
@@ -232,7 +250,7 @@ void Session::filter(std::span<const std::int64_t> kept) {
       *tensor = tensor->index_select(0, index);
     }
   }
-  mine.renew_memory();
+  mine.renew_steps();
 }
 
 void Session::concatenate(Session&& other) {
@@ -264,7 +282,7 @@ void Session::concatenate(Session&& other) {
   mine.options.batch_size = mine.cache->options().batch_size;
   mine.options.max_tokens = mine.cache->options().max_tokens;
   std::ranges::move(theirs.options.sampling, std::back_inserter(mine.options.sampling));
-  mine.renew_memory();
+  mine.renew_steps();
   other.impl_.reset();
 }
 

@@ -26,7 +26,7 @@ KeysValues KvCache::append(std::int64_t layer, const at::Tensor& key_value, cons
   const std::int64_t shown = shown_keys(rows);
   store(storage, key_value, rows, shown);
   count_amount(Amount::padding_keys, shown - rows.keys());
-  return storage.view(shown);
+  return storage.view(shown, rows.batch_size());
 }
 
 void KvCache::advance(const StepRows& rows) {
@@ -67,6 +67,7 @@ void KvCache::filter(const std::vector<std::int64_t>& kept) {
   for (KvStorage& storage : layers_) {
     storage.select_rows(index, slots);
   }
+  options_.spare_rows = 0;
 }
 
 void KvCache::concatenate(KvCache& other) {
@@ -79,6 +80,10 @@ void KvCache::concatenate(KvCache& other) {
     if (cache->layers_.front().slots() == 0) {
       cache->allocate(0);  // Rows without a token are rows all the same.
     }
+    for (KvStorage& storage : cache->layers_) {
+      storage.keep_rows(cache->options_.batch_size);
+    }
+    cache->options_.spare_rows = 0;
   }
   join(other);
   options_.max_tokens = std::max(options_.max_tokens, there.max_tokens);
@@ -108,8 +113,21 @@ std::int64_t KvCache::bytes() const {
 
 void KvCache::join(const KvCache&) {}
 
+std::vector<const void*> KvCache::addresses() const {
+  std::vector<const void*> all;
+  for (const KvStorage& storage : layers_) {
+    storage.add_addresses(all);
+  }
+  return all;
+}
+
+std::int64_t KvCache::writable_rows() const {
+  const std::int64_t rows = layers_.empty() ? 0 : layers_.front().rows();
+  return std::max(rows, options_.batch_size);
+}
+
 void KvCache::allocate(std::int64_t slots) {
-  const at::Tensor like = at::empty({options_.batch_size, 0, options_.width},
+  const at::Tensor like = at::empty({options_.batch_size + options_.spare_rows, 0, options_.width},
                                     at::TensorOptions(scalar_type(options_.dtype)).device(at::Device(options_.device)));
   for (KvStorage& storage : layers_) {
     storage.reallocate(like, slots, 0);

@@ -30,6 +30,8 @@ struct KvCacheOptions {
   std::int64_t positions = 0;   ///< The most that the model can hold.
   KvLayout layout = KvLayout::split;
   KeyMultiple key_multiple = 1;
+  std::int64_t spare_rows =
+      0;  ///< Rows beyond the batch that a cache allocated at once has room for; nobody reads them.
   ElementType dtype = ElementType::float32;
   std::string device = "cpu";
 };
@@ -47,7 +49,7 @@ class KvCache {
   /// Throws std::length_error when a row would hold more than `max_tokens`.
   KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows);
 
-  /// Ends a step: every layer has appended `rows`.
+  /// Ends a step: every layer has appended `rows`. Rows of padding beyond the batch are left out.
   void advance(const StepRows& rows);
   /// Forgets the tokens of `row` from `length` on, in all layers (rejected speculation, rewinding a measurement).
   void truncate(std::int64_t row, std::int64_t length);
@@ -64,6 +66,10 @@ class KvCache {
   /// Bytes that are allocated for keys and values now.
   std::int64_t bytes() const;
   const KvCacheOptions& options() const { return options_; }
+  /// Where the keys and values of all layers lie now: what was recorded for other addresses must not run again.
+  std::vector<const void*> addresses() const;
+  /// Rows that a step may write: the batch and what spare rows it has.
+  std::int64_t writable_rows() const;
 
  protected:
   /// Writes `key_value` into `storage` after making `slots` slots or more: what a growth rule decides.

@@ -9,6 +9,11 @@
 namespace decodelab {
 namespace {
 
+/// The first `rows` rows; of a plane without spare rows the plane itself, which costs no view.
+at::Tensor rows_of(const at::Tensor& plane, std::int64_t rows) {
+  return plane.size(0) == rows ? plane : plane.narrow(0, 0, rows);
+}
+
 /// `plane` with `slots` slots, the new ones zero.
 at::Tensor widened(const at::Tensor& plane, std::int64_t slots) {
   at::Tensor wide = at::zeros({plane.size(0), slots, plane.size(2)}, plane.options());
@@ -25,6 +30,12 @@ std::int64_t KvStorage::bytes() const {
     total += static_cast<std::int64_t>(plane.nbytes());
   }
   return total;
+}
+
+void KvStorage::add_addresses(std::vector<const void*>& all) const {
+  for (const at::Tensor& plane : planes_) {
+    all.push_back(plane.const_data_ptr());
+  }
 }
 
 std::vector<at::Tensor> KvStorage::parts_of(const at::Tensor& key_value) const {
@@ -72,7 +83,7 @@ void KvStorage::write(const at::Tensor& key_value, const StepRows& rows) const {
   for (std::size_t index = 0; index < parts.size(); ++index) {
     count_amount(Amount::cache_writes, 1);
     if (rows.uniform()) {
-      planes_[index].narrow(1, rows.past()[0], rows.tokens()).copy_(parts[index]);
+      rows_of(planes_[index], rows.batch_size()).narrow(1, rows.past()[0], rows.tokens()).copy_(parts[index]);
     } else {
       const StepRows::Scatter& scatter = rows.scatter();
       planes_[index].index_put_({scatter.row, scatter.position},
@@ -81,11 +92,12 @@ void KvStorage::write(const at::Tensor& key_value, const StepRows& rows) const {
   }
 }
 
-KeysValues KvStorage::view(std::int64_t keys) const {
+KeysValues KvStorage::view(std::int64_t keys, std::int64_t rows) const {
   if (layout_ == KvLayout::split) {
-    return {.keys = planes_[0].narrow(1, 0, keys), .values = planes_[1].narrow(1, 0, keys)};
+    return {.keys = rows_of(planes_[0], rows).narrow(1, 0, keys),
+            .values = rows_of(planes_[1], rows).narrow(1, 0, keys)};
   }
-  const at::Tensor shown = planes_[0].narrow(1, 0, keys);
+  const at::Tensor shown = rows_of(planes_[0], rows).narrow(1, 0, keys);
   const std::int64_t half = shown.size(2) / 2;
   return {.keys = shown.narrow(2, 0, half), .values = shown.narrow(2, half, half)};
 }
@@ -103,6 +115,12 @@ void KvStorage::shrink(std::int64_t slots) {
     if (slots < plane.size(1)) {
       plane = plane.narrow(1, 0, slots).contiguous();
     }
+  }
+}
+
+void KvStorage::keep_rows(std::int64_t rows) {
+  for (at::Tensor& plane : planes_) {
+    plane = rows_of(plane, rows);
   }
 }
 

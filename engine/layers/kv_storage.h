@@ -20,7 +20,11 @@ class KvStorage {
 
   /// Slots of a row; 0 until something was allocated.
   std::int64_t slots() const { return planes_.empty() ? 0 : planes_.front().size(1); }
+  /// Rows that there is room for; 0 until something was allocated.
+  std::int64_t rows() const { return planes_.empty() ? 0 : planes_.front().size(0); }
   std::int64_t bytes() const;
+  /// Where the planes begin.
+  void add_addresses(std::vector<const void*>& all) const;
 
   /// Moves to `slots` slots, of which the first `kept` keep what they hold; counted as copied_cache_bytes. `like` is [B, T, W].
   void reallocate(const at::Tensor& like, std::int64_t slots, std::int64_t kept);
@@ -28,11 +32,13 @@ class KvStorage {
   void concatenate(const at::Tensor& key_value);
   /// Writes the step's real tokens, `key_value` being [B, T, W], into slots that are there.
   void write(const at::Tensor& key_value, const StepRows& rows) const;
-  /// The first `keys` slots of every row, as views.
-  KeysValues view(std::int64_t keys) const;
+  /// The first `keys` slots of the first `rows` rows, as views.
+  KeysValues view(std::int64_t keys, std::int64_t rows) const;
   void zero_tail(std::int64_t row, std::int64_t length) const;
   /// Gives back all but the first `slots` slots.
   void shrink(std::int64_t slots);
+  /// Forgets all but the first `rows` rows.
+  void keep_rows(std::int64_t rows);
   /// Keeps these rows, in this order, and `slots` slots of each.
   void select_rows(const at::Tensor& index, std::int64_t slots);
   /// Puts the rows of `other` under its own; both then have `slots` slots. Frees what it takes.

@@ -21,6 +21,40 @@ StepRows::StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> add
   packs_ = layout == PrefillLayout::packed && !uniform_ && tokens_ > 1;
 }
 
+StepRows::StepRows(const RecordedRows& recorded)
+    : added_(static_cast<std::size_t>(recorded.held.size(0)), 1),
+      positions_(recorded.key_index.size(0)),
+      device_(recorded.held.device()),
+      tables_(nullptr),
+      key_index_(recorded.key_index),
+      tokens_(1),
+      keys_(recorded.shown_keys),
+      uniform_(false),
+      held_on_device_(recorded.held),
+      position_ids_(recorded.held.unsqueeze(1)),
+      scatter_{.source = recorded.row_index, .row = recorded.row_index, .position = recorded.held} {}
+
+const std::vector<std::int64_t>& StepRows::past() const {
+  if (past_.empty()) {
+    throw std::logic_error(
+        "a recorded step was asked on the host how many keys its rows hold, which only the device knows");
+  }
+  return past_;
+}
+
+const at::Tensor& StepRows::held_on_device() const {
+  if (!held_on_device_.defined()) {
+    if (!uniform_) {
+      held_on_device_ = to_device(past_);
+    } else if (tables_ != nullptr && past_[0] < tables_->positions()) {
+      held_on_device_ = tables_->position_ids(past_[0], 1).view({1}).expand({batch_size()});
+    } else {
+      held_on_device_ = at::full({1}, past_[0], at::TensorOptions(at::kLong).device(device_)).expand({batch_size()});
+    }
+  }
+  return held_on_device_;
+}
+
 std::int64_t StepRows::padding_tokens() const {
   return packs_ ? 0 : batch_size() * tokens_ - std::accumulate(added_.begin(), added_.end(), std::int64_t{0});
 }
@@ -63,6 +97,8 @@ const at::Tensor& StepRows::visible(std::int64_t held_keys) const {
   const bool held = visible_.defined() && visible_.size(2) == held_keys;
   if (!held && uniform_ && tokens_ == 1 && tables_ != nullptr && held_keys <= tables_->positions()) {
     visible_ = tables_->visible(past_[0], held_keys);
+  } else if (!held && key_index_.defined()) {
+    visible_ = key_index_.narrow(0, 0, held_keys).view({1, 1, held_keys}) <= held_on_device_.view({-1, 1, 1});
   } else if (!held) {
     const auto options = at::TensorOptions(at::kLong).device(device_);
     const at::Tensor first_keys = to_device(uniform_ ? std::vector<std::int64_t>{past_[0]} : past_);

@@ -10,6 +10,15 @@
 
 namespace decodelab {
 
+/// The rows of a decode step that is recorded once and run again and again: nothing of them is known to the host but how many there are
+/// and how many keys attention is shown. All tensors are on the device, and read when the step runs.
+struct RecordedRows {
+  const at::Tensor& held;       ///< [B] int64: keys that each row holds.
+  const at::Tensor& row_index;  ///< [B] int64: 0 .. B - 1.
+  const at::Tensor& key_index;  ///< [K] int64: 0 .. K - 1, K >= `shown_keys`.
+  std::int64_t shown_keys = 0;  ///< Keys that attention is shown; more than any row holds.
+};
+
 /// B rows that add up to T tokens each in one step. Rows start at key 0; a row that adds fewer than T tokens is padded at its end.
 ///
 /// Because rows are aligned at their start, causal visibility alone keeps every real query from every padding key: query t of row b
@@ -20,13 +29,19 @@ class StepRows {
   /// Rows of different lengths go through the layers in `layout`; `tables`, where there are any, outlive the step.
   StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions, at::Device device,
            PrefillLayout layout = PrefillLayout::padded, const StepTables* tables = nullptr);
+  /// One new token a row, for the rows of a recorded step.
+  explicit StepRows(const RecordedRows& recorded);
 
-  std::int64_t batch_size() const { return static_cast<std::int64_t>(past_.size()); }
+  std::int64_t batch_size() const { return static_cast<std::int64_t>(added_.size()); }
   /// T: the most tokens that a row adds.
   std::int64_t tokens() const { return tokens_; }
   /// L: the most keys that a row holds after this step.
   std::int64_t keys() const { return keys_; }
-  const std::vector<std::int64_t>& past() const { return past_; }
+  /// Throws std::logic_error in a recorded step, whose lengths are not the host's to know.
+  const std::vector<std::int64_t>& past() const;
+  /// Keys that each row holds before this step, [B] int64 on the device; made once a step, when first asked for. Its stride is 0 where
+  /// one number serves all rows.
+  const at::Tensor& held_on_device() const;
   const std::vector<std::int64_t>& added() const { return added_; }
   /// All rows hold the same number of keys and add the same number of tokens.
   bool uniform() const { return uniform_; }
@@ -64,10 +79,12 @@ class StepRows {
   std::int64_t positions_;
   at::Device device_;
   const StepTables* tables_;
-  bool packs_ = false;  ///< Rows are of different lengths, and go through the layers without padding.
+  at::Tensor key_index_;  ///< Of a recorded step.
+  bool packs_ = false;    ///< Rows are of different lengths, and go through the layers without padding.
   std::int64_t tokens_ = 0;
   std::int64_t keys_ = 0;
   bool uniform_ = true;
+  mutable at::Tensor held_on_device_;
   mutable at::Tensor position_ids_;
   mutable at::Tensor visible_;
   mutable at::Tensor last_token_index_;

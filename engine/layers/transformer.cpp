@@ -34,7 +34,6 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
     transformer.after_attention(layer, stream, rows.packed(attended), memory);
   }
   memory.end_layers();
-  cache.advance(rows);
   return in_stage(Stage::norm, [&] { return stream.sum(memory); });
 }
 

@@ -40,7 +40,7 @@ class Transformer {
   virtual const ModelConfig& config() const = 0;
 };
 
-/// Runs all layers on the step's token ids [B, T], appends to `cache`, and returns the hidden states before the last norm, [B, T, d]. Of
+/// Runs all layers on the step's token ids [B, T], appends to `cache` without advancing it, and returns the hidden states before the last norm, [B, T, d]. Of
 /// packed rows both are [1, S, ..], S being the real tokens of all rows.
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
                    const at::Tensor& token_ids, const StepRows& rows, StepMemory& memory);

@@ -78,10 +78,11 @@ inline void write_small_checkpoint(const std::filesystem::path& directory, const
   write_safetensors(directory / "model.safetensors", tensors);
 }
 
-inline std::shared_ptr<const Model> small_model(const ModelConfig& config, ElementType dtype = ElementType::float32) {
+inline std::shared_ptr<const Model> small_model(const ModelConfig& config, ElementType dtype = ElementType::float32,
+                                                const std::string& device = "cpu") {
   const TemporaryFolder folder;
   write_small_checkpoint(folder.path(), config);
-  return Model::load(folder.path(), dtype, "cpu");
+  return Model::load(folder.path(), dtype, device);
 }
 
 /// Prompts of different lengths, the first one the longest.

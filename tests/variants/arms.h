@@ -12,15 +12,15 @@
 
 namespace decodelab::testing {
 
-/// `causal,+variant` for every registered variant, and again with each parameter at its minimum and at a large value.
+/// The smallest arm of every registered variant, and again with each parameter at its minimum and at a large value.
 inline std::vector<std::string> arms_of_every_variant() {
   std::vector<std::string> arms;
   for (const auto& [name, variant] : registered_variants()) {
-    arms.push_back("causal,+" + name);
+    arms.push_back(smallest_arm(variant));
     for (const ParameterSpec& parameter : variant.parameters) {
-      arms.push_back("causal,+" + name + ":" + parameter.name + "=" + std::to_string(parameter.minimum));
-      arms.push_back("causal,+" + name + ":" + parameter.name + "=" +
-                     std::to_string(std::min<std::int64_t>(parameter.maximum, 37)));
+      for (const std::int64_t value : {parameter.minimum, std::min<std::int64_t>(parameter.maximum, 37)}) {
+        arms.push_back(smallest_arm(variant, ":" + parameter.name + "=" + std::to_string(value)));
+      }
     }
   }
   return arms;

@@ -15,7 +15,8 @@ using testing::small_config;
 using testing::small_model;
 
 /// What no test without a GPU can prove.
-const std::set<std::string> kOnCudaOnly{"cudnn-decode", "cudnn-prefill", "efficient-decode", "efficient-prefill"};
+const std::set<std::string> kOnCudaOnly{"cuda-graph",       "cuda-graph-partial", "cudnn-decode", "cudnn-prefill",
+                                        "efficient-decode", "efficient-prefill",  "warp-softmax"};
 
 CellRecord cell_of(const std::string& phase) {
   return {.phase = phase, .batch = 3, .length = 11, .dtype = "fp32", .device = "cpu", .threads = 1};
@@ -36,7 +37,7 @@ TEST(Engagement, EveryVariantIsProvedOnAndIsCaughtWhereItsEffectIsRemoved) {
     if (!variant.expects) {
       continue;  // one without effect on rows of one length
     }
-    const std::string arm = "causal,+" + name;
+    const std::string arm = smallest_arm(variant);
     const auto runs = [&arm](const std::shared_ptr<const Model>& model) {
       return unsupported_reason(parse_arm(arm), {.config = model->config(), .dtype = model->dtype(), .device = "cpu"})
           .empty();

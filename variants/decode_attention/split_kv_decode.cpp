@@ -1,5 +1,7 @@
 // Decode attention by our own kernel, which reads each key once for all the heads that share it and splits long rows among threads.
 #include "engine/checkpoint/model_config.h"
+#include "engine/device_element.h"
+#include "engine/kernels/decode_attention.cuh"
 #include "engine/kernels/decode_attention.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/step_memory.h"
@@ -28,6 +30,10 @@ class SplitKvDecode final : public Attention {
     const at::Tensor keys = packed_tokens(call.keys);
     const at::Tensor values = call.values.strides() == keys.strides() ? call.values : call.values.contiguous();
     const at::Tensor out = call.memory.take({call.query.size(0), 1, config_.heads * k}, call.query.options());
+    if (!out.is_cpu()) {
+      run_on_device(call, keys, values, out);
+      return out;
+    }
     DecodeAttention attention{
         .dtype = call.query.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16,
         .batch_size = call.rows.batch_size(),
@@ -57,6 +63,7 @@ class SplitKvDecode final : public Attention {
   }
 
   std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t, std::int64_t keys, std::int64_t) const override {
+    // A GPU's splits are longer, or so few that they do not count.
     DecodeAttention attention{};
     attention.batch_size = batch_size;
     attention.kv_heads = config_.kv_heads;
@@ -69,6 +76,43 @@ class SplitKvDecode final : public Attention {
  private:
   /// A merge is a few microseconds of work: not worth a thread below so many.
   static constexpr std::int64_t kMergesOfATask = 8;
+
+  void run_on_device([[maybe_unused]] const AttentionCall& call, [[maybe_unused]] const at::Tensor& keys,
+                     [[maybe_unused]] const at::Tensor& values, [[maybe_unused]] const at::Tensor& out) const {
+#ifdef DECODELAB_HAS_CUDA
+    const std::int64_t B = call.query.size(0);
+    const std::int64_t G = config_.kv_heads;
+    const std::int64_t R = config_.heads / G;
+    const std::int64_t k = config_.head_dim;
+    const at::Tensor& held = call.rows.held_on_device();
+    // Cut by what is shown, not by what is held: a captured launch stays right while rows grow.
+    const DecodeLaunch launch = decode_launch(B, G, R, k, keys.size(1), processors_of(keys));
+    const auto floats = static_cast<std::int64_t>(
+        std::bit_ceil(static_cast<std::uint64_t>(device_partial_floats(B, G, R, k, launch.splits))));
+    const at::Tensor partials = call.memory.take({floats}, call.query.options().dtype(at::kFloat));
+    const DeviceDecodeAttention attention{
+        .element = device_element(call.query.scalar_type()),
+        .batch_size = B,
+        .kv_heads = G,
+        .shared_heads = R,
+        .head_dim = k,
+        .scale = config_.scale_attention_weights ? 1.0f / std::sqrt(static_cast<float>(k)) : 1.0f,
+        .query = call.query.const_data_ptr(),
+        .query_stride = call.query.stride(0),
+        .keys = keys.const_data_ptr(),
+        .values = values.const_data_ptr(),
+        .row_stride = keys.stride(0),
+        .token_stride = keys.stride(1),
+        .held = held.const_data_ptr<std::int64_t>(),
+        .held_stride = held.stride(0),
+        .launch = launch,
+        .partials = partials.mutable_data_ptr<float>(),
+        .out = out.mutable_data_ptr()};
+    on_stream_of(out, [&](CUstream_st* stream) { launch_decode_attention(attention, stream); });
+#else
+    throw std::invalid_argument("split-kv-decode on a GPU needs a build with CUDA");
+#endif
+  }
 
   /// Tokens whose elements stand side by side, as every cache gives them.
   static at::Tensor packed_tokens(const at::Tensor& tokens) {
@@ -95,12 +139,12 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 
 std::string unsupported(const RunsOn& where) {
   if (where.device != "cpu") {
-    return "its kernel is for the CPU";
+    return decode_shape_refused(where.config.heads / where.config.kv_heads, where.config.head_dim);
   }
   if (where.config.head_dim > kMostHeadDim) {
-    return "its kernel takes heads of at most 256 elements";
+    return "its kernel for a CPU takes heads of at most 256 elements";
   }
-  return where.dtype == ElementType::float16 ? "its kernel reads fp32 and bf16" : "";
+  return where.dtype == ElementType::float16 ? "its kernel for a CPU reads fp32 and bf16" : "";
 }
 
 [[maybe_unused]] const bool registered = register_variant({

@@ -1,9 +1,13 @@
 // Residual and layer norm in one kernel.
+#include "engine/device_element.h"
+#include "engine/kernels/fused_norm.cuh"
 #include "engine/kernels/fused_norm.h"
 #include "engine/layers/residual_norm.h"
 #include "engine/layers/step_memory.h"
 #include "profiles/range.h"
 #include "variants/registry.h"
+
+#include <stdexcept>
 
 namespace decodelab {
 namespace {
@@ -38,6 +42,10 @@ class FusedLayerNorm final : public ResidualNorm {
  private:
   void run(const at::Tensor* addend, const at::Tensor& residual, const at::Tensor* sum,
            const at::Tensor& normed) const {
+    if (!residual.is_cpu()) {
+      run_on_device(addend, residual, sum, normed);
+      return;
+    }
     const std::int64_t d = weight_.numel();
     const FusedNorm norm{.dtype = residual.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16,
                          .width = d,
@@ -50,6 +58,26 @@ class FusedLayerNorm final : public ResidualNorm {
                          .normed = normed.mutable_data_ptr()};
     at::parallel_for(0, residual.numel() / d, std::max<std::int64_t>(1, kElementsOfATask / d),
                      [&](std::int64_t first, std::int64_t last) { norm_rows(norm, first, last, isa_); });
+  }
+
+  void run_on_device([[maybe_unused]] const at::Tensor* addend, [[maybe_unused]] const at::Tensor& residual,
+                     [[maybe_unused]] const at::Tensor* sum, [[maybe_unused]] const at::Tensor& normed) const {
+#ifdef DECODELAB_HAS_CUDA
+    const std::int64_t d = weight_.numel();
+    const DeviceNorm norm{.element = device_element(residual.scalar_type()),
+                          .rows = residual.numel() / d,
+                          .width = d,
+                          .addend = addend == nullptr ? nullptr : addend->const_data_ptr(),
+                          .residual = residual.const_data_ptr(),
+                          .weight = weight_.const_data_ptr(),
+                          .bias = bias_.const_data_ptr(),
+                          .epsilon = epsilon_,
+                          .sum = sum == nullptr ? nullptr : sum->mutable_data_ptr(),
+                          .normed = normed.mutable_data_ptr()};
+    on_stream_of(residual, [&](CUstream_st* stream) { launch_fused_norm(norm, stream); });
+#else
+    throw std::invalid_argument("fused-layer-norm on a GPU needs a build with CUDA");
+#endif
   }
 
   at::Tensor weight_;
@@ -67,10 +95,7 @@ void apply(EnginePlan& plan, const Parameters&) {
 std::vector<Expectation> expects(const CountedSteps&, const Parameters&) { return {{"op.aten::layer_norm", 0}}; }
 
 std::string unsupported(const RunsOn& where) {
-  if (where.device != "cpu") {
-    return "its kernel is for the CPU";
-  }
-  return where.dtype == ElementType::float16 ? "its kernel reads fp32 and bf16" : "";
+  return where.device == "cpu" && where.dtype == ElementType::float16 ? "its kernel for a CPU reads fp32 and bf16" : "";
 }
 
 [[maybe_unused]] const bool registered = register_variant({

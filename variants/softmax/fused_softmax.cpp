@@ -6,8 +6,7 @@
 #include "engine/scalar_type.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
-
-#include <stdexcept>
+#include "variants/softmax/device_softmax.h"
 
 namespace decodelab {
 namespace {
@@ -18,10 +17,12 @@ constexpr std::int64_t kScoresOfATask = 16384;
 class FusedSoftmax final : public Softmax {
  public:
   at::Tensor forward(const SoftmaxCall& call) const override {
-    if (call.bias != nullptr) {
-      throw std::invalid_argument("fused-softmax takes no bias; use the reference's softmax here");
-    }
+    refuse_bias(call, "fused-softmax");
     const at::Tensor& scores = call.scores;
+    if (!scores.is_cpu()) {
+      softmax_on_device(call, SoftmaxWorker::block);
+      return scores;
+    }
     const std::int64_t L = scores.size(4);
     const MaskedSoftmax softmax{
         .dtype = scores.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16,
@@ -58,10 +59,7 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 }
 
 std::string unsupported(const RunsOn& where) {
-  if (where.device != "cpu") {
-    return "its kernel is for the CPU";
-  }
-  return where.dtype == ElementType::float16 ? "its kernel reads fp32 and bf16" : "";
+  return where.device == "cpu" && where.dtype == ElementType::float16 ? "its kernel for a CPU reads fp32 and bf16" : "";
 }
 
 std::string conflict(const EnginePlan& plan) {

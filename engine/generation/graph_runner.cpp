@@ -1,0 +1,358 @@
+// Recorded decode steps: whole ones, and those whose attention runs between the recorded parts.
+#include "engine/generation/graph_runner.h"
+
+#include "engine/layers/attention.h"
+#include "engine/layers/keys_values.h"
+#include "engine/layers/kv_cache.h"
+#include "engine/layers/projected.h"
+#include "engine/layers/residual_stream.h"
+#include "engine/layers/step_memory.h"
+#include "engine/layers/step_rows.h"
+#include "engine/layers/transformer.h"
+#include "engine/tensor.h"
+#include "profiles/range.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace decodelab {
+namespace {
+
+/// Takes the place of this thread's listener while it lives, and keeps the amounts: what is recorded is counted when it runs.
+class AmountsOfRecord final : public RangeListener {
+ public:
+  AmountsOfRecord() : outer_(std::exchange(range_listener, this)) {}
+  ~AmountsOfRecord() override { range_listener = outer_; }
+  AmountsOfRecord(const AmountsOfRecord&) = delete;
+  AmountsOfRecord& operator=(const AmountsOfRecord&) = delete;
+
+  void enter(Stage) override {}
+  void leave() override {}
+  void add(Amount amount, std::int64_t value) override { amounts_[static_cast<std::size_t>(amount)] += value; }
+
+  using Amounts = std::array<std::int64_t, kAmountNames.size()>;
+  const Amounts& amounts() const { return amounts_; }
+
+ private:
+  RangeListener* outer_;
+  Amounts amounts_{};
+};
+
+/// A record and what it counts.
+struct Record {
+  std::unique_ptr<RecordedWork> work;
+  AmountsOfRecord::Amounts amounts{};
+
+  void run() const {
+    work->run();
+    count_amount(Amount::graph_launches, 1);
+    for (std::size_t amount = 0; amount < amounts.size(); ++amount) {
+      if (amounts[amount] != 0) {
+        count_amount(static_cast<Amount>(amount), amounts[amount]);
+      }
+    }
+  }
+};
+
+/// What recorded steps read: ids and lengths of R rows, of which the batch has the first B. The others hold nothing and are fed token 0.
+class StepInputs {
+ public:
+  StepInputs(std::int64_t batch_size, std::int64_t rows, std::int64_t keys, at::Device device)
+      : ids_(at::zeros({rows, 1}, at::TensorOptions(at::kLong).device(device))),
+        held_(at::zeros({rows}, ids_.options())),
+        row_index_(at::arange(rows, ids_.options())),
+        key_index_(at::arange(keys, ids_.options())),
+        real_ids_(ids_.narrow(0, 0, batch_size)),
+        real_held_(held_.narrow(0, 0, batch_size)) {}
+
+  std::int64_t batch_size() const { return real_ids_.size(0); }
+  std::int64_t rows() const { return ids_.size(0); }
+  const at::Tensor& ids() const { return ids_; }
+  void set_ids(const at::Tensor& ids) { real_ids_.copy_(ids); }
+
+  /// Without waiting for the device, wherever rows have one length or each grew by one token.
+  void set_held(const std::vector<std::int64_t>& held) {
+    const auto grew = [](std::int64_t now, std::int64_t before) { return now == before + 1; };
+    if (std::ranges::all_of(held, [&](std::int64_t length) { return length == held.front(); })) {
+      real_held_.fill_(held.front());
+    } else if (std::ranges::equal(held, last_held_, grew)) {
+      real_held_.add_(1);
+    } else if (held != last_held_) {
+      real_held_.copy_(at::tensor(held, at::kLong));
+    }
+    last_held_ = held;
+  }
+
+  StepRows step_rows(std::int64_t shown_keys) const {
+    return StepRows(
+        RecordedRows{.held = held_, .row_index = row_index_, .key_index = key_index_, .shown_keys = shown_keys});
+  }
+
+ private:
+  at::Tensor ids_;        ///< [R, 1]
+  at::Tensor held_;       ///< [R]
+  at::Tensor row_index_;  ///< [R]
+  at::Tensor key_index_;  ///< [K]
+  at::Tensor real_ids_;
+  at::Tensor real_held_;
+  std::vector<std::int64_t> last_held_;
+};
+
+/// What both scopes share.
+class GraphRunner : public StepRunner {
+ public:
+  GraphRunner(const StepRunnerOptions& options, const GraphBuckets& buckets, RecorderFactory make_recorder)
+      : transformer_(options.transformer),
+        attention_(options.attention),
+        make_memory_(options.make_memory),
+        device_(options.device),
+        buckets_(buckets),
+        make_recorder_(std::move(make_recorder)) {}
+
+ protected:
+  /// What recorded steps read; made with all else that recording needs when first asked for, and anew for another batch.
+  StepInputs& inputs(const KvCache& cache) {
+    const std::int64_t batch_size = cache.options().batch_size;
+    const std::int64_t rows = recorded_rows(cache);
+    if (!inputs_ || inputs_->batch_size() != batch_size || inputs_->rows() != rows) {
+      forget();
+      memory_ = make_memory_(transformer_.config(), device_);
+      recorder_ = make_recorder_();
+      inputs_ = std::make_unique<StepInputs>(
+          batch_size, rows, std::max(cache.options().positions, cache.options().max_tokens), at::Device(device_));
+    }
+    return *inputs_;
+  }
+  virtual std::int64_t recorded_rows(const KvCache& cache) const { return buckets_.rows(cache.options().batch_size); }
+
+  /// Lets go of all records.
+  virtual void forget() = 0;
+
+  /// Keeps what `work` issues; inside of WorkRecorder::aside().
+  Record record(std::function<void()> work) {
+    const AmountsOfRecord counting;
+    Record record{.work = recorder_->record(std::move(work))};
+    record.amounts = counting.amounts();
+    return record;
+  }
+  static void rehearse(const std::function<void()>& work) {
+    const AmountsOfRecord uncounted;
+    for (int pass = 0; pass < kRehearsals; ++pass) {
+      work();
+    }
+  }
+
+  const Transformer& transformer_;
+  const Attention& attention_;
+  const StepMemoryFactory& make_memory_;
+  const std::string& device_;
+  GraphBuckets buckets_;
+  RecorderFactory make_recorder_;
+  std::unique_ptr<StepMemory> memory_;  ///< Of recorded work alone: a record is the only one that writes into it.
+  std::unique_ptr<WorkRecorder> recorder_;
+  std::unique_ptr<StepInputs> inputs_;
+};
+
+class WholeStepRunner final : public GraphRunner {
+ public:
+  using GraphRunner::GraphRunner;
+
+  std::int64_t cache_rows(std::int64_t batch_size) const override { return buckets_.rows(batch_size); }
+
+  void prepare(KvCache& cache) override {
+    const std::vector<std::int64_t>& held = cache.lengths();
+    inputs(cache).set_held(held);
+    for (const std::int64_t keys : buckets_.all_keys(*std::ranges::max_element(held) + 1, cache.options().max_tokens)) {
+      graph(keys, cache);
+    }
+  }
+
+  at::Tensor decode(const DecodeStep& step) override {
+    StepInputs& in = inputs(step.cache);
+    in.set_ids(step.ids);
+    in.set_held(step.rows.past());
+    const std::int64_t keys = buckets_.keys(step.rows.keys(), step.cache.options().max_tokens);
+    const Graph& found = graph(keys, step.cache);
+    found.record.run();
+    count_amount(Amount::padding_keys, transformer_.config().layers * (keys - step.rows.keys()));
+    count_amount(Amount::padding_tokens, in.rows() - step.rows.batch_size());
+    return found.logits.narrow(0, 0, step.rows.batch_size());
+  }
+
+ private:
+  struct Graph {
+    Record record;
+    at::Tensor logits;  ///< [R, V], written by each run.
+  };
+
+  /// A cache without room for padding runs its batch as it is.
+  std::int64_t recorded_rows(const KvCache& cache) const override {
+    const std::int64_t rows = GraphRunner::recorded_rows(cache);
+    return rows <= cache.writable_rows() ? rows : cache.options().batch_size;
+  }
+
+  void forget() override { graphs_.clear(); }
+
+  const Graph& graph(std::int64_t keys, KvCache& cache) {
+    if (watch_.moved(cache.addresses())) {
+      forget();
+    }
+    std::unique_ptr<Graph>& graph = graphs_[{.rows = inputs_->rows(), .keys = keys}];
+    if (graph == nullptr) {
+      auto fresh = std::make_unique<Graph>();
+      const auto step = [this, keys, &cache, to = fresh.get()] {
+        memory_->begin_step(true);
+        const StepRows rows = inputs_->step_rows(keys);
+        const at::Tensor hidden = forward(transformer_, attention_, cache, inputs_->ids(), rows, *memory_);
+        to->logits = transformer_.head(hidden.flatten(0, 1), *memory_);
+      };
+      recorder_->aside([&] {
+        rehearse(step);
+        fresh->record = record(step);
+      });
+      graph = std::move(fresh);
+    }
+    return *graph;
+  }
+
+  AddressWatch watch_;
+  std::map<GraphKey, std::unique_ptr<Graph>> graphs_;
+};
+
+class PartialRunner final : public GraphRunner {
+ public:
+  using GraphRunner::GraphRunner;
+
+  void prepare(KvCache& cache) override {
+    inputs(cache);
+    record_parts();
+  }
+
+  at::Tensor decode(const DecodeStep& step) override {
+    StepInputs& in = inputs(step.cache);
+    in.set_ids(step.ids);
+    in.set_held(step.rows.past());
+    record_parts();
+    const std::int64_t batch_size = step.rows.batch_size();
+    count_amount(Amount::padding_tokens, in.rows() - batch_size);
+    for (const std::unique_ptr<Part>& part : parts_) {
+      part->record.run();
+      if (!part->segment.before) {
+        break;
+      }
+      const std::int64_t layer = *part->segment.before;
+      step.memory.begin_layer(layer);
+      const at::Tensor query = part->projected.query.narrow(0, 0, batch_size);
+      const KeysValues held = in_stage(Stage::kv_write, [&] {
+        return step.cache.append(layer, part->projected.key_value.narrow(0, 0, batch_size), step.rows);
+      });
+      const at::Tensor attended = in_stage(Stage::attention, [&] {
+        return attention_.forward({.layer = layer,
+                                   .query = query,
+                                   .keys = held.keys,
+                                   .values = held.values,
+                                   .rows = step.rows,
+                                   .memory = step.memory});
+      });
+      attended_.narrow(0, 0, batch_size).copy_(attended);
+    }
+    step.memory.end_layers();
+    return logits_.narrow(0, 0, batch_size);
+  }
+
+ private:
+  struct Part {
+    GraphSegment segment;
+    Record record;
+    Projected projected;  ///< [R, 1, ..] for the attention that follows.
+  };
+
+  void forget() override {
+    parts_.clear();
+    attended_.reset();
+  }
+
+  /// One part of a step, from the stream that the part before it left.
+  void run_part(Part& part) {
+    if (part.segment.after) {
+      transformer_.after_attention(*part.segment.after, stream_, attended_, *memory_);
+    } else {
+      memory_->begin_step(true);
+      // Positions alone are asked of these rows, so that any number of keys is right.
+      stream_ = transformer_.embed(inputs_->ids(), inputs_->step_rows(1), *memory_);
+    }
+    if (part.segment.before) {
+      memory_->begin_layer(*part.segment.before);
+      part.projected = transformer_.before_attention(*part.segment.before, stream_, *memory_);
+      if (!attended_.defined()) {
+        attended_ = at::zeros(part.projected.query.sizes(), part.projected.query.options());
+      }
+    } else {
+      memory_->end_layers();
+      logits_ = transformer_.head(stream_.sum(*memory_).flatten(0, 1), *memory_);
+    }
+  }
+
+  void record_parts() {
+    if (!parts_.empty()) {
+      return;
+    }
+    std::vector<std::unique_ptr<Part>> fresh;
+    for (const GraphSegment& segment : segments_around_attention(transformer_.config().layers)) {
+      fresh.push_back(std::make_unique<Part>(Part{.segment = segment}));
+    }
+    recorder_->aside([&] {
+      rehearse([&] {
+        for (const std::unique_ptr<Part>& part : fresh) {
+          run_part(*part);
+        }
+      });
+      for (const std::unique_ptr<Part>& part : fresh) {
+        part->record = record([this, to = part.get()] { run_part(*to); });
+      }
+    });
+    parts_ = std::move(fresh);
+  }
+
+  ResidualStream stream_;  ///< Between the parts of a step.
+  at::Tensor attended_;    ///< [R, 1, H * k]; what attention gave, rows of padding zero.
+  at::Tensor logits_;      ///< [R, V]
+  std::vector<std::unique_ptr<Part>> parts_;
+};
+
+class CalledAgain final : public RecordedWork {
+ public:
+  explicit CalledAgain(std::function<void()> work) : work_(std::move(work)) {}
+  void run() override {
+    const AmountsOfRecord counted_already;
+    work_();
+  }
+
+ private:
+  std::function<void()> work_;
+};
+
+class CallingRecorder final : public WorkRecorder {
+ public:
+  void aside(const std::function<void()>& work) override { work(); }
+  std::unique_ptr<RecordedWork> record(std::function<void()> work) override {
+    work();
+    return std::make_unique<CalledAgain>(std::move(work));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<WorkRecorder> make_calling_recorder() { return std::make_unique<CallingRecorder>(); }
+
+std::unique_ptr<StepRunner> make_graph_runner(const StepRunnerOptions& options, GraphScope scope,
+                                              const GraphBuckets& buckets, RecorderFactory recorder) {
+  if (scope == GraphScope::whole_step) {
+    return std::make_unique<WholeStepRunner>(options, buckets, std::move(recorder));
+  }
+  return std::make_unique<PartialRunner>(options, buckets, std::move(recorder));
+}
+
+}  // namespace decodelab

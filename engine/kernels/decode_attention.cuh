@@ -1,0 +1,37 @@
+// Host side of the kernels of decode attention: a block for each row, key head and split of the keys, then a merge.
+#pragma once
+
+#include "engine/kernels/device_kernels.h"
+
+#include <cstdint>
+
+struct CUstream_st;
+
+namespace decodelab {
+
+/// One step of one layer, all in device memory. B rows, G key heads, R query heads for each, k elements a head.
+struct DeviceDecodeAttention {
+  DeviceElement element;
+  std::int64_t batch_size;
+  std::int64_t kv_heads;      ///< G
+  std::int64_t shared_heads;  ///< R
+  std::int64_t head_dim;      ///< k
+  float scale;
+  const void* query;  ///< [B, G * R * k], rows at `query_stride` elements
+  std::int64_t query_stride;
+  const void* keys;    ///< [B, L, G * k]; elements of a row and of a token apart:
+  const void* values;  ///< likewise
+  std::int64_t row_stride;
+  std::int64_t token_stride;
+  const std::int64_t* held;  ///< B keys held before this step, `held_stride` apart; the query sees one more
+  std::int64_t held_stride;  ///< 0 where one number serves all rows
+  DecodeLaunch launch;       ///< decode_launch() of these shapes and the shown keys
+  float* partials;           ///< device_partial_floats() floats
+  void* out;                 ///< [B, G * R * k], contiguous
+};
+
+/// Both kernels. Asynchronous on `cuda_stream`; the launch depends on shapes only, so that it can be captured; errors stay with the launch
+/// and are the caller's to check.
+void launch_decode_attention(const DeviceDecodeAttention& attention, CUstream_st* cuda_stream);
+
+}  // namespace decodelab

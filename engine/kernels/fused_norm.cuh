@@ -1,0 +1,30 @@
+// Host side of the kernel of residual and layer norm.
+#pragma once
+
+#include "engine/kernels/device_kernels.h"
+
+#include <cstdint>
+
+struct CUstream_st;
+
+namespace decodelab {
+
+/// Rows of d elements in device memory, contiguous. The sum is stored rounded, and it is the rounded sum that is normed, as an addition
+/// followed by a norm would; statistics are fp32.
+struct DeviceNorm {
+  DeviceElement element;
+  std::int64_t rows;
+  std::int64_t width;    ///< d
+  const void* addend;    ///< [rows, d], or null: nothing is added
+  const void* residual;  ///< [rows, d]
+  const void* weight;    ///< [d]
+  const void* bias;      ///< [d]
+  float epsilon;
+  void* sum;     ///< [rows, d], or null without an addend
+  void* normed;  ///< [rows, d]
+};
+
+/// Asynchronous on `cuda_stream`; errors stay with the launch and are the caller's to check.
+void launch_fused_norm(const DeviceNorm& norm, CUstream_st* cuda_stream);
+
+}  // namespace decodelab

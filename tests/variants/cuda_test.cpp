@@ -1,0 +1,258 @@
+// What holds on a GPU: every variant against the reference there, graphs against the steps that they record, and nothing waits or allocates.
+#include "bench/measure/torch_counters.h"
+#include "engine/generation/graph_runner.h"
+#include "engine/runtime.h"
+#include "engine/tensor.h"
+#include "tests/variants/arms.h"
+#include "variants/presets.h"
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+using testing::engine_for;
+using testing::ragged_prompts;
+using testing::small_config;
+using testing::small_model;
+
+constexpr const char* kDevice = "cuda:0";
+/// Past two growths of every growing cache, and over an edge of every bucket below.
+constexpr std::int64_t kTokens = 18;
+
+class Cuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (present_devices().size() < 2) {
+      GTEST_SKIP() << "no CUDA device is present";
+    }
+  }
+};
+
+/// Heads of 16 elements: libtorch's fused kernels want a multiple of 8.
+ModelConfig config_for_gpu(bool multi_query = true, Activation activation = Activation::gelu_tanh) {
+  ModelConfig config = small_config(multi_query, activation);
+  config.hidden_size = 64;
+  config.head_dim = 16;
+  config.intermediate_size = 128;
+  return config;
+}
+
+std::vector<std::string> arms_for_gpu() {
+  std::vector<std::string> arms = testing::arms_of_every_variant();
+  for (const Preset& preset : presets()) {
+    arms.push_back(preset.name);
+  }
+  const std::string own = "native,-packed-linear";
+  for (const char* more : {"", ",+cuda-graph", ",+cuda-graph-partial", ",-split-kv-decode,+cuda-graph",
+                           ",-split-kv-decode,+fused-softmax,+cuda-graph:keys=8",
+                           ",-split-kv-decode,+warp-softmax,+cuda-graph:keys=8,+merged-kv"}) {
+    arms.push_back(own + more);
+  }
+  return arms;
+}
+
+bool runs(const std::string& arm, const Model& model) {
+  return unsupported_reason(parse_arm(arm), {.config = model.config(), .dtype = model.dtype(), .device = kDevice})
+      .empty();
+}
+
+/// Flash attention on CUDA takes no mask, and so decodes rows of one length only.
+bool takes_ragged_rows(const std::string& arm) {
+  return bind_arm(parse_arm(arm), EnginePlan{}).decode_attention.variant() != "flash-decode";
+}
+
+std::vector<std::vector<std::int64_t>> even_prompts() { return {{5, 17, 96}, {7, 8, 9}, {1, 2, 3}, {90, 80, 70}}; }
+
+TEST_F(Cuda, EveryVariantGivesTheReferencesTokensInFp32) {
+  for (const ModelConfig& config :
+       {config_for_gpu(), config_for_gpu(false), config_for_gpu(true, Activation::gelu_erf)}) {
+    const auto model = small_model(config, ElementType::float32, kDevice);
+    for (const auto& prompts : {even_prompts(), ragged_prompts()}) {
+      const bool ragged = prompts == ragged_prompts();
+      const GenerationRequest request{.prompts = prompts, .max_tokens = kTokens};
+      const std::vector<Completion> expected = generate(engine_for("causal", model), request);
+      for (const std::string& arm : arms_for_gpu()) {
+        if (!runs(arm, *model) || (ragged && !takes_ragged_rows(arm))) {
+          continue;
+        }
+        const std::vector<Completion> got = generate(engine_for(arm, model), request);
+        for (std::size_t row = 0; row < expected.size(); ++row) {
+          EXPECT_EQ(got[row].token_ids, expected[row].token_ids)
+              << arm << ", row " << row << (ragged ? ", ragged" : "");
+        }
+      }
+    }
+  }
+}
+
+/// Logits of decode steps from the prompts, each step fed `forced`.
+std::vector<std::vector<float>> logits_of(const Engine& engine, const std::vector<std::vector<std::int64_t>>& prompts,
+                                          const std::vector<Completion>& forced) {
+  Session session(engine, {.batch_size = std::ssize(prompts), .max_tokens = 40, .details = {}});
+  session.prefill(prompts);
+  std::vector<std::vector<float>> logits{session.last_logits()};
+  for (std::size_t step = 0; step + 1 < forced.front().token_ids.size(); ++step) {
+    std::vector<std::int64_t> tokens;
+    for (const Completion& completion : forced) {
+      tokens.push_back(completion.token_ids[step]);
+    }
+    session.force_tokens(tokens);
+    session.decode();
+    logits.push_back(session.last_logits());
+  }
+  return logits;
+}
+
+TEST_F(Cuda, EveryVariantStaysWithinTheToleranceOf16BitTypes) {
+  for (const ElementType dtype : {ElementType::float16, ElementType::bfloat16}) {
+    const auto model = small_model(config_for_gpu(), dtype, kDevice);
+    for (const auto& prompts : {even_prompts(), ragged_prompts()}) {
+      const bool ragged = prompts == ragged_prompts();
+      const Engine reference = engine_for("causal", model);
+      const std::vector<Completion> fed = generate(reference, {.prompts = prompts, .max_tokens = kTokens});
+      const auto expected = logits_of(reference, prompts, fed);
+      for (const std::string& arm : arms_for_gpu()) {
+        if (!runs(arm, *model) || (ragged && !takes_ragged_rows(arm))) {
+          continue;
+        }
+        const auto got = logits_of(engine_for(arm, model), prompts, fed);
+        for (std::size_t step = 0; step < expected.size(); ++step) {
+          EXPECT_LT(testing::relative_difference(got[step], expected[step]), testing::tolerance(dtype))
+              << arm << ", step " << step << (ragged ? ", ragged" : "");
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, AReplayedGraphHasTheBitsOfTheStepThatItRecordedAcrossBuckets) {
+  for (const ElementType dtype : {ElementType::float32, ElementType::float16, ElementType::bfloat16}) {
+    const auto model = small_model(config_for_gpu(), dtype, kDevice);
+    for (const GraphScope scope : {GraphScope::whole_step, GraphScope::around_attention}) {
+      for (const char* attention : {"", ",+split-kv-decode", ",+fused-softmax", ",+warp-softmax"}) {
+        for (const std::size_t batch : {1u, 3u, 4u}) {
+          const std::string arm = std::string("causal,+kv-static,+workspace-forward,+fused-layer-norm") + attention;
+          const auto engine_with = [&](RecorderFactory recorder) {
+            EnginePlan plan = bind_arm(parse_arm(arm), reference_plan());
+            plan.step_runner.bind("this-test", [=](const StepRunnerOptions& options) {
+              return make_graph_runner(options, scope, {.most_rows = 8, .keys_multiple = 8}, recorder);
+            });
+            return Engine(model, plan);
+          };
+          std::vector<std::vector<std::int64_t>> prompts = ragged_prompts();
+          prompts.resize(batch);
+          const Engine called = engine_with(make_calling_recorder);
+          const Engine replayed = engine_with([] { return make_cuda_graph_recorder(kDevice); });
+          const SessionOptions options{.batch_size = static_cast<std::int64_t>(batch), .max_tokens = 40, .details = {}};
+          Session expected(called, options);
+          Session got(replayed, options);
+          expected.prefill(prompts);
+          got.prefill(prompts);
+          for (std::int64_t step = 0; step < kTokens; ++step) {
+            ASSERT_EQ(got.decode().token_ids, expected.decode().token_ids) << arm << ", step " << step;
+            ASSERT_EQ(got.last_logits(), expected.last_logits()) << arm << ", batch " << batch << ", step " << step;
+          }
+          got.truncate(2);
+          expected.truncate(2);
+          const std::vector<std::int64_t> again(batch, 3);
+          got.force_tokens(again);
+          expected.force_tokens(again);
+          ASSERT_EQ(got.decode().token_ids, expected.decode().token_ids) << arm << ", after a step back";
+          ASSERT_EQ(got.last_logits(), expected.last_logits()) << arm << ", after a step back";
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, SeveralSessionsReplayGraphsOfOneEngine) {
+  const auto model = small_model(config_for_gpu(), ElementType::float32, kDevice);
+  const std::string arm = "native,-packed-linear,+cuda-graph:keys=8";
+  const GenerationRequest request{.prompts = even_prompts(), .max_tokens = kTokens};
+  const std::vector<Completion> expected = generate(engine_for("causal", model), request);
+  const Engine engine = engine_for(arm, model);
+  const SessionOptions options{.batch_size = 4, .max_tokens = 40, .details = {}};
+  Session one(engine, options);
+  Session other(engine, options);
+  const std::vector<std::int64_t> first = one.prefill(even_prompts()).token_ids;
+  other.prefill(even_prompts());
+  for (std::size_t step = 1; step < static_cast<std::size_t>(kTokens); ++step) {
+    const std::vector<std::int64_t> tokens = one.decode().token_ids;
+    EXPECT_EQ(other.decode().token_ids, tokens);
+    for (std::size_t row = 0; row < tokens.size(); ++row) {
+      EXPECT_EQ(tokens[row], expected[row].token_ids[step]) << "step " << step;
+    }
+  }
+}
+
+/// Counts the operations that wait for the device while it lives.
+class SyncCounter final : public c10::WarningHandler {
+ public:
+  SyncCounter() : before_(c10::WarningUtils::get_warning_handler()) {
+    c10::WarningUtils::set_warning_handler(this);
+#ifdef DECODELAB_HAS_CUDA
+    c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
+#endif
+  }
+  ~SyncCounter() override {
+#ifdef DECODELAB_HAS_CUDA
+    c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_DISABLED);
+#endif
+    c10::WarningUtils::set_warning_handler(before_);
+  }
+  SyncCounter(const SyncCounter&) = delete;
+  SyncCounter& operator=(const SyncCounter&) = delete;
+
+  void process(const c10::Warning& warning) override {
+    count_ += warning.msg().find("synchronizing CUDA operation") != std::string::npos;
+  }
+  int count() const { return count_; }
+
+ private:
+  c10::WarningHandler* before_;
+  int count_ = 0;
+};
+
+TEST_F(Cuda, AStepOfOurOwnAllocatesNothingAndWaitsForNothingButItsTokens) {
+  const auto model = small_model(config_for_gpu(), ElementType::float16, kDevice);
+  for (const std::string more : {"", ",+cuda-graph", ",+cuda-graph-partial"}) {
+    const std::string arm = "native,-packed-linear" + more;
+    const Engine engine = engine_for(arm, model);
+    Session session(engine, {.batch_size = 4, .max_tokens = 40, .details = {}});
+    session.fill_random(8, 1);
+    session.force_tokens(std::vector<std::int64_t>{1, 2, 3, 4});
+    session.decode();
+    session.decode();
+    StepCounters counting(kDevice);
+    constexpr int kCounted = 4;
+    SyncCounter waits;
+    for (int step = 0; step < kCounted; ++step) {
+      session.decode();
+    }
+    EXPECT_EQ(waits.count(), kCounted) << arm << ": one copy of the tokens to the host a step, and no other wait";
+    for (const auto& [name, value] : counting.counters()) {
+      // Reductions of libtorch may take scratch memory when tokens are chosen.
+      if (name.ends_with(".allocations") && name != "choice.allocations") {
+        ADD_FAILURE() << arm << ": " << name << " " << value;
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, LaunchesOfGraphsAreCounted) {
+  const auto model = small_model(config_for_gpu(), ElementType::float16, kDevice);
+  for (const auto& [arm, launches] :
+       {std::pair{"native,-packed-linear,+cuda-graph", 1}, std::pair{"native,-packed-linear,+cuda-graph-partial", 3}}) {
+    const Engine engine = engine_for(arm, model);
+    Session session(engine, {.batch_size = 2, .max_tokens = 40, .details = {}});
+    session.fill_random(8, 1);
+    session.force_tokens(std::vector<std::int64_t>{1, 2});
+    StepCounters counting(kDevice);
+    session.decode();
+    EXPECT_EQ(counting.counters().at("graph_launches"), launches) << arm;
+  }
+}
+
+}  // namespace
+}  // namespace decodelab

@@ -1,0 +1,254 @@
+// Recorded steps against eager ones: a recorder that calls the work again shows on a CPU what a graph would run on a GPU.
+#include "engine/generation/graph_runner.h"
+
+#include "bench/measure/torch_counters.h"
+#include "engine/tensor.h"
+#include "tests/variants/arms.h"
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+namespace decodelab {
+namespace {
+
+using testing::engine_for;
+using testing::ragged_prompts;
+using testing::relative_difference;
+using testing::small_config;
+using testing::small_model;
+
+constexpr std::int64_t kSteps = 20;
+constexpr std::int64_t kMaxTokens = 40;
+
+/// Says how often something was recorded.
+class CountingRecorder final : public WorkRecorder {
+ public:
+  explicit CountingRecorder(int* records) : calling_(make_calling_recorder()), records_(records) {}
+  void aside(const std::function<void()>& work) override { calling_->aside(work); }
+  std::unique_ptr<RecordedWork> record(std::function<void()> work) override {
+    ++*records_;
+    return calling_->record(std::move(work));
+  }
+
+ private:
+  std::unique_ptr<WorkRecorder> calling_;
+  int* records_;
+};
+
+/// An engine whose decode steps are recorded by calling them, `arm` being what else is bound.
+Engine recorded_engine(const std::string& arm, const std::shared_ptr<const Model>& model, GraphScope scope,
+                       const GraphBuckets& buckets, int* records) {
+  EnginePlan plan = bind_arm(parse_arm(arm), reference_plan());
+  plan.step_runner.bind("recorded", [=](const StepRunnerOptions& options) {
+    return make_graph_runner(options, scope, buckets,
+                             [records] { return std::make_unique<CountingRecorder>(records); });
+  });
+  return Engine(model, plan);
+}
+
+std::vector<std::vector<std::int64_t>> prompts_of(std::int64_t batch_size, bool ragged) {
+  std::vector<std::vector<std::int64_t>> prompts;
+  for (std::int64_t row = 0; row < batch_size; ++row) {
+    prompts.push_back(ragged ? ragged_prompts()[static_cast<std::size_t>(row) % 4]
+                             : std::vector<std::int64_t>{row + 1, 2 * row + 5, 7});
+  }
+  return prompts;
+}
+
+/// The tokens and logits of a prefill and kSteps decode steps.
+std::pair<std::vector<std::int64_t>, std::vector<float>> run(const Engine& engine,
+                                                             const std::vector<std::vector<std::int64_t>>& prompts) {
+  Session session(engine, {.batch_size = std::ssize(prompts), .max_tokens = kMaxTokens, .details = {}});
+  session.prefill(prompts);
+  std::pair<std::vector<std::int64_t>, std::vector<float>> result;
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    const StepResult now = session.decode();
+    result.first.insert(result.first.end(), now.token_ids.begin(), now.token_ids.end());
+    const std::vector<float> logits = session.last_logits();
+    result.second.insert(result.second.end(), logits.begin(), logits.end());
+  }
+  return result;
+}
+
+const std::string kFixedPlaces = "causal,+kv-static,+workspace-forward,+vectorized-choice";
+
+TEST(RecordedSteps, GiveTheTokensOfEagerOnesAcrossBucketsInAnyBatch) {
+  for (const bool multi_query : {true, false}) {
+    const auto model = small_model(small_config(multi_query));
+    for (const GraphScope scope : {GraphScope::whole_step, GraphScope::around_attention}) {
+      for (const std::int64_t batch : {1, 3, 4}) {
+        for (const bool ragged : {false, true}) {
+          const auto prompts = prompts_of(batch, ragged);
+          const auto expected = run(engine_for("causal", model), prompts);
+          for (const std::string& arm :
+               {kFixedPlaces, std::string("causal,+kv-preallocated,+merged-kv,+workspace-forward")}) {
+            int records = 0;
+            const auto got =
+                run(recorded_engine(arm, model, scope, {.most_rows = 8, .keys_multiple = 8}, &records), prompts);
+            EXPECT_EQ(got.first, expected.first) << arm << " batch " << batch << (ragged ? " ragged" : "");
+            EXPECT_LT(relative_difference(got.second, expected.second), testing::tolerance(ElementType::float32))
+                << arm << " batch " << batch << (ragged ? " ragged" : "");
+            EXPECT_GT(records, 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(RecordedSteps, RunEveryVariantThatMayStandBesideThem) {
+  const auto model = small_model(small_config());
+  const auto prompts = prompts_of(3, true);
+  const auto expected = run(engine_for("causal", model), prompts);
+  int records = 0;
+  const std::string others = ",+details-on-request,+flash-prefill,+last-token-lm-head,+merged-kv,+transposed-linear";
+  const auto whole = run(recorded_engine(kFixedPlaces + others, model, GraphScope::whole_step, {}, &records), prompts);
+  EXPECT_EQ(whole.first, expected.first);
+  // Attention is outside: kernels that ask the host for lengths, and a cache that moves, may stand beside it.
+  for (const std::string arm : {"causal,+workspace-forward,+kv-grow:tokens=3,+split-kv-decode,+fused-layer-norm",
+                                "causal,+workspace-forward,+flash-decode,+padded-keys", "native"}) {
+    const auto partial = run(recorded_engine(arm, model, GraphScope::around_attention, {}, &records), prompts);
+    EXPECT_EQ(partial.first, expected.first) << arm;
+  }
+}
+
+TEST(RecordedSteps, AreRecordedOnceABucketAndBeforeTheFirstStep) {
+  const auto model = small_model(small_config());
+  int records = 0;
+  const Engine engine =
+      recorded_engine(kFixedPlaces, model, GraphScope::whole_step, {.most_rows = 4, .keys_multiple = 8}, &records);
+  Session session(engine, {.batch_size = 1, .max_tokens = kMaxTokens, .details = {}});
+  session.prefill(prompts_of(1, false));
+  EXPECT_EQ(records, 5) << "8, 16, 24, 32 and 40 keys";
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    session.decode();
+  }
+  session.truncate(4);
+  session.decode();
+  EXPECT_EQ(records, 5);
+
+  int parts = 0;
+  run(recorded_engine(kFixedPlaces, model, GraphScope::around_attention, {}, &parts), prompts_of(1, false));
+  EXPECT_EQ(parts, 3) << "one more than layers";
+}
+
+TEST(RecordedSteps, AreRecordedAgainWhenKeysAndValuesMoved) {
+  // Refused on a command line; here it shows that the runner itself notices.
+  const auto model = small_model(small_config());
+  const Engine eager = engine_for("causal", model);
+  int records = 0;
+  const Engine moving = recorded_engine("causal,+kv-grow:tokens=4,+workspace-forward", model, GraphScope::whole_step,
+                                        {.keys_multiple = 4}, &records);
+  const SessionOptions options{.batch_size = 3, .max_tokens = kMaxTokens, .details = {}};
+  Session expected(eager, options);
+  Session session(moving, options);
+  expected.prefill(prompts_of(3, false));
+  session.prefill(prompts_of(3, false));
+  const int prepared = records;
+  EXPECT_EQ(session.decode().token_ids, expected.decode().token_ids);
+  EXPECT_EQ(records, prepared);
+  for (Session* one : {&session, &expected}) {
+    one->truncate(1);  // gives back what it no longer needs
+    one->force_tokens(std::vector<std::int64_t>{4, 5, 6});
+  }
+  EXPECT_EQ(session.decode().token_ids, expected.decode().token_ids);
+  EXPECT_EQ(records, prepared + 1);
+}
+
+TEST(RecordedSteps, CountWhatEagerStepsCountAndTheirLaunchesAndPadding) {
+  ModelConfig config = small_config();
+  config.layers = 3;
+  const auto model = small_model(config);
+  const auto counters_of = [&](const Engine& engine) {
+    Session session(engine, {.batch_size = 3, .max_tokens = kMaxTokens, .details = {}});
+    session.fill_random(10, 1);
+    session.force_tokens(std::vector<std::int64_t>{1, 2, 3});
+    StepCounters counting("cpu");
+    session.decode();
+    session.decode();
+    return counting.counters();
+  };
+  int records = 0;
+  const auto value = [](const Counters& counters, const std::string& name) {
+    const auto found = counters.find(name);
+    return found == counters.end() ? 0 : found->second;
+  };
+  const Counters eager = counters_of(engine_for(kFixedPlaces, model));
+  const Counters whole =
+      counters_of(recorded_engine(kFixedPlaces, model, GraphScope::whole_step, {.keys_multiple = 8}, &records));
+  const Counters partial =
+      counters_of(recorded_engine(kFixedPlaces, model, GraphScope::around_attention, {}, &records));
+  EXPECT_EQ(value(eager, "graph_launches"), 0);
+  EXPECT_EQ(value(whole, "graph_launches"), 2);
+  EXPECT_EQ(value(partial, "graph_launches"), 2 * (3 + 1));
+  EXPECT_EQ(value(whole, "cache_writes"), value(eager, "cache_writes"));
+  EXPECT_EQ(value(partial, "cache_writes"), value(eager, "cache_writes"));
+  EXPECT_EQ(value(whole, "padding_keys"), 3 * ((16 - 11) + (16 - 12)));
+  EXPECT_EQ(value(partial, "padding_keys"), 0);
+  EXPECT_EQ(value(whole, "padding_tokens"), 2 * (4 - 3));
+  EXPECT_EQ(value(whole, "lm_head_rows"), 2 * 4) << "the row of padding goes through the head too";
+}
+
+TEST(RecordedSteps, RefuseAnAttentionThatAsksTheHostForLengths) {
+  const auto model = small_model(small_config());
+  int records = 0;
+  const Engine engine =
+      recorded_engine(kFixedPlaces + ",+split-kv-decode", model, GraphScope::whole_step, {}, &records);
+  Session session(engine, {.batch_size = 1, .max_tokens = kMaxTokens, .details = {}});
+  EXPECT_THROW(session.prefill(prompts_of(1, false)), std::logic_error) << "on a CPU its kernel reads them there";
+}
+
+TEST(RecordedSteps, LeaveRoomForPaddingInTheCacheAndCountItsBytes) {
+  const auto model = small_model(small_config());
+  int records = 0;
+  const Engine eager = engine_for(kFixedPlaces, model);
+  const Engine recorded = recorded_engine(kFixedPlaces, model, GraphScope::whole_step, {}, &records);
+  const SessionOptions options{.batch_size = 3, .max_tokens = kMaxTokens, .details = {}};
+  EXPECT_EQ(Session(recorded, options).cache_bytes() * 3, Session(eager, options).cache_bytes() * 4);
+  EXPECT_GT(recorded.step_bytes(3, 1, 10, 40), eager.step_bytes(3, 1, 10, 40));
+  EXPECT_EQ(recorded.step_bytes(4, 1, 10, 40), eager.step_bytes(4, 1, 10, 40));
+}
+
+TEST(CudaGraphVariants, AreRefusedBesideWhatCannotBeRecordedNamingBoth) {
+  const std::vector<std::pair<std::string, std::string>> refused{
+      {"causal,+cuda-graph,+workspace-forward", "concatenated cache"},
+      {"causal,+cuda-graph,+workspace-forward,+kv-grow", "kv-grow"},
+      {"causal,+cuda-graph,+kv-static", "the reference's forward"},
+      {"causal,+cuda-graph,+kv-static,+lean-forward", "lean-forward"},
+      {"causal,+cuda-graph,+kv-static,+workspace-forward,+flash-decode", "flash-decode"},
+      {"causal,+cuda-graph,+kv-static,+workspace-forward,+cudnn-decode", "cudnn-decode"},
+      {"causal,+cuda-graph,+kv-static,+workspace-forward,+efficient-decode", "efficient-decode"},
+      {"causal,+cuda-graph,+kv-static,+workspace-forward,+padded-keys", "padded-keys"},
+      {"causal,+cuda-graph-partial", "the reference's forward"},
+      {"causal,+cuda-graph,+cuda-graph-partial,+kv-static,+workspace-forward", "step_runner"},
+  };
+  for (const auto& [arm, other] : refused) {
+    try {
+      parse_arm(arm);
+      ADD_FAILURE() << arm << " was accepted";
+    } catch (const std::invalid_argument& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find("cuda-graph"), std::string::npos) << said;
+      EXPECT_NE(said.find(other), std::string::npos) << said;
+    }
+  }
+  EXPECT_NO_THROW(parse_arm("causal,+cuda-graph,+kv-preallocated,+workspace-forward,+split-kv-decode"));
+  EXPECT_NO_THROW(parse_arm("causal,+cuda-graph-partial,+workspace-forward,+flash-decode"));
+}
+
+TEST(CudaGraphVariants, NeedACudaDevice) {
+  const ModelConfig config = small_config();
+  for (const std::string arm :
+       {"causal,+cuda-graph,+kv-static,+workspace-forward", "causal,+cuda-graph-partial,+workspace-forward"}) {
+    EXPECT_NE(unsupported_reason(parse_arm(arm), {.config = config, .dtype = ElementType::float16, .device = "cpu"})
+                  .find("CUDA device"),
+              std::string::npos);
+    EXPECT_EQ(unsupported_reason(parse_arm(arm), {.config = config, .dtype = ElementType::float16, .device = "cuda:0"}),
+              "");
+  }
+  EXPECT_THROW(make_cuda_graph_recorder("cpu"), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace decodelab

@@ -1,0 +1,41 @@
+// Shapes and lengths of a call for the kernels.
+#include "variants/softmax/device_softmax.h"
+
+#include "engine/device_element.h"
+#include "engine/kernels/masked_softmax.cuh"
+#include "engine/layers/step_rows.h"
+#include "engine/tensor.h"
+
+#include <stdexcept>
+
+namespace decodelab {
+
+void refuse_bias(const SoftmaxCall& call, const std::string& variant) {
+  if (call.bias != nullptr) {
+    throw std::invalid_argument(variant + " takes no bias; use the reference's softmax here");
+  }
+}
+
+void softmax_on_device([[maybe_unused]] const SoftmaxCall& call, [[maybe_unused]] SoftmaxWorker worker) {
+#ifdef DECODELAB_HAS_CUDA
+  const at::Tensor& scores = call.scores;
+  const at::Tensor& held = call.rows.held_on_device();
+  const DeviceSoftmax softmax{.element = device_element(scores.scalar_type()),
+                              .rows = scores.numel() / scores.size(4),
+                              .kv_heads = scores.size(1),
+                              .tokens = scores.size(2),
+                              .shared_heads = scores.size(3),
+                              .keys = scores.size(4),
+                              .held = held.const_data_ptr<std::int64_t>(),
+                              .held_stride = held.stride(0),
+                              .unscale = static_cast<float>(call.unscale),
+                              .scores = scores.mutable_data_ptr()};
+  on_stream_of(scores, [&](CUstream_st* stream) {
+    worker == SoftmaxWorker::block ? launch_block_softmax(softmax, stream) : launch_warp_softmax(softmax, stream);
+  });
+#else
+  throw std::invalid_argument("a softmax on a GPU needs a build with CUDA");
+#endif
+}
+
+}  // namespace decodelab

@@ -1,0 +1,60 @@
+// Scale, mask, upcast, softmax and downcast of the scores in one kernel, a warp a row.
+#include "engine/tensor.h"
+#include "variants/registry.h"
+#include "variants/softmax/device_softmax.h"
+
+namespace decodelab {
+namespace {
+
+class WarpSoftmax final : public Softmax {
+ public:
+  at::Tensor forward(const SoftmaxCall& call) const override {
+    refuse_bias(call, "warp-softmax");
+    softmax_on_device(call, SoftmaxWorker::warp);
+    return call.scores;
+  }
+
+  std::int64_t workspace_bytes(std::int64_t, std::int64_t) const override { return 0; }
+};
+
+void apply(EnginePlan& plan, const Parameters&) {
+  plan.softmax.bind("warp-softmax", [] { return std::make_unique<WarpSoftmax>(); });
+}
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (counted.sampled) {
+    return {};  // the choice has a softmax of its own
+  }
+  const bool used = counted.phase == "prefill" ? counted.plan.prefill_attention.variant().empty()
+                                               : counted.plan.decode_attention.variant().empty();
+  // An operator that was not called has no counter: libtorch's softmax, which the reference calls.
+  return used ? std::vector<Expectation>{{"op.aten::softmax", 0}} : std::vector<Expectation>{};
+}
+
+std::string unsupported(const RunsOn& where) {
+  return where.device == "cpu" ? "its kernel is for CUDA; fused-softmax has one for a CPU" : "";
+}
+
+std::string conflict(const EnginePlan& plan) {
+  const std::string& prefill = plan.prefill_attention.variant();
+  const std::string& decode = plan.decode_attention.variant();
+  if (prefill.empty() || decode.empty()) {
+    return "";
+  }
+  return "warp-softmax has no effect beside " + prefill + " and " + decode +
+         ", neither of which writes scores out: remove one of the three";
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "warp-softmax",
+    .summary = "The masked softmax in one kernel, a warp for each row, which stays in registers.",
+    .source = "Megatron-LM (Shoeybi et al. 2019, arXiv:1909.08053): scaled_masked_softmax",
+    .parameters = {},
+    .expects = expects,
+    .unsupported = unsupported,
+    .conflict = conflict,
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab
