@@ -40,7 +40,7 @@ class Counters(ProgramTest):
 
     def test_of_this_build_are_those_that_are_committed(self):
         """Exact on every machine with the same libtorch: what changes them says so by `decodelab counters latest --file FILE --accept`."""
-        self.run_json("sweep", "--store", self.store, "-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--batch", "1,3", "--length", "16,129", "--threads", "2",
+        self.run_json("sweep", "--store", self.store, "-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--arm", "native", "--batch", "1,3", "--length", "16,129", "--threads", "2",
                       "--launches", "1", "--blocks", "1")
         printed = self.run_program("counters", "latest", "--store", self.store, "--file", ACCEPTED).stdout
         self.assertIn("as accepted", printed)
