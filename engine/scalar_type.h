@@ -16,4 +16,13 @@ inline at::ScalarType scalar_type(ElementType type) {
   return at::kBFloat16;
 }
 
+/// Ours for libtorch's; for one of the three.
+inline ElementType element_type(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat: return ElementType::float32;
+    case at::kHalf: return ElementType::float16;
+    default: return ElementType::bfloat16;
+  }
+}
+
 }  // namespace decodelab

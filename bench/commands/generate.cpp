@@ -225,7 +225,7 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("-o,--output", options->output, "text or json")->capture_default_str();
   add_sampling_flags(*command, options->sampling);
   command->footer(
-      "Examples:\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm "
+      "Example:\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm "
       "bigcode -o json\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --temperature 0.8 --top-p 0.95 "
       "--seed 7 "
       "--arm bigcode,+philox-rng");

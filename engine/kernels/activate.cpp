@@ -11,7 +11,8 @@ using simd::kLanes;
 
 template <typename Element>
 struct Activate {
-  [[gnu::always_inline]] static void run(Element* data, std::int64_t count, Activation activation) {
+  [[gnu::always_inline]] static void run(void* numbers, std::int64_t count, Activation activation) {
+    auto* data = static_cast<Element*>(numbers);
     std::int64_t at = 0;
     for (; at + kLanes <= count; at += kLanes) {
       simd::store(data + at, simd::activate(simd::load(data + at), activation));
@@ -25,11 +26,7 @@ struct Activate {
 }  // namespace
 
 void activate_in_place(void* data, std::int64_t count, ElementType dtype, Activation activation, SkinnyIsa isa) {
-  if (dtype == ElementType::bfloat16) {
-    simd::run_best<Activate<simd::Bfloat16>>(isa, static_cast<simd::Bfloat16*>(data), count, activation);
-  } else {
-    simd::run_best<Activate<float>>(isa, static_cast<float*>(data), count, activation);
-  }
+  simd::run_typed<Activate>(dtype, isa, data, count, activation);
 }
 
 }  // namespace decodelab

@@ -8,7 +8,7 @@
 
 namespace decodelab {
 
-/// Replaces `count` numbers in fp32 or bf16 by activation(number), computed in fp32.
+/// Replaces `count` numbers in fp32, fp16 or bf16 by activation(number), computed in fp32.
 void activate_in_place(void* data, std::int64_t count, ElementType dtype, Activation activation, SkinnyIsa isa);
 
 }  // namespace decodelab

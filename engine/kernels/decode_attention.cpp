@@ -10,7 +10,6 @@
 namespace decodelab {
 namespace {
 
-using simd::Bfloat16;
 using simd::Floats;
 using simd::kLanes;
 
@@ -242,19 +241,11 @@ std::int64_t partial_floats(const DecodeAttention& attention) {
 }
 
 void attend_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, SkinnyIsa isa) {
-  if (attention.dtype == ElementType::bfloat16) {
-    simd::run_best<Attend<Bfloat16>>(isa, &attention, first, last);
-  } else {
-    simd::run_best<Attend<float>>(isa, &attention, first, last);
-  }
+  simd::run_typed<Attend>(attention.dtype, isa, &attention, first, last);
 }
 
 void merge_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, SkinnyIsa isa) {
-  if (attention.dtype == ElementType::bfloat16) {
-    simd::run_best<Merge<Bfloat16>>(isa, &attention, first, last);
-  } else {
-    simd::run_best<Merge<float>>(isa, &attention, first, last);
-  }
+  simd::run_typed<Merge>(attention.dtype, isa, &attention, first, last);
 }
 
 }  // namespace decodelab

@@ -10,7 +10,7 @@ namespace decodelab {
 /// Keys that one piece of work sees. Fixed, so that a row's result depends on neither the threads nor the other rows.
 inline constexpr std::int64_t kSplitKeys = 256;
 
-/// One step of one layer on a CPU. B rows, G key heads, R query heads for each, k elements a head; fp32 or bf16.
+/// One step of one layer on a CPU. B rows, G key heads, R query heads for each, k elements a head; fp32, fp16 or bf16.
 struct DecodeAttention {
   ElementType dtype;
   std::int64_t batch_size;

@@ -68,11 +68,7 @@ struct NormRows {
 }  // namespace
 
 void norm_rows(const FusedNorm& norm, std::int64_t first, std::int64_t last, SkinnyIsa isa) {
-  if (norm.dtype == ElementType::bfloat16) {
-    simd::run_best<NormRows<simd::Bfloat16>>(isa, &norm, first, last);
-  } else {
-    simd::run_best<NormRows<float>>(isa, &norm, first, last);
-  }
+  simd::run_typed<NormRows>(norm.dtype, isa, &norm, first, last);
 }
 
 }  // namespace decodelab

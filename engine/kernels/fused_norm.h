@@ -7,7 +7,7 @@
 
 namespace decodelab {
 
-/// Rows of d elements, contiguous, fp32 or bf16. The sum is stored rounded, and it is the rounded sum that is normed, as an addition
+/// Rows of d elements, contiguous, fp32, fp16 or bf16. The sum is stored rounded, and it is the rounded sum that is normed, as an addition
 /// followed by a norm would; statistics are fp32.
 struct FusedNorm {
   ElementType dtype;

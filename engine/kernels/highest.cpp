@@ -50,9 +50,10 @@ struct Highest {
     return 0;
   }
 
-  [[gnu::always_inline]] static void run(const Element* numbers, std::int64_t width, std::int64_t stride,
+  [[gnu::always_inline]] static void run(const void* numbers, std::int64_t width, std::int64_t stride,
                                          std::int64_t first, std::int64_t last, std::int64_t* indices) {
-    for (std::int64_t row = first; row < last; ++row) indices[row] = of_row(numbers + row * stride, width);
+    const auto* rows = static_cast<const Element*>(numbers);
+    for (std::int64_t row = first; row < last; ++row) indices[row] = of_row(rows + row * stride, width);
   }
 };
 
@@ -60,12 +61,7 @@ struct Highest {
 
 void highest_of_rows(const void* numbers, std::int64_t width, std::int64_t stride, ElementType dtype,
                      std::int64_t first, std::int64_t last, std::int64_t* indices, SkinnyIsa isa) {
-  if (dtype == ElementType::bfloat16) {
-    simd::run_best<Highest<simd::Bfloat16>>(isa, static_cast<const simd::Bfloat16*>(numbers), width, stride, first,
-                                            last, indices);
-  } else {
-    simd::run_best<Highest<float>>(isa, static_cast<const float*>(numbers), width, stride, first, last, indices);
-  }
+  simd::run_typed<Highest>(dtype, isa, numbers, width, stride, first, last, indices);
 }
 
 }  // namespace decodelab

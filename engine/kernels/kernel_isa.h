@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/kernels/packed_matrix.h"
+#include "engine/kernels/simd.h"
 
 #include <utility>
 
@@ -32,6 +33,16 @@ void run_best(SkinnyIsa isa, Arguments... arguments) {
   }
 #endif
   run_portable<Body>(arguments...);
+}
+
+/// The same for the storage type of `dtype`.
+template <template <typename> class Body, typename... Arguments>
+void run_typed(ElementType dtype, SkinnyIsa isa, Arguments... arguments) {
+  switch (dtype) {
+    case ElementType::float32: return run_best<Body<float>>(isa, arguments...);
+    case ElementType::bfloat16: return run_best<Body<Bfloat16>>(isa, arguments...);
+    case ElementType::float16: return run_best<Body<Half>>(isa, arguments...);
+  }
 }
 
 }  // namespace decodelab::simd

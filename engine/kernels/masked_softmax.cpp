@@ -59,11 +59,7 @@ struct SoftmaxRows {
 }  // namespace
 
 void softmax_rows(const MaskedSoftmax& softmax, std::int64_t first, std::int64_t last, SkinnyIsa isa) {
-  if (softmax.dtype == ElementType::bfloat16) {
-    simd::run_best<SoftmaxRows<simd::Bfloat16>>(isa, &softmax, first, last);
-  } else {
-    simd::run_best<SoftmaxRows<float>>(isa, &softmax, first, last);
-  }
+  simd::run_typed<SoftmaxRows>(softmax.dtype, isa, &softmax, first, last);
 }
 
 }  // namespace decodelab

@@ -7,7 +7,7 @@
 
 namespace decodelab {
 
-/// Scores [B, G, T, R, L], contiguous, fp32 or bf16: query t of row b sees its first `past[b] + t + 1` keys.
+/// Scores [B, G, T, R, L], contiguous, fp32, fp16 or bf16: query t of row b sees its first `past[b] + t + 1` keys.
 struct MaskedSoftmax {
   ElementType dtype;
   std::int64_t kv_heads;      ///< G

@@ -18,6 +18,8 @@ using Halves = std::uint16_t __attribute__((vector_size(32)));
 
 /// The storage type of a bf16 number: the upper half of an fp32 number.
 using Bfloat16 = std::uint16_t;
+/// The storage type of an fp16 number.
+enum class Half : std::uint16_t {};
 
 [[gnu::always_inline]] inline Floats broadcast(float value) { return Floats{} + value; }
 
@@ -31,11 +33,36 @@ using Bfloat16 = std::uint16_t;
   std::memcpy(&halves, from, sizeof halves);
   return reinterpret_cast<Floats>(__builtin_convertvector(halves, Words) << 16);
 }
+/// fp16's exponent and digits, moved to where fp32 has them, are the number times 2^-112; only infinity and NaN need their exponent filled.
+[[gnu::always_inline]] inline Floats load(const Half* from) {
+  constexpr float kTwoTo112 = 5192296858534827628530496329220096.0f;
+  Halves halves;
+  std::memcpy(&halves, from, sizeof halves);
+  const Words bits = __builtin_convertvector(halves, Words);
+  const Words shifted = (bits & 0x7fffU) << 13;
+  const Words finite = reinterpret_cast<Words>(reinterpret_cast<Floats>(shifted) * kTwoTo112);
+  const Words endless = shifted | 0x7f800000U;
+  const Words size = (bits & 0x7c00U) == 0x7c00U ? endless : finite;
+  return reinterpret_cast<Floats>(size | ((bits & 0x8000U) << 16));
+}
 [[gnu::always_inline]] inline void store(float* to, const Floats& value) { std::memcpy(to, &value, sizeof value); }
 /// Rounds to nearest, halves to even. Not for NaN, which it may turn into infinity.
 [[gnu::always_inline]] inline void store(Bfloat16* to, const Floats& value) {
   const Words bits = reinterpret_cast<Words>(value);
   const Halves halves = __builtin_convertvector((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16, Halves);
+  std::memcpy(to, &halves, sizeof halves);
+}
+
+/// Rounds to nearest, halves to even, beyond the largest to infinity; a NaN stays one.
+[[gnu::always_inline]] inline void store(Half* to, const Floats& value) {
+  constexpr float kTwoToMinus112 = 1.925929944387235853055977942584927e-34f;
+  const Words bits = reinterpret_cast<Words>(value);
+  const Words size = bits & 0x7fffffffU;
+  const Words scaled = reinterpret_cast<Words>(reinterpret_cast<Floats>(size) * kTwoToMinus112);
+  const Words rounded = (scaled + 0xfffU + ((scaled >> 13) & 1U)) >> 13;
+  const Words bounded = rounded > 0x7c00U ? Words{} + 0x7c00U : rounded;
+  const Words whole = (size > 0x7f800000U ? Words{} + 0x7e00U : bounded) | ((bits >> 16) & 0x8000U);
+  const Halves halves = __builtin_convertvector(whole, Halves);
   std::memcpy(to, &halves, sizeof halves);
 }
 

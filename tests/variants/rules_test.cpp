@@ -89,11 +89,11 @@ std::vector<Rule> rules() {
       {"flash,+fused-softmax", tanh, "cpu", fp32, {"fused-softmax", "flash-prefill", "flash-decode"}},
       {"causal,+flash-prefill,+fused-softmax", tanh, "cpu", fp32, {}},
       {"causal,+flash-decode,+fused-softmax", tanh, "cpu", fp32, {}},
-      // Own kernels read fp32 and bf16, and heads of some sizes.
+      // Own products read fp32 and bf16; own attention heads of some sizes.
       {"causal,+packed-linear", tanh, "cpu", fp16, {"packed-linear", "fp32 and bf16"}},
-      {"causal,+fused-layer-norm", tanh, "cpu", fp16, {"fused-layer-norm", "fp32 and bf16"}},
-      {"causal,+fused-softmax", tanh, "cpu", fp16, {"fused-softmax", "fp32 and bf16"}},
-      {"causal,+split-kv-decode", tanh, "cpu", fp16, {"split-kv-decode", "fp32 and bf16"}},
+      {"causal,+fused-layer-norm", tanh, "cpu", fp16, {}},
+      {"causal,+fused-softmax", tanh, "cpu", fp16, {}},
+      {"causal,+split-kv-decode", tanh, "cpu", fp16, {}},
       {"causal,+split-kv-decode", wide_heads(), "cpu", fp32, {"split-kv-decode", "at most 256"}},
       // Two variants on one slot.
       {"bigcode,+kv-static", tanh, "cpu", fp32, {"'kv-grow' and 'kv-static'", "slot 'kv_growth'"}},

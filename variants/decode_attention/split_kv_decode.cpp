@@ -6,6 +6,7 @@
 #include "engine/layers/attention.h"
 #include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
+#include "engine/scalar_type.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
 
@@ -34,23 +35,22 @@ class SplitKvDecode final : public Attention {
       run_on_device(call, keys, values, out);
       return out;
     }
-    DecodeAttention attention{
-        .dtype = call.query.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16,
-        .batch_size = call.rows.batch_size(),
-        .kv_heads = config_.kv_heads,
-        .shared_heads = config_.heads / config_.kv_heads,
-        .head_dim = k,
-        .scale = config_.scale_attention_weights ? 1.0f / std::sqrt(static_cast<float>(k)) : 1.0f,
-        .query = call.query.const_data_ptr(),
-        .query_stride = call.query.stride(0),
-        .keys = keys.const_data_ptr(),
-        .values = values.const_data_ptr(),
-        .row_stride = keys.stride(0),
-        .token_stride = keys.stride(1),
-        .held = call.rows.past().data(),
-        .splits = splits_of(call.rows.keys()),
-        .partials = nullptr,
-        .out = out.mutable_data_ptr()};
+    DecodeAttention attention{.dtype = element_type(call.query.scalar_type()),
+                              .batch_size = call.rows.batch_size(),
+                              .kv_heads = config_.kv_heads,
+                              .shared_heads = config_.heads / config_.kv_heads,
+                              .head_dim = k,
+                              .scale = config_.scale_attention_weights ? 1.0f / std::sqrt(static_cast<float>(k)) : 1.0f,
+                              .query = call.query.const_data_ptr(),
+                              .query_stride = call.query.stride(0),
+                              .keys = keys.const_data_ptr(),
+                              .values = values.const_data_ptr(),
+                              .row_stride = keys.stride(0),
+                              .token_stride = keys.stride(1),
+                              .held = call.rows.past().data(),
+                              .splits = splits_of(call.rows.keys()),
+                              .partials = nullptr,
+                              .out = out.mutable_data_ptr()};
     // In powers of two, so that a workspace meets few sizes.
     const auto floats = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(partial_floats(attention))));
     const at::Tensor partials = call.memory.take({floats}, call.query.options().dtype(at::kFloat));
@@ -141,10 +141,7 @@ std::string unsupported(const RunsOn& where) {
   if (where.device != "cpu") {
     return decode_shape_refused(where.config.heads / where.config.kv_heads, where.config.head_dim);
   }
-  if (where.config.head_dim > kMostHeadDim) {
-    return "its kernel for a CPU takes heads of at most 256 elements";
-  }
-  return where.dtype == ElementType::float16 ? "its kernel for a CPU reads fp32 and bf16" : "";
+  return where.config.head_dim > kMostHeadDim ? "its kernel for a CPU takes heads of at most 256 elements" : "";
 }
 
 [[maybe_unused]] const bool registered = register_variant({

@@ -4,6 +4,7 @@
 #include "engine/kernels/fused_norm.h"
 #include "engine/layers/residual_norm.h"
 #include "engine/layers/step_memory.h"
+#include "engine/scalar_type.h"
 #include "profiles/range.h"
 #include "variants/registry.h"
 
@@ -47,7 +48,7 @@ class FusedLayerNorm final : public ResidualNorm {
       return;
     }
     const std::int64_t d = weight_.numel();
-    const FusedNorm norm{.dtype = residual.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16,
+    const FusedNorm norm{.dtype = element_type(residual.scalar_type()),
                          .width = d,
                          .addend = addend == nullptr ? nullptr : addend->const_data_ptr(),
                          .residual = residual.const_data_ptr(),
@@ -94,17 +95,13 @@ void apply(EnginePlan& plan, const Parameters&) {
 /// An operator that was not called has no counter: libtorch's norm, which the reference calls.
 std::vector<Expectation> expects(const CountedSteps&, const Parameters&) { return {{"op.aten::layer_norm", 0}}; }
 
-std::string unsupported(const RunsOn& where) {
-  return where.device == "cpu" && where.dtype == ElementType::float16 ? "its kernel for a CPU reads fp32 and bf16" : "";
-}
-
 [[maybe_unused]] const bool registered = register_variant({
     .name = "fused-layer-norm",
     .summary = "The residual is added and the sum normed in one kernel, which gives both.",
     .source = "SantaCoder study (text-generation-inference, bigcode): FastLayerNorm; flash-attention's dropout_add_ln",
     .parameters = {},
     .expects = expects,
-    .unsupported = unsupported,
+    .unsupported = {},
     .conflict = {},
     .apply = apply,
 });

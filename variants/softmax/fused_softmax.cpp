@@ -24,17 +24,16 @@ class FusedSoftmax final : public Softmax {
       return scores;
     }
     const std::int64_t L = scores.size(4);
-    const MaskedSoftmax softmax{
-        .dtype = scores.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16,
-        .kv_heads = scores.size(1),
-        .tokens = scores.size(2),
-        .shared_heads = scores.size(3),
-        .keys = L,
-        .past = call.rows.past().data(),
-        .unscale = static_cast<float>(call.unscale),
-        .scores = scores.const_data_ptr(),
-        // Nobody reads the scores again.
-        .weights = scores.mutable_data_ptr()};
+    const MaskedSoftmax softmax{.dtype = element_type(scores.scalar_type()),
+                                .kv_heads = scores.size(1),
+                                .tokens = scores.size(2),
+                                .shared_heads = scores.size(3),
+                                .keys = L,
+                                .past = call.rows.past().data(),
+                                .unscale = static_cast<float>(call.unscale),
+                                .scores = scores.const_data_ptr(),
+                                // Nobody reads the scores again.
+                                .weights = scores.mutable_data_ptr()};
     const SkinnyIsa isa = best_skinny_isa(ElementType::float32);
     at::parallel_for(0, scores.numel() / L, std::max<std::int64_t>(1, kScoresOfATask / L),
                      [&](std::int64_t first, std::int64_t last) { softmax_rows(softmax, first, last, isa); });
@@ -58,10 +57,6 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
   return used ? std::vector<Expectation>{{"op.aten::softmax", 0}} : std::vector<Expectation>{};
 }
 
-std::string unsupported(const RunsOn& where) {
-  return where.device == "cpu" && where.dtype == ElementType::float16 ? "its kernel for a CPU reads fp32 and bf16" : "";
-}
-
 std::string conflict(const EnginePlan& plan) {
   const std::string& prefill = plan.prefill_attention.variant();
   const std::string& decode = plan.decode_attention.variant();
@@ -78,7 +73,7 @@ std::string conflict(const EnginePlan& plan) {
     .source = "SantaCoder study (text-generation-inference, bigcode): fused softmax; Megatron-LM",
     .parameters = {},
     .expects = expects,
-    .unsupported = unsupported,
+    .unsupported = {},
     .conflict = conflict,
     .apply = apply,
 });

@@ -4,6 +4,7 @@
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_history.h"
+#include "engine/scalar_type.h"
 #include "engine/selected.h"
 #include "variants/registry.h"
 #include "variants/token_choice/batch_warpers.h"
@@ -69,11 +70,11 @@ class VectorizedChoice final : public TokenChoice {
   /// The highest score of each row, [B, 1] int64.
   static at::Tensor highest(const at::Tensor& scores, StepMemory& memory) {
     at::Tensor result = memory.take({scores.size(0), 1}, scores.options().dtype(at::kLong));
-    if (!scores.is_cpu() || scores.scalar_type() == at::kHalf) {
+    if (!scores.is_cpu()) {
       return at::argmax_out(result, scores, -1, /*keepdim=*/true);
     }
     // libtorch's reduction takes a millisecond for 16 rows of 49152 numbers, as long as reading 40 MB of weights.
-    const ElementType dtype = scores.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16;
+    const ElementType dtype = element_type(scores.scalar_type());
     const SkinnyIsa isa = best_skinny_isa(ElementType::float32);
     auto* indices = result.mutable_data_ptr<std::int64_t>();
     at::parallel_for(0, scores.size(0), kRowsOfATask, [&](std::int64_t first, std::int64_t last) {
@@ -104,8 +105,7 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
     return {{"op.aten::stack", 0}};
   }
   // On a CPU our own kernel does it, and an operator that was not called has no counter.
-  const bool own = counted.device == "cpu" && counted.dtype != ElementType::float16;
-  return {{"op.aten::argmax", own ? 0 : counted.steps}};
+  return {{"op.aten::argmax", counted.device == "cpu" ? 0 : counted.steps}};
 }
 
 [[maybe_unused]] const bool registered = register_variant({

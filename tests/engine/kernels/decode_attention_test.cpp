@@ -1,6 +1,7 @@
 // Own decode attention against plain loops, over awkward shapes and in every set of instructions that this processor has.
 #include "engine/kernels/decode_attention.h"
 
+#include "engine/scalar_type.h"
 #include "engine/tensor.h"
 
 #include <gtest/gtest.h>
@@ -75,24 +76,23 @@ at::Tensor naive(const Shape& shape, const Inputs& inputs, double scale) {
 /// The kernel's result for `rows` of the inputs, their work cut into pieces of `pieces`.
 at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, SkinnyIsa isa, std::int64_t pieces) {
   const at::Tensor out = at::empty_like(inputs.query);
-  DecodeAttention attention{
-      .dtype = inputs.query.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16,
-      .batch_size = inputs.query.size(0),
-      .kv_heads = shape.kv_heads,
-      .shared_heads = shape.shared_heads,
-      .head_dim = shape.head_dim,
-      .scale = scale,
-      .query = inputs.query.const_data_ptr(),
-      .query_stride = inputs.query.stride(0),
-      .keys = inputs.merged.const_data_ptr(),
-      .values = static_cast<const std::byte*>(inputs.merged.const_data_ptr()) +
-                shape.kv_heads * shape.head_dim * inputs.merged.element_size(),
-      .row_stride = inputs.merged.stride(0),
-      .token_stride = inputs.merged.stride(1),
-      .held = shape.held.data(),
-      .splits = splits_of(longest(shape)),
-      .partials = nullptr,
-      .out = out.mutable_data_ptr()};
+  DecodeAttention attention{.dtype = element_type(inputs.query.scalar_type()),
+                            .batch_size = inputs.query.size(0),
+                            .kv_heads = shape.kv_heads,
+                            .shared_heads = shape.shared_heads,
+                            .head_dim = shape.head_dim,
+                            .scale = scale,
+                            .query = inputs.query.const_data_ptr(),
+                            .query_stride = inputs.query.stride(0),
+                            .keys = inputs.merged.const_data_ptr(),
+                            .values = static_cast<const std::byte*>(inputs.merged.const_data_ptr()) +
+                                      shape.kv_heads * shape.head_dim * inputs.merged.element_size(),
+                            .row_stride = inputs.merged.stride(0),
+                            .token_stride = inputs.merged.stride(1),
+                            .held = shape.held.data(),
+                            .splits = splits_of(longest(shape)),
+                            .partials = nullptr,
+                            .out = out.mutable_data_ptr()};
   std::vector<float> partials(static_cast<std::size_t>(partial_floats(attention)),
                               std::numeric_limits<float>::quiet_NaN());
   attention.partials = partials.data();
@@ -106,7 +106,8 @@ at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, SkinnyI
 }
 
 TEST(DecodeAttention, EqualsPlainLoopsAndReadsNothingPastARowsLength) {
-  for (const auto& [dtype, limit] : {std::pair(at::kFloat, 2e-5), std::pair(at::kBFloat16, 2e-2)}) {
+  for (const auto& [dtype, limit] :
+       {std::pair(at::kFloat, 2e-5), std::pair(at::kHalf, 4e-3), std::pair(at::kBFloat16, 2e-2)}) {
     for (const Shape& shape : kShapes) {
       const Inputs inputs = inputs_of(shape, dtype);
       const double scale = 1 / std::sqrt(static_cast<double>(shape.head_dim));

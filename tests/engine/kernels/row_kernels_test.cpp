@@ -18,7 +18,9 @@ struct Kind {
   at::ScalarType scalar;
   double limit;  ///< Largest difference from libtorch in double, for numbers of the size of 1.
 };
-const std::vector<Kind> kKinds{{ElementType::float32, at::kFloat, 1e-5}, {ElementType::bfloat16, at::kBFloat16, 2e-2}};
+const std::vector<Kind> kKinds{{ElementType::float32, at::kFloat, 1e-5},
+                               {ElementType::float16, at::kHalf, 2e-3},
+                               {ElementType::bfloat16, at::kBFloat16, 2e-2}};
 
 std::vector<SkinnyIsa> present() {
   std::vector<SkinnyIsa> all{SkinnyIsa::portable};
