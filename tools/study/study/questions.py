@@ -33,7 +33,7 @@ def sweep(arms, phase, batch, length, **more):
 # Nothing here is a result: what is claimed is the study's (A100, 2023), what comes out is this machine's.
 QUESTIONS = [
     Question("flash", "Is flash attention good for prefill and bad for decode?",
-             sweep(["causal", "causal,+flash-prefill", "causal,+flash-decode"], "prefill,decode", "1,4", "128,512"),
+             sweep(["causal", "causal,+flash-prefill", "causal,+flash-decode"], "prefill,decode", "1", "128,512"),
              (Claim("flash is good for prefill", "causal,+flash-prefill", PREFILL, "faster"),
               Claim("flash is bad for decode", "causal,+flash-decode", DECODE, "slower"))),
     Question("builds", "How far apart are the builds?",
