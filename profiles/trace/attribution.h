@@ -1,0 +1,81 @@
+// An account of every nanosecond of the steps of a trace: device busy, gaps by cause, host time by stage and operator.
+#pragma once
+
+#include "profiles/trace/trace.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+
+/// Why a device had nothing to do. The edges are from the step's start to its first operation, and from the last one to its end.
+enum class GapCause : std::uint8_t { sync, host_after_sync, dispatch, launch_latency, dependency, tool, unknown, edge };
+inline constexpr std::array<const char*, 8> kGapCauseNames{
+    "sync", "host-after-sync", "dispatch", "launch-latency", "dependency", "tool", "unknown", "edge"};
+
+struct Gap {
+  std::int32_t step = kNoStep;
+  std::int32_t device = 0;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  GapCause cause = GapCause::unknown;
+  std::int64_t next_operation = kNoRow;  ///< The operation that ended it; kNoRow at the end of a step.
+};
+
+/// What one stage of the engine cost in the steps that count. Sums over those steps, ns of self time: what no inner span has.
+struct StageCost {
+  Stage stage = Stage::other;
+  std::int64_t host_ns = 0;
+  std::int64_t device_ns = 0;
+  std::int64_t operators = 0;
+  std::int64_t kernels = 0;
+  std::int64_t allocations = 0;
+  std::int64_t allocated_bytes = 0;
+  std::int64_t expected_bytes = 0;
+  std::optional<double> bandwidth_share;  ///< Of the measured bandwidth; empty where bytes or bandwidth are not known.
+};
+
+struct OperatorCost {
+  StringId name = 0;
+  Stage stage = Stage::other;
+  std::int32_t layer = kNoLayer;
+  std::int64_t calls = 0;
+  std::int64_t self_ns = 0;
+  std::int64_t total_ns = 0;
+};
+
+/// One step as integers that add up: busy_ns + the gaps == span_ns with a device, and the stages' host_ns + residual_ns == span_ns on the
+/// thread that ran it.
+struct StepAccount {
+  std::int32_t index = 0;
+  std::int64_t span_ns = 0;
+  std::int64_t busy_ns = 0;
+  std::array<std::int64_t, kGapCauseNames.size()> gap_ns{};
+  std::array<std::int64_t, kStageNames.size()> host_stage_ns{};
+  std::int64_t residual_ns = 0;         ///< In no stage.
+  std::int64_t host_margin_ns = 0;      ///< How far the host ran ahead: sum of positive (previous end - launch start).
+  std::int64_t launch_to_start_ns = 0;  ///< Sum over operations of start - launch start (TKLQT, arXiv:2504.11750).
+  std::int64_t launches = 0;
+  std::int64_t operators = 0;
+  std::int64_t graph_kernel_ns = 0;  ///< Kernel time under graphs.
+};
+
+struct Attribution {
+  bool believable = false;  ///< False for a broken trace: everything below is empty, and `refusal` says why.
+  std::string refusal;
+  std::vector<StepAccount> steps;  ///< Those that statistics use.
+  std::vector<Gap> gaps;
+  std::vector<StageCost> stages;
+  std::vector<OperatorCost> operators;  ///< By total self time, largest first.
+  std::string bound_by;                 ///< "kernels", "sync", "dispatch", ...; on a CPU the stage with most self time.
+  std::int64_t steps_ns = 0;            ///< Sum of the steps' spans.
+};
+
+/// Throws nothing: an account that cannot be given is a refusal.
+struct TraceQuality;
+Attribution attribute(const Trace& trace, const TraceQuality& quality);
+
+}  // namespace decodelab

@@ -1,0 +1,249 @@
+// The rows of a trace: what collectors fill, and what the verifier, the attribution and every exporter read.
+#pragma once
+
+#include "profiles/range.h"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace decodelab {
+
+/// A text that many rows share, by its place in TraceStrings; 0 is the empty text.
+using StringId = std::uint32_t;
+
+/// Texts, each once. Ids are places in the order of first use, so that equal collections give equal files.
+class TraceStrings {
+ public:
+  TraceStrings();
+  StringId id(std::string_view text);
+  const std::string& text(StringId id) const { return texts_.at(id); }
+  std::size_t size() const { return texts_.size(); }
+
+ private:
+  std::deque<std::string> texts_;  // Never moves a text, which the keys below point into.
+  std::unordered_map<std::string_view, StringId> ids_;
+};
+
+/// How much a trace was asked to see. Figures of two tiers never stand in one number.
+enum class TraceTier : std::uint8_t {
+  untraced = 0,  ///< Launches counted by the engine, nothing recorded: what timed passes run as.
+  kernels = 1,   ///< T1: spans, operators and device operations.
+  causes = 2,    ///< T2: also API calls, waits and the tool's own overhead, from which the causes of gaps are read.
+};
+
+enum class SpanKind : std::uint8_t { step, layer, stage, operator_call, other };
+
+inline constexpr std::int32_t kNoStep = -1;
+inline constexpr std::int32_t kNoLayer = -1;
+inline constexpr std::int64_t kNoRow = -1;
+
+/// Something that a host thread did. All times of a trace are ns of one clock, CLOCK_MONOTONIC where we collected it.
+struct HostSpan {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;  ///< 0: was still open when collection stopped.
+  std::int64_t thread = 0;  ///< Of the operating system.
+  std::int32_t step = kNoStep;
+  std::int32_t layer = kNoLayer;
+  StringId name = 0;
+  std::uint16_t depth = 0;  ///< 0 for the outermost; filled by seal().
+  SpanKind kind = SpanKind::other;
+  Stage stage = Stage::other;
+  std::int64_t allocations = 0;  ///< Tensors allocated while it was the innermost span.
+  std::int64_t allocated_bytes = 0;
+  std::int64_t expected_bytes = 0;  ///< That the engine's model says it reads and writes; 0 where nothing is modelled.
+  std::int64_t expected_flops = 0;
+};
+
+enum class ApiKind : std::uint8_t { launch, graph_launch, copy, set, synchronize, allocate, other };
+
+/// A call of the CUDA runtime or driver.
+struct ApiCall {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t process = 0;  ///< Correlation ids are unique in one process only.
+  std::int64_t thread = 0;
+  std::uint32_t correlation = 0;
+  std::uint32_t callback_id = 0;  ///< CUPTI's number of the function.
+  StringId name = 0;
+  ApiKind kind = ApiKind::other;
+  bool driver = false;  ///< Of the driver's interface, else the runtime's.
+  std::int32_t result = 0;
+};
+
+enum class DeviceOperationKind : std::uint8_t { kernel, copy, set, graph };
+
+/// Something that a device did. `graph` rows are whole replays of traces that were taken at that granularity.
+struct DeviceOperation {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t process = 0;
+  std::int32_t device = 0;
+  std::int32_t context = 0;
+  std::int32_t stream = 0;
+  std::uint32_t correlation = 0;
+  std::uint64_t graph_id = 0;       ///< 0: launched by itself.
+  std::uint64_t graph_node_id = 0;  ///< With process and correlation the key of an operation of a graph.
+  StringId name = 0;
+  DeviceOperationKind kind = DeviceOperationKind::kernel;
+  std::uint16_t lane = 0;       ///< Operations of one stream that overlap lie in lanes of their own; filled by seal().
+  std::int32_t step = kNoStep;  ///< Of the API call that launched it, never by its own time; filled by seal().
+  std::int32_t layer = kNoLayer;  ///< From the node map or the span that launched it; filled by seal().
+  Stage stage = Stage::other;     ///< Likewise.
+  std::array<std::int32_t, 3> grid{};
+  std::array<std::int32_t, 3> block{};
+  std::int32_t registers = 0;
+  std::int32_t static_shared_bytes = 0;
+  std::int32_t dynamic_shared_bytes = 0;
+  std::int64_t bytes = 0;         ///< Of copies and sets.
+  std::int32_t copy_kind = 0;     ///< CUPTI's: 1 host to device, 2 device to host, 8 device to device.
+  std::int64_t api_row = kNoRow;  ///< Place in TraceEvents::api_calls of the call that launched it; filled by seal().
+};
+
+enum class WaitKind : std::uint8_t { event = 1, stream_wait_event = 2, stream = 3, context = 4 };  // CUPTI's numbers
+
+/// A thread that waited for a device.
+struct Wait {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t process = 0;
+  std::int64_t thread = 0;
+  std::int32_t stream = 0;
+  std::uint32_t event = 0;
+  std::uint32_t correlation = 0;
+  WaitKind kind = WaitKind::stream;
+};
+
+/// CUPTI's numbers, shifted down by 16, but for the compiler of the driver.
+enum class OverheadKind : std::uint8_t {
+  driver_compiler = 0,
+  buffer_flush = 1,
+  instrumentation = 2,
+  resource = 3,
+  module_loading = 4,
+  lazy_function_loading = 5,
+  command_buffer_full = 6,  ///< The host ran ahead as far as it may: a sign of a busy device, not a cost.
+  buffer_request = 7,
+  unified_memory = 8,
+};
+
+/// Time that the tool or the driver took for itself.
+struct Overhead {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t thread = 0;
+  OverheadKind kind = OverheadKind::instrumentation;
+};
+
+struct CounterPoint {
+  std::int64_t time_ns = 0;
+  StringId series = 0;  ///< With its unit in the name: held_bytes, sm_clock_mhz.
+  double value = 0;
+};
+
+/// One step of the engine.
+struct Step {
+  std::int32_t index = 0;
+  std::int64_t start_ns =
+      0;  ///< Of the host: from the call to the end of its work, as the timer of the harness saw it.
+  std::int64_t end_ns = 0;
+  std::int64_t batch = 0;
+  std::int64_t keys = 0;       ///< Keys held before the step; prompt tokens in a prefill.
+  std::int64_t launches = -1;  ///< Own count of launches, copies and sets, without CUPTI; -1 where nobody counted.
+  std::int64_t graph_launches = -1;
+  std::int64_t timer_ns = 0;         ///< What an independent timer said of the same step; 0 where there was none.
+  std::string excluded_reason;       ///< Empty, or why statistics leave it out: "cut by the start of the window".
+  std::int64_t device_start_ns = 0;  ///< First and last device operation; 0 without one; filled by seal().
+  std::int64_t device_end_ns = 0;
+};
+
+/// Where in the engine an operation of a CUDA graph comes from, noted when it was captured.
+struct GraphNode {
+  std::uint64_t graph_id = 0;
+  std::uint64_t node_id = 0;
+  std::uint64_t original_node_id = 0;  ///< Of the node that it was cloned from; 0 for an original.
+  std::int32_t layer = kNoLayer;
+  Stage stage = Stage::other;
+};
+
+struct TraceDevice {
+  std::int32_t index = 0;
+  std::string name;
+  std::int64_t memory_bytes = 0;
+  std::int32_t multiprocessors = 0;
+  std::int32_t compute_major = 0;
+  std::int32_t compute_minor = 0;
+  double nominal_bytes_per_second = 0;
+  double measured_bytes_per_second = 0;  ///< By a copy kernel on that machine; 0 where nobody measured.
+};
+
+/// Reads of the host's clock around one of the device's.
+struct ClockBracket {
+  std::int64_t before_ns = 0;
+  std::int64_t device_ns = 0;
+  std::int64_t after_ns = 0;
+};
+
+/// A listener that was asked for, and whether it ran.
+struct CollectorState {
+  std::string name;  ///< spans, operators, cupti, graph-nodes, nvml, perf.
+  bool on = false;
+  std::string reason;  ///< Why it is off, in one sentence; empty where it is on.
+};
+
+/// Slow-down of a step by tracing it: traced and untraced steps in the same process, in mirrored order.
+struct Perturbation {
+  double ratio = 0;  ///< Traced over untraced; 0 where it was not measured.
+  double low = 0;    ///< 95 % interval over `pairs` pairs of visits.
+  double high = 0;
+  std::int64_t pairs = 0;
+};
+
+/// What was traced, by whom, and what the collectors say of themselves.
+struct TraceSession {
+  std::string uuid;
+  std::string host;
+  std::int64_t process = 0;
+  std::int64_t main_thread = 0;
+  std::string clock = "CLOCK_MONOTONIC";
+  std::int64_t window_start_ns = 0;  ///< Collection was complete between these.
+  std::int64_t window_end_ns = 0;
+  std::int64_t unix_offset_ns = 0;  ///< Add it to a time of the trace for ns since 1970.
+  TraceTier tier = TraceTier::kernels;
+  std::string source = "decodelab";  ///< Or what an imported file says of itself: "nsys 2026.2.1", "kineto".
+  std::string model;
+  std::string arm;             ///< Canonical label.
+  std::string cell;            ///< "decode b=8 length=128 bf16 cpu".
+  std::string device = "cpu";  ///< Of the engine: cpu or cuda.
+  std::vector<TraceDevice> devices;
+  std::vector<std::pair<std::string, std::string>> versions;  ///< {"cupti", "13.0"}, {"commit", "..."}.
+  std::vector<CollectorState> collectors;
+  std::vector<ClockBracket> clocks;  ///< At the start and at the end of the window; empty without a device.
+  bool launches_counted = false;     ///< Whether Step::launches is a count that is independent of the rows.
+  bool graph_granularity = false;    ///< Graphs are whole rows: nothing can be said of their kernels.
+  std::int64_t dropped_records = 0;  ///< By CUPTI, our ring and refused buffers together.
+  std::int64_t zero_times = 0;       ///< Records whose stamps were 0, dropped when they were parsed.
+  std::int64_t unknown_records = 0;
+  std::int64_t out_of_window = 0;
+  Perturbation perturbation;
+};
+
+/// A collection that is not sealed yet.
+struct TraceEvents {
+  TraceSession session;
+  TraceStrings strings;
+  std::vector<HostSpan> spans;
+  std::vector<ApiCall> api_calls;
+  std::vector<DeviceOperation> operations;
+  std::vector<Wait> waits;
+  std::vector<Overhead> overheads;
+  std::vector<CounterPoint> counters;
+  std::vector<Step> steps;
+  std::vector<GraphNode> nodes;
+};
+
+}  // namespace decodelab

@@ -1,0 +1,39 @@
+// Whether a trace can be believed: a verdict from checks that need nothing but the trace.
+#pragma once
+
+#include "profiles/trace/trace.h"
+
+#include <string>
+#include <vector>
+
+namespace decodelab {
+
+/// From best to worst. An analysis of a broken trace prints the reason instead of numbers; a contaminated one may rank kernels but not
+/// host time; untraced: there was nothing to record, as of a device on a machine without one.
+enum class TraceVerdict { ok, warn, contaminated, broken, untraced };
+const char* to_string(TraceVerdict verdict);
+
+enum class CheckStatus { passed, excluded, warned, failed, not_applicable };
+const char* to_string(CheckStatus status);
+
+/// One of the checks I1 to I18; each file of profiles/trace/checks says what its own mean.
+struct TraceCheck {
+  std::string id;     ///< "I4"
+  std::string title;  ///< "no kernel starts before its launch"
+  CheckStatus status = CheckStatus::not_applicable;
+  double value = 0;
+  double limit = 0;
+  std::string
+      evidence;  ///< What was seen, or why the check says nothing, in one sentence; at most five rows are named.
+};
+
+struct TraceQuality {
+  TraceVerdict verdict = TraceVerdict::untraced;
+  std::string reason;  ///< The evidence of the worst check; empty where the verdict is ok.
+  std::vector<TraceCheck> checks;
+};
+
+/// Runs every check; those of exporters (I14, I15) are not applicable here and are made where files are written.
+TraceQuality verify(const Trace& trace);
+
+}  // namespace decodelab

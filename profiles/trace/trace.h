@@ -1,0 +1,33 @@
+// A sealed trace: rows in order, joined with one another, and never changed again.
+#pragma once
+
+#include "profiles/trace/events.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace decodelab {
+
+/// A line from the call that launched an operation to the operation.
+struct Flow {
+  std::int64_t api_row = kNoRow;
+  std::int64_t operation_row = kNoRow;
+};
+
+/// Rows sorted by start (longer first at ties), with `depth`, `lane`, `step`, `layer`, `stage`, `api_row` and the devices' bounds of
+/// steps filled in. What contradicts itself is kept as it is: saying so is the verifier's part.
+class Trace {
+ public:
+  const TraceEvents& events() const { return events_; }
+  const std::vector<Flow>& flows() const { return flows_; }
+  const std::string& text(StringId id) const { return events_.strings.text(id); }
+
+ private:
+  friend Trace seal(TraceEvents events);
+  TraceEvents events_;
+  std::vector<Flow> flows_;
+};
+
+Trace seal(TraceEvents events);
+
+}  // namespace decodelab
