@@ -130,6 +130,38 @@ struct BlockRecord {
   bool operator==(const BlockRecord&) const = default;
 };
 
+/// What one stage of the engine, or one cause of a device's idleness, took of the traced steps; sums over them.
+struct TraceShareRecord {
+  std::string kind;  ///< "stage" or "gap".
+  std::string name;  ///< attention, head, ...; sync, dispatch, ....
+  std::int64_t host_ns = 0;
+  std::int64_t device_ns = 0;
+  std::int64_t operators = 0;
+  std::int64_t kernels = 0;
+  std::int64_t allocations = 0;
+  std::int64_t allocated_bytes = 0;
+  bool operator==(const TraceShareRecord&) const = default;
+};
+
+/// The account of one trace of an arm in a cell. Its times are those of traced steps and never stand in a table of times.
+struct TraceRecord {
+  std::int64_t cell_id = 0;
+  std::int64_t arm_id = 0;
+  std::string file;     ///< Where the trace was written.
+  std::string command;  ///< That makes it.
+  std::string verdict;  ///< ok, warn, contaminated, broken, untraced.
+  std::string reason;   ///< Why the verdict is not ok; empty where it is.
+  std::int64_t tier = 0;
+  std::int64_t steps = 0;        ///< That the sums are over.
+  std::int64_t steps_ns = 0;     ///< Sum of the steps: the host_ns of all stages, and residual_ns.
+  std::int64_t residual_ns = 0;  ///< In no stage.
+  double perturbation = 0;       ///< Traced over untraced step, and its 95 % interval; 0 where it was not measured.
+  double perturbation_low = 0;
+  double perturbation_high = 0;
+  std::vector<TraceShareRecord> shares;
+  bool operator==(const TraceRecord&) const = default;
+};
+
 /// One invocation of `sweep`.
 struct RunRecord {
   std::int64_t id = 0;
@@ -155,6 +187,7 @@ struct RunData {
   std::vector<ArmRecord> arms;
   std::vector<CellArmRecord> cell_arms;
   std::vector<BlockRecord> blocks;
+  std::vector<TraceRecord> traces{};  ///< At most one for an arm in a cell, the newest.
 };
 
 }  // namespace decodelab
