@@ -73,28 +73,32 @@ struct Session::Impl {
     runner->prepare(*cache);
   }
 
-  StepResult step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
+  /// Sets last_logits. Returns the logits of all positions, [B, T, V], where they were computed.
+  std::optional<at::Tensor> prefill_logits(const at::Tensor& ids, const StepRows& rows) {
     const Transformer& transformer = *engine.transformer;
-    memory->begin_step(!prefill);
-    at::Tensor hidden;  // [B * T, d] or [S, d]
-    if (prefill) {
-      hidden = forward(transformer, *engine.prefill_attention, *cache, rows.packed(ids), rows, *memory).flatten(0, 1);
-    }
-
-    std::optional<at::Tensor> all_logits;
-    if (!prefill) {
-      last_logits = runner->decode({.ids = ids, .rows = rows, .cache = *cache, .memory = *memory});
-      all_logits = last_logits.unsqueeze(1);
-    } else if (rows.tokens() == 1) {
+    const at::Tensor hidden =  // [B * T, d] or [S, d]
+        forward(transformer, *engine.prefill_attention, *cache, rows.packed(ids), rows, *memory).flatten(0, 1);
+    if (rows.tokens() == 1) {
       last_logits = transformer.head(hidden, *memory);
-      all_logits = last_logits.unsqueeze(1);
-    } else if (engine.lm_head_rows->all_positions(options.details)) {
-      const at::Tensor logits = transformer.head(hidden, *memory);
-      last_logits = logits.index_select(0, rows.last_token_index());
-      all_logits = rows.padded(logits.unsqueeze(0)).view({rows.batch_size(), rows.tokens(), -1});
-    } else {
-      last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *memory);
+      return last_logits.unsqueeze(1);
     }
+    if (!engine.lm_head_rows->all_positions(options.details)) {
+      last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *memory);
+      return std::nullopt;
+    }
+    const at::Tensor logits = transformer.head(hidden, *memory);
+    last_logits = logits.index_select(0, rows.last_token_index());
+    return rows.padded(logits.unsqueeze(0)).view({rows.batch_size(), rows.tokens(), -1});
+  }
+
+  std::optional<at::Tensor> decode_logits(const at::Tensor& ids, const StepRows& rows) {
+    last_logits = runner->decode({.ids = ids, .rows = rows, .cache = *cache, .memory = *memory});
+    return last_logits.unsqueeze(1);
+  }
+
+  StepResult step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
+    memory->begin_step(!prefill);
+    const std::optional<at::Tensor> all_logits = prefill ? prefill_logits(ids, rows) : decode_logits(ids, rows);
     cache->advance(rows);
     if (prefill) {
       runner->prepare(*cache);
