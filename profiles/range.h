@@ -35,10 +35,11 @@ enum class Amount : std::uint8_t {
   padding_tokens,      ///< Tokens of padding that went through the layers.
   random_draws,        ///< Times that a generator was run, for one row or for many.
   graph_launches,      ///< Times that recorded work was run again: launches of CUDA graphs.
+  late_reads,          ///< Steps whose tokens were read after the next step was handed to the device.
 };
-inline constexpr std::array<const char*, 7> kAmountNames{"lm_head_rows",  "copied_cache_bytes", "cache_writes",
-                                                         "padding_keys",  "padding_tokens",     "random_draws",
-                                                         "graph_launches"};
+inline constexpr std::array<const char*, 8> kAmountNames{"lm_head_rows",   "copied_cache_bytes", "cache_writes",
+                                                         "padding_keys",   "padding_tokens",     "random_draws",
+                                                         "graph_launches", "late_reads"};
 
 /// Told of every range and amount of one thread. Calls come in pairs, properly nested.
 class RangeListener {

@@ -14,6 +14,7 @@
 #include "bench/plan/sweep_plan.h"
 #include "reports/page/format.h"
 #include "reports/statistics/looks.h"
+#include "reports/statistics/summary.h"
 #include "reports/store/store.h"
 
 #include <fmt/format.h>
@@ -148,6 +149,9 @@ ExitCode run(Options& options) {
       }
       request.launches = static_cast<std::int64_t>(adaptive_looks().looks.back());
     }
+    if (request.tail && !options.launches_given) {
+      request.launches = kTailRule.launches;
+    }
     if (request.quick) {
       request.launches = options.launches_given ? request.launches : kQuickLaunches;
       request.blocks = options.blocks_given ? request.blocks : kQuickBlocks;
@@ -230,6 +234,8 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   add_config_option(*command);
   command->add_flag("--adaptive", request.adaptive,
                     "Add launches until each contrast is decided, with looks at 7, 11, 17 and 25 of them");
+  command->add_flag("--tail", request.tail,
+                    "Ten launches unless more are asked for, and as many steps of each row as its p99 needs");
   command->add_option(
       "--time-budget", options->time_budget_s,
       "Seconds: fewer launches than planned where they would take longer (fixed after two), and no look "

@@ -5,9 +5,11 @@
 #include "bench/measure/steps.h"
 #include "bench/measure/timed_step.h"
 #include "bench/measure/torch_counters.h"
+#include "bench/measure/torch_step_events.h"
 #include "bench/measure/warmup.h"
 #include "bench/plan/modelled_work.h"
 #include "bench/plan/prompts.h"
+#include "bench/plan/step_scope.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/runtime.h"
 
@@ -44,7 +46,7 @@ std::vector<std::string> names_that_differ(const Counters& a, const Counters& b)
 class CellRunner {
  public:
   CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns)
-      : engine_(engine), input_(input), cell_(cell), slow_ns_(slow_ns) {
+      : engine_(engine), input_(input), cell_(cell), slow_ns_(slow_ns), scope_(scope_of_cell(cell)) {
     const ModelConfig& config = engine.model().config();
     if (cell.phase != "decode" || cell.fill == "generated") {
       prompts_ = random_prompts(input.seed, cell.batch, cell.length, config.vocabulary_size);
@@ -87,21 +89,50 @@ class CellRunner {
   StepResult step() {
     --steps_left_;
     if (cell_.phase == "decode") {
-      return session_->decode();
+      return decode_step();
     }
     const std::int64_t new_tokens = cell_.phase == "generate" ? input_.max_tokens - 1 : 0;
     make_session(cell_.length + new_tokens);
+    if (scope_.forward) {
+      session_->forward(prompts_);
+      return {};
+    }
     StepResult result = session_->prefill(prompts_);
     for (std::int64_t token = 0; token < new_tokens; ++token) {
-      result = session_->decode();
+      result = decode_step();
     }
-    return result;
+    return engine_.reads_late() && new_tokens > 0 ? session_->read_last() : result;
+  }
+
+  /// Takes the last decode step back where every step starts from the cell's length. Never timed.
+  void rewind() {
+    if (scope_.at_length) {
+      session_->truncate(cell_.length);
+      session_->force_tokens(first_tokens_);
+    }
   }
 
   std::int64_t timed_step_ns() {
     return timed_ns([this] { step(); }, engine_.model().device(), slow_ns_);
   }
 
+  /// `steps` decode steps whose tokens are read at their end, by marks on the device; whole_ns is the host's clock around them.
+  std::vector<std::int64_t> visible_end_ns(std::int64_t steps, std::int64_t& whole_ns) {
+    StepEvents events(engine_.model().device(), steps);
+    whole_ns = timed_ns(
+        [&] {
+          events.mark();
+          for (std::int64_t step = 0; step < steps; ++step) {
+            session_->issue();
+            events.mark();
+          }
+          session_->read_last();
+        },
+        engine_.model().device(), slow_ns_ * steps);
+    return events.step_ns();
+  }
+
+  const StepScope& scope() const { return scope_; }
   Session& session() { return *session_; }
   /// What the first decode step after prepare() is fed.
   const std::vector<std::int64_t>& first_tokens() const { return first_tokens_; }
@@ -114,6 +145,19 @@ class CellRunner {
   }
 
  private:
+  /// The scope of whole completions has a name of its own and no parts.
+  static StepScope scope_of_cell(const CellRecord& cell) {
+    return cell.phase == "generate" ? StepScope{} : step_scope_from_string(cell.scope);
+  }
+
+  StepResult decode_step() {
+    if (scope_.forward) {
+      session_->forward();
+      return {};
+    }
+    return engine_.reads_late() ? session_->decode_ahead() : session_->decode();
+  }
+
   const Engine& engine_;
   const CellInput& input_;
   const CellRecord& cell_;
@@ -122,6 +166,7 @@ class CellRunner {
   std::optional<Session> session_;
   std::int64_t steps_left_ = 0;
   std::int64_t slow_ns_;
+  StepScope scope_;
 };
 
 class EngineWorker final : public Worker {
@@ -203,11 +248,15 @@ class EngineWorker final : public Worker {
                                .batch_size = cell.batch,
                                .length = cell.length,
                                .steps = steps,
-                               .sampled = input_.sampling.sample};
+                               .sampled = input_.sampling.sample,
+                               .chosen = !runner.scope().forward};
     Engagement engagement = check_engagement(arm_, counted, probe.counters);
     probe.engaged = engagement.engaged;
     probe.missing = std::move(engagement.missing);
-    const ModelledWork work = modelled_work(counted.config, cell, steps);
+    ModelledWork work = modelled_work(counted.config, cell, runner.scope().at_length ? 1 : steps);
+    if (runner.scope().at_length) {
+      work = times(work, steps);
+    }
     probe.counters["counted_steps"] = steps;
     probe.counters["modelled_weight_bytes"] = work.weight_bytes;
     probe.counters["modelled_kv_bytes"] = work.kv_bytes;
@@ -228,12 +277,17 @@ class EngineWorker final : public Worker {
     times.samples_ns.reserve(static_cast<std::size_t>(cell.steps));
     // The cell starts afresh, so that its timed steps are those from its length on, with the growth that belongs to them.
     runner.prepare(cell.steps);
+    if (runner.scope().visible_end) {
+      times.samples_ns = runner.visible_end_ns(cell.steps, times.wall_ns);
+      return times;
+    }
     for (std::int64_t step = 0; step < cell.steps; ++step) {
       if (!runner.has_room()) {
         runner.prepare(cell.steps);
       }
       times.samples_ns.push_back(runner.timed_step_ns());
       times.wall_ns += times.samples_ns.back();
+      runner.rewind();
     }
     return times;
   }

@@ -3,6 +3,10 @@
 
 namespace decodelab {
 
+ModelledWork times(const ModelledWork& work, std::int64_t count) {
+  return {.weight_bytes = work.weight_bytes * count, .kv_bytes = work.kv_bytes * count, .flops = work.flops * count};
+}
+
 ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps) {
   const std::int64_t element_bytes = cell.dtype == "fp32" ? 4 : 2;
   const std::int64_t d = config.hidden_size;

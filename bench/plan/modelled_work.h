@@ -15,6 +15,9 @@ struct ModelledWork {
   std::int64_t flops = 0;  ///< 2 for each multiply-add: matrices, causal attention, the head for one position a row.
 };
 
+/// The same work `count` times.
+ModelledWork times(const ModelledWork& work, std::int64_t count);
+
 /// `steps` prefills of the cell, or decode steps from its length on. Rows have the cell's length.
 ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps);
 

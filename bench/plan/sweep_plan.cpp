@@ -3,6 +3,7 @@
 
 #include "bench/plan/ablation.h"
 #include "bench/plan/arm.h"
+#include "reports/statistics/summary.h"
 #include "variants/presets.h"
 
 #include <fmt/format.h>
@@ -96,6 +97,15 @@ void check_counts(const SweepRequest& request) {
   at_least_one("--threads", request.threads);
   at_least_one("--max-tokens", request.max_tokens);
   at_least_one("--worker-timeout", request.worker_seconds);
+  if (request.tail && request.launches < kTailRule.launches) {
+    throw std::invalid_argument(
+        fmt::format("--tail needs at least {} launches, got --launches {}", kTailRule.launches, request.launches));
+  }
+  if (request.scope.visible_end && request.device == "cpu") {
+    throw std::invalid_argument(
+        "--token-visible end: a CPU runs nothing ahead of the host; leave it away, or measure on a GPU");
+  }
+  step_scope_from_string(to_string(request.scope));  // refuses what does not go together
 }
 
 }  // namespace
@@ -107,6 +117,9 @@ std::string to_json(const LaunchPlan& plan) {
       {"fill", plan.fill},     {"max_tokens", plan.max_tokens}, {"worker_seconds", plan.worker_seconds}};
   if (!plan.affinity.empty()) {
     json["affinity"] = plan.affinity;
+  }
+  if (plan.tail) {
+    json["tail"] = true;
   }
   if (plan.adaptive) {
     json["adaptive"] = true;
@@ -134,6 +147,7 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             // Runs of older programs had no workers.
             .worker_seconds = json.value("worker_seconds", std::int64_t{0}),
             .affinity = json.value("affinity", std::vector<std::int64_t>{}),
+            .tail = json.value("tail", false),
             .adaptive = json.value("adaptive", false),
             .ablate = json.value("ablate", std::string()),
             .shard = json.contains("shard") ? std::optional(parse_shard(json.at("shard").get<std::string>()))
@@ -189,7 +203,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
                               .dtype = request.dtype,
                               .device = request.device,
                               .threads = request.threads,
-                              .scope = phase == "generate" ? "generate" : "step",
+                              .scope = scope_of(phase, request.scope),
                               .fill = fill});
       }
     }

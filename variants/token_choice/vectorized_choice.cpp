@@ -35,8 +35,7 @@ class VectorizedChoice final : public TokenChoice {
     } else if (rows_.rng() != nullptr) {
       chosen.device = draw(scores);
     }
-    const at::Tensor host = chosen.device.cpu();
-    chosen.host.assign(host.const_data_ptr<std::int64_t>(), host.const_data_ptr<std::int64_t>() + host.numel());
+    chosen.host = HostTokens(chosen.device);
     return chosen;
   }
 

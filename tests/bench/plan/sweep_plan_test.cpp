@@ -58,6 +58,33 @@ TEST(SweepPlan, MakesARowUnsupportedWhereTheModelHasTooFewPositions) {
   }
 }
 
+TEST(SweepPlan, NamesTheScopeOfEveryCell) {
+  SweepRequest asked = request();
+  asked.scope = {.forward = false, .at_length = true};
+  const RunData data = make_sweep(asked, model());
+  EXPECT_EQ(data.cells.front().scope, "step") << "a prefill";
+  EXPECT_EQ(data.cells.back().scope, "step-at-length");
+}
+
+TEST(SweepPlan, RefusesTokensThatAreVisibleAtTheEndOfAVisitOnACpu) {
+  SweepRequest asked = request();
+  asked.scope = {.visible_end = true};
+  EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
+  asked.device = "cuda:0";
+  EXPECT_EQ(make_sweep(asked, model()).cells.back().scope, "step-visible-end");
+}
+
+TEST(SweepPlan, RefusesTooFewLaunchesForPercentiles) {
+  SweepRequest asked = request();
+  asked.tail = true;
+  asked.launches = 9;
+  EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
+  asked.launches = 10;
+  EXPECT_NO_THROW(make_sweep(asked, model()));
+  EXPECT_TRUE(launch_plan_from_json(to_json(LaunchPlan{.tail = true})).tail);
+  EXPECT_FALSE(launch_plan_from_json(to_json(LaunchPlan{})).tail);
+}
+
 TEST(SweepPlan, OfAShardHasEveryRowOfThePlan) {
   SweepRequest asked = request();
   asked.shard = Shard{.index = 2, .count = 3};
