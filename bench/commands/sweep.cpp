@@ -3,6 +3,7 @@
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/config_file.h"
+#include "bench/commands/gate_measure.h"
 #include "bench/commands/new_run.h"
 #include "bench/commands/output.h"
 #include "bench/commands/sweep_length.h"
@@ -43,6 +44,7 @@ struct Options {
   std::string output = "text";
   double time_budget_s = 0;
   bool dry_run = false;
+  bool apart = false;
   bool launches_given = false;
   bool blocks_given = false;
 };
@@ -152,6 +154,9 @@ ExitCode run(Options& options) {
     if (request.tail && !options.launches_given) {
       request.launches = kTailRule.launches;
     }
+    if (options.apart) {
+      request.apart = own_worker;
+    }
     if (request.quick) {
       request.launches = options.launches_given ? request.launches : kQuickLaunches;
       request.blocks = options.blocks_given ? request.blocks : kQuickBlocks;
@@ -229,6 +234,9 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   command->add_flag("--dry-run", options->dry_run, "Print the cells and the expected time, and run nothing");
   command->add_flag("--null-arm", request.null_arm,
                     "Add a second copy of the baseline, whose ratio shows what noise alone does");
+  command->add_flag("--apart", options->apart,
+                    "A process for each arm, as a headline should be repeated: none meets another's caches and heap; "
+                    "the baseline is then what outputs are held against");
   command->add_flag("--roofline", request.roofline,
                     "Add the machine's own speed, reading and multiplying, as arms: rows get their share of the bound");
   add_config_option(*command);

@@ -86,6 +86,15 @@ std::vector<ArmRecord> make_arms(const SweepRequest& request) {
   return arms;
 }
 
+/// Makes every arm of our own a process of its own.
+void set_apart(const std::function<std::string(const std::string&)>& command, std::vector<ArmRecord>& arms) {
+  for (ArmRecord& arm : arms) {
+    if (arm.command.empty() && !arm.roofline()) {
+      arm.command = command(arm.label.starts_with(kNullPrefix) ? arm.label.substr(kNullPrefix.size()) : arm.label);
+    }
+  }
+}
+
 void check_counts(const SweepRequest& request) {
   const auto at_least_one = [](const char* flag, std::int64_t value) {
     if (value < 1) {
@@ -227,6 +236,9 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
       data.cell_arms.push_back(std::move(row));
     }
+  }
+  if (request.apart) {
+    set_apart(request.apart, data.arms);
   }
   if (!any_fits) {
     throw std::invalid_argument(

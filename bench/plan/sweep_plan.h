@@ -8,6 +8,7 @@
 #include "reports/store/shard.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,9 +41,11 @@ struct SweepRequest {
   StepScope scope{};                  ///< As far as it fits the phase.
   bool tail = false;                  ///< As many launches and steps as the p99 of a row needs.
   bool quick = false;
-  bool adaptive = false;       ///< Launches are added until the looks decide; `launches` is the most.
-  bool roofline = false;       ///< Adds the arms roofline-read and roofline-gemm.
-  bool null_arm = false;       ///< Adds a second copy of the baseline.
+  bool adaptive = false;  ///< Launches are added until the looks decide; `launches` is the most.
+  bool roofline = false;  ///< Adds the arms roofline-read and roofline-gemm.
+  bool null_arm = false;  ///< Adds a second copy of the baseline.
+  /// The command of a process for an arm of our own; empty: all share one process, and its weights.
+  std::function<std::string(const std::string& arm)> apart{};
   std::optional<Shard> shard;  ///< Only these cells are measured; the rows of the others stay `planned`.
   std::string name;
   std::string command;

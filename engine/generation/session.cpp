@@ -79,7 +79,8 @@ struct Session::Impl {
   std::optional<at::Tensor> prefill_logits(const at::Tensor& ids, const StepRows& rows) {
     const Transformer& transformer = *engine.transformer;
     const at::Tensor hidden =  // [B * T, d] or [S, d]
-        decodelab::forward(transformer, *engine.prefill_attention, *cache, rows.packed(ids), rows, *memory).flatten(0, 1);
+        decodelab::forward(transformer, *engine.prefill_attention, *cache, rows.packed(ids), rows, *memory)
+            .flatten(0, 1);
     if (rows.tokens() == 1) {
       last_logits = transformer.head(hidden, *memory);
       return last_logits.unsqueeze(1);
