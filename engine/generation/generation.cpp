@@ -1,6 +1,8 @@
 // The loop from prompts to completions.
 #include "engine/generation/generation.h"
 
+#include "profiles/range.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,7 +68,11 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
   for (std::size_t row = 0; row < completions.size(); ++row) {
     completions[row].seed = sampling[row].seed;
   }
-  take(session.prefill(request.prompts), request, completions);
+  auto step = [index = std::int64_t{0}](auto&& work) mutable {
+    const StepRange range(index++);
+    return work();
+  };
+  take(step([&] { return session.prefill(request.prompts); }), request, completions);
   if (request.keep_prefill_logits) {
     const std::vector<float> logits = session.last_logits();
     const auto vocabulary = static_cast<std::ptrdiff_t>(logits.size() / completions.size());
@@ -77,7 +83,7 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
   }
   const auto open = [](const Completion& completion) { return completion.finish_reason.empty(); };
   while (std::ranges::any_of(completions, open)) {
-    take(session.decode(), request, completions);
+    take(step([&] { return session.decode(); }), request, completions);
   }
   return completions;
 }

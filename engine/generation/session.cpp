@@ -95,7 +95,7 @@ struct Session::Impl {
     } else {
       last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *memory);
     }
-    cache->advance(rows);
+    in_stage(Stage::host, [&] { cache->advance(rows); });
     if (prefill) {
       runner->prepare(*cache);
     }
@@ -194,7 +194,9 @@ StepResult Session::decode() {
   if (impl_->history) {
     impl_->history->add(impl_->input_ids, impl_->cache->lengths());
   }
-  return impl_->step(impl_->input_ids, impl_->rows(ones(static_cast<std::size_t>(impl_->options.batch_size))), false);
+  const StepRows rows =
+      in_stage(Stage::host, [&] { return impl_->rows(ones(static_cast<std::size_t>(impl_->options.batch_size))); });
+  return impl_->step(impl_->input_ids, rows, false);
 }
 
 void Session::force_tokens(std::span<const std::int64_t> token_ids) {
