@@ -59,17 +59,25 @@ SpanCollector::~SpanCollector() {
   }
 }
 
-ThreadSpans* SpanCollector::add_thread() {
-  auto spans = std::make_unique<ThreadSpans>(static_cast<std::size_t>(capacity_), range_listener, step_);
+std::unique_ptr<ThreadSpans> SpanCollector::new_thread() {
+  return std::make_unique<ThreadSpans>(static_cast<std::size_t>(capacity_), range_listener, step_);
+}
+
+ThreadSpans* SpanCollector::add_thread(std::unique_ptr<ThreadSpans> spans) {
   const std::scoped_lock lock(mutex_);
   return threads_.emplace_back(std::move(spans)).get();
 }
 
 void SpanCollector::start(const TraceConfig& config) {
-  capacity_ = std::clamp<std::int64_t>(spans_, 1, std::max<std::int64_t>(config.most_events, 1));
+  const std::int64_t capacity = std::clamp<std::int64_t>(spans_, 1, std::max<std::int64_t>(config.most_events, 1));
+  if (capacity != capacity_ || before_ != range_listener) {
+    kept_.reset();
+  }
+  capacity_ = capacity;
   step_ = kNoStep;
   before_ = range_listener;
-  main_ = add_thread();
+  main_ = add_thread(kept_ != nullptr && kept_->of_this_thread() ? std::move(kept_) : new_thread());
+  main_->restart();
   range_listener = main_;
   recording_ = true;
 }
@@ -105,11 +113,16 @@ void SpanCollector::drain(TraceEvents& events) {
   if (threads_.empty()) {
     events.session.collectors.back().reason = "it was never started";
   }
+  for (auto& thread : threads_) {
+    if (thread.get() == main_) {
+      kept_ = std::move(thread);
+    }
+  }
   threads_.clear();
   main_ = nullptr;
 }
 
-SpanCollector::Attachment::Attachment(SpanCollector& collector) : spans_(collector.add_thread()) {
+SpanCollector::Attachment::Attachment(SpanCollector& collector) : spans_(collector.add_thread(collector.new_thread())) {
   before_ = std::exchange(range_listener, spans_);
 }
 

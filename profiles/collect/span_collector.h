@@ -45,13 +45,16 @@ class SpanCollector final : public Collector {
   ThreadSpans* main_thread() { return main_; }
 
  private:
-  ThreadSpans* add_thread();
+  ThreadSpans* add_thread(std::unique_ptr<ThreadSpans> spans);
+  std::unique_ptr<ThreadSpans> new_thread();
 
   std::int64_t spans_;
   std::int64_t capacity_ = 0;
   std::atomic<std::int32_t> step_{kNoStep};
   std::mutex mutex_;  ///< Of the list alone; nothing takes it while spans are recorded.
   std::vector<std::unique_ptr<ThreadSpans>> threads_;
+  std::unique_ptr<ThreadSpans>
+      kept_;  ///< Of the thread that started it, for the next start: a fresh ring would empty caches.
   ThreadSpans* main_ = nullptr;
   RangeListener* before_ = nullptr;  ///< The listener whose place was taken.
   bool recording_ = false;

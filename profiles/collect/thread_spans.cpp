@@ -9,6 +9,13 @@ namespace decodelab {
 ThreadSpans::ThreadSpans(std::size_t capacity, RangeListener* next, std::atomic<std::int32_t>& step)
     : ring_(capacity), next_(next), step_(step), thread_(syscall(SYS_gettid)) {}
 
+void ThreadSpans::restart() {
+  dropped_before_ = ring_.dropped() + too_deep_;
+  amounts_ = {};
+}
+
+bool ThreadSpans::of_this_thread() const { return thread_ == syscall(SYS_gettid); }
+
 void ThreadSpans::open(const SpanRecord& span) {
   if (depth_ < kMostDepth) {
     SpanRecord& record = open_[depth_];

@@ -53,6 +53,9 @@ class ThreadSpans final : public RangeListener {
     }
   }
 
+  /// Forgets amounts and drops, before another collection with the same ring.
+  void restart();
+
   /// Writes what is still open, with an end of 0, and what came deeper than kMostDepth to the drops. Of the recording thread.
   void finish();
 
@@ -63,7 +66,8 @@ class ThreadSpans final : public RangeListener {
 
   SpanRing& ring() { return ring_; }
   std::int64_t thread() const { return thread_; }
-  std::int64_t dropped() const { return ring_.dropped() + too_deep_; }
+  bool of_this_thread() const;
+  std::int64_t dropped() const { return ring_.dropped() + too_deep_ - dropped_before_; }
 
  private:
   /// Steps, layers and stages nest four deep, operators that call operators seldom more than ten.
@@ -80,6 +84,7 @@ class ThreadSpans final : public RangeListener {
   std::size_t depth_ = 0;
   std::array<SpanRecord, kMostDepth> open_{};
   std::int64_t too_deep_ = 0;
+  std::int64_t dropped_before_ = 0;
   std::int32_t layer_ = kNoLayer;
   Stage stage_ = Stage::other;
   std::array<std::int64_t, kAmountNames.size()> amounts_{};
