@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   decodelab::add_compare_command(app, exit_code);
   decodelab::add_gate_command(app, exit_code);
   decodelab::add_store_command(app, exit_code);
+  decodelab::add_trace_command(app, exit_code);
   decodelab::add_counters_command(app, exit_code);
   decodelab::add_doctor_command(app, exit_code);
   decodelab::add_generate_command(app, exit_code);

@@ -129,7 +129,7 @@ Collectors make_collectors(const std::string& device, std::int64_t spans, Device
   list.push_back(std::move(owned));
   list.push_back(std::make_unique<OperatorCollector>(*made, device));
   if (!is_cpu(device)) {
-    list.push_back(devices.cupti(*made));
+    list.push_back(devices.cupti());
   }
   return {.window = TraceWindow(std::move(list)), .spans = made};
 }
@@ -334,7 +334,7 @@ std::vector<CollectorState> trace_collectors(const std::string& device) {
   add(*make_soft_perf_collector());
   DeviceCollectors devices(device);
   add(*devices.nvml());
-  add(*devices.cupti(spans));
+  add(*devices.cupti());
   return states;
 }
 

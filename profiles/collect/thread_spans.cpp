@@ -52,11 +52,9 @@ void ThreadSpans::enter(Stage stage) {
   if (next_ != nullptr) next_->enter(stage);
   open({.kind = SpanKind::stage, .stage = stage});
   stage_ = stage;
-  if (follower_ != nullptr) follower_->entered(layer_, stage_);
 }
 
 void ThreadSpans::leave() {
-  if (follower_ != nullptr) follower_->left();
   close();
   if (next_ != nullptr) next_->leave();
 }
@@ -70,11 +68,9 @@ void ThreadSpans::enter_layer(std::int64_t layer) {
   if (next_ != nullptr) next_->enter_layer(layer);
   layer_ = static_cast<std::int32_t>(layer);
   open({.kind = SpanKind::layer});
-  if (follower_ != nullptr) follower_->entered(layer_, stage_);
 }
 
 void ThreadSpans::leave_layer() {
-  if (follower_ != nullptr) follower_->left();
   close();
   if (next_ != nullptr) next_->leave_layer();
 }

@@ -19,14 +19,6 @@ inline std::int64_t trace_clock_ns() {
   return time.tv_sec * kNsPerSecond + time.tv_nsec;
 }
 
-/// Told of the layer and stage that run from now on, so that what a device is given can be traced back to them.
-class SpanFollower {
- public:
-  virtual ~SpanFollower() = default;
-  virtual void entered(std::int32_t layer, Stage stage) = 0;
-  virtual void left() = 0;
-};
-
 /// The listener of one thread: times what it is told of and writes it into a ring. Nothing here allocates or locks.
 class ThreadSpans final : public RangeListener {
  public:
@@ -62,7 +54,6 @@ class ThreadSpans final : public RangeListener {
   std::int32_t layer() const { return layer_; }
   Stage stage() const { return stage_; }
   std::int64_t amount(Amount amount) const { return amounts_[static_cast<std::size_t>(amount)]; }
-  void follow(SpanFollower* follower) { follower_ = follower; }
 
   SpanRing& ring() { return ring_; }
   std::int64_t thread() const { return thread_; }
@@ -79,7 +70,6 @@ class ThreadSpans final : public RangeListener {
   SpanRing ring_;
   RangeListener* next_;
   std::atomic<std::int32_t>& step_;
-  SpanFollower* follower_ = nullptr;
   std::int64_t thread_;
   std::size_t depth_ = 0;
   std::array<SpanRecord, kMostDepth> open_{};
