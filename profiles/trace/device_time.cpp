@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
+
+#include "profiles/trace/launch_set.h"
 
 namespace decodelab {
 namespace {
@@ -51,11 +52,11 @@ std::vector<BusySegment> busy_segments(const TraceEvents& events, std::int32_t d
 
 std::vector<bool> first_of_launch(const TraceEvents& events) {
   std::vector<bool> first(events.operations.size(), true);
-  std::set<std::pair<std::int64_t, std::uint32_t>> seen;
+  LaunchSet seen;
   for (std::size_t row = 0; row < events.operations.size(); ++row) {
     const DeviceOperation& operation = events.operations[row];
     if (operation.graph_id == 0 || !has_times(operation)) continue;
-    first[row] = seen.emplace(operation.process, operation.correlation).second;
+    first[row] = seen.insert(operation.process, operation.correlation);
   }
   return first;
 }
