@@ -14,9 +14,9 @@
 #include "reports/store/store.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -122,15 +122,6 @@ std::string file_of(const std::string& output, const Plan& plan, const Job& job)
   return (path.parent_path() / (name.substr(0, dot) + cell + "-" + plain(job.arm.label) + name.substr(dot))).string();
 }
 
-void check_outputs(const std::vector<std::string>& outputs) {
-  for (const std::string& output : outputs) {
-    if (!is_trace_path(output)) {
-      throw std::invalid_argument(fmt::format("--out: '{}' does not say which format; end it with one of {}", output,
-                                              fmt::join(trace_endings(), ", ")));
-    }
-  }
-}
-
 void print(const Job& job, const TracedCell& traced, std::size_t operators, const std::vector<std::string>& files) {
   fmt::print("{}, {}, {} ({}), {} steps at tier {}\n", job.arm.label, cell_label(job.cell), setting_label(job.cell),
              traced.trace.events().session.model, traced.trace.events().steps.size(),
@@ -174,7 +165,9 @@ ExitCode run(Options& options) {
   if (options.tier != 1 && options.tier != 2) {
     throw std::invalid_argument(fmt::format("--tier: 1 (what ran) or 2 (and why it waited), not {}", options.tier));
   }
-  check_outputs(options.outputs);
+  for (const std::string& output : options.outputs) {
+    check_trace_path("--out", output);
+  }
   options.trace.tier = static_cast<TraceTier>(options.tier);
   if (options.pairs >= 0) {
     options.trace.pairs = options.pairs;

@@ -4,9 +4,12 @@
 #include "reports/page/format.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <stdexcept>
 
 namespace decodelab {
 namespace {
@@ -203,6 +206,20 @@ std::string perturbation_line(const Perturbation& perturbation) {
   return fmt::format("tracing makes a step {} times as long [{}, {}], by {} pairs of visits",
                      format_ratio(perturbation.ratio), format_ratio(perturbation.low), format_ratio(perturbation.high),
                      perturbation.pairs);
+}
+
+std::vector<std::string> trace_endings() {
+  std::vector<std::string> endings;
+  std::ranges::transform(kViewers, std::back_inserter(endings), &Viewer::ending);
+  return endings;
+}
+
+void check_trace_path(const std::string& flag, const std::string& path) {
+  const std::vector<std::string> endings = trace_endings();
+  if (std::ranges::none_of(endings, [&](const std::string& ending) { return path.ends_with(ending); })) {
+    throw std::invalid_argument(
+        fmt::format("{}: '{}' does not say which format; end it with one of {}", flag, path, fmt::join(endings, ", ")));
+  }
 }
 
 std::string how_to_open(const std::string& path) {

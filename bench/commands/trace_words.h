@@ -28,6 +28,11 @@ Table operator_table(const Trace& trace, const Attribution& attribution, std::si
 /// "tracing makes a step 1.012 times as long [1.008, 1.016], 40 pairs of visits"; that it was not measured, where it was not.
 std::string perturbation_line(const Perturbation& perturbation);
 
+/// Endings of the files that a trace can be written to; the ending chooses the format.
+std::vector<std::string> trace_endings();
+/// Throws std::invalid_argument that names the flag for a path with none of them.
+void check_trace_path(const std::string& flag, const std::string& path);
+
 /// How a person looks at the file, by its ending.
 std::string how_to_open(const std::string& path);
 

@@ -3,7 +3,6 @@
 
 #include "bench/machine/environment.h"
 #include "bench/measure/engine_cell.h"
-#include "bench/measure/steps.h"
 #include "bench/measure/timed_step.h"
 #include "bench/measure/torch_build.h"
 #include "bench/measure/torch_roofline.h"
@@ -12,6 +11,7 @@
 #include "bench/measure/warmup.h"
 #include "bench/plan/modelled_work.h"
 #include "profiles/collect/device_collectors.h"
+#include "profiles/collect/nvtx.h"
 #include "profiles/collect/soft_perf.h"
 #include "profiles/collect/span_collector.h"
 #include "reports/statistics/estimates.h"
@@ -116,6 +116,7 @@ class StepSource {
 struct Collectors {
   TraceWindow window;
   SpanCollector* spans;
+  DeviceCollectors& devices;
 };
 
 Collectors make_collectors(const std::string& device, std::int64_t spans, DeviceCollectors& devices) {
@@ -131,7 +132,7 @@ Collectors make_collectors(const std::string& device, std::int64_t spans, Device
   if (!is_cpu(device)) {
     list.push_back(devices.cupti());
   }
-  return {.window = TraceWindow(std::move(list)), .spans = made};
+  return {.window = TraceWindow(std::move(list)), .spans = made, .devices = devices};
 }
 
 std::int64_t rows_of(const TraceEvents& events) {
@@ -140,14 +141,23 @@ std::int64_t rows_of(const TraceEvents& events) {
 }
 
 /// Steps with everything on; `tokens` may be null.
-void run_window(StepSource& source, TraceWindow& window, const TraceConfig& config, std::int64_t steps,
+void run_window(StepSource& source, Collectors& collectors, const TraceConfig& config, std::int64_t steps,
                 TraceEvents& events, std::vector<std::vector<std::int64_t>>* tokens) {
+  TraceWindow& window = collectors.window;
   window.start(config);
   events.session.window_start_ns = trace_clock_ns();
   for (std::int64_t index = 0; index < steps; ++index) {
     Step step = source.next(index);
     window.begin_step(step);
+    const std::optional<LaunchCounts> before = collectors.devices.launches();
+    const std::int64_t replays_before = collectors.spans->main_thread()->amount(Amount::graph_launches);
     StepResult result = source.run(step);
+    if (before) {
+      step.launches = collectors.devices.launches()->launches - before->launches;
+      // The engine's own count: what CUPTI is held against.
+      step.graph_launches = collectors.spans->main_thread()->amount(Amount::graph_launches) - replays_before;
+      events.session.launches_counted = true;
+    }
     window.end_step(step);
     events.steps.push_back(std::move(step));
     if (tokens != nullptr) {
@@ -169,12 +179,12 @@ double visit_ns(const std::vector<Step>& steps) {
 }
 
 /// Traced over untraced, pair by pair, the two in the one order and then in the other.
-Perturbation measure_perturbation(StepSource& source, TraceWindow& window, const TraceConfig& config,
+Perturbation measure_perturbation(StepSource& source, Collectors& collectors, const TraceConfig& config,
                                   std::int64_t steps, std::optional<std::int64_t> asked) {
   const auto traced = [&] {
     TraceEvents scratch;
     source.prepare();
-    run_window(source, window, config, steps, scratch, nullptr);
+    run_window(source, collectors, config, steps, scratch, nullptr);
     return visit_ns(scratch.steps);
   };
   const auto untraced = [&] {
@@ -281,6 +291,10 @@ TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& inp
     throw std::invalid_argument(fmt::format("--steps: a trace needs at least 1 step, got {}", request.steps));
   }
   DeviceCollectors devices(cell.device);  // Before sessions: graphs are told of when they are captured.
+  std::optional<NvtxRanges> nvtx;
+  if (NvtxRanges::tool_attached()) {
+    nvtx.emplace();
+  }
   StepSource source(engine, arm, input, cell, request.steps);
   source.warm_up();
 
@@ -290,7 +304,7 @@ TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& inp
   {
     Collectors collectors = make_collectors(cell.device, SpanCollector::kUsualSpans, devices);
     source.prepare();
-    run_window(source, collectors.window, config, 1, trial, nullptr);
+    run_window(source, collectors, config, 1, trial, nullptr);
   }
   const std::int64_t rows = rows_of(trial) + trial.session.dropped_records;
   if (rows > request.most_events / request.steps) {
@@ -307,9 +321,12 @@ TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& inp
   TracedCell traced;
   describe(events.session, arm, cell, request);
   source.prepare();
-  run_window(source, collectors.window, config, request.steps, events, &traced.token_ids);
+  if (nvtx) nvtx->enter_window();
+  run_window(source, collectors, config, request.steps, events, &traced.token_ids);
+  if (nvtx) nvtx->leave_window();
+  events.session.collectors.push_back({.name = "nvtx", .on = nvtx.has_value(), .reason = NvtxRanges::why_not()});
   if (!request.pairs || *request.pairs > 0) {
-    events.session.perturbation = measure_perturbation(source, collectors.window, config, request.steps, request.pairs);
+    events.session.perturbation = measure_perturbation(source, collectors, config, request.steps, request.pairs);
   }
   add_expected_bytes(events, engine.model().config(), cell);
   if (is_cpu(cell.device) && request.measure_bandwidth && available_memory_bytes() > kBandwidthHeadroomBytes) {

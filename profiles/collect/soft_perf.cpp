@@ -106,8 +106,9 @@ class SoftPerfCollector final : public Collector {
       if (file.open() && !(file.without_kernel() && in_kernel)) {
         events_.push_back({.event = &event, .file = std::move(file)});
       } else if (reason_.empty()) {
-        reason_ = file.open() ? std::string(event.series) + " is not counted: it happens in the kernel, which "
-                                                            "kernel.perf_event_paranoid hides"
+        reason_ = file.open() ? std::string(event.series) +
+                                    " is not counted: it happens in the kernel, which "
+                                    "kernel.perf_event_paranoid hides"
                               : refusal(file.error());
       }
     }
@@ -139,7 +140,8 @@ class SoftPerfCollector final : public Collector {
                                  .value = static_cast<double>(point.value)});
     }
     events.session.dropped_records += std::exchange(dropped_, 0);
-    events.session.collectors.push_back({.name = name(), .on = !events_.empty(), .reason = events_.empty() ? reason_ : ""});
+    events.session.collectors.push_back(
+        {.name = name(), .on = !events_.empty(), .reason = events_.empty() ? reason_ : ""});
     points_.clear();
     events_.clear();
   }
