@@ -89,8 +89,9 @@ struct Attribution {
   std::int64_t steps_ns = 0;            ///< Sum of the steps' spans.
   bool on_device = false;               ///< Whether busy_ns and gaps are given; else the account is the host's.
   std::int64_t device_bytes = 0;        ///< Of copies and sets in those steps.
-  std::vector<OperatorCost> kernels;    ///< Operations of devices: by total time, largest first; self_ns is the time kept busy.
-  std::vector<TimeShare> shares;        ///< They add up to steps_ns.
+  std::vector<OperatorCost>
+      kernels;  ///< Operations of devices: by total time, largest first; self_ns is the time kept busy.
+  std::vector<TimeShare> shares;  ///< They add up to steps_ns.
 };
 
 /// Throws nothing: an account that cannot be given is a refusal.

@@ -25,9 +25,8 @@ std::vector<CallKey> sorted_keys(const std::vector<ApiCall>& calls) {
   std::vector<CallKey> keys;
   keys.reserve(calls.size());
   for (std::size_t row = 0; row < calls.size(); ++row) {
-    keys.push_back({.process = calls[row].process,
-                    .correlation = calls[row].correlation,
-                    .row = static_cast<std::int64_t>(row)});
+    keys.push_back(
+        {.process = calls[row].process, .correlation = calls[row].correlation, .row = static_cast<std::int64_t>(row)});
   }
   if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
   return keys;
@@ -115,7 +114,7 @@ using LaunchKey = std::tuple<std::int64_t, std::uint32_t>;
 
 /// The step of each launch, when they are dealt out in their order to steps that counted them; empty if the counts do not add up.
 std::map<LaunchKey, std::int32_t> deal_out(const std::vector<Step>& steps, const std::vector<LaunchKey>& launches,
-                                           std::int64_t Step::*count) {
+                                           std::int64_t Step::* count) {
   std::map<LaunchKey, std::int32_t> dealt;
   std::size_t next = 0;
   for (const Step& step : steps) {
