@@ -15,17 +15,17 @@ namespace {
 
 using ThreadKey = std::pair<std::int64_t, std::int64_t>;                                           // process, thread
 using StreamKey = std::tuple<std::int64_t, std::int32_t, std::int32_t, std::uint16_t>;             // process, context, stream, lane
-using Intervals = std::vector<Interval>;
+using Slices = std::vector<Slice>;
 
 struct ThreadRows {
-  Intervals calls;  // Spans and API calls, which nest in one another.
-  Intervals waits;
-  Intervals overheads;
+  Slices calls;  // Spans and API calls, which nest in one another.
+  Slices waits;
+  Slices overheads;
 };
 
 struct DeviceRows {
   std::vector<const DeviceOperation*> operations;
-  std::map<StreamKey, Intervals> streams;
+  std::map<StreamKey, Slices> streams;
 };
 
 class TrackMaker {
@@ -43,7 +43,7 @@ class TrackMaker {
 
  private:
   template <typename Row>
-  Interval interval(const Row& row, RowTable table, std::size_t place, bool may_be_open = false) const {
+  Slice slice(const Row& row, RowTable table, std::size_t place, bool may_be_open = false) const {
     const std::int64_t end = row.end_ns == 0 && !may_be_open ? row.start_ns : shown_end(row.start_ns, row.end_ns, last_ns_);
     return {.start_ns = row.start_ns, .end_ns = end, .item = item_of(table, place)};
   }
@@ -52,18 +52,18 @@ class TrackMaker {
     const std::int64_t process = events_.session.process;
     threads_[{process, events_.session.main_thread}];
     for (std::size_t i = 0; i < events_.spans.size(); ++i) {
-      rows_of({process, events_.spans[i].thread}).calls.push_back(interval(events_.spans[i], RowTable::span, i, true));
+      rows_of({process, events_.spans[i].thread}).calls.push_back(slice(events_.spans[i], RowTable::span, i, true));
     }
     for (std::size_t i = 0; i < events_.api_calls.size(); ++i) {
       const ApiCall& call = events_.api_calls[i];
-      rows_of({call.process, call.thread}).calls.push_back(interval(call, RowTable::api_call, i));
+      rows_of({call.process, call.thread}).calls.push_back(slice(call, RowTable::api_call, i));
     }
     for (std::size_t i = 0; i < events_.waits.size(); ++i) {
       const Wait& wait = events_.waits[i];
-      rows_of({wait.process, wait.thread}).waits.push_back(interval(wait, RowTable::wait, i));
+      rows_of({wait.process, wait.thread}).waits.push_back(slice(wait, RowTable::wait, i));
     }
     for (std::size_t i = 0; i < events_.overheads.size(); ++i) {
-      rows_of({process, events_.overheads[i].thread}).overheads.push_back(interval(events_.overheads[i], RowTable::overhead, i));
+      rows_of({process, events_.overheads[i].thread}).overheads.push_back(slice(events_.overheads[i], RowTable::overhead, i));
     }
   }
 
@@ -81,12 +81,12 @@ class TrackMaker {
     return made_.tracks.emplace_back(std::move(track));
   }
 
-  void add_lanes(const Track& first, Intervals& intervals, const Track& next) {
-    if (!std::is_sorted(intervals.begin(), intervals.end(), in_lane_order)) {
-      std::stable_sort(intervals.begin(), intervals.end(), in_lane_order);
+  void add_lanes(const Track& first, Slices& slices, const Track& next) {
+    if (!std::is_sorted(slices.begin(), slices.end(), in_lane_order)) {
+      std::stable_sort(slices.begin(), slices.end(), in_lane_order);
     }
-    auto lanes = lay_out(intervals);
-    intervals = {};
+    auto lanes = lay_out(slices);
+    slices = {};
     // Also a track with nothing on it: its children hang there.
     Track& root = add(first);
     if (!lanes.empty()) root.edges = std::move(lanes.front());
@@ -114,8 +114,8 @@ class TrackMaker {
     }
     made_.main_process = process_uuids_.at(events_.session.process);
     if (events_.steps.empty()) return;
-    Intervals steps;
-    for (std::size_t i = 0; i < events_.steps.size(); ++i) steps.push_back(interval(events_.steps[i], RowTable::step, i));
+    Slices steps;
+    for (std::size_t i = 0; i < events_.steps.size(); ++i) steps.push_back(slice(events_.steps[i], RowTable::step, i));
     Track track{.parent = made_.main_process, .process = events_.session.process, .name = "steps", .rank = 1};
     Track next = track;
     next.name = "steps ";
@@ -141,14 +141,14 @@ class TrackMaker {
     overlap.name = "overlap ";
     overlap.rank = 10;
     add_lanes(track, rows.calls, overlap);
-    const auto add_child = [&](const char* name, Intervals& intervals, std::int32_t rank) {
-      if (intervals.empty()) return;
+    const auto add_child = [&](const char* name, Slices& slices, std::int32_t rank) {
+      if (slices.empty()) return;
       Track first = child;
       first.name = name;
       first.rank = rank;
       Track next = first;
       next.name += " ";
-      add_lanes(first, intervals, next);
+      add_lanes(first, slices, next);
     };
     add_child("waits", rows.waits, 300);
     add_child("overhead", rows.overheads, 600);
@@ -160,7 +160,7 @@ class TrackMaker {
       const DeviceOperation& row = events_.operations[i];
       DeviceRows& rows = devices[row.device];
       rows.operations.push_back(&row);
-      rows.streams[{row.process, row.context, row.stream, row.lane}].push_back(interval(row, RowTable::operation, i));
+      rows.streams[{row.process, row.context, row.stream, row.lane}].push_back(slice(row, RowTable::operation, i));
     }
     for (const TraceDevice& device : events_.session.devices) devices[device.index];
     for (auto& [device, rows] : devices) add_device(device, rows);
@@ -175,12 +175,12 @@ class TrackMaker {
     const std::uint64_t parent = add(std::move(gpu)).uuid;
     std::set<std::int64_t> processes;
     std::set<std::int32_t> contexts;
-    for (const auto& [key, intervals] : streams) {
+    for (const auto& [key, slices] : streams) {
       processes.insert(std::get<0>(key));
       contexts.insert(std::get<1>(key));
     }
     std::int32_t rank = 0;
-    for (auto& [key, intervals] : streams) {
+    for (auto& [key, slices] : streams) {
       const auto& [process, context, stream, lane] = key;
       Track track{.parent = parent, .process = process, .name = "stream " + std::to_string(stream), .rank = rank};
       if (contexts.size() > 1) track.name += " context " + std::to_string(context);
@@ -188,7 +188,7 @@ class TrackMaker {
       if (lane > 0) track.name += " lane " + std::to_string(lane + 1);
       Track next = track;
       next.name += " overlap ";
-      add_lanes(track, intervals, next);
+      add_lanes(track, slices, next);
       rank += static_cast<std::int32_t>(kMostLanes);
     }
     add_ranges(rows.operations, parent, rank);
@@ -203,13 +203,13 @@ class TrackMaker {
              [](const DeviceOperation& row) { return row.layer == kNoLayer ? "" : "layer " + std::to_string(row.layer); });
     add_runs(operations, [](const DeviceOperation& row) { return std::tuple(row.step, row.layer, row.stage); },
              [](const DeviceOperation& row) { return std::string(row.stage == Stage::other ? "" : name_of(kStageNames, row.stage)); });
-    Intervals intervals;
-    for (std::size_t i = first; i < made_.ranges.size(); ++i) intervals.push_back(interval(made_.ranges[i], RowTable::range, i));
-    if (intervals.empty()) return;
+    Slices slices;
+    for (std::size_t i = first; i < made_.ranges.size(); ++i) slices.push_back(slice(made_.ranges[i], RowTable::range, i));
+    if (slices.empty()) return;
     Track track{.parent = parent, .name = "ranges (layer/stage)", .rank = rank};
     Track next = track;
     next.name += " ";
-    add_lanes(track, intervals, next);
+    add_lanes(track, slices, next);
   }
 
   template <typename KeyOf, typename NameOf>

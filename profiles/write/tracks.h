@@ -2,7 +2,7 @@
 #pragma once
 
 #include "profiles/trace/trace.h"
-#include "profiles/write/lanes.h"
+#include "profiles/write/slices.h"
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace decodelab {
 
 enum class RowTable : std::uint8_t { span, api_call, operation, wait, overhead, step, range };
 
-/// A row of a table as Interval::item.
+/// A row of a table as Slice::item.
 inline std::uint64_t item_of(RowTable table, std::size_t row) { return std::uint64_t{static_cast<std::uint8_t>(table)} << 56 | row; }
 inline RowTable table_of(std::uint64_t item) { return static_cast<RowTable>(item >> 56); }
 inline std::size_t row_of(std::uint64_t item) { return item & ((std::uint64_t{1} << 56) - 1); }

@@ -1,5 +1,5 @@
-// Lays intervals into lanes with one stack of open intervals a lane.
-#include "profiles/write/lanes.h"
+// Lays slices into lanes with one stack of open slices a lane.
+#include "profiles/write/slices.h"
 
 #include <stdexcept>
 #include <string>
@@ -9,14 +9,14 @@ namespace {
 
 class Lane {
  public:
-  /// Ends what is over at `time_ns`. Safe for a lane that the next interval does not go into: no later one starts before it.
+  /// Ends what is over at `time_ns`. Safe for a lane that the next slice does not go into: no later one starts before it.
   void end_until(std::int64_t time_ns) {
     while (!open_.empty() && open_.back().end_ns <= time_ns) end_last();
   }
-  bool takes(const Interval& interval) const { return open_.empty() || open_.back().end_ns >= interval.end_ns; }
-  void begin(const Interval& interval) {
-    edges_.push_back({.time_ns = interval.start_ns, .item = interval.item, .begin = true});
-    open_.push_back(interval);
+  bool takes(const Slice& slice) const { return open_.empty() || open_.back().end_ns >= slice.end_ns; }
+  void begin(const Slice& slice) {
+    edges_.push_back({.time_ns = slice.start_ns, .item = slice.item, .begin = true});
+    open_.push_back(slice);
   }
   std::vector<Edge> finish() {
     while (!open_.empty()) end_last();
@@ -29,20 +29,20 @@ class Lane {
     open_.pop_back();
   }
 
-  std::vector<Interval> open_;
+  std::vector<Slice> open_;
   std::vector<Edge> edges_;
 };
 
 }  // namespace
 
-std::vector<std::vector<Edge>> lay_out(std::span<const Interval> sorted) {
+std::vector<std::vector<Edge>> lay_out(std::span<const Slice> sorted) {
   std::vector<Lane> lanes;
-  for (const Interval& interval : sorted) {
+  for (const Slice& slice : sorted) {
     bool placed = false;
     for (Lane& lane : lanes) {
-      lane.end_until(interval.start_ns);
-      if (lane.takes(interval)) {
-        lane.begin(interval);
+      lane.end_until(slice.start_ns);
+      if (lane.takes(slice)) {
+        lane.begin(slice);
         placed = true;
         break;
       }
@@ -53,7 +53,7 @@ std::vector<std::vector<Edge>> lay_out(std::span<const Interval> sorted) {
                                  " rows of one track overlap without nesting, which no viewer can show: the trace is "
                                  "not of a machine's own making.");
       }
-      lanes.emplace_back().begin(interval);
+      lanes.emplace_back().begin(slice);
     }
   }
   std::vector<std::vector<Edge>> edges;
