@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iterator>
 #include <stdexcept>
 
@@ -219,6 +220,10 @@ void check_trace_path(const std::string& flag, const std::string& path) {
   if (std::ranges::none_of(endings, [&](const std::string& ending) { return path.ends_with(ending); })) {
     throw std::invalid_argument(
         fmt::format("{}: '{}' does not say which format; end it with one of {}", flag, path, fmt::join(endings, ", ")));
+  }
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+    throw std::invalid_argument(fmt::format("{}: there is no folder '{}'; make it first", flag, folder.string()));
   }
 }
 

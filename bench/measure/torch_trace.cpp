@@ -3,6 +3,7 @@
 
 #include "engine/tensor.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace decodelab {
@@ -52,9 +53,24 @@ std::unique_ptr<at::ObserverContext> any_entered(const at::RecordFunction& funct
 
 void any_left(const at::RecordFunction&, at::ObserverContext*) { target.spans->leave_operator(); }
 
+/// Keeps libtorch's allocator from warning of memory that was there before anybody listened, while it lives: a trace asks for
+/// allocations, and never for what is freed.
+class QuietAllocator final {
+ public:
+  QuietAllocator() : before_(FLAGS_caffe2_log_level) { FLAGS_caffe2_log_level = std::max(before_, kErrors); }
+  ~QuietAllocator() { FLAGS_caffe2_log_level = before_; }
+  QuietAllocator(const QuietAllocator&) = delete;
+  QuietAllocator& operator=(const QuietAllocator&) = delete;
+
+ private:
+  static constexpr int kErrors = 2;
+  int before_;
+};
+
 }  // namespace
 
 struct OperatorCollector::Impl {
+  QuietAllocator quiet;
   std::shared_ptr<AllocationReports> reports;
   std::unique_ptr<c10::DebugInfoGuard> guard;
   at::CallbackHandle callback;
