@@ -170,7 +170,8 @@ TEST(Attribution, StagesInsideOfAGraphComeFromTheOriginalsOfItsNodes) {
 TEST(Attribution, SharesOfBandwidthNeedBytesAndAMeasurement) {
   TraceEvents events = synthetic_trace({}).events;
   const auto share_of_qkv = [](const Trace& trace) {
-    for (const StageCost& stage : attribution_of(trace).stages) {
+    const Attribution attribution = attribution_of(trace);
+    for (const StageCost& stage : attribution.stages) {
       if (stage.stage == Stage::qkv) return stage.bandwidth_share;
     }
     return std::optional<double>(-1);
