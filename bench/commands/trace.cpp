@@ -9,7 +9,7 @@
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/runtime.h"
-#include "profiles/write/write_trace.h"
+#include "profiles/trace/text.h"
 #include "reports/page/format.h"
 #include "reports/store/store.h"
 
@@ -34,7 +34,6 @@ struct Options {
   std::vector<std::string> outputs;
   std::string run;
   std::string store = kDefaultStore;
-  std::size_t operators = 10;
 };
 
 /// One trace to be taken.
@@ -122,15 +121,10 @@ std::string file_of(const std::string& output, const Plan& plan, const Job& job)
   return (path.parent_path() / (name.substr(0, dot) + cell + "-" + plain(job.arm.label) + name.substr(dot))).string();
 }
 
-void print(const Job& job, const TracedCell& traced, std::size_t operators, const std::vector<std::string>& files) {
-  fmt::print("{}, {}, {} ({}), {} steps at tier {}\n", job.arm.label, cell_label(job.cell), setting_label(job.cell),
-             traced.trace.events().session.model, traced.trace.events().steps.size(),
-             static_cast<int>(traced.trace.events().session.tier));
-  fmt::print("{}\n\n{}", verdict_line(traced.quality), to_text(stage_table(traced.trace, traced.attribution)));
-  if (traced.attribution.believable && operators > 0) {
-    fmt::print("\n{}", to_text(operator_table(traced.trace, traced.attribution, operators)));
-  }
-  fmt::print("\n{}\n", perturbation_line(traced.trace.events().session.perturbation));
+void print(const Job& job, const TracedCell& traced, const std::vector<std::string>& files) {
+  fmt::print("{}, {} ({})\n{}{}\n", job.arm.label, cell_label(job.cell), setting_label(job.cell),
+             trace_text(traced.trace, traced.quality, traced.attribution),
+             perturbation_line(traced.trace.events().session.perturbation));
   for (const std::string& file : files) {
     fmt::print("{}\n", how_to_open(file));
   }
@@ -147,9 +141,9 @@ TraceVerdict run_job(const Options& options, const Plan& plan, const Job& job,
   std::vector<std::string> files;
   for (const std::string& output : options.outputs) {
     files.push_back(file_of(output, plan, job));
-    write_trace(traced.trace, traced.quality, traced.attribution, files.back());
+    write_trace_file(traced.trace, traced.quality, traced.attribution, files.back());
   }
-  print(job, traced, options.operators, files);
+  print(job, traced, files);
   if (store != nullptr) {
     TraceRecord record = trace_record(traced.trace, traced.quality, traced.attribution);
     record.cell_id = job.cell.id;
@@ -219,7 +213,6 @@ void add_trace_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--pairs", options->pairs,
                       "Pairs of traced and untraced visits that tell what tracing costs; 0: none. Default: as many as "
                       "fit two seconds, 8 at least");
-  command->add_option("--operators", options->operators, "Rows of the table of operators")->capture_default_str();
   command->add_option("--most-events", options->trace.most_events, "A trace of more rows is refused before it is taken")
       ->capture_default_str();
   command->add_option("--run", options->run,
