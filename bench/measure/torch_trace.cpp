@@ -73,7 +73,7 @@ struct OperatorCollector::Impl {
   QuietAllocator quiet;
   std::shared_ptr<AllocationReports> reports;
   std::unique_ptr<c10::DebugInfoGuard> guard;
-  at::CallbackHandle callback;
+  at::CallbackHandle callback{};
 };
 
 OperatorCollector::OperatorCollector(SpanCollector& spans, const std::string& device)
@@ -87,12 +87,11 @@ void OperatorCollector::start(const TraceConfig& config) {
   }
   target = {.spans = spans_.main_thread()};
   const bool outer = config.tier < TraceTier::causes;
-  impl_ = std::make_unique<Impl>(
-      Impl{.reports = std::make_shared<AllocationReports>(*spans_.main_thread(), at::Device(device_).type()),
-           .guard = {},
-           .callback = at::addThreadLocalCallback(
-               at::RecordFunctionCallback(outer ? &outer_entered : &any_entered, outer ? &outer_left : &any_left)
-                   .scopes({at::RecordScope::FUNCTION}))});
+  impl_ = std::make_unique<Impl>();
+  impl_->reports = std::make_shared<AllocationReports>(*spans_.main_thread(), at::Device(device_).type());
+  impl_->callback = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(outer ? &outer_entered : &any_entered, outer ? &outer_left : &any_left)
+          .scopes({at::RecordScope::FUNCTION}));
   impl_->guard = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE, impl_->reports);
   started_ = true;
 }
