@@ -163,6 +163,42 @@ class ThePage(unittest.TestCase):
         self.assertEqual(page.errors, [])
 
 
+class AStillPage(unittest.TestCase):
+    """Comparisons and histories have no scripts at all."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not find_browser():
+            required("no Chromium; run tools/bootstrap")
+
+    def open(self, kind, name):
+        folder = tempfile.mkdtemp(prefix="decodelab-page-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        done = subprocess.run([PROGRAM, kind, folder], capture_output=True, text=True, check=True)
+        if done.stderr:
+            required("this build has no vl-convert-python to draw figures with; run tools/bootstrap")
+        page = Page(Path(folder) / "report" / name)
+        self.addCleanup(page.__exit__)
+        self.assertEqual(page.errors, [])
+        self.assertEqual([url for url in page.requests if not url.startswith(("file:", "data:", "about:"))], [])
+        return page
+
+    def drawn(self, page):
+        return page.evaluate("[...document.querySelectorAll('figure svg')].filter((svg) => svg.getBoundingClientRect().width > 50 && svg.querySelectorAll('path').length > 5).length")
+
+    def test_a_comparison_leads_to_every_section_and_shows_its_figures(self):
+        page = self.open("comparison", "compare.html")
+        self.assertGreater(page.evaluate("document.querySelectorAll('nav a').length"), 10)
+        self.assertEqual(page.evaluate(EMPTY_SECTIONS), [])
+        self.assertEqual(self.drawn(page), 2)
+        self.assertIn("the whole step", page.evaluate("document.body.textContent"))
+
+    def test_a_history_shows_its_figure_and_the_step(self):
+        page = self.open("history", "history.html")
+        self.assertEqual(self.drawn(page), 1)
+        self.assertIn("up", page.evaluate("[...document.querySelectorAll('td')].map((field) => field.textContent.trim())"))
+
+
 class APageOf(unittest.TestCase):
     """Runs that are not as one would like them, in the browser as well: the page says so, and complains of nothing."""
 
