@@ -64,6 +64,11 @@ std::string title_of(const RunComparison& comparison) {
 
 std::vector<Section> sections_of(const RunComparison& comparison) {
   std::vector<Section> sections;
+  sections.push_back({.id = "short",
+                      .title = "In short",
+                      .paragraphs = {},
+                      .figure = std::nullopt,
+                      .tables = {comparison_overview_table(comparison)}});
   sections.push_back(
       {.id = "differences",
        .title = "What differs between the two",
