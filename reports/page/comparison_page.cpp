@@ -47,8 +47,9 @@ std::vector<std::string> notes_of(const RunComparison& comparison) {
     }
   }
   for (const auto& [reason, places] : reasons) {
-    notes.push_back(fmt::format("{}{}: {}.", places.front(),
-                                places.size() == 1 ? "" : fmt::format(" and {} more", places.size() - 1), reason));
+    notes.push_back(fmt::format("{}{}: {}{}", places.front(),
+                                places.size() == 1 ? "" : fmt::format(" and {} more", places.size() - 1), reason,
+                                reason.ends_with('.') ? "" : "."));
   }
   return notes;
 }
@@ -116,7 +117,7 @@ std::string comparison_reading(const ComparedCell& row) {
   return reading;
 }
 
-Table comparison_page_table(const RunComparison& comparison) {
+Table comparison_page_table(const RunComparison& comparison, bool times) {
   const bool one_arm = !comparison.rows.empty() && std::ranges::all_of(comparison.rows, [&](const ComparedCell& row) {
     return row.arm == comparison.rows.front().arm;
   });
@@ -129,12 +130,17 @@ Table comparison_page_table(const RunComparison& comparison) {
               .columns = {{"Cell"}, {"Time ratio [95 %]", true}, {"Speed-up", true}, {"Launches", true}, {"Reading"}},
               .rows = {},
               .notes = notes_of(comparison)};
+  if (times) table.columns.insert(table.columns.begin() + 1, {{"Baseline", true}, {"Candidate", true}});
   if (!one_arm) table.columns.insert(table.columns.begin() + 1, {"Arm"});
   for (const ComparedCell& row : comparison.rows) {
     std::vector<std::string> fields{
         cell_label(row.cell), ratio_text(row), row.time_ratio ? fmt::format("{:.2f}x", 1 / *row.time_ratio) : "",
         row.paired ? std::to_string(row.launches) : fmt::format("{} / {}", row.launches, row.baseline_launches),
         comparison_reading(row)};
+    if (times) {
+      const auto text = [](const std::optional<double>& ns) { return ns ? format_time(*ns) : std::string(); };
+      fields.insert(fields.begin() + 1, {text(row.baseline_ns), text(row.candidate_ns)});
+    }
     if (!one_arm) fields.insert(fields.begin() + 1, row.arm);
     table.rows.push_back({comparison.candidate.id, row.cell.id, std::move(fields)});
   }

@@ -27,8 +27,12 @@ RunComparison make_comparison(const ComparedSide& baseline, const ComparedSide& 
 /// on one side of 1 only `looks faster` or `looks slower`.
 std::string comparison_reading(const ComparedCell& row);
 
-/// Cell | Arm | Time ratio [95 %] | Speed-up | Launches | Reading; what differs between the runs stands in the notes.
-Table comparison_page_table(const RunComparison& comparison);
+/// Cell | Arm | Time ratio [95 %] | Speed-up | Launches | Reading; what differs between the runs stands in the notes. `times` adds the
+/// times of both sides, which make the table too wide for a terminal.
+Table comparison_page_table(const RunComparison& comparison, bool times = false);
+
+/// Arm | Cells | Geometric mean of the time ratios | Lowest | Highest | Reading, with how many cells have which.
+Table comparison_overview_table(const RunComparison& comparison);
 
 /// Fields of machine, build, model, plan and engines that differ; a note names those that are equal.
 Table comparison_differences_table(const RunComparison& comparison);

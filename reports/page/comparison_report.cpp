@@ -2,7 +2,6 @@
 #include "reports/page/comparison_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "reports/figures/figure_style.h"
@@ -46,12 +46,29 @@ constexpr const char* kUnpairedText =
     "For a verdict "
     "measure both in one sweep: two arms of one build, or `--worker` for another build or engine.";
 
+constexpr const char* kCellsText =
+    "A cell is one point of the sweep: 'b4 pp512' is the prefill of 4 prompts of 512 tokens, 'b4 tg @ d4096' one step "
+    "of decode for 4 "
+    "rows that begins with 4096 tokens held, 'b4 gen @ d512' whole completions after 512 tokens. An arm is what "
+    "decodes: a "
+    "preset of optimizations with some added (+) or removed (-), or another engine.";
+constexpr const char* kRatiosText =
+    "The time ratio is the candidate's time over the baseline's: 0.5 is twice as fast. Its interval holds the true "
+    "ratio in 95 % of "
+    "cases; a launch is a fresh process, the unit that the interval is over. Counters are counts of what a step did, a "
+    "stage is a part of a step, and what lies in no stage has a row of its own.";
+
 std::string title_of(const RunComparison& comparison) {
   return fmt::format("{} compared with {}", run_title(comparison.candidate), run_title(comparison.baseline));
 }
 
 std::vector<Section> sections_of(const RunComparison& comparison) {
   std::vector<Section> sections;
+  sections.push_back({.id = "short",
+                      .title = "In short",
+                      .paragraphs = {},
+                      .figure = std::nullopt,
+                      .tables = {comparison_overview_table(comparison)}});
   sections.push_back(
       {.id = "differences",
        .title = "What differs between the two",
@@ -64,7 +81,7 @@ std::vector<Section> sections_of(const RunComparison& comparison) {
                       .title = "How fast",
                       .paragraphs = {comparison.is_one_run() ? kPairedText : kUnpairedText},
                       .figure = comparison_figure(comparison),
-                      .tables = {comparison_page_table(comparison)}});
+                      .tables = {comparison_page_table(comparison, true)}});
   sections.push_back({.id = "counters",
                       .title = "What it did differently",
                       .paragraphs = {},
@@ -87,6 +104,11 @@ std::vector<Section> sections_of(const RunComparison& comparison) {
     sections.back().tables.clear();
     sections.back().paragraphs = {"Both sides have the same cells of the arms that were compared."};
   }
+  sections.push_back({.id = "reading",
+                      .title = "How to read it",
+                      .paragraphs = {kCellsText, kRatiosText},
+                      .figure = std::nullopt,
+                      .tables = {}});
   return sections;
 }
 
@@ -180,22 +202,15 @@ std::string compared_sentence(const RunComparison& comparison) {
 
 std::string outcome_sentence(const RunComparison& comparison) {
   std::map<std::string, std::size_t> readings;
-  double logs = 0;
-  std::size_t ratios = 0;
-  for (const ComparedCell& row : comparison.rows) {
-    ++readings[comparison_reading(row)];
-    if (!row.time_ratio) continue;
-    logs += std::log(*row.time_ratio);
-    ++ratios;
-  }
-  if (ratios == 0) return "No row could be compared; the reasons stand under the table.";
+  for (const ComparedCell& row : comparison.rows) ++readings[comparison_reading(row)];
   std::string counts;
   for (const auto& [reading, count] : readings)
-    counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, reading);
-  const double mean_ratio = std::exp(logs / static_cast<double>(ratios));
-  return fmt::format("The candidate takes {} of the baseline's time in the geometric mean of {} rows: {}.{}",
-                     format_ratio(mean_ratio), ratios, counts,
-                     comparison.is_one_run() ? "" : " Two runs at two times: hints, no verdicts.");
+    counts += fmt::format("{}{} {}", counts.empty() ? "" : "; ", count, reading);
+  std::string text = fmt::format("Of {} rows: {}.", comparison.rows.size(), counts);
+  if (comparison.is_one_run()) return text;
+  const auto differences = differences_of(comparison.baseline, comparison.candidate);
+  text += " Two runs at two times: hints, no verdicts.";
+  return differences.empty() ? text : text + fmt::format(" They differ in {}.", fmt::join(differences, "; "));
 }
 
 std::string comparison_html(std::span<const RunComparison> comparisons, std::span<const std::string> drawings) {

@@ -107,9 +107,43 @@ Table moves_table(const StageMoves& moves) {
 
 }  // namespace
 
+Table comparison_overview_table(const RunComparison& comparison) {
+  Table table{
+      .title = "In short",
+      .columns = {{"Arm"}, {"Cells", true}, {"Geometric mean", true}, {"Lowest", true}, {"Highest", true}, {"Reading"}},
+      .rows = {},
+      .notes = {"Geometric mean, lowest and highest of the time ratios of the cells that were compared."}};
+  std::vector<std::string> pairs;
+  std::map<std::string, std::vector<const ComparedCell*>> rows;
+  for (const ComparedCell& row : comparison.rows) {
+    const std::string pair =
+        row.arm == row.baseline_arm ? row.arm : fmt::format("{} against {}", row.arm, row.baseline_arm);
+    if (!rows.contains(pair)) pairs.push_back(pair);
+    rows[pair].push_back(&row);
+  }
+  for (const std::string& pair : pairs) {
+    std::vector<double> logs;
+    std::map<std::string, std::size_t> readings;
+    for (const ComparedCell* row : rows[pair]) {
+      ++readings[comparison_reading(*row)];
+      if (row->time_ratio) logs.push_back(std::log(*row->time_ratio));
+    }
+    std::string words;
+    for (const auto& [reading, count] : readings)
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", count, reading);
+    const auto ratio = [](double log) { return format_ratio(std::exp(log)); };
+    table.rows.push_back({0,
+                          0,
+                          {pair, std::to_string(logs.size()), logs.empty() ? "" : ratio(mean(logs)),
+                           logs.empty() ? "" : ratio(*std::ranges::min_element(logs)),
+                           logs.empty() ? "" : ratio(*std::ranges::max_element(logs)), words}});
+  }
+  return table;
+}
+
 Table comparison_differences_table(const RunComparison& comparison) {
   Table table = environment_table({&comparison.baseline, &comparison.candidate});
-  table.title = "What differs between the two";
+  table.title = "Fields that differ";
   table.columns = {{"Field"},
                    {fmt::format("Baseline: {}", run_title(comparison.baseline))},
                    {fmt::format("Candidate: {}", run_title(comparison.candidate))}};

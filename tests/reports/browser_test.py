@@ -97,6 +97,7 @@ class ThePage(unittest.TestCase):
         self.assertEqual(page.evaluate("[...document.querySelectorAll('[data-figure]')].filter((place) => place.dataset.interactive !== 'true').length"), 0)
         self.assertEqual(page.evaluate(EMPTY_FIGURES), [])
         self.assertEqual(page.errors, [])
+        print(f"{len(page.warnings)} warnings on the console: {sorted(set(page.warnings))[:3]}")
         self.assertEqual([url for url in page.requests if not url.startswith(("file:", "data:", "blob:", "about:"))], [])
 
     def test_shows_the_same_figures_without_javascript(self):
@@ -107,20 +108,41 @@ class ThePage(unittest.TestCase):
         self.assertEqual(page.evaluate(EMPTY_FIGURES), [])
         self.assertEqual([url for url in page.requests if not url.startswith(("file:", "data:", "about:"))], [])
 
-    def test_shows_a_tooltip_over_a_mark(self):
+    def test_shows_a_tooltip_over_a_mark_of_every_figure_that_has_them(self):
         page = self.open()
-        for figure in page.evaluate("[...document.querySelectorAll('[data-figure]')].map((place) => place.dataset.figure)"):
-            selector = f"[data-figure='{figure}'] .mark-symbol path[aria-roledescription='point']"
-            middle = page.evaluate(MIDDLE % json.dumps(selector))
-            if not middle:
-                continue
-            page.move_to(middle["x"], middle["y"])
-            page.wait_for("document.querySelector('#vg-tooltip-element.visible')?.textContent.trim().length > 0", 20)
-            text = page.evaluate("document.querySelector('#vg-tooltip-element').innerText")
-            print(f"tooltip of {figure}: {text!r}")
-            self.assertRegex(text, r"\d")
-            return
-        self.fail("no figure has a point to hover over")
+        figures = page.evaluate("""[...document.querySelectorAll('script[id^="spec-"]')].filter((spec) => /"tooltip"/.test(spec.textContent))
+            .map((spec) => spec.id.slice(5))""")
+        self.assertGreater(len(figures), 0)
+        for figure in figures:
+            with self.subTest(figure):
+                texts = filter(None, map(lambda middle: self.tooltip_at(page, middle), self.middles_of_marks(page, figure)))
+                text = next(texts, None)
+                self.assertIsNotNone(text, "no mark of the figure shows a tooltip")
+                self.assertRegex(text, r"\d")
+                print(f"tooltip of {figure}: {text!r}")
+
+    def middles_of_marks(self, page, figure):
+        """Where to point at: the last mark of each layer, the one on top of the others."""
+        layers = page.evaluate(f"document.querySelectorAll(`[data-figure='{figure}'] svg .role-mark`).length")
+        for layer in range(layers):
+            place = page.evaluate("""(() => {
+              const mark = document.querySelectorAll(`[data-figure='%s'] svg .role-mark`)[%d].lastElementChild;
+              if (!mark || mark.tagName === 'g') return null;
+              mark.scrollIntoView({ block: 'center', inline: 'center' });
+              const box = mark.getBoundingClientRect();
+              return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+            })()""" % (figure, layer))
+            if place:
+                yield place
+
+    def tooltip_at(self, page, place):
+        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+        page.move_to(place["x"], place["y"])
+        try:
+            page.wait_for("document.querySelector('#vg-tooltip-element.visible')?.textContent.trim().length > 0", 0.5)
+        except TimeoutError:
+            return None
+        return page.evaluate("document.querySelector('#vg-tooltip-element').innerText")
 
     def test_dims_what_a_click_on_the_legend_leaves_out(self):
         page = self.open()
@@ -139,6 +161,42 @@ class ThePage(unittest.TestCase):
                 page.click(middle["x"], middle["y"])
                 page.wait_for(f"{LOOK % marks} === {json.dumps(before)}", 20)
         self.assertEqual(page.errors, [])
+
+
+class AStillPage(unittest.TestCase):
+    """Comparisons and histories have no scripts at all."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not find_browser():
+            required("no Chromium; run tools/bootstrap")
+
+    def open(self, kind, name):
+        folder = tempfile.mkdtemp(prefix="decodelab-page-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        done = subprocess.run([PROGRAM, kind, folder], capture_output=True, text=True, check=True)
+        if done.stderr:
+            required("this build has no vl-convert-python to draw figures with; run tools/bootstrap")
+        page = Page(Path(folder) / "report" / name)
+        self.addCleanup(page.__exit__)
+        self.assertEqual(page.errors, [])
+        self.assertEqual([url for url in page.requests if not url.startswith(("file:", "data:", "about:"))], [])
+        return page
+
+    def drawn(self, page):
+        return page.evaluate("[...document.querySelectorAll('figure svg')].filter((svg) => svg.getBoundingClientRect().width > 50 && svg.querySelectorAll('path').length > 5).length")
+
+    def test_a_comparison_leads_to_every_section_and_shows_its_figures(self):
+        page = self.open("comparison", "compare.html")
+        self.assertGreater(page.evaluate("document.querySelectorAll('nav a').length"), 10)
+        self.assertEqual(page.evaluate(EMPTY_SECTIONS), [])
+        self.assertEqual(self.drawn(page), 2)
+        self.assertIn("the whole step", page.evaluate("document.body.textContent"))
+
+    def test_a_history_shows_its_figure_and_the_step(self):
+        page = self.open("history", "history.html")
+        self.assertEqual(self.drawn(page), 1)
+        self.assertIn("up", page.evaluate("[...document.querySelectorAll('td')].map((field) => field.textContent.trim())"))
 
 
 class APageOf(unittest.TestCase):

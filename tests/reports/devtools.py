@@ -21,13 +21,13 @@ def find_browser():
 class Page:
     """One page of a browser of its own. Everything that it complains about or asks the network for is kept.
 
-    `errors` has console errors and warnings, uncaught exceptions and log entries of level error; `requests` the URLs of everything
+    `errors` has console errors, uncaught exceptions and log entries of level error, `warnings` what the console warns of; `requests` the URLs of everything
     that was loaded. Scripts are off where `javascript` is False: then they are off for the page, not for evaluate().
     """
 
     def __init__(self, path, *, javascript=True, width=1280, height=2000):
-        self.errors, self.requests = [], []
-        self._profile = tempfile.TemporaryDirectory(prefix="decodelab-chromium-")
+        self.errors, self.warnings, self.requests = [], [], []
+        self._profile = tempfile.TemporaryDirectory(prefix="decodelab-chromium-", ignore_cleanup_errors=True)
         # The browser reads file descriptor 3 and writes 4, messages end in a zero byte.
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
@@ -53,8 +53,13 @@ class Page:
         return self
 
     def __exit__(self, *_):
-        self._process.kill()
-        self._process.wait()
+        try:
+            self._session = None
+            self.call("Browser.close")
+            self._process.wait(timeout=TIMEOUT_S)
+        except (OSError, RuntimeError, TimeoutError, subprocess.TimeoutExpired):
+            self._process.kill()
+            self._process.wait()
         os.close(self._out)
         os.close(self._in)
         self._profile.cleanup()
@@ -120,7 +125,8 @@ class Page:
         if method == "Page.loadEventFired":
             self._loaded = True
         elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
-            self.errors.append(f"console.{parameters['type']}: {[value.get('value', value.get('description')) for value in parameters['args']]}")
+            kept = self.warnings if parameters["type"] == "warning" else self.errors
+            kept.append(f"console.{parameters['type']}: {[value.get('value', value.get('description')) for value in parameters['args']]}")
         elif method == "Runtime.exceptionThrown":
             details = parameters["exceptionDetails"]
             self.errors.append(f"exception: {details.get('exception', {}).get('description', details['text'])}")

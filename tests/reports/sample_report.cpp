@@ -1,4 +1,4 @@
-// Writes a made-up store and the report of it, for tests that open the page or read it beside the store: sample_report KIND FOLDER.
+// Writes a made-up store and the report of it (or a comparison, or a history), for tests that open the page or read it beside the store.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "reports/page/comparison_report.h"
+#include "reports/page/history_page.h"
 #include "reports/page/report.h"
 #include "reports/store/store.h"
 #include "tests/reports/sample_run.h"
@@ -133,12 +135,58 @@ void save(Store& store, const RunData& data) {
   for (const TraceRecord& trace : data.traces) store.save_trace(plan.run.id, trace);
 }
 
+/// Two commits of which the second is slower, does more and was traced like the first, and has a cell of its own.
+int run_comparison(const std::filesystem::path& folder) {
+  const RunData before = small_run();
+  RunData after = small_run();
+  after.run.id = 2;
+  after.run.uuid = "second";
+  after.run.name = "second";
+  after.run.build.commit = "fedcba987654";
+  after.cells.back().length = 1024;
+  for (CellArmRecord& row : after.cell_arms) row.counters = {{"counted_steps", 8}, {"operators", 88}};
+  for (BlockRecord& block : after.blocks) {
+    for (VisitRecord& visit : block.visits) {
+      for (std::int64_t& ns : visit.samples_ns) ns += visit.arm_id == 1 ? ns / 10 : 0;
+    }
+  }
+  for (TraceRecord& trace : after.traces) {
+    trace.shares[0].host_ns += 3'200'000;
+    trace.steps_ns += 3'200'000;
+  }
+  const std::vector<RunComparison> comparisons{make_comparison({&before, ""}, {&after, ""}),
+                                               make_comparison({&before, "causal"}, {&before, "bigcode"})};
+  write_comparison(comparisons, folder / "report", std::cerr);
+  return 0;
+}
+
+/// Eight commits, of which the fifth made a step.
+int run_history(const std::filesystem::path& folder) {
+  std::vector<RunData> runs;
+  for (std::int64_t i = 0; i < 8; ++i) {
+    SampleOptions options = one_cell();
+    options.lengths = {64, 128};
+    options.arms = {{"causal", i >= 4 ? 1.08 : 1.0}, {"bigcode", 0.7}};
+    options.seed = static_cast<std::uint64_t>(i + 1);
+    options.launch_noise = options.step_noise = 0.002;
+    runs.push_back(testing::sample_run(options));
+    runs.back().run.id = i + 1;
+    runs.back().run.started_unix_ns += i;
+    runs.back().run.build.commit =
+        fmt::format("{:012x}", 0x9e3779b97f4aULL * static_cast<std::uint64_t>(i + 1) % (1ULL << 48U));
+  }
+  write_history(history_of(runs, {.metric = "mean_ns"}), "mean_ns", folder / "report", std::cerr);
+  return 0;
+}
+
 int run(const std::string& kind, const std::filesystem::path& folder) {
+  if (kind == "comparison") return run_comparison(folder);
+  if (kind == "history") return run_history(folder);
   const auto found = kKinds.find(kind);
   if (found == kKinds.end()) {
     std::string known;
     for (const auto& [name, make] : kKinds) known += " " + name;
-    std::cerr << "sample_report: no kind '" << kind << "'; there are" << known << '\n';
+    std::cerr << "sample_report: no kind '" << kind << "'; there are comparison history" << known << '\n';
     return 2;
   }
   {

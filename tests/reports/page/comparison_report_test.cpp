@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "reports/page/format.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/sample_run.h"
 #include "tests/reports/sample_trace.h"
@@ -67,7 +68,13 @@ TEST(ComparisonReport, SaysWhatWasComparedAndHowItCameOut) {
   ASSERT_EQ(comparison.rows.size(), 1U);
   EXPECT_EQ(compared_sentence(comparison),
             "night-2 (run 2) (commit fedcba987654) against night-1 (run 1) (commit 0123456789ab): causal, 1 rows.");
-  EXPECT_TRUE(contains(outcome_sentence(comparison), {"takes 1.2", "1 looks slower", "hints, no verdicts"}));
+  EXPECT_TRUE(contains(outcome_sentence(comparison),
+                       {"Of 1 rows: 1 looks slower.", "hints, no verdicts", "processor: AMD EPYC"}));
+  const Table table = comparison_overview_table(comparison);
+  ASSERT_EQ(table.rows.size(), 1U);
+  EXPECT_EQ(table.rows[0].fields[0], "causal");
+  EXPECT_EQ(table.rows[0].fields[2], format_ratio(*comparison.rows[0].time_ratio));
+  EXPECT_EQ(table.rows[0].fields[5], "1 looks slower");
 }
 
 TEST(ComparisonReport, NamesTheFieldsThatDifferAndThoseThatDoNot) {
@@ -149,7 +156,7 @@ TEST(ComparisonReport, IsOnePageWithoutScriptsOrResourcesWhoseLinksLeadSomewhere
   std::size_t links = 0;
   for (std::sregex_iterator match(html.begin(), html.end(), link), end; match != end; ++match, ++links)
     EXPECT_TRUE(contains(html, {fmt::format("id=\"{}\"", (*match)[1].str())}));
-  EXPECT_EQ(links, 7U);
+  EXPECT_EQ(links, 9U);
   const std::string markdown = testing::read_file(folder / "c/compare.md");
   EXPECT_TRUE(contains(markdown,
                        {"# decodelab comparison", "## Where the time moved", "| attention", "figures/ratios-1-2.svg"}));
