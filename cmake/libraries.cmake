@@ -12,6 +12,8 @@ find_path(SQLITECPP_INCLUDE_DIR SQLiteCpp/SQLiteCpp.h REQUIRED)
 find_library(SQLITECPP_LIBRARY SQLiteCpp REQUIRED)
 find_library(SQLITE3_LIBRARY sqlite3 REQUIRED)
 find_library(PCRE2_LIBRARY pcre2-8 REQUIRED)
+# Headers only: Perfetto's wire format, without a second libprotobuf beside libtorch's.
+find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp REQUIRED)
 
 # The compiled library, not the headers alone: a third of the time that a file takes to compile is {fmt}'s otherwise. Targets on libtorch
 # use the newer headers that its wheel brings, which shadow the system's and have no library (cmake/libtorch.cmake).
@@ -23,3 +25,6 @@ target_link_libraries(decodelab_fmt INTERFACE ${FMT_LIBRARY})
 add_library(decodelab_sqlite INTERFACE)
 target_include_directories(decodelab_sqlite SYSTEM INTERFACE ${SQLITECPP_INCLUDE_DIR})
 target_link_libraries(decodelab_sqlite INTERFACE ${SQLITECPP_LIBRARY} ${SQLITE3_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
+
+add_library(decodelab_protozero INTERFACE)
+target_include_directories(decodelab_protozero SYSTEM INTERFACE ${PROTOZERO_INCLUDE_DIR})

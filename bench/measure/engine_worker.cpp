@@ -2,19 +2,14 @@
 #include "bench/measure/engine_worker.h"
 
 #include "bench/measure/engagement.h"
+#include "bench/measure/engine_cell.h"
 #include "bench/measure/steps.h"
-#include "bench/measure/timed_step.h"
 #include "bench/measure/torch_counters.h"
-#include "bench/measure/torch_step_events.h"
 #include "bench/measure/warmup.h"
 #include "bench/plan/modelled_work.h"
-#include "bench/plan/prompts.h"
-#include "bench/plan/step_scope.h"
 #include "bench/plan/sweep_plan.h"
-#include "engine/runtime.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -41,133 +36,6 @@ std::vector<std::string> names_that_differ(const Counters& a, const Counters& b)
   }
   return names;
 }
-
-/// Runs one cell of one engine step by step, restarting where the cell says so.
-class CellRunner {
- public:
-  CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns)
-      : engine_(engine), input_(input), cell_(cell), slow_ns_(slow_ns), scope_(scope_of_cell(cell)) {
-    const ModelConfig& config = engine.model().config();
-    if (cell.phase != "decode" || cell.fill == "generated") {
-      prompts_ = random_prompts(input.seed, cell.batch, cell.length, config.vocabulary_size);
-    }
-    if (cell.phase == "decode" && cell.fill != "generated") {
-      for (const auto& prompt : random_prompts(input.seed + 1, cell.batch, 1, config.vocabulary_size)) {
-        first_tokens_.push_back(prompt.front());
-      }
-    }
-  }
-
-  /// Puts the session where the next step may run; `steps` decode steps must fit after it. Never timed.
-  void prepare(std::int64_t steps) {
-    session_.reset();
-    steps_left_ = cell_.phase == "decode" ? steps : 1;
-    if (cell_.phase != "decode") {
-      return;
-    }
-    make_session(cell_.length + steps);
-    if (cell_.fill == "generated") {
-      first_tokens_ = session_->prefill(prompts_).token_ids;
-    } else {
-      session_->fill_random(cell_.length, input_.seed);
-      session_->force_tokens(first_tokens_);
-    }
-  }
-
-  /// Makes what a session makes in its first step, and takes the step back: what is counted after it is what every step does.
-  void settle() {
-    if (cell_.phase == "decode") {
-      session_->decode();
-      session_->truncate(cell_.length);
-      session_->force_tokens(first_tokens_);
-    }
-  }
-
-  bool has_room() const { return steps_left_ > 0; }
-
-  /// One step: a decode step, a prefill with its session's allocation, or a completion. `forced` replaces what a decode step is fed.
-  StepResult step() {
-    --steps_left_;
-    if (cell_.phase == "decode") {
-      return decode_step();
-    }
-    const std::int64_t new_tokens = cell_.phase == "generate" ? input_.max_tokens - 1 : 0;
-    make_session(cell_.length + new_tokens);
-    if (scope_.forward) {
-      session_->forward(prompts_);
-      return {};
-    }
-    StepResult result = session_->prefill(prompts_);
-    for (std::int64_t token = 0; token < new_tokens; ++token) {
-      result = decode_step();
-    }
-    return engine_.reads_late() && new_tokens > 0 ? session_->read_last() : result;
-  }
-
-  /// Takes the last decode step back where every step starts from the cell's length. Never timed.
-  void rewind() {
-    if (scope_.at_length) {
-      session_->truncate(cell_.length);
-      session_->force_tokens(first_tokens_);
-    }
-  }
-
-  std::int64_t timed_step_ns() {
-    return timed_ns([this] { step(); }, engine_.model().device(), slow_ns_);
-  }
-
-  /// `steps` decode steps whose tokens are read at their end, by marks on the device; whole_ns is the host's clock around them.
-  std::vector<std::int64_t> visible_end_ns(std::int64_t steps, std::int64_t& whole_ns) {
-    StepEvents events(engine_.model().device(), steps);
-    whole_ns = timed_ns(
-        [&] {
-          events.mark();
-          for (std::int64_t step = 0; step < steps; ++step) {
-            session_->issue();
-            events.mark();
-          }
-          session_->read_last();
-        },
-        engine_.model().device(), slow_ns_ * steps);
-    return events.step_ns();
-  }
-
-  const StepScope& scope() const { return scope_; }
-  Session& session() { return *session_; }
-  /// What the first decode step after prepare() is fed.
-  const std::vector<std::int64_t>& first_tokens() const { return first_tokens_; }
-  const std::vector<std::vector<std::int64_t>>& prompts() const { return prompts_; }
-  void make_session(std::int64_t max_tokens) {
-    session_.emplace(
-        engine_,
-        SessionOptions{
-            .batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}, .sampling = {input_.sampling}});
-  }
-
- private:
-  /// The scope of whole completions has a name of its own and no parts.
-  static StepScope scope_of_cell(const CellRecord& cell) {
-    return cell.phase == "generate" ? StepScope{} : step_scope_from_string(cell.scope);
-  }
-
-  StepResult decode_step() {
-    if (scope_.forward) {
-      session_->forward();
-      return {};
-    }
-    return engine_.reads_late() ? session_->decode_ahead() : session_->decode();
-  }
-
-  const Engine& engine_;
-  const CellInput& input_;
-  const CellRecord& cell_;
-  std::vector<std::vector<std::int64_t>> prompts_;
-  std::vector<std::int64_t> first_tokens_;
-  std::optional<Session> session_;
-  std::int64_t steps_left_ = 0;
-  std::int64_t slow_ns_;
-  StepScope scope_;
-};
 
 class EngineWorker final : public Worker {
  public:
@@ -293,10 +161,7 @@ class EngineWorker final : public Worker {
   }
 
  private:
-  /// Decode steps that the model's positions leave after the cell's length, as far as any visit goes.
-  std::int64_t room(const CellRecord& cell) const {
-    return std::min(engine_->model().config().positions - cell.length, std::max(kMaximumSteps, kWarmupMaximumSteps));
-  }
+  std::int64_t room(const CellRecord& cell) const { return decode_room(engine_->model().config(), cell); }
 
   std::shared_ptr<const Engine> engine_;
   Arm arm_;

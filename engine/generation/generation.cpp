@@ -1,6 +1,8 @@
 // The loop from prompts to completions.
 #include "engine/generation/generation.h"
 
+#include "profiles/range.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -85,16 +87,17 @@ class OpenRows {
 /// Decodes until every row has ended. Where tokens are read late, one step is under way that a row may turn out not to need; the step
 /// after the last possible token is never begun.
 void decode_rows(const Engine& engine, const GenerationRequest& request, Session& session, OpenRows& rows) {
-  std::int64_t begun = 1;  // the prefill
-  while (rows.any()) {
-    if (!engine.reads_late()) {
+  for (std::int64_t step = 1; rows.any(); ++step) {  // Step 0 is the prefill.
+    if (step >= request.max_tokens) {
+      rows.take(session.read_last());
+      continue;
+    }
+    const StepRange range(step);
+    if (engine.reads_late()) {
+      rows.take(session.decode_ahead());
+    } else {
       rows.drop_ended(session);
       rows.take(session.decode());
-    } else if (begun < request.max_tokens) {
-      rows.take(session.decode_ahead());
-      ++begun;
-    } else {
-      rows.take(session.read_last());
     }
   }
 }
@@ -127,7 +130,10 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
     completions[row].seed = sampling[row].seed;
   }
   OpenRows rows(request, completions);
-  rows.take(session.prefill(request.prompts));
+  {
+    const StepRange range(0);
+    rows.take(session.prefill(request.prompts));
+  }
   if (request.keep_prefill_logits) {
     const std::vector<float> logits = session.last_logits();
     const auto vocabulary = static_cast<std::ptrdiff_t>(logits.size() / completions.size());

@@ -103,7 +103,7 @@ struct Session::Impl {
   std::optional<at::Tensor> forward_step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
     memory->begin_step(!prefill);
     const std::optional<at::Tensor> all_logits = prefill ? prefill_logits(ids, rows) : decode_logits(ids, rows);
-    cache->advance(rows);
+    in_stage(Stage::host, [&] { cache->advance(rows); });
     if (prefill) {
       runner->prepare(*cache);
     }
@@ -174,7 +174,7 @@ struct Session::Impl {
     if (history) {
       history->add(input_ids, cache->lengths());
     }
-    return rows(ones(static_cast<std::size_t>(options.batch_size)));
+    return in_stage(Stage::host, [&] { return rows(ones(static_cast<std::size_t>(options.batch_size))); });
   }
 };
 

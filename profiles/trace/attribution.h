@@ -61,6 +61,21 @@ struct StepAccount {
   std::int64_t launches = 0;
   std::int64_t operators = 0;
   std::int64_t graph_kernel_ns = 0;  ///< Kernel time under graphs.
+  std::int64_t kernel_ns = 0;        ///< Kernel time in all; kernels that overlap count twice.
+};
+
+enum class ShareKind : std::uint8_t { operation, gap, residual };
+
+/// Time of the steps that lies in one place. Every nanosecond lies in exactly one share: with a device in the operation that kept it
+/// busy (the first, where several overlap) or in a gap, on a CPU in the innermost operator of the thread that ran the step.
+struct TimeShare {
+  ShareKind kind = ShareKind::operation;
+  GapCause cause = GapCause::unknown;  ///< Of gaps.
+  Stage stage = Stage::other;
+  std::int32_t layer = kNoLayer;
+  StringId name = 0;  ///< Of the operation or operator; 0: the stage itself, outside of its operators.
+  std::int64_t ns = 0;
+  std::int64_t calls = 0;
 };
 
 struct Attribution {
@@ -72,6 +87,13 @@ struct Attribution {
   std::vector<OperatorCost> operators;  ///< By total self time, largest first.
   std::string bound_by;                 ///< "kernels", "sync", "dispatch", ...; on a CPU the stage with most self time.
   std::int64_t steps_ns = 0;            ///< Sum of the steps' spans.
+  bool host_time_believable =
+      true;                       ///< False where tracing slowed the steps down: kernels may be ranked, nothing else.
+  bool on_device = false;         ///< Whether busy_ns and gaps are given; else the account is the host's.
+  std::int64_t device_bytes = 0;  ///< Of copies and sets in those steps.
+  std::vector<OperatorCost>
+      kernels;  ///< Operations of devices: by total time, largest first; self_ns is the time kept busy.
+  std::vector<TimeShare> shares;  ///< They add up to steps_ns.
 };
 
 /// Throws nothing: an account that cannot be given is a refusal.

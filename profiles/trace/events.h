@@ -20,6 +20,12 @@ using StringId = std::uint32_t;
 class TraceStrings {
  public:
   TraceStrings();
+  TraceStrings(const TraceStrings& other);
+  TraceStrings& operator=(const TraceStrings& other);
+  TraceStrings(TraceStrings&&) noexcept = default;
+  TraceStrings& operator=(TraceStrings&&) noexcept = default;
+  ~TraceStrings() = default;
+
   StringId id(std::string_view text);
   const std::string& text(StringId id) const { return texts_.at(id); }
   std::size_t size() const { return texts_.size(); }

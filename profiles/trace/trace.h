@@ -15,7 +15,9 @@ struct Flow {
 };
 
 /// Rows sorted by start (longer first at ties), with `depth`, `lane`, `step`, `layer`, `stage`, `api_row` and the devices' bounds of
-/// steps filled in. What contradicts itself is kept as it is: saying so is the verifier's part.
+/// steps filled in. Spans that name no step, layer or stage have those of the span around them; an operation whose launch nobody
+/// recorded keeps what its collector said. Steps that the window cuts have a reason to be left out. What contradicts itself is kept as
+/// it is: saying so is the verifier's part.
 class Trace {
  public:
   const TraceEvents& events() const { return events_; }

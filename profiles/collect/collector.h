@@ -1,0 +1,70 @@
+// What fills the rows of a trace while steps run, and the collector that stands where none can run and says why.
+#pragma once
+
+#include "profiles/trace/events.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace decodelab {
+
+/// Whether a collector can run here.
+struct Capability {
+  bool available = false;
+  std::string reason;  ///< Why it cannot, in one sentence; empty where it can.
+};
+
+/// More rows than this in one trace are refused before tracing or counted as dropped: no viewer opens them.
+inline constexpr std::int64_t kMostTraceEvents = 4'000'000;
+
+struct TraceConfig {
+  TraceTier tier = TraceTier::kernels;
+  std::int64_t most_events =
+      kMostTraceEvents;  ///< Of one collector; what comes after is counted in TraceSession::dropped_records.
+};
+
+/// One listener. The calls come from the thread that runs the steps, in this order: probe, start, (begin_step, end_step)*, stop, drain.
+class Collector {
+ public:
+  virtual ~Collector() = default;
+
+  /// As CollectorState::name: spans, operators, cupti, graph-nodes, nvml, perf, synthetic.
+  virtual std::string name() const = 0;
+
+  /// Asks without starting anything. A collector that is not available may be started all the same, and then records nothing.
+  virtual Capability probe() = 0;
+
+  virtual void start(const TraceConfig& config) = 0;
+
+  /// Of the step only index, batch and keys are set at its begin; times and counts are set at its end.
+  virtual void begin_step(const Step& step) { static_cast<void>(step); }
+  virtual void end_step(const Step& step) { static_cast<void>(step); }
+
+  /// After this no row is added; devices have been waited for by the caller.
+  virtual void stop() = 0;
+
+  /// Appends the rows, adds to the counts of the session (never sets them), appends one CollectorState, and forgets all of it.
+  /// Steps are not a collector's: whoever runs them appends TraceEvents::steps.
+  virtual void drain(TraceEvents& events) = 0;
+};
+
+/// Stands where a collector was asked for that cannot run.
+class NullCollector final : public Collector {
+ public:
+  NullCollector(std::string name, std::string reason) : name_(std::move(name)), reason_(std::move(reason)) {}
+
+  std::string name() const override { return name_; }
+  Capability probe() override { return {.available = false, .reason = reason_}; }
+  void start(const TraceConfig& config) override { static_cast<void>(config); }
+  void stop() override {}
+  void drain(TraceEvents& events) override {
+    events.session.collectors.push_back({.name = name_, .on = false, .reason = reason_});
+  }
+
+ private:
+  std::string name_;
+  std::string reason_;
+};
+
+}  // namespace decodelab

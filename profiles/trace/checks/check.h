@@ -1,0 +1,107 @@
+// What the checks of a trace share: their input, their result, and the one table that names them all.
+#pragma once
+
+#include "profiles/trace/attribution.h"
+#include "profiles/trace/quality.h"
+#include "profiles/trace/trace.h"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+
+/// The clock of the host and the times of a device may differ by this: the widest bracket that check I11 takes.
+inline constexpr std::int64_t kClockToleranceNs = 1000;
+
+struct CheckInput {
+  const Trace& trace;
+  const Attribution& account;  ///< As account() gives it; empty where times do not add up.
+  bool on_device = false;
+  bool times_add_up = false;  ///< Whether sums over all rows stay far from overflowing.
+
+  const TraceEvents& events() const { return trace.events(); }
+};
+
+/// Of one check: TraceCheck without its names.
+struct CheckResult {
+  CheckStatus status = CheckStatus::passed;
+  double value = 0;
+  double limit = 0;
+  std::string evidence;
+};
+
+inline CheckResult not_applicable(std::string why) {
+  return {.status = CheckStatus::not_applicable, .evidence = std::move(why)};
+}
+
+struct CheckDefinition {
+  const char* id;
+  const char* title;
+  bool needs_device;         ///< Says nothing where the engine ran on a CPU.
+  bool adds_times;           ///< Says nothing where times cannot be added.
+  TraceVerdict when_failed;  ///< What a failure makes of the trace.
+  CheckResult (*run)(const CheckInput& input);
+};
+
+/// I1 to I18, in that order.
+std::span<const CheckDefinition> check_table();
+
+/// Rows that a check found, of which the first five are named.
+class NamedRows {
+ public:
+  void add(const std::function<std::string()>& name);
+  std::int64_t count() const { return count_; }
+
+  /// "a; b; c; d; e; and 7 more".
+  std::string text() const;
+
+ private:
+  std::vector<std::string> names_;
+  std::int64_t count_ = 0;
+};
+
+/// "1 step", "2 steps".
+std::string counted(std::int64_t count, const char* noun);
+
+/// "12.3 us" and the like, for evidence.
+std::string time_text(std::int64_t ns);
+
+/// The name of an operation or span; "(no name)" where it has none.
+std::string name_of(const Trace& trace, StringId name);
+
+bool has_times(const DeviceOperation& operation);
+bool counts(const Step& step);
+
+CheckResult check_nothing_dropped(const CheckInput& input);      // I1, records.cpp
+CheckResult check_stamps(const CheckInput& input);               // I2
+CheckResult check_launch_of_each(const CheckInput& input);       // I3, launches.cpp
+CheckResult check_launch_before_start(const CheckInput& input);  // I4
+CheckResult check_stream_order(const CheckInput& input);         // I5, busy.cpp
+CheckResult check_busy_within_wall(const CheckInput& input);     // I7
+CheckResult check_nesting(const CheckInput& input);              // I6, nesting.cpp
+CheckResult check_launch_counts(const CheckInput& input);        // I8, completeness.cpp
+CheckResult check_step_coverage(const CheckInput& input);        // I9, coverage.cpp
+CheckResult check_window(const CheckInput& input);               // I10, window.cpp
+CheckResult check_clocks(const CheckInput& input);               // I11, clocks.cpp
+CheckResult check_timer(const CheckInput& input);                // I12
+CheckResult check_perturbation(const CheckInput& input);         // I13, machine.cpp
+CheckResult check_bandwidth(const CheckInput& input);            // I17
+CheckResult check_steady_clock(const CheckInput& input);         // I18
+CheckResult check_conservation(const CheckInput& input);         // I16, conservation.cpp
+CheckResult check_export(const CheckInput& input);               // I14, round_trip.cpp
+CheckResult check_importer(const CheckInput& input);             // I15
+
+/// By place in TraceEvents::steps, how many launches and replays the engine counted that have no row. Steps that statistics leave out,
+/// that nobody counted, or of which nothing at all was recorded are not looked at.
+struct MissingLaunches {
+  std::int64_t launches = 0;
+  std::int64_t replays = 0;
+  std::int64_t too_many = 0;
+  std::int64_t any() const { return launches + replays + too_many; }
+};
+std::vector<MissingLaunches> missing_launches(const TraceEvents& events);
+
+}  // namespace decodelab
