@@ -1,5 +1,6 @@
 // Sealing puts rows in order and joins them, whatever order they were collected in.
 #include <algorithm>
+#include <chrono>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -217,6 +218,18 @@ TEST(Seal, StepsThatTheWindowCutsSaySo) {
   EXPECT_EQ(steps[2].excluded_reason, "cut by the end of the window");  // Its kernel ends later.
   EXPECT_EQ(steps[3].excluded_reason, "its end was not recorded");
   EXPECT_EQ(steps[4].excluded_reason, "warm-up");
+}
+
+TEST(Seal, AMillionEventsTakeSecondsNotMinutes) {
+  TraceEvents events = synthetic_trace({.layers = 40, .kernels_per_layer = 12, .steps = 440}).events;
+  ASSERT_GT(events.spans.size() + events.api_calls.size() + events.operations.size(), 900'000U);
+  std::mt19937_64 random(5);
+  std::shuffle(events.spans.begin(), events.spans.end(), random);
+  std::shuffle(events.operations.begin(), events.operations.end(), random);
+  const auto begin = std::chrono::steady_clock::now();
+  const TraceQuality quality = verify(seal(std::move(events)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_EQ(quality.verdict, TraceVerdict::ok) << quality.reason;
 }
 
 TEST(Seal, SealsItsOwnResultToTheSame) {
