@@ -62,7 +62,7 @@ std::vector<MissingLaunches> missing_launches(const TraceEvents& events) {
   std::vector<MissingLaunches> missing(events.steps.size());
   if (!events.session.launches_counted) return missing;
   std::unordered_map<std::int32_t, Recorded> steps = recorded_by_step(events);
-  const bool steps_known = steps.size() > steps.count(kNoStep);
+  const bool steps_known = events.operations.empty() || steps.size() > steps.count(kNoStep);
   for (std::size_t i = 0; i < events.steps.size(); ++i) {
     const Step& step = events.steps[i];
     const Recorded recorded = steps[step.index];
