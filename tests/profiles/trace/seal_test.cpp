@@ -132,11 +132,22 @@ TEST(Seal, LaunchesOfTheRuntimeAndTheDriverWithOneCorrelationAreTheRuntimes) {
   ApiCall inner = call(102, 1);
   inner.end_ns = 105;
   inner.driver = true;
-  events.api_calls = {inner, call(100, 1)};
-  events.operations = {operation(120, 130, 1)};
+  ApiCall at_once = call(200, 2);
+  at_once.driver = true;
+  events.api_calls = {inner, call(100, 1), at_once, call(200, 2)};
+  events.operations = {operation(120, 130, 1), operation(220, 230, 2)};
   const Trace trace = seal(events);
-  const ApiCall& launch = trace.events().api_calls.at(static_cast<std::size_t>(trace.events().operations[0].api_row));
-  EXPECT_FALSE(launch.driver);
+  for (const DeviceOperation& row : trace.events().operations) {
+    EXPECT_FALSE(trace.events().api_calls.at(static_cast<std::size_t>(row.api_row)).driver);
+  }
+}
+
+TEST(Seal, ACorrelationOfAnotherProcessAloneIsNoLaunch) {
+  TraceEvents events;
+  events.api_calls = {call(100, 5)};
+  events.api_calls[0].process = 2;
+  events.operations = {operation(120, 130, 5)};
+  EXPECT_EQ(seal(events).flows().size(), 0U);
 }
 
 TEST(Seal, AKernelIsNotLaunchedByAWaitOrACopy) {
