@@ -48,16 +48,17 @@ struct OperatorCost {
 };
 
 /// One step as integers that add up: busy_ns + the gaps == span_ns with a device, and the stages' host_ns + residual_ns == span_ns on the
-/// thread that ran it.
+/// thread that ran it. With several devices the time is that of the one with most operations; kernels and launches are of all.
 struct StepAccount {
   std::int32_t index = 0;
   std::int64_t span_ns = 0;
   std::int64_t busy_ns = 0;
   std::array<std::int64_t, kGapCauseNames.size()> gap_ns{};
   std::array<std::int64_t, kStageNames.size()> host_stage_ns{};
-  std::int64_t residual_ns = 0;         ///< In no stage.
-  std::int64_t host_margin_ns = 0;      ///< How far the host ran ahead: sum of positive (previous end - launch start).
-  std::int64_t launch_to_start_ns = 0;  ///< Sum over operations of start - launch start (TKLQT, arXiv:2504.11750).
+  std::int64_t residual_ns = 0;     ///< In no stage.
+  std::int64_t host_margin_ns = 0;  ///< How far the host ran ahead: sum of positive (previous end - launch start).
+  std::int64_t launch_to_start_ns =
+      0;  ///< Sum over launches of the first operation's start - launch start (TKLQT, arXiv:2504.11750).
   std::int64_t launches = 0;
   std::int64_t operators = 0;
   std::int64_t graph_kernel_ns = 0;  ///< Kernel time under graphs.

@@ -52,9 +52,9 @@ class GapCauses {
 
   const TraceEvents& events_;
   std::vector<bool> first_;
-  std::unordered_map<std::int64_t, std::vector<Interval>> waits_;  // By thread, merged.
-  std::unordered_map<std::int64_t, std::vector<Interval>>
-      overheads_;  // By thread, merged; 0 where the thread is not known.
+  // By thread, merged; the thread 0 where it is not known.
+  std::unordered_map<std::int64_t, std::vector<Interval>> waits_;
+  std::unordered_map<std::int64_t, std::vector<Interval>> overheads_;
 };
 
 }  // namespace decodelab

@@ -26,14 +26,15 @@ std::string place_text(const DifferenceRow& row) {
 
 std::string signed_text(std::int64_t ns) { return (ns > 0 ? "+" : "") + grouped(ns); }
 
-/// The largest rows, the others as one, and the sum, which is the difference of the step.
+/// The largest rows, the residual wherever it stands, the others as one, and the sum, which is the difference of the step.
 std::string rows_text(const char* what, const std::vector<DifferenceRow>& rows, std::int64_t delta_ns) {
   TextTable table({what, "A ns/step", "B ns/step", "B - A", "change", "A calls", "B calls"});
   std::int64_t others_ns = 0;
   std::size_t others = 0;
   for (const DifferenceRow& row : rows) {
     if (row.delta_ns == 0 && row.change == Change::same) continue;
-    if (table.size() == kTopRows) {
+    const bool residual = row.kind == ShareKind::residual && row.name.empty();
+    if (table.size() >= kTopRows && !residual) {
       others_ns += row.delta_ns;
       ++others;
       continue;
@@ -42,7 +43,7 @@ std::string rows_text(const char* what, const std::vector<DifferenceRow>& rows, 
     table.add({place_text(row), amount_text(row.a_ns), amount_text(row.b_ns), signed_text(row.delta_ns),
                to_string(row.change), calls ? amount_text(row.a_calls) : "", calls ? amount_text(row.b_calls) : ""});
   }
-  if (others > 0) table.add({fmt::format("({} others)", others), "", "", signed_text(others_ns), "", "", ""});
+  if (others > 0) table.add({fmt::format("others ({})", others), "", "", signed_text(others_ns), "", "", ""});
   table.add({"sum", "", "", signed_text(delta_ns), "", "", ""});
   return table.text();
 }

@@ -147,7 +147,7 @@ class AccountText {
       table.add({named ? printable(trace_.text(rows[i].first)) : "", per_step(ns), share(ns), per_step(calls)});
     }
     if (rows.size() > kTopRows) {
-      table.add({fmt::format("({} others)", rows.size() - kTopRows), per_step(rest_ns), share(rest_ns), ""});
+      table.add({fmt::format("others ({})", rows.size() - kTopRows), per_step(rest_ns), share(rest_ns), ""});
     }
     return table.text();
   }

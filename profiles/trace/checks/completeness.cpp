@@ -62,7 +62,7 @@ std::vector<MissingLaunches> missing_launches(const TraceEvents& events) {
   std::vector<MissingLaunches> missing(events.steps.size());
   if (!events.session.launches_counted) return missing;
   std::unordered_map<std::int32_t, Recorded> steps = recorded_by_step(events);
-  const bool steps_known = steps.size() > steps.count(kNoStep);
+  const bool steps_known = events.operations.empty() || steps.size() > steps.count(kNoStep);
   for (std::size_t i = 0; i < events.steps.size(); ++i) {
     const Step& step = events.steps[i];
     const Recorded recorded = steps[step.index];
@@ -92,7 +92,7 @@ CheckResult check_launch_counts(const CheckInput& input) {
     if (!counts(step)) continue;
     counted_launches += std::max<std::int64_t>(0, step.launches);
     counted_replays += std::max<std::int64_t>(0, step.graph_launches);
-    if (missing[i].any() == 0) continue;
+    if (!missing[i].any()) continue;
     sum.launches += missing[i].launches;
     sum.replays += missing[i].replays;
     sum.too_many += missing[i].too_many;
@@ -104,7 +104,7 @@ CheckResult check_launch_counts(const CheckInput& input) {
   CheckResult result{.value = static_cast<double>(lost_launches + lost_replays + sum.too_many)};
   result.evidence = fmt::format("{} of {} graph replays and {} of {} launches recorded", counted_replays - lost_replays,
                                 counted_replays, counted_launches - lost_launches, counted_launches);
-  if (strays.any() > 0) result.evidence += fmt::format(", {} of them in no step", strays.any());
+  if (strays.any()) result.evidence += fmt::format(", {} of them in no step", strays.launches + strays.replays);
   if (result.value == 0) return result;
   result.status = CheckStatus::failed;
   if (sum.too_many > 0) result.evidence += fmt::format("; {} more than were counted", sum.too_many);

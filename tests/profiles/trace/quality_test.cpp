@@ -49,8 +49,10 @@ TEST(Verify, ATraceOfADeviceThatRecordedNoOperationIsBrokenNotUntraced) {
   events.operations.clear();
   events.api_calls.clear();
   events.waits.clear();
+  events.session.collectors = {{.name = "cupti", .on = false, .reason = "another subscriber"}};
   const TraceQuality quality = quality_of(events);
   EXPECT_EQ(quality.verdict, TraceVerdict::broken);
+  EXPECT_EQ(quality.reason, "I9: 4 of 4 steps have no device operation at all: cupti is off (another subscriber)");
 }
 
 TEST(Verify, OnlyATraceWithNothingInItIsUntracedAndSaysWhoWasOff) {

@@ -1,5 +1,6 @@
 // Sealing puts rows in order and joins them, whatever order they were collected in.
 #include <algorithm>
+#include <chrono>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -131,11 +132,22 @@ TEST(Seal, LaunchesOfTheRuntimeAndTheDriverWithOneCorrelationAreTheRuntimes) {
   ApiCall inner = call(102, 1);
   inner.end_ns = 105;
   inner.driver = true;
-  events.api_calls = {inner, call(100, 1)};
-  events.operations = {operation(120, 130, 1)};
+  ApiCall at_once = call(200, 2);
+  at_once.driver = true;
+  events.api_calls = {inner, call(100, 1), at_once, call(200, 2)};
+  events.operations = {operation(120, 130, 1), operation(220, 230, 2)};
   const Trace trace = seal(events);
-  const ApiCall& launch = trace.events().api_calls.at(static_cast<std::size_t>(trace.events().operations[0].api_row));
-  EXPECT_FALSE(launch.driver);
+  for (const DeviceOperation& row : trace.events().operations) {
+    EXPECT_FALSE(trace.events().api_calls.at(static_cast<std::size_t>(row.api_row)).driver);
+  }
+}
+
+TEST(Seal, ACorrelationOfAnotherProcessAloneIsNoLaunch) {
+  TraceEvents events;
+  events.api_calls = {call(100, 5)};
+  events.api_calls[0].process = 2;
+  events.operations = {operation(120, 130, 5)};
+  EXPECT_EQ(seal(events).flows().size(), 0U);
 }
 
 TEST(Seal, AKernelIsNotLaunchedByAWaitOrACopy) {
@@ -217,6 +229,18 @@ TEST(Seal, StepsThatTheWindowCutsSaySo) {
   EXPECT_EQ(steps[2].excluded_reason, "cut by the end of the window");  // Its kernel ends later.
   EXPECT_EQ(steps[3].excluded_reason, "its end was not recorded");
   EXPECT_EQ(steps[4].excluded_reason, "warm-up");
+}
+
+TEST(Seal, AMillionEventsTakeSecondsNotMinutes) {
+  TraceEvents events = synthetic_trace({.layers = 40, .kernels_per_layer = 12, .steps = 440}).events;
+  ASSERT_GT(events.spans.size() + events.api_calls.size() + events.operations.size(), 900'000U);
+  std::mt19937_64 random(5);
+  std::shuffle(events.spans.begin(), events.spans.end(), random);
+  std::shuffle(events.operations.begin(), events.operations.end(), random);
+  const auto begin = std::chrono::steady_clock::now();
+  const TraceQuality quality = verify(seal(std::move(events)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_EQ(quality.verdict, TraceVerdict::ok) << quality.reason;
 }
 
 TEST(Seal, SealsItsOwnResultToTheSame) {
