@@ -9,12 +9,12 @@ import unittest
 
 from program import ProgramTest
 
-SMALL = ["-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--batch", "1", "--length", "8,16", "--launches", "2", "--blocks", "1", "--threads", "1"]
+SMALL = ["-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--batch", "1", "--launches", "2", "--blocks", "1", "--threads", "1"]
 
 
 class Reports(ProgramTest):
-    def sweep(self, *arguments):
-        return self.run_json("sweep", "--store", self.store, *SMALL, *arguments)
+    def sweep(self, *arguments, lengths="8,16"):
+        return self.run_json("sweep", "--store", self.store, *SMALL, "--length", lengths, *arguments)
 
     def names(self, *parts):
         return sorted(os.listdir(self.path(*parts)))
@@ -93,7 +93,7 @@ class Reports(ProgramTest):
 
     def test_follow_a_metric_over_runs(self):
         for name in ("one", "two", "three"):
-            self.sweep("--phase", "decode", "--length", "16", "--name", name)
+            self.sweep("--phase", "decode", "--name", name, lengths="16")
         history = ["history", "--store", self.store]
         points = self.run_json(*history, "counters.operators", "--arm", "bigcode")["points"]
         self.assertEqual([(point["run_name"], point["step"]) for point in points], [("one", False), ("two", False), ("three", False)])

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <regex>
 #include <sstream>
@@ -15,7 +16,9 @@
 #include "reports/figures/vega_bundle.h"
 #include "reports/page/page_text.h"
 #include "tests/reports/contains.h"
+#include "tests/reports/message_of.h"
 #include "tests/reports/sample_run.h"
+#include "tests/reports/sample_trace.h"
 #include "tests/temporary_folder.h"
 
 namespace decodelab {
@@ -242,6 +245,51 @@ TEST(Page, LeavesOutWhatStandsElsewhereWhenItWouldGrowTooLarge) {
   const std::string html = page_of(sample_run(options));
   EXPECT_TRUE(contains(html, {"Its data: the tables below, and cells.csv.", "where they are remarkable"}));
   EXPECT_EQ(html.find("Data of this figure"), std::string::npos);
+}
+
+TEST(Page, LeavesOutABlockWhoseTelemetryIsNoNumber) {
+  SampleOptions options = small();
+  options.launches = 10;
+  RunData data = sample_run(options);
+  for (BlockRecord& block : data.blocks) {
+    if (block.launch == 0 && block.block == 0) block.other_cpu_share = std::numeric_limits<double>::infinity();
+  }
+  const std::string html = page_of(data);
+  EXPECT_TRUE(contains(html, {"void-blocks"}));
+  for (const char* word : {">nan", ">inf", " nan ", " inf ", "[nan", "[inf"})
+    EXPECT_EQ(html.find(word), std::string::npos) << word;
+}
+
+TEST(Report, WritesOnlyTheFormatsThatAreAskedFor) {
+  const ChosenPython none("/nonexistent/python");
+  const auto names = [&](std::string_view formats, bool traced) {
+    const TemporaryFolder folder;
+    std::ostringstream warnings;
+    RunData data = sample_run(small());
+    if (traced) data.traces = {testing::sample_trace(1, 1)};
+    write_report(std::span(&data, 1), folder / "r", warnings, parse_report_formats(formats));
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "r"))
+      found.push_back(entry.path().filename().string());
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names("md", false), Names{"report.md"});
+  EXPECT_EQ(names("html", false), Names{"report.html"}) << "its figures are inside";
+  EXPECT_EQ(names("csv,json", true), (Names{"blocks.csv", "cells.csv", "report.json", "traces.csv"}));
+  EXPECT_EQ(names("svg", false), Names{"figures"}) << "the specs, where nothing can draw";
+  for (const char* wrong : {"", "pdf", "md,", "md;json"}) {
+    EXPECT_TRUE(
+        contains(testing::message_of([&] { parse_report_formats(wrong); }), {"--format", report_format_names()}));
+  }
+}
+
+TEST(Report, HasTheTablesOfTgiAndThePredictionsInMarkdown) {
+  const RunData data = sample_run(small());
+  EXPECT_TRUE(
+      contains(to_markdown(std::span(&data, 1)), {"| Decode (token) |", "tokens/secs", "Throughput of causal",
+                                                  "Completions predicted from the curves", "b1 pp64 + 128 tokens"}));
 }
 
 TEST(Report, SeveralRunsStandSideBySide) {

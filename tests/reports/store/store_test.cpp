@@ -276,6 +276,20 @@ TEST(Store, RefusesATraceThatItCannotKeepAndLeavesTheOlderOne) {
   EXPECT_TRUE(store.load_run(2).traces.empty());
 }
 
+TEST(Store, RefusesAShareThatIsNoNumberAndKeepsOneWithoutBound) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  store.add_run(data);
+  // SQLite has no NaN: it would be NULL, which the column forbids.
+  EXPECT_THROW(
+      store.add_block(1, {.cell_id = 1, .other_cpu_share = std::numeric_limits<double>::quiet_NaN(), .visits = {}}),
+      StoreError);
+  EXPECT_TRUE(store.load_run(1).blocks.empty());
+  store.add_block(1, {.cell_id = 1, .other_cpu_share = std::numeric_limits<double>::infinity(), .visits = {}});
+  EXPECT_EQ(store.load_run(1).blocks.at(0).other_cpu_share, std::numeric_limits<double>::infinity());
+}
+
 TEST(Store, ListsFinishedBlocksForResume) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
