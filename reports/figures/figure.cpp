@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -11,9 +10,6 @@
 
 namespace decodelab {
 namespace {
-
-constexpr std::size_t kMostCellsOfARatioFigure =
-    40;  // above, rows shrink below what can be read; the curves show them all
 
 std::vector<FigureRows> figure_rows(const RunSummary& summary) {
   std::vector<FigureRows> groups;
@@ -32,29 +28,32 @@ std::vector<FigureRows> figure_rows(const RunSummary& summary) {
   return groups;
 }
 
-bool has_ratios(const FigureRows& rows) {
-  return std::any_of(rows.rows.begin(), rows.rows.end(),
-                     [](const SummaryRow* row) { return row->time_ratio && !row->arm.baseline; });
+bool is_measured(const FigureInput& input) {
+  return std::ranges::any_of(input.rows.rows, [](const SummaryRow* row) { return row->cell_mean_ns.has_value(); });
 }
 
-std::size_t cell_count(const FigureRows& rows) {
-  std::set<std::int64_t> cells;
-  for (const SummaryRow* row : rows.rows) cells.insert(row->cell.id);
-  return cells.size();
-}
+constexpr FigureKind kFigureKinds[] = {
+    {"latency", FigureSection::latency, is_measured, latency_figure},
+    {"ratios", FigureSection::changed, has_few_ratios, ratio_figure},
+    {"steps", FigureSection::distributions, is_measured, steps_figure},
+};
 
 }  // namespace
+
+std::span<const FigureKind> figure_kinds() { return kFigureKinds; }
 
 std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data) {
   std::vector<Figure> figures;
   for (const FigureRows& rows : figure_rows(summary)) {
-    if (std::none_of(rows.rows.begin(), rows.rows.end(),
-                     [](const SummaryRow* row) { return row->cell_mean_ns.has_value(); }))
-      continue;
-    figures.push_back(latency_figure(summary, rows));
-    if (has_ratios(rows) && cell_count(rows) <= kMostCellsOfARatioFigure)
-      figures.push_back(ratio_figure(summary, rows));
-    figures.push_back(steps_figure(summary, rows, data));
+    const FigureInput input{summary, data, rows};
+    if (!is_measured(input)) continue;
+    for (const FigureKind& kind : figure_kinds()) {
+      if (!kind.applies(input)) continue;
+      Figure figure = kind.draw(input);
+      figure.name = rows.name + "-" + kind.name;
+      figure.section = kind.section;
+      figures.push_back(std::move(figure));
+    }
   }
   return figures;
 }

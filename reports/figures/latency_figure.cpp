@@ -300,7 +300,8 @@ Context context_of(const RunSummary& summary, const FigureRows& rows) {
 
 }  // namespace
 
-Figure latency_figure(const RunSummary& summary, const FigureRows& rows) {
+Figure latency_figure(const FigureInput& input) {
+  const auto& [summary, run_data, rows] = input;
   const Context context = context_of(summary, rows);
   std::vector<std::int64_t> batches;
   for (const SummaryRow* row : rows.rows) batches.push_back(row->cell.batch);
@@ -317,7 +318,6 @@ Figure latency_figure(const RunSummary& summary, const FigureRows& rows) {
     if (context.with_memory) lines.push_back(panel_line(context, line, width, memory_view));
   }
   Figure figure{
-      .name = rows.name + "-latency",
       .title = fmt::format("Latency: {}", rows.setting),
       .caption = fmt::format(
           "Large points: mean of a step over launches, at every length that was measured; small points: single "

@@ -1,6 +1,7 @@
 // Forest plot of the paired ratios: a line per cell, a mark per arm.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -18,9 +19,22 @@ constexpr int kStepOfAnArm = 11;
 /// Bars end at this factor beyond the extreme ratios: the interval of two launches can span decades and say nothing.
 constexpr double kFrame = 4;
 
+constexpr std::size_t kMostCells = 40;  // above, rows shrink below what can be read; the curves show them all
+
 }  // namespace
 
-Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
+bool has_few_ratios(const FigureInput& input) {
+  std::set<std::int64_t> cells;
+  bool any = false;
+  for (const SummaryRow* row : input.rows.rows) {
+    cells.insert(row->cell.id);
+    any = any || (row->time_ratio && !row->arm.baseline);
+  }
+  return any && cells.size() <= kMostCells;
+}
+
+Figure ratio_figure(const FigureInput& input) {
+  const auto& [summary, run_data, rows] = input;
   std::vector<ArmRecord> arms;
   for (const ArmRecord& arm : summary.arms) {
     if (!arm.baseline) arms.push_back(arm);
@@ -87,8 +101,7 @@ Figure ratio_figure(const RunSummary& summary, const FigureRows& rows) {
                      {{"field", "ratio"}, {"format", ".4f"}},
                      {{"field", "low"}, {"format", ".4f"}},
                      {{"field", "high"}, {"format", ".4f"}}};
-  Figure figure{.name = rows.name + "-ratios",
-                .title = fmt::format("Paired time ratios: {}", rows.setting),
+  Figure figure{.title = fmt::format("Paired time ratios: {}", rows.setting),
                 .caption = fmt::format(
                     "Time of each arm over that of {}, paired within blocks and averaged over launches, with "
                     "the {} Student-t interval over launches. The grey bar around 1 "

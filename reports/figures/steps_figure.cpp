@@ -49,7 +49,8 @@ std::map<std::int64_t, std::vector<Step>> steps_of_arms(const RunData& data, std
 
 }  // namespace
 
-Figure steps_figure(const RunSummary& summary, const FigureRows& rows, const RunData& data) {
+Figure steps_figure(const FigureInput& input) {
+  const auto& [summary, data, rows] = input;
   const SummaryRow& pinned = pinned_row(rows);
   const auto steps_of = steps_of_arms(data, pinned.cell.id);
   const std::string cell = cell_label(pinned.cell);
@@ -136,7 +137,6 @@ Figure steps_figure(const RunSummary& summary, const FigureRows& rows, const Run
     x["axis"]["labels"] = true;
   }
   Figure figure{
-      .name = rows.name + "-steps",
       .title = fmt::format("Single steps in {}: {}", cell, rows.setting),
       .caption = fmt::format("Left: the share of steps that took at most so long. Right: the steps one by one, blocks "
                              "in alternating colours, so that drift and warm-up show. {} is the largest cell "
