@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@ std::vector<FigureRows> figure_rows(const RunSummary& summary) {
   std::vector<FigureRows> groups;
   std::map<std::string, int> settings_of_phase;
   for (const SummaryRow& row : summary.rows) {
+    if (row.arm.roofline()) continue;
     const std::string setting = fmt::format("{} ({})", row.cell.phase, setting_label(row.cell));
     auto group =
         std::find_if(groups.begin(), groups.end(), [&](const FigureRows& known) { return known.setting == setting; });
@@ -28,24 +30,48 @@ std::vector<FigureRows> figure_rows(const RunSummary& summary) {
   return groups;
 }
 
-bool is_measured(const FigureInput& input) {
-  return std::ranges::any_of(input.rows.rows, [](const SummaryRow* row) { return row->cell_mean_ns.has_value(); });
-}
-
 constexpr FigureKind kFigureKinds[] = {
+    {"ratios", FigureSection::changed, has_ratios, ratio_figure},
     {"latency", FigureSection::latency, is_measured, latency_figure},
-    {"ratios", FigureSection::changed, has_few_ratios, ratio_figure},
+    {"batches", FigureSection::latency, has_batches, batches_figure},
+    {"memory", FigureSection::latency, has_memory, memory_figure},
+    {"ablation", FigureSection::ablation, has_switches, ablation_figure},
+    {"speedup", FigureSection::speedup, has_ratios, speedup_figure},
+    {"throughput", FigureSection::throughput, has_batches, throughput_figure},
+    {"stages", FigureSection::breakdown, has_traces, stages_figure},
+    {"waterfall", FigureSection::breakdown, has_traced_pairs, waterfall_figure},
     {"steps", FigureSection::distributions, is_measured, steps_figure},
+    {"order", FigureSection::trust, has_ratios, order_figure},
 };
 
 }  // namespace
 
 std::span<const FigureKind> figure_kinds() { return kFigureKinds; }
 
+bool is_measured(const FigureInput& input) {
+  return std::ranges::any_of(input.rows.rows, [](const SummaryRow* row) { return row->cell_mean_ns.has_value(); });
+}
+
+bool has_ratios(const FigureInput& input) {
+  return std::ranges::any_of(input.rows.rows,
+                             [](const SummaryRow* row) { return row->time_ratio && !row->arm.baseline; });
+}
+
+bool has_batches(const FigureInput& input) {
+  std::set<std::int64_t> batches;
+  for (const SummaryRow* row : input.rows.rows) {
+    if (row->cell_mean_ns) batches.insert(row->cell.batch);
+  }
+  return batches.size() > 1;
+}
+
 std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data) {
   std::vector<Figure> figures;
+  std::vector<ArmRecord> arms = summary.arms;
+  std::erase_if(arms, [](const ArmRecord& arm) { return arm.roofline(); });
+  const std::map<std::int64_t, Bound> bounds = bounds_of(summary);
   for (const FigureRows& rows : figure_rows(summary)) {
-    const FigureInput input{summary, data, rows};
+    const FigureInput input{summary, data, rows, arms, bounds};
     if (!is_measured(input)) continue;
     for (const FigureKind& kind : figure_kinds()) {
       if (!kind.applies(input)) continue;

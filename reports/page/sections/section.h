@@ -34,6 +34,9 @@ std::string figures_html(const SectionContext& context, FigureSection section);
 
 std::string tables_section(const SectionContext& context);
 std::string trust_section(const SectionContext& context);
+/// Figures of traces, or how to come by them.
+std::string breakdown_section(const SectionContext& context);
+std::string traces_section(const SectionContext& context);
 
 /// `body` behind a summary that opens it; the summary is escaped.
 std::string folded_html(const std::string& summary, const std::string& body);

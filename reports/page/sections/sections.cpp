@@ -20,10 +20,11 @@ constexpr Section kSections[] = {
     {"ablation", "ablation", "Ablation", only_figures<FigureSection::ablation>},
     {"speedup", "speed-up", "Speed-up by batch and length", only_figures<FigureSection::speedup>},
     {"throughput", "throughput", "Throughput against latency", only_figures<FigureSection::throughput>},
-    {"breakdown", "where the time goes", "Where the time goes", only_figures<FigureSection::breakdown>},
+    {"breakdown", "where the time goes", "Where the time goes", breakdown_section},
     {"distributions", "distributions", "Distributions", only_figures<FigureSection::distributions>},
     {"tables", "tables", "Tables", tables_section},
     {"trust", "trust", "Trust", trust_section},
+    {"traces", "traces", "Traces", traces_section},
 };
 
 }  // namespace
