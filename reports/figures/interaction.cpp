@@ -86,10 +86,14 @@ Json switched_scale(double low, double high) {
 }
 
 Json switched_ticks(double low, double high) {
-  Json logarithmic = logarithmic_ticks(low, high);
-  const Json linear = linear_ticks(low, high);
-  if (logarithmic.size() < 3) logarithmic = linear;
-  return {{"expr", fmt::format("logarithmic ? {} : {}", logarithmic.dump(), linear.dump())}};
+  return {
+      {"expr", fmt::format("logarithmic ? {} : {}", enough_ticks(low, high).dump(), linear_ticks(low, high).dump())}};
+}
+
+Json enough_ticks(double low, double high) {
+  constexpr double kInside = 1.1;  // logarithmic_ticks() goes a little beyond its limits
+  Json ticks = logarithmic_ticks(low * kInside, high / kInside);
+  return ticks.size() < 3 ? linear_ticks(low, high) : ticks;
 }
 
 }  // namespace decodelab

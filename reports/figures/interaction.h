@@ -34,5 +34,7 @@ void add_logarithm_switch(nlohmann::ordered_json& spec, bool logarithmic);
 /// A scale from `low` to `high` (both above 0) that is logarithmic or linear as the switch says.
 nlohmann::ordered_json switched_scale(double low, double high);
 nlohmann::ordered_json switched_ticks(double low, double high);
+/// At least three ticks of a logarithmic axis: at 1, 2 and 5 times powers of ten, or evenly spaced where those are too few.
+nlohmann::ordered_json enough_ticks(double low, double high);
 
 }  // namespace decodelab

@@ -120,10 +120,8 @@ Json distribution_view(const FigureInput& input) {
                {"title", "share of steps"},
                {"scale", {{"domain", {0, 1}}}},
                {"axis", {{"format", ".0%"}, {"tickCount", 5}}}};
-  Json color = arm_color(input.arms);
-  Json dash = arm_dash(input.arms);
-  for (Json* channel : {&color, &dash})
-    (*channel)["legend"]["symbolSize"] = 500;  // long enough to tell the dashes apart
+  const Json color = arm_color(input.arms);
+  const Json dash = arm_dash(input.arms);
   Json line{{"name", "distribution"},
             {"data", {{"name", "quantiles"}}},
             {"transform",
@@ -149,7 +147,6 @@ Json distribution_view(const FigureInput& input) {
                {"shape", arm_shape(input.arms)},
                {"opacity", shown_opacity()},
                {"tooltip", tooltip}}}};
-  ticks["encoding"]["shape"]["legend"] = nullptr;
   const Json levels{
       {"data", {{"values", {{{"share", 0.5}}, {{"share", 0.95}}}}}},
       {"mark",

@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kHeight = 240;
 constexpr std::size_t kMostPanels = 3;
+constexpr double kBeyond = 1.15;  // where ticks may still be, in the padding
 
 // Shortest, middle and longest of the lengths at which some arm has two batch sizes: a single one is a point and no curve.
 std::vector<std::int64_t> shown_lengths(const FigureInput& input) {
@@ -55,7 +56,7 @@ Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& ra
                {"title", unit.title},
                {"scale", {{"type", "log"}, {"nice", false}, {"padding", 24}}},
                {"axis",
-                {{"values", logarithmic_ticks(times.low / 1.5, times.high * 1.5)},
+                {{"values", enough_ticks(times.low / kBeyond, times.high * kBeyond)},
                  {"grid", false},
                  {"format", "~r"},
                  {"labelOverlap", "greedy"}}}};
@@ -64,7 +65,7 @@ Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& ra
                {"title", rate},
                {"scale", {{"type", "log"}, {"nice", false}, {"padding", 20}}},
                {"axis",
-                {{"values", logarithmic_ticks(rates.low / 1.5, rates.high * 1.5)},
+                {{"values", enough_ticks(rates.low / kBeyond, rates.high * kBeyond)},
                  {"format", "~s"},
                  {"labelOverlap", "greedy"}}}};
   const Json color = arm_color(arms);

@@ -3,6 +3,7 @@
 
 #include "reports/figures/figure_style.h"
 #include "reports/page/format.h"
+#include "reports/page/packed.h"
 #include "reports/page/sections/section.h"
 
 namespace decodelab {
@@ -33,11 +34,11 @@ std::string figure_html(const std::string& name, const Figure& figure, const Sec
   return fmt::format(
       "<figure id=\"{0}\">\n<h3>{1}</h3>\n<div class=\"drawing\" data-figure=\"{0}\" role=\"img\" "
       "aria-label=\"{1}\">{2}</div>\n<figcaption>{3}</figcaption>\n{4}"
-      "<script type=\"application/json\" id=\"spec-{0}\">{5}</script>\n</figure>\n",
+      "<script type=\"text/plain\" id=\"spec-{0}\">{5}</script>\n</figure>\n",
       escape_html(name), escape_html(figure.title), still, escape_html(figure.caption),
       context.detail == Detail::full ? folded_html("Data of this figure", to_html(figure.data))
                                      : "<p class=\"soft\">Its data: the tables below, and cells.csv.</p>\n",
-      escape_script(in_page_colors(spec)));
+      packed(in_page_colors(spec)));
 }
 
 }  // namespace
