@@ -142,28 +142,30 @@ Json bars_view(const std::string& dataset, const std::string& title, const std::
                      {{"field", "high"}, {"title", "95 % to"}, {"format", ".4f"}},
                      {{"field", "launches"}},
                      {{"field", "predicted"}, {"title", "product of its switches"}, {"format", ".4f"}}};
-  return {
-      {"title", title},
-      {"width", kWidth},
-      {"height", {{"step", kBarHeight}}},
-      {"layer",
-       {figure_layer(dataset, "true", {{"type", "bar"}, {"height", 13}, {"opacity", 0.75}},
-                     {{"x", x("from")}, {"x2", {{"field", "to"}}}, {"y", y}, {"color", color}, {"tooltip", tooltip}}),
-        Json{{"data", {{"values", {Json::object()}}}},
-             {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}},
-             {"encoding", {{"x", {{"datum", 1}}}}}},
-        figure_layer(dataset, "isValid(datum.bar_low)", {{"type", "rule"}, {"strokeWidth", 1.6}, {"color", kInkColor}},
-                     {{"x", x("bar_low")}, {"x2", {{"field", "bar_high"}}}, {"y", y}}),
-        figure_layer(dataset, "isValid(datum.predicted)",
-                     {{"type", "point"},
-                      {"shape", "diamond"},
-                      {"size", 70},
-                      {"filled", false},
-                      {"strokeWidth", 1.8},
-                      {"color", kInkColor}},
-                     {{"x", x("predicted")}, {"y", y}, {"tooltip", tooltip}}),
-        figure_layer(dataset, "true", {{"type", "text"}, {"align", "left"}, {"fontSize", 11}, {"color", kInkColor}},
-                     {{"x", {{"value", kWidth + 10}}}, {"y", y}, {"text", {{"field", "text"}}}})}}};
+  Json layers{
+      figure_layer(dataset, "true", {{"type", "bar"}, {"height", 13}, {"opacity", 0.75}},
+                   {{"x", x("from")}, {"x2", {{"field", "to"}}}, {"y", y}, {"color", color}, {"tooltip", tooltip}}),
+      Json{{"data", {{"values", {Json::object()}}}},
+           {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}},
+           {"encoding", {{"x", {{"datum", 1}}}}}}};
+  // A scale without a value is what Vega warns of.
+  if (std::ranges::any_of(bars, [](const Bar& bar) { return bar.step.interval.has_value(); }))
+    layers.push_back(figure_layer(dataset, "isValid(datum.bar_low)",
+                                  {{"type", "rule"}, {"strokeWidth", 1.6}, {"color", kInkColor}},
+                                  {{"x", x("bar_low")}, {"x2", {{"field", "bar_high"}}}, {"y", y}}));
+  if (std::ranges::any_of(bars, [](const Bar& bar) { return bar.predicted.has_value(); }))
+    layers.push_back(figure_layer(dataset, "isValid(datum.predicted)",
+                                  {{"type", "point"},
+                                   {"shape", "diamond"},
+                                   {"size", 70},
+                                   {"filled", false},
+                                   {"strokeWidth", 1.8},
+                                   {"color", kInkColor}},
+                                  {{"x", x("predicted")}, {"y", y}, {"tooltip", tooltip}}));
+  layers.push_back(figure_layer(dataset, "true",
+                                {{"type", "text"}, {"align", "left"}, {"fontSize", 11}, {"color", kInkColor}},
+                                {{"x", {{"value", kWidth + 10}}}, {"y", y}, {"text", {{"field", "text"}}}}));
+  return {{"title", title}, {"width", kWidth}, {"height", {{"step", kBarHeight}}}, {"layer", layers}};
 }
 
 Json data_of(const std::vector<Bar>& bars, const ArmEffects& effects) {

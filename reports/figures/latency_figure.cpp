@@ -153,12 +153,22 @@ Json ratio_view(const Context& context, std::int64_t batch, int width) {
   const std::string here = fmt::format("datum.batch === {} && isValid(datum.ratio)", batch);
   const Json x = length_axis("x_ratio", context.lengths, context.length_title);
   const Json color = arm_color(context.input.arms);
-  const auto y = [](const char* field) {
-    return Json{{"field", field},
-                {"type", "quantitative"},
-                {"title", "time ratio"},
-                {"scale", {{"zero", false}, {"padding", 8}, {"nice", false}}},
-                {"axis", {{"tickCount", 5}}}};
+  TimeRange range;
+  range.add(1);
+  for (const SummaryRow* row : context.input.rows.rows) {
+    if (row->cell.batch != batch || !row->time_ratio) continue;
+    for (const auto& value : {row->time_ratio, row->time_ratio_low, row->time_ratio_high}) {
+      if (value) range.add(std::clamp(*value, *row->time_ratio / kFrameOfBands, *row->time_ratio * kFrameOfBands));
+    }
+  }
+  const auto y = [&](const char* field) {
+    return Json{
+        {"field", field},
+        {"type", "quantitative"},
+        {"title", "time ratio"},
+        {"scale",
+         {{"domain", {shortened(range.low), shortened(range.high)}}, {"zero", false}, {"padding", 8}, {"nice", false}}},
+        {"axis", {{"tickCount", 5}}}};
   };
   return {{"width", width},
           {"height", kRatioHeight},
@@ -166,7 +176,8 @@ Json ratio_view(const Context& context, std::int64_t batch, int width) {
            {Json{{"data", {{"values", {Json::object()}}}},
                  {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}},
                  {"encoding", {{"y", {{"datum", 1}}}}}},
-            figure_layer("rows", here + " && isValid(datum.ratio_low)", {{"type", "rule"}, {"strokeWidth", 1.6}},
+            figure_layer("rows", here + " && isValid(datum.ratio_low)",
+                         {{"type", "rule"}, {"strokeWidth", 1.6}, {"clip", true}},
                          {{"x", x},
                           {"y", y("ratio_low")},
                           {"y2", {{"field", "ratio_high"}}},

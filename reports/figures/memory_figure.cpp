@@ -45,11 +45,18 @@ Json memory_view(const FigureInput& input, std::int64_t batch, int width) {
   const auto& arms = input.arms;
   const Json x = length_axis("x", plotted_lengths(input.rows), length_title(input.rows.rows.front()->cell.phase));
   const Json color = arm_color(arms);
-  const auto y = [](const char* field) {
+  double highest = 1;
+  const auto copies = cache_mib(input);
+  for (const SummaryRow* row : input.rows.rows) {
+    if (row->cell.batch != batch) continue;
+    if (row->peak_bytes) highest = std::max(highest, static_cast<double>(*row->peak_bytes) / kMib);
+    if (const auto copy = copies.find(row->cell.id); copy != copies.end()) highest = std::max(highest, copy->second);
+  }
+  const auto y = [&](const char* field) {
     return Json{{"field", field},
                 {"type", "quantitative"},
                 {"title", "peak MiB"},
-                {"scale", {{"zero", true}, {"nice", true}}},
+                {"scale", {{"domain", {0, shortened(highest)}}, {"nice", true}}},
                 {"axis", {{"tickCount", 5}, {"format", "~r"}}}};
   };
   const Json tooltip{

@@ -93,16 +93,22 @@ std::vector<Line> lines_by_batch(const FigureInput& input) {
   return lines;
 }
 
-// `x` and `y` of all layers.
-struct Axes {
-  Json y;
-  Json y_offset;
-  static Json x(const char* field) {
-    return {{"field", field},
-            {"type", "quantitative"},
-            {"title", "time ratio to the baseline (below 1 is faster)"},
-            {"scale", {{"type", "log"}, {"nice", false}, {"padding", 14}}},
-            {"axis", {{"format", ".3~f"}, {"tickCount", 8}, {"labelOverlap", "greedy"}}}};
+// The common x axis of all layers.
+struct RatioAxis {
+  double low = 1 / (1 + kSameMargin);
+  double high = 1 + kSameMargin;
+
+  void add(double ratio) {
+    low = std::min(low, ratio);
+    high = std::max(high, ratio);
+  }
+  Json x(const char* field) const {
+    return {
+        {"field", field},
+        {"type", "quantitative"},
+        {"title", "time ratio to the baseline (below 1 is faster)"},
+        {"scale", {{"type", "log"}, {"domain", {shortened(low), shortened(high)}}, {"nice", false}, {"padding", 14}}},
+        {"axis", {{"format", ".3~f"}, {"tickCount", 8}, {"labelOverlap", "greedy"}}}};
   }
 };
 
@@ -132,6 +138,7 @@ Figure ratio_figure(const FigureInput& input) {
     highest = std::max(highest, line.estimate.time_ratio);
   }
   const auto framed = [&](double ratio) { return shortened(std::clamp(ratio, lowest / kFrame, highest * kFrame)); };
+  RatioAxis axis;
   for (const Line& line : lines) {
     if (labels.empty() || labels.back() != line.label) labels.push_back(line.label);
     Json datum{{"cell", line.cell_id},
@@ -140,11 +147,14 @@ Figure ratio_figure(const FigureInput& input) {
                {"ratio", shortened(line.estimate.time_ratio)},
                {"launches", line.launches}};
     std::string text = format_ratio(line.estimate.time_ratio);
+    axis.add(line.estimate.time_ratio);
     if (const auto& interval = line.estimate.interval) {
       datum["low"] = shortened(interval->low);
       datum["high"] = shortened(interval->high);
       datum["bar_low"] = framed(interval->low);
       datum["bar_high"] = framed(interval->high);
+      axis.add(framed(interval->low));
+      axis.add(framed(interval->high));
       text += fmt::format(" [{}, {}]", format_ratio(interval->low), format_ratio(interval->high));
     } else {
       text += fmt::format(" {}", kThisProcessOnly);
@@ -152,6 +162,8 @@ Figure ratio_figure(const FigureInput& input) {
     if (line.mde) {
       datum["unseen_low"] = framed(1 / (1 + *line.mde));
       datum["unseen_high"] = framed(1 + *line.mde);
+      axis.add(framed(1 / (1 + *line.mde)));
+      axis.add(framed(1 + *line.mde));
     }
     if (!line.verdict.empty()) datum["verdict"] = line.verdict;
     if (!line.moved.empty()) datum["moved"] = line.moved;
@@ -210,7 +222,7 @@ Figure ratio_figure(const FigureInput& input) {
     return encoding;
   };
   Json points = figure_layer("rows", "true", {{"type", "point"}, {"filled", true}, {"size", 44}},
-                             on_row({{"x", Axes::x("ratio")},
+                             on_row({{"x", axis.x("ratio")},
                                      {"color", color},
                                      {"shape", shape},
                                      {"opacity", shown_opacity()},
@@ -220,15 +232,15 @@ Figure ratio_figure(const FigureInput& input) {
   figure.spec["layer"] = {
       Json{{"data", {{"values", {{{"from", shortened(1 / (1 + kSameMargin))}, {"to", 1 + kSameMargin}}}}}},
            {"mark", {{"type", "rect"}, {"color", "#8a939c"}, {"opacity", 0.18}, {"clip", true}}},
-           {"encoding", {{"x", Axes::x("from")}, {"x2", {{"field", "to"}}}}}},
+           {"encoding", {{"x", axis.x("from")}, {"x2", {{"field", "to"}}}}}},
       figure_layer("rows", "isValid(datum.unseen_low)",
                    {{"type", "rule"}, {"strokeWidth", 6}, {"color", "#8a939c"}, {"opacity", 0.35}, {"clip", true}},
-                   on_row({{"x", Axes::x("unseen_low")}, {"x2", {{"field", "unseen_high"}}}})),
+                   on_row({{"x", axis.x("unseen_low")}, {"x2", {{"field", "unseen_high"}}}})),
       Json{{"data", {{"values", {Json::object()}}}},
            {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}},
            {"encoding", {{"x", {{"datum", 1}}}}}},
       figure_layer("rows", "isValid(datum.low)", {{"type", "rule"}, {"strokeWidth", 1.8}, {"clip", true}},
-                   on_row({{"x", Axes::x("bar_low")},
+                   on_row({{"x", axis.x("bar_low")},
                            {"x2", {{"field", "bar_high"}}},
                            {"color", color},
                            {"opacity", shown_opacity()}})),

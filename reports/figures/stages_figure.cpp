@@ -43,8 +43,9 @@ Json stage_color(const std::vector<std::string>& stages) {
             {"columnPadding", 18}}}};
 }
 
-Json cell_view(const std::string& label, const Json& arms, const std::vector<std::string>& stages, const TimeUnit& unit,
-               bool first) {
+// `longest` is the end of the axis, in units.
+Json cell_view(const std::string& label, double longest, const Json& arms, const std::vector<std::string>& stages,
+               const TimeUnit& unit, bool first) {
   const std::string here = fmt::format("datum.label === {}", quoted(label));
   const Json y{{"field", "arm"},
                {"type", "nominal"},
@@ -61,7 +62,7 @@ Json cell_view(const std::string& label, const Json& arms, const std::vector<std
     return Json{{"field", field},
                 {"type", "quantitative"},
                 {"title", fmt::format("{}, traced", unit.title)},
-                {"scale", {{"zero", true}}},
+                {"scale", {{"domain", {0, shortened(longest)}}, {"nice", true}}},
                 {"axis", {{"format", "~r"}, {"tickCount", 8}}}};
   };
   const Json tooltip{{{"field", "arm"}},
@@ -123,6 +124,10 @@ Figure stages_figure(const FigureInput& input) {
     for (const TracedArm& arm : cell.arms)
       longest = std::max(longest, static_cast<double>(arm.trace->steps_ns) / static_cast<double>(arm.trace->steps));
   }
+  double axis_ns = longest;
+  for (const TracedCell& cell : cells) {
+    for (const TracedArm& arm : cell.arms) axis_ns = std::max(axis_ns, arm.row->cell_mean_ns.value_or(0));
+  }
   for (const TracedCell& cell : cells) {
     const std::string label = cell_label(cell.cell);
     Json arms = Json::array();
@@ -162,7 +167,7 @@ Figure stages_figure(const FigureInput& input) {
       if (row->cell_mean_ns) total["untraced"] = shortened(*row->cell_mean_ns / unit.ns);
       totals.push_back(std::move(total));
     }
-    views.push_back(cell_view(label, arms, order, unit, views.empty()));
+    views.push_back(cell_view(label, axis_ns / unit.ns, arms, order, unit, views.empty()));
   }
   const std::string title = fmt::format("Stages of a step: {}", input.rows.setting);
   Figure figure{

@@ -41,6 +41,9 @@ double units_of(const CellRecord& cell) {
   return cell.phase == "prefill" ? batch * static_cast<double>(cell.length) : batch;
 }
 
+// Wider bands say nothing but that there are too few launches; they would set the scale.
+bool is_narrow(const Interval& band, double mean_ns) { return band.low > mean_ns / 2; }
+
 Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& rate, std::int64_t length, int width) {
   const std::string here = fmt::format("datum.length === {}", length);
   const auto& arms = input.arms;
@@ -50,24 +53,32 @@ Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& ra
     if (row->cell.length != length || !row->cell_mean_ns || *row->cell_mean_ns <= 0) continue;
     times.add(*row->cell_mean_ns / unit.ns);
     rates.add(units_of(row->cell) / (*row->cell_mean_ns / 1e9));
+    if (const auto& band = row->cell_mean_interval_ns; band && is_narrow(*band, *row->cell_mean_ns)) {
+      times.add(band->low / unit.ns);
+      times.add(band->high / unit.ns);
+    }
   }
-  const Json x{{"field", "ms"},
-               {"type", "quantitative"},
-               {"title", unit.title},
-               {"scale", {{"type", "log"}, {"nice", false}, {"padding", 24}}},
-               {"axis",
-                {{"values", enough_ticks(times.low / kBeyond, times.high * kBeyond)},
-                 {"grid", false},
-                 {"format", "~r"},
-                 {"labelOverlap", "greedy"}}}};
-  const Json y{{"field", "rate"},
-               {"type", "quantitative"},
-               {"title", rate},
-               {"scale", {{"type", "log"}, {"nice", false}, {"padding", 20}}},
-               {"axis",
-                {{"values", enough_ticks(rates.low / kBeyond, rates.high * kBeyond)},
-                 {"format", "~s"},
-                 {"labelOverlap", "greedy"}}}};
+  const Json x{
+      {"field", "ms"},
+      {"type", "quantitative"},
+      {"title", unit.title},
+      {"scale",
+       {{"type", "log"}, {"domain", {shortened(times.low), shortened(times.high)}}, {"nice", false}, {"padding", 24}}},
+      {"axis",
+       {{"values", enough_ticks(times.low / kBeyond, times.high * kBeyond)},
+        {"grid", false},
+        {"format", "~r"},
+        {"labelOverlap", "greedy"}}}};
+  const Json y{
+      {"field", "rate"},
+      {"type", "quantitative"},
+      {"title", rate},
+      {"scale",
+       {{"type", "log"}, {"domain", {shortened(rates.low), shortened(rates.high)}}, {"nice", false}, {"padding", 20}}},
+      {"axis",
+       {{"values", enough_ticks(rates.low / kBeyond, rates.high * kBeyond)},
+        {"format", "~s"},
+        {"labelOverlap", "greedy"}}}};
   const Json color = arm_color(arms);
   const Json tooltip{{{"field", "arm"}},
                      {{"field", "batch"}},
@@ -137,8 +148,7 @@ Figure throughput_figure(const FigureInput& input) {
                {"steps", row->steps},
                {"labelled", row->arm.label == labelled},
                {"label", fmt::format("b{}", row->cell.batch)}};
-    // Wider bands say nothing but that there are too few launches; they would set the scale.
-    if (const auto& band = row->cell_mean_interval_ns; band && band->low > *row->cell_mean_ns / 2) {
+    if (const auto& band = row->cell_mean_interval_ns; band && is_narrow(*band, *row->cell_mean_ns)) {
       datum["low"] = shortened(band->low / unit.ns);
       datum["high"] = shortened(band->high / unit.ns);
     }
