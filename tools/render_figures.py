@@ -64,6 +64,8 @@ def shrink(svg: str, prefix: str) -> str:
     svg = INVISIBLE.sub("", svg)
     while (rest := EMPTY_GROUP.sub("", svg)) != svg:
         svg = rest
+    # Two processes number their clips and gradients alike, and a page holds the drawings of both.
+    svg = re.sub(r'( id="|url\(#)', rf"\1{prefix}-", svg)
     svg = share_points(LINES.sub(hoist, svg), prefix)
     return svg.replace("<svg ", f'<svg font-family="{font[1]}" ', 1) if font else svg
 

@@ -24,6 +24,15 @@ inline SampleOptions rich_options() {
   return options;
 }
 
+/// The same with little of each.
+inline SampleOptions small_rich_options() {
+  SampleOptions options = rich_options();
+  options.batches = {4, 16};
+  options.lengths = {64, 4093};
+  options.launches = 3;
+  return options;
+}
+
 inline void add_counters(RunData& data) {
   for (CellArmRecord& row : data.cell_arms) {
     const CellRecord& cell = data.cells[static_cast<std::size_t>(row.cell_id - 1)];

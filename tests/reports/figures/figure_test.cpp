@@ -140,12 +140,12 @@ TEST(Figure, StepsAreThinnedToWhatAPageCanAfford) {
   EXPECT_EQ(sets["raw"].size(), 20U * 4);  // pinned cells by arms
   for (const auto& row : sets["raw"]) {
     EXPECT_EQ(row["ms"].size(), row["block"].size());
-    EXPECT_LE(row["ms"].size() * row["every"].get<std::size_t>(), 640U + row["every"].get<std::size_t>());
+    EXPECT_LE(row["ms"].size() * row["every"].get<std::size_t>(), 1280U + row["every"].get<std::size_t>());
   }
   EXPECT_EQ(sets["quantiles"].size(), 300U);
   for (const auto& row : sets["quantiles"]) EXPECT_LE(row["ms"].size(), 200U);
   EXPECT_LT(sets.dump().size(), 300'000U);
-  EXPECT_EQ(steps.data.rows.at(0).fields.at(2), "640");
+  EXPECT_EQ(steps.data.rows.at(0).fields.at(2), "1280");
 }
 
 TEST(Figure, LengthsHaveTicksAtPowersOfTwo) {

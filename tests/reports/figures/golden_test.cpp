@@ -17,15 +17,16 @@ const std::filesystem::path kGolden = std::filesystem::path(DECODELAB_TEST_DATA)
 
 // Every kind of figure, and little of each.
 std::vector<Figure> golden_figures() {
-  testing::SampleOptions options = testing::rich_options();
-  options.batches = {4, 16};
-  options.lengths = {64, 4093};
-  options.launches = 3;
-  const RunData data = testing::rich_run(options);
+  const RunData data = testing::rich_run(testing::small_rich_options());
   return figures_of(summarize(data), data);
 }
 
-std::string text_of(const Figure& figure) { return figure.spec.dump(1) + "\n"; }
+// A line for each object: small, and a change shows in a diff.
+std::string text_of(const Figure& figure) {
+  std::string text = figure.spec.dump();
+  for (std::size_t at = 0; (at = text.find("},{", at)) != std::string::npos; at += 4) text.insert(at + 2, "\n");
+  return text + "\n";
+}
 
 TEST(GoldenFigures, AreByteForByteWhatPeopleLookedAt) {
   std::set<std::string> files;

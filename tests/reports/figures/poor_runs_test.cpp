@@ -70,14 +70,15 @@ std::vector<PoorRun> poor_runs() {
        }},
       {"no numbers where there could be some",
        [] {
-         RunData data = rich_run();
+         RunData data = rich_run(testing::small_rich_options());
          for (BlockRecord& block : data.blocks) block.other_cpu_share = std::nan("");
          for (TraceRecord& trace : data.traces) trace.perturbation = trace.perturbation_low = std::nan("");
          return data;
        }},
       {"every arm but one failed",
        [] {
-         RunData data = testing::sample_run({.phases = {"decode"}, .with_failures = false});
+         RunData data = testing::sample_run(
+             {.phases = {"decode"}, .batches = {1, 4}, .lengths = {64, 512}, .with_failures = false});
          for (CellArmRecord& row : data.cell_arms) {
            if (row.arm_id == 2) continue;
            row.status = row.arm_id == 1 ? RowStatus::oom : RowStatus::failed;
@@ -90,7 +91,8 @@ std::vector<PoorRun> poor_runs() {
        }},
       {"rows on one side only",
        [] {
-         RunData data = testing::sample_run({.phases = {"decode"}, .with_failures = false});
+         RunData data = testing::sample_run(
+             {.phases = {"decode"}, .batches = {1, 4}, .lengths = {64, 512}, .with_failures = false});
          for (BlockRecord& block : data.blocks)
            std::erase_if(block.visits, [&](const VisitRecord& visit) { return visit.arm_id == 1 + block.cell_id % 2; });
          for (CellArmRecord& row : data.cell_arms) {
@@ -100,7 +102,7 @@ std::vector<PoorRun> poor_runs() {
        }},
       {"broken traces",
        [] {
-         RunData data = rich_run();
+         RunData data = rich_run(testing::small_rich_options());
          data.traces[0].verdict = "broken";
          data.traces[1].steps = 0;
          data.traces[2].shares.clear();

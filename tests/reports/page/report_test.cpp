@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "reports/figures/figure.h"
 #include "reports/figures/vega_bundle.h"
 #include "reports/page/page_text.h"
 #include "tests/reports/contains.h"
