@@ -132,12 +132,20 @@ Figure throughput_figure(const FigureInput& input) {
       .columns = {{"Cell"}, {"Arm"}, {"Mean", true}, {phase == "generate" ? "Completions / s" : "Tokens / s", true}},
       .rows = {},
       .notes = {}};
-  // Batch sizes are written beside the points of one arm: the others' stand in the same order.
+  // Batch sizes are written beside the points of the arm with most of them: the others' stand in the same order.
   std::string labelled;
+  std::ptrdiff_t most = 0;
+  for (const ArmRecord& arm : input.arms) {
+    const auto points = std::ranges::count_if(input.rows.rows, [&](const SummaryRow* row) {
+      return row->arm.id == arm.id && row->cell_mean_ns &&
+             std::ranges::find(lengths, row->cell.length) != lengths.end();
+    });
+    if (points > most) labelled = arm.label;
+    most = std::max(most, points);
+  }
   for (const SummaryRow* row : input.rows.rows) {
     if (!row->cell_mean_ns || *row->cell_mean_ns <= 0 || std::ranges::find(lengths, row->cell.length) == lengths.end())
       continue;
-    if (labelled.empty()) labelled = row->arm.label;
     const double per_second = units_of(row->cell) / (*row->cell_mean_ns / 1e9);
     Json datum{{"arm", row->arm.label},
                {"batch", row->cell.batch},
