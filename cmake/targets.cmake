@@ -21,7 +21,7 @@ file(GLOB_RECURSE bench_core_sources CONFIGURE_DEPENDS bench/plan/*.cpp bench/ma
 list(FILTER bench_core_sources EXCLUDE REGEX "/(torch|engine)_[^/]*\\.cpp$")
 
 decodelab_library(reports SOURCES ${reports_sources}
-  LINK decodelab_fmt decodelab_sqlite nlohmann_json::nlohmann_json Boost::headers Threads::Threads)
+  LINK decodelab_fmt decodelab_sqlite nlohmann_json::nlohmann_json Boost::headers Threads::Threads ZLIB::ZLIB)
 decodelab_library(profiles SOURCES ${profiles_sources}
   LINK ZLIB::ZLIB nlohmann_json::nlohmann_json decodelab_fmt decodelab_sqlite decodelab_protozero)
 target_link_libraries(profiles PRIVATE decodelab_profilers)

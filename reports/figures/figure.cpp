@@ -12,13 +12,11 @@
 namespace decodelab {
 namespace {
 
-constexpr std::size_t kMostCellsOfARatioFigure =
-    40;  // above, rows shrink below what can be read; the curves show them all
-
 std::vector<FigureRows> figure_rows(const RunSummary& summary) {
   std::vector<FigureRows> groups;
   std::map<std::string, int> settings_of_phase;
   for (const SummaryRow& row : summary.rows) {
+    if (row.arm.roofline()) continue;
     const std::string setting = fmt::format("{} ({})", row.cell.phase, setting_label(row.cell));
     auto group =
         std::find_if(groups.begin(), groups.end(), [&](const FigureRows& known) { return known.setting == setting; });
@@ -32,29 +30,56 @@ std::vector<FigureRows> figure_rows(const RunSummary& summary) {
   return groups;
 }
 
-bool has_ratios(const FigureRows& rows) {
-  return std::any_of(rows.rows.begin(), rows.rows.end(),
-                     [](const SummaryRow* row) { return row->time_ratio && !row->arm.baseline; });
-}
-
-std::size_t cell_count(const FigureRows& rows) {
-  std::set<std::int64_t> cells;
-  for (const SummaryRow* row : rows.rows) cells.insert(row->cell.id);
-  return cells.size();
-}
+constexpr FigureKind kFigureKinds[] = {
+    {"ratios", FigureSection::changed, has_ratios, ratio_figure},
+    {"latency", FigureSection::latency, is_measured, latency_figure},
+    {"batches", FigureSection::latency, has_batches, batches_figure},
+    {"memory", FigureSection::latency, has_memory, memory_figure},
+    {"ablation", FigureSection::ablation, has_switches, ablation_figure},
+    {"speedup", FigureSection::speedup, has_ratios, speedup_figure},
+    {"throughput", FigureSection::throughput, has_batches, throughput_figure},
+    {"stages", FigureSection::breakdown, has_traces, stages_figure},
+    {"waterfall", FigureSection::breakdown, has_traced_pairs, waterfall_figure},
+    {"steps", FigureSection::distributions, is_measured, steps_figure},
+    {"order", FigureSection::trust, has_ratios, order_figure},
+};
 
 }  // namespace
 
+std::span<const FigureKind> figure_kinds() { return kFigureKinds; }
+
+bool is_measured(const FigureInput& input) {
+  return std::ranges::any_of(input.rows.rows, [](const SummaryRow* row) { return row->cell_mean_ns.has_value(); });
+}
+
+bool has_ratios(const FigureInput& input) {
+  return std::ranges::any_of(input.rows.rows,
+                             [](const SummaryRow* row) { return row->time_ratio && !row->arm.baseline; });
+}
+
+bool has_batches(const FigureInput& input) {
+  std::set<std::int64_t> batches;
+  for (const SummaryRow* row : input.rows.rows) {
+    if (row->cell_mean_ns) batches.insert(row->cell.batch);
+  }
+  return batches.size() > 1;
+}
+
 std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data) {
   std::vector<Figure> figures;
+  std::vector<ArmRecord> arms = summary.arms;
+  std::erase_if(arms, [](const ArmRecord& arm) { return arm.roofline(); });
+  const std::map<std::int64_t, Bound> bounds = bounds_of(summary);
   for (const FigureRows& rows : figure_rows(summary)) {
-    if (std::none_of(rows.rows.begin(), rows.rows.end(),
-                     [](const SummaryRow* row) { return row->cell_mean_ns.has_value(); }))
-      continue;
-    figures.push_back(latency_figure(summary, rows));
-    if (has_ratios(rows) && cell_count(rows) <= kMostCellsOfARatioFigure)
-      figures.push_back(ratio_figure(summary, rows));
-    figures.push_back(steps_figure(summary, rows, data));
+    const FigureInput input{summary, data, rows, arms, bounds};
+    if (!is_measured(input)) continue;
+    for (const FigureKind& kind : figure_kinds()) {
+      if (!kind.applies(input)) continue;
+      Figure figure = kind.draw(input);
+      figure.name = rows.name + "-" + kind.name;
+      figure.section = kind.section;
+      figures.push_back(std::move(figure));
+    }
   }
   return figures;
 }

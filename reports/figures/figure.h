@@ -1,11 +1,14 @@
 // Figures of a run as Vega-Lite specs, each with its data as a table.
 #pragma once
 
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "reports/figures/bound.h"
 #include "reports/page/table.h"
 #include "reports/statistics/summary.h"
 #include "reports/store/record.h"
@@ -15,12 +18,16 @@ namespace decodelab {
 /// Version in the `$schema` of every spec; the newest that vl-convert 1.9 draws.
 inline constexpr const char* kVegaLiteVersion = "6.4";
 
+/// Where on the page a figure stands, in the order of the page.
+enum class FigureSection { changed, latency, ablation, speedup, throughput, breakdown, distributions, trust };
+
 struct Figure {
   std::string name;  ///< Stem of its files: decode-latency.
   std::string title;
-  std::string caption;          ///< What is drawn, and what an interval is.
-  nlohmann::ordered_json spec;  ///< Complete with its data; opens in any Vega editor.
-  Table data;                   ///< The numbers that are drawn, for readers who want them as text.
+  std::string caption;                             ///< What is drawn, and what an interval is.
+  nlohmann::ordered_json spec;                     ///< Complete with its data; opens in any Vega editor.
+  Table data;                                      ///< The numbers that are drawn, for readers who want them as text.
+  FigureSection section = FigureSection::latency;  ///< Given by the table of figure kinds.
 };
 
 /// Rows of one phase under one setting: what one figure shows.
@@ -30,16 +37,59 @@ struct FigureRows {
   std::vector<const SummaryRow*> rows;
 };
 
-/// All figures of a run: for each phase and setting latency curves, paired ratios (up to 40 cells) and the steps of one cell.
+/// What every figure of one phase and setting is drawn from.
+struct FigureInput {
+  const RunSummary& summary;
+  const RunData& data;  ///< That `summary` was made from.
+  const FigureRows& rows;
+  const std::vector<ArmRecord>& arms;  ///< Without rooflines, which are no arms to readers but the bound of the others.
+  const std::map<std::int64_t, Bound>& bounds;  ///< By cell, as bounds_of() gives them.
+};
+
+/// A figure that runs may have: a row of the one table in figure.cpp.
+struct FigureKind {
+  const char* name;  ///< Of a figure after its phase: latency.
+  FigureSection section;
+  bool (*applies)(const FigureInput&);  ///< Whether there is anything to draw.
+  Figure (*draw)(const FigureInput&);   ///< Name and section are filled in from this row.
+};
+std::span<const FigureKind> figure_kinds();
+
+/// All figures of a run: for each phase and setting every kind that applies. A phase without a measured row has none.
 ///
-/// A phase without a measured row has no figure. `data` is what `summary` was made from.
+/// `data` is what `summary` was made from.
 std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data);
 
-/// A panel per batch size: latency, paired ratio and peak memory against length, a line per arm.
-Figure latency_figure(const RunSummary& summary, const FigureRows& rows);
-/// Paired ratios with intervals and the band of effects that could not have been seen, a row per cell.
-Figure ratio_figure(const RunSummary& summary, const FigureRows& rows);
-/// Steps of the largest cell that most arms ran: their distribution, and one by one in the order in which they ran.
-Figure steps_figure(const RunSummary& summary, const FigureRows& rows, const RunData& data);
+/// Whether a row of the figure has times.
+bool is_measured(const FigureInput& input);
+
+/// A panel per batch size: latency with its bound and the paired ratio against length, a line per arm.
+Figure latency_figure(const FigureInput& input);
+/// The mirror view: a panel per arm, a line per batch size.
+bool has_batches(const FigureInput& input);
+Figure batches_figure(const FigureInput& input);
+/// Peak bytes against length with their closed form and a cross where memory ran out first.
+bool has_memory(const FigureInput& input);
+Figure memory_figure(const FigureInput& input);
+/// Paired ratios with intervals, the margin and the effects that could not have been seen, beside counters that moved.
+bool has_ratios(const FigureInput& input);
+Figure ratio_figure(const FigureInput& input);
+/// A bar per switch that was added or left out, and the way from the baseline along presets.
+bool has_switches(const FigureInput& input);
+Figure ablation_figure(const FigureInput& input);
+/// Speed-ups as numbers over batch and length.
+Figure speedup_figure(const FigureInput& input);
+/// Throughput against latency, a point per batch size.
+Figure throughput_figure(const FigureInput& input);
+/// Stages of traced steps as stacked bars.
+bool has_traces(const FigureInput& input);
+Figure stages_figure(const FigureInput& input);
+/// From the baseline's traced step to an arm's, stage by stage.
+bool has_traced_pairs(const FigureInput& input);
+Figure waterfall_figure(const FigureInput& input);
+/// Distribution and order of single steps in the cell that a reader picks.
+Figure steps_figure(const FigureInput& input);
+/// Contrasts of single blocks in the order in which they ran, for the trust section.
+Figure order_figure(const FigureInput& input);
 
 }  // namespace decodelab

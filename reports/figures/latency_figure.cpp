@@ -1,12 +1,13 @@
-// Latency curves: a panel per batch size with the paired ratios and the peak memory beneath.
+// Latency curves: a panel per batch size with the bound of the machine, and the paired ratios beneath.
 #include <algorithm>
 #include <cmath>
-#include <span>
+#include <set>
 
 #include <fmt/format.h>
 
-#include "reports/figures/figure.h"
+#include "reports/figures/curves.h"
 #include "reports/figures/figure_style.h"
+#include "reports/figures/interaction.h"
 #include "reports/page/format.h"
 
 namespace decodelab {
@@ -16,184 +17,158 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kCurveHeight = 230;
 constexpr int kRatioHeight = 120;
-constexpr int kMemoryHeight = 90;
-constexpr std::size_t kMostColumns = 3;
-constexpr int kFigureWidth = 1090;  // of all panels of a line, in the page's column
-constexpr int kAxisWidth = 64;      // left of a panel
-constexpr double kLogarithmicFrom =
-    8;  // where the largest value is this often the smallest, a linear axis hides the small ones
 constexpr std::size_t kMostLaunchPoints = 500;  // above, points of single launches cost more of the page than they show
 constexpr double kDodgeOctaves = 0.07;          // sideways distance of two arms' intervals
+constexpr double kFrameOfBands = 1.5;  // an axis holds a band up to so much beyond the means; wider ones are cut
 
 struct Context {
-  const RunSummary& summary;
-  const FigureRows& rows;
-  double unit_ns = 1e6;
-  std::string time_title;
+  const FigureInput& input;
+  TimeUnit unit;
   std::string length_title;
   std::vector<double> lengths;
   bool with_ratios = false;
-  bool with_memory = false;
 };
 
 double dodge(const Context& context, const SummaryRow& row) {
-  double index = 0;
-  for (std::size_t i = 0; i < context.summary.arms.size(); ++i) {
-    if (context.summary.arms[i].id == row.arm.id) index = static_cast<double>(i);
-  }
-  return std::exp2(kDodgeOctaves * (index - static_cast<double>(context.summary.arms.size()) / 2));
-}
-
-// Fields without a value are left out: a page has hundreds of these rows, twice.
-Json row_datum(const Context& context, const SummaryRow& row) {
-  Json datum{{"cell", row.cell.id},
-             {"arm", row.arm.label},
-             {"batch", row.cell.batch},
-             {"length", row.cell.length},
-             {"x", shortened(row.plotted_length())}};
-  const auto set = [&](const char* key, const std::optional<double>& value, double unit = 1) {
-    if (value) datum[key] = shortened(*value / unit);
-  };
-  set("mean", row.cell_mean_ns, context.unit_ns);
-  if (const auto& interval = row.cell_mean_interval_ns) {
-    set("low", std::max(interval->low, 0.0), context.unit_ns);
-    set("high", interval->high, context.unit_ns);
-  }
-  if (row.time_ratio && !row.arm.baseline) {
-    set("x_ratio", row.plotted_length() * dodge(context, row));
-    set("ratio", row.time_ratio);
-    set("ratio_low", row.time_ratio_low);
-    set("ratio_high", row.time_ratio_high);
-  }
-  if (row.peak_bytes) set("peak_mib", static_cast<double>(*row.peak_bytes), 0x1p20);
-  if (row.status != RowStatus::ok) {
-    datum["status"] = to_string(row.status);
-    datum["reason"] = row.reason;
-  }
-  return datum;
-}
-
-Json filtered(const std::string& dataset, const std::string& condition) {
-  return {{"data", {{"name", dataset}}}, {"transform", {{{"filter", condition}}}}};
-}
-
-Json layer(const std::string& dataset, const std::string& condition, Json mark, Json encoding) {
-  Json view = filtered(dataset, condition);
-  view["mark"] = std::move(mark);
-  view["encoding"] = std::move(encoding);
-  return view;
-}
-
-Json tooltip() {
-  return {{{"field", "arm"}},
-          {{"field", "length"}},
-          {{"field", "mean"}, {"title", "mean"}, {"format", ".4~r"}},
-          {{"field", "low"}, {"format", ".4~r"}},
-          {{"field", "high"}, {"format", ".4~r"}},
-          {{"field", "ratio"}, {"title", "time ratio"}, {"format", ".4f"}},
-          {{"field", "ratio_low"}, {"format", ".4f"}},
-          {{"field", "ratio_high"}, {"format", ".4f"}},
-          {{"field", "peak_mib"}, {"title", "peak MiB"}, {"format", ".4~r"}}};
-}
-
-std::vector<const SummaryRow*> rows_of_batch(const Context& context, std::int64_t batch) {
-  std::vector<const SummaryRow*> rows;
-  for (const SummaryRow* row : context.rows.rows) {
-    if (row->cell.batch == batch) rows.push_back(row);
-  }
-  return rows;
-}
-
-// Scale and ticks of a latency axis: logarithmic where a linear one would hide the small values.
-Json time_axis(const Context& context, const std::vector<const SummaryRow*>& rows) {
-  double low = INFINITY;
-  double high = 0;
-  for (const SummaryRow* row : rows) {
-    if (!row->cell_mean_ns) continue;
-    low = std::min(low, *row->cell_mean_ns / context.unit_ns);
-    high = std::max(high, *row->cell_mean_ns / context.unit_ns);
-  }
-  if (high > kLogarithmicFrom * low && low > 0) {
-    return {{"scale", {{"type", "log"}, {"nice", false}, {"padding", 12}}},
-            {"axis", {{"values", logarithmic_ticks(low, high)}, {"format", "~r"}}}};
-  }
-  return {{"scale", {{"zero", false}, {"nice", false}, {"padding", 14}}},
-          {"axis", {{"tickCount", 6}, {"format", "~r"}}}};
+  const auto& arms = context.input.arms;
+  const auto found = std::ranges::find(arms, row.arm.id, &ArmRecord::id);
+  const auto index = static_cast<double>(found - arms.begin());
+  return std::exp2(kDodgeOctaves * (index - static_cast<double>(arms.size()) / 2));
 }
 
 // A cross at the foot of the panel for each row that has no time, one line per arm so that they do not cover each other.
 Json failure_layers(const Context& context, const std::string& batch, const Json& x) {
   Json layers = Json::array();
   int y = kCurveHeight - 7;
-  for (const ArmRecord& arm : context.summary.arms) {
+  for (const ArmRecord& arm : context.input.arms) {
     const auto fails = [&](const SummaryRow* row) {
       return row->arm.id == arm.id && !row->cell_mean_ns && row->status != RowStatus::planned;
     };
-    if (std::none_of(context.rows.rows.begin(), context.rows.rows.end(), fails)) continue;
-    layers.push_back(layer(
+    if (std::ranges::none_of(context.input.rows.rows, fails)) continue;
+    layers.push_back(figure_layer(
         "rows",
         fmt::format("{} && !isValid(datum.mean) && datum.status !== 'planned' && datum.arm === {}", batch,
-                    Json(arm.label).dump(-1, ' ', false, Json::error_handler_t::replace)),
+                    quoted(arm.label)),
         {{"type", "text"}, {"text", "\xc3\x97"}, {"fontSize", 17}, {"fontWeight", "bold"}},
         {{"x", x},
          {"y", {{"value", y}}},
-         {"color", arm_color(context.summary.arms)},
+         {"color", arm_color(context.input.arms)},
+         {"opacity", shown_opacity()},
          {"tooltip", {{{"field", "arm"}}, {{"field", "length"}}, {{"field", "status"}}, {{"field", "reason"}}}}}));
     y -= 12;
   }
   return layers;
 }
 
+// The band of the bound with dashed edges, beneath everything else.
+void add_bound(Json& layers, const std::string& here, const Json& x, const Json& low, const Json& high) {
+  const Json tooltip{{{"field", "length"}},
+                     {{"field", "low"}, {"title", "bound from"}, {"format", ".4~r"}},
+                     {{"field", "high"}, {"title", "bound to"}, {"format", ".4~r"}},
+                     {{"field", "mib"}, {"title", "modelled MiB"}, {"format", ".4~r"}},
+                     {{"field", "gflops"}, {"title", "modelled GFLOP"}, {"format", ".4~r"}},
+                     {{"field", "from"}}};
+  layers.push_back(figure_layer("bound", here,
+                                {{"type", "area"}, {"opacity", 0.12}, {"color", kInkColor}, {"clip", true}},
+                                {{"x", x}, {"y", low}, {"y2", {{"field", "high"}}}}));
+  for (const Json& edge : {low, high}) {
+    layers.push_back(figure_layer(
+        "bound", here,
+        {{"type", "line"}, {"strokeWidth", 1.2}, {"strokeDash", {5, 4}}, {"color", kInkColor}, {"clip", true}},
+        {{"x", x}, {"y", edge}}));
+  }
+  layers.push_back(figure_layer("bound", here,
+                                {{"type", "point"}, {"size", 40}, {"opacity", 0}, {"filled", true}, {"clip", true}},
+                                {{"x", x}, {"y", high}, {"tooltip", tooltip}}));
+}
+
+// Of one panel, in its unit.
+TimeRange range_of(const Context& context, std::int64_t batch) {
+  TimeRange range;
+  for (const SummaryRow* row : context.input.rows.rows) {
+    if (!row->cell_mean_ns || row->cell.batch != batch) continue;
+    const double mean_ns = *row->cell_mean_ns;
+    range.add(mean_ns / context.unit.ns);
+    if (const auto& band = row->cell_mean_interval_ns) {
+      range.add(std::max(band->low, mean_ns / kFrameOfBands) / context.unit.ns);
+      range.add(std::min(band->high, mean_ns * kFrameOfBands) / context.unit.ns);
+    }
+    if (const auto bound = context.input.bounds.find(row->cell.id); bound != context.input.bounds.end())
+      range.add(bound->second.low_ns / context.unit.ns);
+  }
+  if (range.empty()) range = {0.5, 1};  // every step took 0 ns by its clock
+  return range;
+}
+
 Json curve_view(const Context& context, std::int64_t batch, int width) {
   const std::string here = fmt::format("datum.batch === {}", batch);
   const std::string timed = here + " && isValid(datum.mean)";
-  const auto rows = rows_of_batch(context, batch);
-  const Json x =
-      length_axis("x", context.lengths, context.with_ratios || context.with_memory ? "" : context.length_title);
-  const Json color = arm_color(context.summary.arms);
-  Json time{{"type", "quantitative"}, {"title", context.time_title}};
-  time.update(time_axis(context, rows));
-  const auto y = [&time](const char* field) {
-    Json channel = time;
-    channel["field"] = field;
-    return channel;
+  const auto& arms = context.input.arms;
+  const Json x = length_axis("x", context.lengths, context.with_ratios ? "" : context.length_title);
+  const Json color = arm_color(arms);
+  const TimeRange range = range_of(context, batch).padded();
+  const auto y = [&](const char* field) {
+    return Json{{"field", field},
+                {"type", "quantitative"},
+                {"title", context.unit.title},
+                {"scale", switched_scale(range.low, range.high)},
+                {"axis", {{"values", switched_ticks(range.low, range.high)}, {"format", "~r"}}}};
   };
   Json layers = Json::array();
-  layers.push_back(layer("rows", timed + " && isValid(datum.low)",
-                         {{"type", "area"}, {"opacity", 0.16}, {"line", false}},
-                         {{"x", x}, {"y", y("low")}, {"y2", {{"field", "high"}}}, {"color", color}}));
-  // An area needs two lengths; a single one has its interval as a line.
-  if (std::all_of(rows.begin(), rows.end(),
-                  [&](const SummaryRow* row) { return row->cell.length == rows.front()->cell.length; })) {
-    layers.push_back(layer("rows", timed + " && isValid(datum.low)", {{"type", "rule"}, {"strokeWidth", 1.6}},
-                           {{"x", x}, {"y", y("low")}, {"y2", {{"field", "high"}}}, {"color", color}}));
+  if (!context.input.bounds.empty()) add_bound(layers, here, x, y("low"), y("high"));
+  std::set<double> lengths;
+  for (const SummaryRow* row : context.input.rows.rows) {
+    if (row->cell.batch == batch) lengths.insert(row->plotted_length());
   }
-  layers.push_back(
-      layer("rows", timed, {{"type", "line"}, {"strokeWidth", 1.8}},
-            {{"x", x}, {"y", y("mean")}, {"color", color}, {"strokeDash", arm_dash(context.summary.arms)}}));
-  layers.push_back(layer("launches", here,
-                         {{"type", "point"}, {"filled", true}, {"shape", "circle"}, {"size", 7}, {"opacity", 0.45}},
-                         {{"x", x}, {"y", y("mean")}, {"color", color}}));
-  layers.push_back(layer("rows", timed, {{"type", "point"}, {"filled", true}, {"size", 42}, {"opacity", 1}},
-                         {{"x", x},
-                          {"y", y("mean")},
-                          {"color", color},
-                          {"shape", arm_shape(context.summary.arms)},
-                          {"tooltip", tooltip()}}));
+  // An area needs two lengths; a single one has its interval as a line.
+  const Json band = lengths.size() > 1 ? Json{{"type", "area"}, {"clip", true}}
+                                       : Json{{"type", "rule"}, {"strokeWidth", 1.6}, {"clip", true}};
+  layers.push_back(figure_layer("rows", timed + " && isValid(datum.low)", band,
+                                {{"x", x},
+                                 {"y", y("low")},
+                                 {"y2", {{"field", "high"}}},
+                                 {"color", color},
+                                 {"opacity", shown_opacity(lengths.size() > 1 ? 0.16 : 1)}}));
+  layers.push_back(figure_layer(
+      "rows", timed, {{"type", "line"}, {"strokeWidth", 1.8}},
+      {{"x", x}, {"y", y("mean")}, {"color", color}, {"strokeDash", arm_dash(arms)}, {"opacity", shown_opacity()}}));
+  layers.push_back(figure_layer("launches", here,
+                                {{"type", "point"}, {"filled", true}, {"shape", "circle"}, {"size", 7}, {"clip", true}},
+                                {{"x", x}, {"y", y("mean")}, {"color", color}, {"opacity", shown_opacity(0.45)}}));
+  Json points = figure_layer("rows", timed, {{"type", "point"}, {"filled", true}, {"size", 42}},
+                             {{"x", x},
+                              {"y", y("mean")},
+                              {"color", color},
+                              {"shape", arm_shape(arms)},
+                              {"opacity", shown_opacity()},
+                              {"tooltip", curve_tooltip(context.unit)}});
+  points["name"] = fmt::format("curves_{}", batch);
+  points["params"] = {zoom_parameter(fmt::format("zoom_{}", batch))};
+  layers.push_back(std::move(points));
   for (Json& failure : failure_layers(context, here, x)) layers.push_back(std::move(failure));
   return {{"title", fmt::format("batch {}", batch)}, {"width", width}, {"height", kCurveHeight}, {"layer", layers}};
 }
 
 Json ratio_view(const Context& context, std::int64_t batch, int width) {
   const std::string here = fmt::format("datum.batch === {} && isValid(datum.ratio)", batch);
-  const Json x = length_axis("x_ratio", context.lengths, context.with_memory ? "" : context.length_title);
-  const Json color = arm_color(context.summary.arms);
-  const auto y = [](const char* field) {
-    return Json{{"field", field},
-                {"type", "quantitative"},
-                {"title", "time ratio"},
-                {"scale", {{"zero", false}, {"padding", 8}, {"nice", false}}},
-                {"axis", {{"tickCount", 5}}}};
+  const Json x = length_axis("x_ratio", context.lengths, context.length_title);
+  const Json color = arm_color(context.input.arms);
+  TimeRange range;
+  range.add(1);
+  for (const SummaryRow* row : context.input.rows.rows) {
+    if (row->cell.batch != batch || !row->time_ratio) continue;
+    for (const auto& value : {row->time_ratio, row->time_ratio_low, row->time_ratio_high}) {
+      if (value) range.add(std::clamp(*value, *row->time_ratio / kFrameOfBands, *row->time_ratio * kFrameOfBands));
+    }
+  }
+  const auto y = [&](const char* field) {
+    return Json{
+        {"field", field},
+        {"type", "quantitative"},
+        {"title", "time ratio"},
+        {"scale",
+         {{"domain", {shortened(range.low), shortened(range.high)}}, {"zero", false}, {"padding", 8}, {"nice", false}}},
+        {"axis", {{"tickCount", 5}}}};
   };
   return {{"width", width},
           {"height", kRatioHeight},
@@ -201,63 +176,60 @@ Json ratio_view(const Context& context, std::int64_t batch, int width) {
            {Json{{"data", {{"values", {Json::object()}}}},
                  {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}},
                  {"encoding", {{"y", {{"datum", 1}}}}}},
-            layer("rows", here + " && isValid(datum.ratio_low)", {{"type", "rule"}, {"strokeWidth", 1.6}},
-                  {{"x", x}, {"y", y("ratio_low")}, {"y2", {{"field", "ratio_high"}}}, {"color", color}}),
-            layer("rows", here, {{"type", "point"}, {"filled", true}, {"size", 38}, {"opacity", 1}},
-                  {{"x", x},
-                   {"y", y("ratio")},
-                   {"color", color},
-                   {"shape", arm_shape(context.summary.arms)},
-                   {"tooltip", tooltip()}})}}};
+            figure_layer("rows", here + " && isValid(datum.ratio_low)",
+                         {{"type", "rule"}, {"strokeWidth", 1.6}, {"clip", true}},
+                         {{"x", x},
+                          {"y", y("ratio_low")},
+                          {"y2", {{"field", "ratio_high"}}},
+                          {"color", color},
+                          {"opacity", shown_opacity()}}),
+            figure_layer("rows", here, {{"type", "point"}, {"filled", true}, {"size", 38}},
+                         {{"x", x},
+                          {"y", y("ratio")},
+                          {"color", color},
+                          {"shape", arm_shape(context.input.arms)},
+                          {"opacity", shown_opacity()},
+                          {"tooltip", curve_tooltip(context.unit)}})}}};
 }
 
-Json memory_view(const Context& context, std::int64_t batch, int width) {
-  const std::string here = fmt::format("datum.batch === {} && isValid(datum.peak_mib)", batch);
-  const Json x = length_axis("x", context.lengths, context.length_title);
-  const Json color = arm_color(context.summary.arms);
-  const Json y{{"field", "peak_mib"},
-               {"type", "quantitative"},
-               {"title", "peak MiB"},
-               {"scale", {{"zero", true}}},
-               {"axis", {{"tickCount", 4}, {"format", "~r"}}}};
-  return {{"width", width},
-          {"height", kMemoryHeight},
-          {"layer",
-           {layer("rows", here, {{"type", "line"}, {"strokeWidth", 1.6}},
-                  {{"x", x}, {"y", y}, {"color", color}, {"strokeDash", arm_dash(context.summary.arms)}}),
-            layer("rows", here, {{"type", "point"}, {"filled", true}, {"size", 26}, {"opacity", 1}},
-                  {{"x", x},
-                   {"y", y},
-                   {"color", color},
-                   {"shape", arm_shape(context.summary.arms)},
-                   {"tooltip", tooltip()}})}}};
+std::string share_of_bound(const SummaryRow& row) {
+  if (!row.bound_share) return "";
+  if (!row.bound_share_low) return format_percent(*row.bound_share);
+  return fmt::format("{:.0f} % [{:.0f}, {:.0f}]", 100 * *row.bound_share, 100 * *row.bound_share_low,
+                     100 * *row.bound_share_high);
 }
 
-// The same view for some batches side by side.
-Json panel_line(const Context& context, std::span<const std::int64_t> batches, int width,
-                Json (*view)(const Context&, std::int64_t, int)) {
-  Json views = Json::array();
-  for (const std::int64_t batch : batches) views.push_back(view(context, batch, width));
-  return {{"hconcat", views},
-          {"spacing", kAxisWidth},
-          {"bounds", "flush"}};  // flush: labels of axes do not push panels out of line
-}
-
-Table data_table(const FigureRows& rows) {
-  Table table{
-      .title = "Data of the figure: mean of a step over launches, unpaired",
-      .columns =
-          {{"Cell"}, {"Arm"}, {"Mean", true}, {"Low", true}, {"High", true}, {"Time ratio", true}, {"Peak", true}},
-      .rows = {},
-      .notes = {}};
-  for (const SummaryRow* row : rows.rows) {
+Table data_table(const Context& context) {
+  const bool bounds = !context.input.bounds.empty();
+  Table table{.title = "Data of the figure: mean of a step over launches, unpaired",
+              .columns = {{"Cell"},
+                          {"Arm"},
+                          {"Launches", true},
+                          {"Steps", true},
+                          {"Mean", true},
+                          {"Low", true},
+                          {"High", true},
+                          {"Time ratio", true}},
+              .rows = {},
+              .notes = {}};
+  if (bounds) table.columns.insert(table.columns.end(), {{"Bound seen", true}, {"Of bound", true}});
+  for (const SummaryRow* row : context.input.rows.rows) {
     if (!row->cell_mean_ns) continue;
     const auto& interval = row->cell_mean_interval_ns;
-    table.rows.push_back({row->run_id,
-                          row->cell.id,
-                          {cell_label(row->cell), row->arm.label, format_time(*row->cell_mean_ns),
-                           interval ? format_time(interval->low) : "", interval ? format_time(interval->high) : "",
-                           format_ratio(*row), row->peak_bytes ? format_bytes(*row->peak_bytes) : ""}});
+    TableRow line{row->run_id,
+                  row->cell.id,
+                  {cell_label(row->cell), row->arm.label, std::to_string(row->launches), std::to_string(row->steps),
+                   format_time(*row->cell_mean_ns), interval ? format_time(interval->low) : "",
+                   interval ? format_time(interval->high) : "", format_ratio(*row)}};
+    if (bounds) {
+      const auto bound = context.input.bounds.find(row->cell.id);
+      line.fields.push_back(
+          bound == context.input.bounds.end()
+              ? ""
+              : fmt::format("{} to {}", format_time(bound->second.low_ns), format_time(bound->second.high_ns)));
+      line.fields.push_back(share_of_bound(*row));
+    }
+    table.rows.push_back(std::move(line));
   }
   return table;
 }
@@ -265,73 +237,78 @@ Table data_table(const FigureRows& rows) {
 Json datasets_of(const Context& context) {
   Json rows = Json::array();
   Json launches = Json::array();
+  Json bounds = Json::array();
+  std::set<std::int64_t> cells;
   std::size_t points = 0;
-  for (const SummaryRow* row : context.rows.rows) points += row->launch_means_ns.size();
-  for (const SummaryRow* row : context.rows.rows) {
-    rows.push_back(row_datum(context, *row));
+  for (const SummaryRow* row : context.input.rows.rows) points += row->launch_means_ns.size();
+  for (const SummaryRow* row : context.input.rows.rows) {
+    rows.push_back(curve_datum(*row, context.unit));
+    if (rows.back().contains("ratio")) rows.back()["x_ratio"] = shortened(row->plotted_length() * dodge(context, *row));
+    const auto bound = context.input.bounds.find(row->cell.id);
+    if (bound != context.input.bounds.end() && cells.insert(row->cell.id).second) {
+      Json datum{{"batch", row->cell.batch},
+                 {"length", row->cell.length},
+                 {"x", shortened(row->plotted_length())},
+                 {"low", shortened(bound->second.low_ns / context.unit.ns)},
+                 {"high", shortened(bound->second.high_ns / context.unit.ns)},
+                 {"from", bound->second.from_other_cells ? "speeds seen in other cells" : "rooflines in this cell"}};
+      if (bound->second.bytes) datum["mib"] = shortened(*bound->second.bytes / 0x1p20);
+      if (bound->second.flops) datum["gflops"] = shortened(*bound->second.flops / 1e9);
+      bounds.push_back(std::move(datum));
+    }
     if (points > kMostLaunchPoints || row->launches < 2) continue;
     for (const auto& [launch, ns] : row->launch_means_ns) {
       launches.push_back({{"arm", row->arm.label},
                           {"batch", row->cell.batch},
                           {"x", shortened(row->plotted_length())},
-                          {"mean", shortened(ns / context.unit_ns)}});
+                          {"mean", shortened(ns / context.unit.ns)}});
     }
   }
-  return {{"rows", rows}, {"launches", launches}};
+  return {{"rows", rows}, {"launches", launches}, {"bound", bounds}};
 }
 
-Context context_of(const RunSummary& summary, const FigureRows& rows) {
-  const std::string& phase = rows.rows.front()->cell.phase;
-  Context context{.summary = summary,
-                  .rows = rows,
-                  .unit_ns = phase == "generate" ? 1e9 : 1e6,
-                  .time_title = phase == "generate"  ? "s per completion"
-                                : phase == "prefill" ? "ms per prefill"
-                                                     : "ms per step",
-                  .length_title = phase == "decode" ? "keys held (tokens)" : "prompt (tokens)",
-                  .lengths = {}};
-  for (const SummaryRow* row : rows.rows) {
-    context.lengths.push_back(row->plotted_length());
-    context.with_ratios = context.with_ratios || (row->time_ratio && !row->arm.baseline);
-    context.with_memory = context.with_memory || row->peak_bytes;
-  }
-  return context;
+Context context_of(const FigureInput& input) {
+  const std::string& phase = input.rows.rows.front()->cell.phase;
+  return {.input = input,
+          .unit = time_unit(phase),
+          .length_title = length_title(phase),
+          .lengths = plotted_lengths(input.rows),
+          .with_ratios = has_ratios(input)};
+}
+
+std::string caption_of(const Context& context) {
+  std::string text =
+      "Large points: mean of a step over launches, at every length that was measured; small points: single launches. "
+      "Bands are 95 % intervals of that mean, unpaired: they are wider than what the ratios resolve.";
+  if (!context.input.bounds.empty())
+    text +=
+        " The grey band between dashed lines is the bound as the run saw it, lowest to highest launch: the slower of "
+        "reading the "
+        "cell's modelled bytes and of multiplying its modelled FLOPs; its tooltip says where it was taken.";
+  if (context.with_ratios)
+    text +=
+        " Beneath, paired time ratios to the baseline with their intervals, set apart sideways; below the dashed line "
+        "is faster.";
+  return text + " A cross at the foot marks a cell without times. " + kHowToUse;
 }
 
 }  // namespace
 
-Figure latency_figure(const RunSummary& summary, const FigureRows& rows) {
-  const Context context = context_of(summary, rows);
-  std::vector<std::int64_t> batches;
-  for (const SummaryRow* row : rows.rows) batches.push_back(row->cell.batch);
-  std::sort(batches.begin(), batches.end());
-  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
-  const std::size_t columns = std::min(batches.size(), kMostColumns);
-  const int width = kFigureWidth / static_cast<int>(columns) - kAxisWidth;
-  Json lines = Json::array();
-  for (std::size_t first = 0; first < batches.size(); first += columns) {
-    const std::span<const std::int64_t> line(batches.begin() + static_cast<std::ptrdiff_t>(first),
-                                             std::min(columns, batches.size() - first));
-    lines.push_back(panel_line(context, line, width, curve_view));
-    if (context.with_ratios) lines.push_back(panel_line(context, line, width, ratio_view));
-    if (context.with_memory) lines.push_back(panel_line(context, line, width, memory_view));
-  }
-  Figure figure{
-      .name = rows.name + "-latency",
-      .title = fmt::format("Latency: {}", rows.setting),
-      .caption = fmt::format(
-          "Large points: mean of a step over launches, at every length that was measured; small points: single "
-          "launches. Bands are 95 % intervals of that mean, "
-          "unpaired: they are wider than what the ratios resolve.{}{} A cross at the foot marks a cell without times.",
-          context.with_ratios
-              ? " Beneath, paired time ratios to the baseline with their intervals, set apart sideways; "
-                "below the dashed line is faster."
-              : "",
-          context.with_memory ? " At the bottom, the most bytes held in a step above weights and cache." : ""),
-      .spec = start_spec(fmt::format("Latency: {}", rows.setting)),
-      .data = data_table(rows)};
+Figure latency_figure(const FigureInput& input) {
+  const Context context = context_of(input);
+  const auto batches = batches_of(input.rows);
+  const bool wide = std::ranges::any_of(batches, [&](std::int64_t batch) { return range_of(context, batch).wide(); });
+  Figure figure{.title = fmt::format("Latency: {}", input.rows.setting),
+                .caption = caption_of(context),
+                .spec = start_spec(fmt::format("Latency: {}", input.rows.setting)),
+                .data = data_table(context)};
+  add_logarithm_switch(figure.spec, wide);
+  add_legend_toggle(figure.spec, "arm", fmt::format("curves_{}", batches.front()));
   figure.spec["datasets"] = datasets_of(context);
-  figure.spec["vconcat"] = lines;
+  const auto curves = [&](std::int64_t batch, int width) { return curve_view(context, batch, width); };
+  const auto ratios = [&](std::int64_t batch, int width) { return ratio_view(context, batch, width); };
+  figure.spec["vconcat"] =
+      context.with_ratios ? panels_by_batch(batches, curves, ratios) : panels_by_batch(batches, curves);
   return figure;
 }
 

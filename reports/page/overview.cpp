@@ -32,7 +32,7 @@ std::string plural(std::int64_t count, const char* noun) {
 std::string compared_sentence(const RunSummary& summary) {
   std::vector<std::string> others;
   for (const ArmRecord& arm : summary.arms) {
-    if (!arm.baseline) others.push_back(arm.label);
+    if (!arm.baseline && !arm.roofline()) others.push_back(arm.label);
   }
   std::set<std::int64_t> cells;
   for (const SummaryRow& row : summary.rows) cells.insert(row.cell.id);
@@ -149,12 +149,15 @@ Table overview_table(const RunSummary& summary) {
       .rows = {},
       .notes = {}};
   // Only cells in which every arm has a ratio: means over different cells are not comparable.
+  const auto arms = static_cast<std::size_t>(
+      std::ranges::count_if(summary.arms, [](const ArmRecord& arm) { return !arm.roofline(); }));
   std::map<std::int64_t, std::size_t> ratios_of_cell;
   for (const SummaryRow& row : summary.rows) ratios_of_cell[row.cell.id] += row.time_ratio.has_value();
   std::map<std::pair<std::string, std::string>, std::vector<double>> logs;  // by arm and phase
   std::vector<std::string> excluded;
   for (const SummaryRow& row : summary.rows) {
-    const bool complete = ratios_of_cell[row.cell.id] == summary.arms.size();
+    if (row.arm.roofline()) continue;
+    const bool complete = ratios_of_cell[row.cell.id] == arms;
     if (complete && !row.arm.baseline) logs[{row.arm.label, row.cell.phase}].push_back(std::log(*row.time_ratio));
     const std::string label = cell_label(row.cell);
     if (!complete && (excluded.empty() || excluded.back() != label)) excluded.push_back(label);

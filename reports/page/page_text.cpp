@@ -59,13 +59,18 @@ footer { max-width: 1160px; margin: 48px auto 30px; padding: 0 24px; color: var(
 const char* const kPageScript = R"js(
 (async () => {
   if (!window.DecompressionStream) return;  // the drawings stay
-  const packed = Uint8Array.from(atob(document.getElementById("vega").textContent), (c) => c.charCodeAt(0));
+  const unpacked = (id) => {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  };
   const script = document.createElement("script");
-  script.textContent = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  script.textContent = await unpacked("vega");
   document.head.append(script);
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   for (const place of document.querySelectorAll("[data-figure]")) {
-    const spec = JSON.parse(document.getElementById("spec-" + place.dataset.figure).textContent);
+    const text = await unpacked("spec-" + place.dataset.figure);
+    document.getElementById("spec-" + place.dataset.figure).textContent = text;  // for whoever looks
+    const spec = JSON.parse(text);
     const holder = document.createElement("div");
     try {
       await vegaEmbed(holder, spec, { renderer: "svg", actions: false, tooltip: { theme: dark ? "dark" : "custom" } });

@@ -1,0 +1,70 @@
+// What the figures with a length axis share: units, titles, panels by batch, and the data of a row.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/figures/figure.h"
+
+namespace decodelab {
+
+inline constexpr int kFigureWidth = 1090;  ///< Of all panels of a line, in the page's column.
+inline constexpr int kPanelGap = 64;       ///< Left of a panel, for its axis.
+
+/// How times of a phase are written.
+struct TimeUnit {
+  double ns = 1e6;
+  std::string title;  ///< "ms per step".
+};
+TimeUnit time_unit(const std::string& phase);
+/// "keys held (tokens)" or "prompt (tokens)".
+std::string length_title(const std::string& phase);
+
+/// Of the rows, ascending, each once.
+std::vector<std::int64_t> batches_of(const FigureRows& rows);
+/// Where the rows stand on the length axis.
+std::vector<double> plotted_lengths(const FigureRows& rows);
+
+/// Least and most of some positive times; empty() where there was none.
+struct TimeRange {
+  double low = 0;
+  double high = 0;
+  void add(double value);
+  bool empty() const { return high <= 0; }
+  /// A linear axis would hide the small ones.
+  bool wide() const;
+  /// A little beyond both ends.
+  TimeRange padded() const;
+};
+
+/// One row as the curves draw it, times in `unit`; what it lacks is left out, since a page has hundreds of rows, several times.
+nlohmann::ordered_json curve_datum(const SummaryRow& row, const TimeUnit& unit);
+/// What a reader sees over a point of a curve.
+nlohmann::ordered_json curve_tooltip(const TimeUnit& unit);
+
+/// Lines of panels, `view(batch, width, column)` each, at most three beside each other. `lines` functions give several lines for the same batches.
+template <class... View>
+nlohmann::ordered_json panels_by_batch(const std::vector<std::int64_t>& batches, const View&... views) {
+  constexpr std::size_t kMostColumns = 3;
+  const std::size_t columns = std::min(batches.size(), kMostColumns);
+  const int width = kFigureWidth / static_cast<int>(columns) - kPanelGap;
+  nlohmann::ordered_json lines = nlohmann::ordered_json::array();
+  for (std::size_t first = 0; first < batches.size(); first += columns) {
+    const std::span<const std::int64_t> line(batches.begin() + static_cast<std::ptrdiff_t>(first),
+                                             std::min(columns, batches.size() - first));
+    const auto add = [&](const auto& view) {
+      nlohmann::ordered_json panels = nlohmann::ordered_json::array();
+      for (const std::int64_t batch : line) panels.push_back(view(batch, width));
+      // Flush: labels of axes do not push panels out of line.
+      lines.push_back({{"hconcat", panels}, {"spacing", kPanelGap}, {"bounds", "flush"}});
+    };
+    (add(views), ...);
+  }
+  return lines;
+}
+
+}  // namespace decodelab

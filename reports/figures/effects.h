@@ -1,0 +1,48 @@
+// Effects of arms over several cells at once, and against arms that are not the baseline.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reports/statistics/estimates.h"
+#include "reports/statistics/summary.h"
+
+namespace decodelab {
+
+/// Logarithms of time ratios, one for each launch.
+using LaunchLogs = std::map<std::int64_t, double>;
+
+/// `a - b` where both have the launch: the contrast of two arms from theirs to the baseline.
+LaunchLogs difference(const LaunchLogs& a, const LaunchLogs& b);
+
+/// exp of the mean, with the 95 % Student-t interval over launches; none for a single one.
+struct RatioEstimate {
+  double time_ratio = 1;
+  std::optional<Interval> interval;
+
+  /// Whether the interval leaves 1 out.
+  bool differs() const { return interval && (interval->low > 1 || interval->high < 1); }
+};
+/// None for no launch.
+std::optional<RatioEstimate> ratio_of(const LaunchLogs& logs);
+
+/// Each arm against the baseline, the mean over cells with equal weights, launch by launch.
+struct ArmEffects {
+  std::map<std::string, LaunchLogs> logs;  ///< By label; the baseline has zeros.
+  std::vector<std::string> cells;          ///< Labels of those that count: every arm in `logs` has a ratio there.
+  std::vector<std::string> left_out;  ///< Arms with a ratio in less than half of the cells; the others' cells count.
+};
+ArmEffects arm_effects(std::span<const SummaryRow* const> rows);
+
+/// A label taken apart: `bigcode,+kv-pad:multiple=8,-fused` is bigcode with two switches.
+struct ArmParts {
+  std::string base;
+  std::vector<std::string> switches;  ///< With their sign.
+};
+ArmParts arm_parts(const std::string& label);
+
+}  // namespace decodelab

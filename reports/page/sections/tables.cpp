@@ -1,0 +1,16 @@
+// The tables of a run: every cell against the baseline, and the times as users of TGI know them.
+#include "reports/page/result_tables.h"
+#include "reports/page/sections/section.h"
+
+namespace decodelab {
+
+std::string tables_section(const SectionContext& context) {
+  const RunSummary& summary = context.run.summary;
+  std::string html;
+  for (const Table& table : comparison_tables(summary, ArmLabels::full)) html += to_html(table);
+  std::string times;
+  for (const Table& table : latency_tables(summary)) times += to_html(table);
+  return html + folded_html("Times per arm and length: average, lowest, highest, percentiles", times);
+}
+
+}  // namespace decodelab
