@@ -77,8 +77,7 @@ OverheadKind overhead_kind(std::string_view name) {
 
 class NsysReader {
  public:
-  NsysReader(const std::filesystem::path& path, ImportedRows& rows, const ImportLimits& limits)
-      : rows_(rows), events_(rows.events()), most_strings_(limits.most_events), source_(path) {}
+  NsysReader(const std::filesystem::path& path, ImportedRows& rows) : rows_(rows), events_(rows.events()), source_(path) {}
 
   void read() {
     check_tables();
@@ -162,7 +161,7 @@ class NsysReader {
     TableReader strings = table("StringIds", {"id", "value"});
     std::int64_t count = 0;
     while (strings.next()) {
-      if (++count > most_strings_) rows_.refuse("has more texts than a trace may have events");
+      if (++count > kMostTexts) rows_.refuse("has more than " + std::to_string(kMostTexts) + " texts");
       texts_[strings.number("id")] = rows_.text(strings.text("value"));
     }
   }
@@ -416,10 +415,10 @@ class NsysReader {
   }
 
   static constexpr std::size_t kMostFacts = 1024;
+  static constexpr std::int64_t kMostTexts = std::int64_t{1} << 24;
 
   ImportedRows& rows_;
   TraceEvents& events_;
-  std::int64_t most_strings_;
   SqliteSource source_;
   bool ours_ = false;
   std::unordered_map<std::int64_t, StringId> texts_;
@@ -433,7 +432,7 @@ class NsysReader {
 TraceEvents import_nsys(const std::filesystem::path& path, const ImportLimits& limits) {
   ImportedRows rows(path, limits);
   try {
-    NsysReader(path, rows, limits).read();
+    NsysReader(path, rows).read();
   } catch (const SQLite::Exception& error) {
     rows.refuse(std::string("cannot be read as SQLite, which says '") + error.what() + "'");
   }

@@ -9,11 +9,24 @@
 #include "profiles/write/rows.h"
 
 namespace decodelab {
+namespace {
+
+constexpr std::size_t kMostSentence = 400;
+
+}  // namespace
 
 ImportedRows::ImportedRows(const std::filesystem::path& path, const ImportLimits& limits)
     : file_(path.filename().string()), limits_(limits) {}
 
-void ImportedRows::refuse(const std::string& what) const { throw ImportRefusal(file_ + " " + what + "."); }
+void ImportedRows::refuse(const std::string& what) const {
+  // Some of it comes from the file: one line, and not a long one.
+  std::string sentence = file_ + " " + what;
+  if (sentence.size() > kMostSentence) sentence = sentence.substr(0, kMostSentence) + "...'";
+  for (char& c : sentence) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  throw ImportRefusal(sentence + ".");
+}
 
 void ImportedRows::refuse_number(std::int64_t value, std::string_view what) const {
   refuse("says " + std::to_string(value) + " for " + std::string(what) + ", which no machine has");
