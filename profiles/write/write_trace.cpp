@@ -18,7 +18,8 @@ namespace {
 constexpr std::array<TraceEnding, 6> kEndings{{
     {".pftrace", TraceFormat::perfetto, "for https://ui.perfetto.dev and its trace_processor"},
     {".perfetto-trace", TraceFormat::perfetto, "the same"},
-    {".json.gz", TraceFormat::kineto_gzip, "as PyTorch's profiler (x.pt.trace.json.gz), for HolisticTraceAnalysis and chrome://tracing"},
+    {".json.gz", TraceFormat::kineto_gzip,
+     "as PyTorch's profiler (x.pt.trace.json.gz), for HolisticTraceAnalysis and chrome://tracing"},
     {".json", TraceFormat::kineto, "the same, not compressed"},
     {".sqlite", TraceFormat::sqlite, "tables in the shape of nsys' export, and STEP, GAP, NODE, QUALITY"},
     {".db", TraceFormat::sqlite, "the same"},
@@ -46,15 +47,18 @@ TraceFormat trace_format(const std::filesystem::path& path) {
     if (name.size() > ending.ending.size() && name.ends_with(ending.ending)) return ending.format;
     known += (known.empty() ? "" : ", ") + std::string(ending.ending);
   }
-  throw std::invalid_argument("The name " + path.string() + " says no format of a trace; it must end in one of " + known + ".");
+  throw std::invalid_argument("The name " + path.string() + " says no format of a trace; it must end in one of " +
+                              known + ".");
 }
 
-void write_trace(const Trace& trace, const TraceQuality& quality, const std::filesystem::path& path, const WriteOptions& options) {
+void write_trace(const Trace& trace, const TraceQuality& quality, const std::filesystem::path& path,
+                 const WriteOptions& options) {
   const TraceFormat format = trace_format(path);
   const std::size_t events = event_count(trace.events());
   if (options.most_events < 0 || events > static_cast<std::size_t>(options.most_events)) {
-    throw std::runtime_error("The trace has " + std::to_string(events) + " events, but " + path.string() + " may have " +
-                             std::to_string(options.most_events) + ": trace fewer steps, or raise the limit.");
+    throw std::runtime_error("The trace has " + std::to_string(events) + " events, but " + path.string() +
+                             " may have " + std::to_string(options.most_events) +
+                             ": trace fewer steps, or raise the limit.");
   }
   OutputFile file(path);
   const ByteSink to_file = [&](std::string_view bytes) { file.write(bytes); };

@@ -30,7 +30,8 @@ void read_and_judge(const testing::TemporaryFolder& folder, const std::string& c
 }
 
 bool is_one_sentence(std::string_view text) {
-  return text.starts_with(kName) && text.ends_with('.') && text.find('\n') == std::string_view::npos && text.size() < 600;
+  return text.starts_with(kName) && text.ends_with('.') && text.find('\n') == std::string_view::npos &&
+         text.size() < 600;
 }
 
 // Each of `damage` is read or refused; both must happen where `both` says so, or nothing was tested.
@@ -93,7 +94,8 @@ TEST(TraceFuzz, NsysExportsAreReadOrRefused) {
 }
 
 TEST(TraceFuzz, FilesOfPyTorchsProfilerAreReadOrRefused) {
-  fuzz_mutations(R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "numSms": 132}], "baseTimeNanoseconds": 1700000000, "traceEvents": [
+  fuzz_mutations(
+      R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "numSms": 132}], "baseTimeNanoseconds": 1700000000, "traceEvents": [
 {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#7", "pid": 5, "tid": 5, "ts": 0.000, "dur": 100.000},
 {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 5, "tid": 5, "ts": 12.0, "dur": 5, "args": {"cbid": 211, "correlation": 77}},
 {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 20.125, "dur": 3.875, "args": {"stream": 7, "correlation": 77, "grid": [132, 2, 1]}},
@@ -108,7 +110,8 @@ TEST(TraceFuzz, CutSqliteFilesAreRefused) { fuzz_cuts(written("t.sqlite")); }
 
 // Nothing but noise behind the first bytes that each importer is chosen by.
 TEST(TraceFuzz, RandomBytesAreRefused) {
-  static constexpr std::array<std::string_view, 6> kBeginnings{"", std::string_view("SQLite format 3\0", 16), "\x1f\x8b\x08", "{", "[", "\n"};
+  static constexpr std::array<std::string_view, 6> kBeginnings{
+      "", std::string_view("SQLite format 3\0", 16), "\x1f\x8b\x08", "{", "[", "\n"};
   fuzz_files(
       [](int i) {
         Mutator random(static_cast<std::uint64_t>(i));

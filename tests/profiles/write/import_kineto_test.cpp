@@ -75,7 +75,10 @@ TEST_F(ImportKineto, AGzippedFileIsTheSame) {
 }
 
 TEST_F(ImportKineto, ChromesArrayOfEventsIsRead) {
-  EXPECT_EQ(import_kineto(folder_.write("t.json", R"([{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":2,"ts":1,"dur":2}])")).spans.size(), 1u);
+  EXPECT_EQ(
+      import_kineto(folder_.write("t.json", R"([{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":2,"ts":1,"dur":2}])"))
+          .spans.size(),
+      1u);
 }
 
 TEST_F(ImportKineto, MicrosecondsAreReadByTheirDigits) {
@@ -104,7 +107,8 @@ TEST_F(ImportKineto, TimesAndNumbersThatNoMachineHasAreRefused) {
             "t.json has an event 'k' of category kernel whose ts and dur are no times.");
   EXPECT_EQ(refusal_of_event(R"({"ph":"X","cat":"kernel","name":"k","ts":1,"dur":2,"args":{"stream":-99999999999}})"),
             "t.json says -99999999999 for stream, which no machine has.");
-  EXPECT_EQ(refusal_of_event(R"({"ph":"X","cat":"cpu_op","name":"k","ts":-9,"dur":2})"), "t.json has an event at -9000 ns, which is no time of a clock.");
+  EXPECT_EQ(refusal_of_event(R"({"ph":"X","cat":"cpu_op","name":"k","ts":-9,"dur":2})"),
+            "t.json has an event at -9000 ns, which is no time of a clock.");
 }
 
 TEST_F(ImportKineto, ACutGzipIsRefused) {
@@ -138,8 +142,9 @@ TEST_F(ImportKineto, AValueThatWouldFillMemoryIsRefused) {
 }
 
 TEST_F(ImportKineto, MoreEventsThanAllowedAreRefusedAndNotCut) {
-  EXPECT_EQ(refusal(kFile, {.most_events = 2}), "t.json has more than 2 events, and a part of a trace would be taken for the whole: trace "
-                                               "fewer steps, or raise the limit.");
+  EXPECT_EQ(refusal(kFile, {.most_events = 2}),
+            "t.json has more than 2 events, and a part of a trace would be taken for the whole: trace "
+            "fewer steps, or raise the limit.");
 }
 
 }  // namespace

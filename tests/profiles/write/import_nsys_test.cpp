@@ -94,8 +94,10 @@ TEST_F(ImportNsys, AnOlderShapeLacksColumnsAndIsReadAllTheSame) {
 
 TEST_F(ImportNsys, KernelsThatDoNotSayWhoseTheyAreAreRefusedWhereThereAreTwoProcesses) {
   testing::make_nsys_old(path_, 2);
-  EXPECT_EQ(refusal(), "t.sqlite has calls of 2 processes and kernels that do not say whose they are: their correlation ids cannot be "
-                       "matched.");
+  EXPECT_EQ(
+      refusal(),
+      "t.sqlite has calls of 2 processes and kernels that do not say whose they are: their correlation ids cannot be "
+      "matched.");
 }
 
 TEST_F(ImportNsys, ACaptureOfWholeGraphsSaysThatItKnowsNoKernels) {
@@ -109,36 +111,43 @@ TEST_F(ImportNsys, ACaptureOfWholeGraphsSaysThatItKnowsNoKernels) {
 
 TEST_F(ImportNsys, WhatIsNoExportIsRefusedInOneSentence) {
   execute(path_, "CREATE TABLE other (start INTEGER)");
-  EXPECT_EQ(refusal(), "t.sqlite is a SQLite file, but no export of nsys: none of the tables of its CUDA or NVTX events is there.");
+  EXPECT_EQ(
+      refusal(),
+      "t.sqlite is a SQLite file, but no export of nsys: none of the tables of its CUDA or NVTX events is there.");
 }
 
 TEST_F(ImportNsys, ATableWithoutTimesIsRefused) {
   execute(path_, "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER)");
-  EXPECT_EQ(refusal(), "t.sqlite has a table CUPTI_ACTIVITY_KIND_KERNEL without start and end, which no version of nsys writes.");
+  EXPECT_EQ(refusal(),
+            "t.sqlite has a table CUPTI_ACTIVITY_KIND_KERNEL without start and end, which no version of nsys writes.");
 }
 
 TEST_F(ImportNsys, TimesOfNoClockAreRefused) {
-  execute(path_, "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER); "
-                 "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (-5, 7)");
+  execute(path_,
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER); "
+          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (-5, 7)");
   EXPECT_EQ(refusal(), "t.sqlite has an event at -5 ns, which is no time of a clock.");
 }
 
 TEST_F(ImportNsys, NumbersThatNoMachineHasAreRefused) {
-  execute(path_, "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, streamId INTEGER); "
-                 "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5, 7, 99999999999)");
+  execute(path_,
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, streamId INTEGER); "
+          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5, 7, 99999999999)");
   EXPECT_EQ(refusal(), "t.sqlite says 99999999999 for streamId, which no machine has.");
 }
 
 TEST_F(ImportNsys, AViewThatNeverEndsIsNotRun) {
-  execute(path_, "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER); CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS "
-                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i + 1 AS end FROM n");
+  execute(path_,
+          "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER); CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS "
+          "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i + 1 AS end FROM n");
   EXPECT_EQ(import().operations.size(), 0u);
 }
 
 TEST_F(ImportNsys, MoreEventsThanAllowedAreRefusedAndNotCut) {
   testing::make_nsys_3_25(path_);
-  EXPECT_EQ(refusal({.most_events = 3}), "t.sqlite has more than 3 events, and a part of a trace would be taken for the whole: trace "
-                                         "fewer steps, or raise the limit.");
+  EXPECT_EQ(refusal({.most_events = 3}),
+            "t.sqlite has more than 3 events, and a part of a trace would be taken for the whole: trace "
+            "fewer steps, or raise the limit.");
 }
 
 TEST_F(ImportNsys, MoreTextThanAllowedIsRefused) {

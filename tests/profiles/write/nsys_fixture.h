@@ -47,22 +47,50 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_OVERHEAD (start INTEGER NOT NULL, end INTEGER N
   correlationId INTEGER, nameId INTEGER NOT NULL, overheadType INTEGER);
 CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER, category INTEGER, color INTEGER,
   text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER, uint64Value INTEGER);
-)sql" "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES "
-            "(1000,1100,0," + global_id(100, 101) + ",1,3,0,NULL),(1200,1300,0," + global_id(100, 101) + ",2,4,0,NULL),"
-            "(1400,1900,0," + global_id(100, 101) + ",3,5,0,NULL),(911000,911100,0," + global_id(200, 201) + ",1,3,0,NULL);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
-            "(1150,1250,0,1,NULL,7,1," + global_id(100, 0) + ",1,2,NULL,32,132,1,1,128,1,1,1024,2048,NULL,NULL),"
-            "(1350,1450,0,1,NULL,7,2," + global_id(100, 0) + ",9,9,NULL,16,1,1,1,32,1,1,0,0,51,5),"
-            "(1460,1500,0,1,NULL,7,2," + global_id(100, 0) + ",9,9,NULL,16,1,1,1,32,1,1,0,0,52,5),"
-            "(0,0,0,1,NULL,7,9," + global_id(100, 0) + ",9,9,NULL,16,1,1,1,32,1,1,0,0,NULL,NULL),"
-            "(911200,911300,0,1,NULL,7,1," + global_id(200, 0) + ",1,2,NULL,32,132,1,1,128,1,1,0,0,NULL,NULL);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1600,1700,0,1,7,8," + global_id(100, 0) + ",4096,2);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (1410,1890,0,1,7,3," + global_id(100, 0) + ",3,4294967295);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (1800,1850,2," + global_id(100, 101) + ",0,6,8);"
-            "INSERT INTO NVTX_EVENTS VALUES (0,NULL,75,NULL,NULL,NULL,'decode'," + global_id(100, 101) + ",NULL,NULL,1,NULL),"
-            "(900,2000,59,NULL,NULL,NULL,NULL," + global_id(100, 101) + ",NULL,7,1,12),"
-            "(950,1350,59,NULL,NULL,NULL,'attention'," + global_id(100, 101) + ",NULL,NULL,1,NULL),"
-            "(960,970,59,NULL,NULL,NULL,'step 13'," + global_id(100, 102) + ",NULL,NULL,0,NULL);");
+)sql"
+                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES "
+                "(1000,1100,0," +
+                    global_id(100, 101) + ",1,3,0,NULL),(1200,1300,0," + global_id(100, 101) +
+                    ",2,4,0,NULL),"
+                    "(1400,1900,0," +
+                    global_id(100, 101) + ",3,5,0,NULL),(911000,911100,0," + global_id(200, 201) +
+                    ",1,3,0,NULL);"
+                    "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
+                    "(1150,1250,0,1,NULL,7,1," +
+                    global_id(100, 0) +
+                    ",1,2,NULL,32,132,1,1,128,1,1,1024,2048,NULL,NULL),"
+                    "(1350,1450,0,1,NULL,7,2," +
+                    global_id(100, 0) +
+                    ",9,9,NULL,16,1,1,1,32,1,1,0,0,51,5),"
+                    "(1460,1500,0,1,NULL,7,2," +
+                    global_id(100, 0) +
+                    ",9,9,NULL,16,1,1,1,32,1,1,0,0,52,5),"
+                    "(0,0,0,1,NULL,7,9," +
+                    global_id(100, 0) +
+                    ",9,9,NULL,16,1,1,1,32,1,1,0,0,NULL,NULL),"
+                    "(911200,911300,0,1,NULL,7,1," +
+                    global_id(200, 0) +
+                    ",1,2,NULL,32,132,1,1,128,1,1,0,0,NULL,NULL);"
+                    "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1600,1700,0,1,7,8," +
+                    global_id(100, 0) +
+                    ",4096,2);"
+                    "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (1410,1890,0,1,7,3," +
+                    global_id(100, 0) +
+                    ",3,4294967295);"
+                    "INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (1800,1850,2," +
+                    global_id(100, 101) +
+                    ",0,6,8);"
+                    "INSERT INTO NVTX_EVENTS VALUES (0,NULL,75,NULL,NULL,NULL,'decode'," +
+                    global_id(100, 101) +
+                    ",NULL,NULL,1,NULL),"
+                    "(900,2000,59,NULL,NULL,NULL,NULL," +
+                    global_id(100, 101) +
+                    ",NULL,7,1,12),"
+                    "(950,1350,59,NULL,NULL,NULL,'attention'," +
+                    global_id(100, 101) +
+                    ",NULL,NULL,1,NULL),"
+                    "(960,970,59,NULL,NULL,NULL,'step 13'," +
+                    global_id(100, 102) + ",NULL,NULL,0,NULL);");
 }
 
 /// An older shape: no globalPid of kernels, no graph columns, no textId, names only as short ones.
@@ -77,7 +105,8 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId IN
 INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1150,1250,0,7,1,2);
 CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER);
 CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER);
-)sql" + rows + ";INSERT INTO NVTX_EVENTS VALUES (900,2000,59,'ProfilerStep#5'," + global_id(100, 101) + ");");
+)sql" + rows + ";INSERT INTO NVTX_EVENTS VALUES (900,2000,59,'ProfilerStep#5'," +
+                    global_id(100, 101) + ");");
 }
 
 /// --cuda-graph-trace=graph, the default of nsys: replays are rows, kernels are not there.
@@ -90,8 +119,12 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER NOT NULL, end INTEGE
   graphExecId INTEGER NOT NULL);
 CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL, globalTid INTEGER,
   correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL, callchainId INTEGER);
-)sql" "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1000,1100,0," + global_id(100, 101) + ",1,4,0,NULL);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1150,1950,0,1,7,1," + global_id(100, 0) + ",5,6);");
+)sql"
+                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1000,1100,0," +
+                    global_id(100, 101) +
+                    ",1,4,0,NULL);"
+                    "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1150,1950,0,1,7,1," +
+                    global_id(100, 0) + ",5,6);");
 }
 
 }  // namespace decodelab::testing

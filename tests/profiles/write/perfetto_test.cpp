@@ -110,10 +110,11 @@ TEST(Perfetto, ItsFirstPacketClearsTheStateAndNamesTheClock) {
 
 TEST(Perfetto, TracksStandInTheOrderOfTheModel) {
   const std::string bytes = bytes_of(seal(testing::sample_events()));
-  EXPECT_EQ(track_names(packets_of(bytes)),
-            (std::vector<std::string>{"decodelab causal", "process 5151", "steps", "main", "waits", "overhead", "thread 5152", "GPU 0",
-                                      "stream 7", "stream 7 lane 2", "stream 8", "ranges (layer/stage)", "GPU 1", "stream 7",
-                                      "ranges (layer/stage)", "held_bytes", "sm_clock_mhz"}));
+  EXPECT_EQ(
+      track_names(packets_of(bytes)),
+      (std::vector<std::string>{"decodelab causal", "process 5151", "steps", "main", "waits", "overhead", "thread 5152",
+                                "GPU 0", "stream 7", "stream 7 lane 2", "stream 8", "ranges (layer/stage)", "GPU 1",
+                                "stream 7", "ranges (layer/stage)", "held_bytes", "sm_clock_mhz"}));
 }
 
 TEST(Perfetto, EventsAreSortedAndEndsStandBeforeBeginsOfTheSameTime) {
@@ -195,10 +196,24 @@ TEST(Perfetto, ATinyTraceHasTheBytesThatItAlwaysHad) {
   events.session.uuid = "tiny";
   events.session.process = 10;
   events.session.main_thread = 11;
-  events.spans = {{.start_ns = 100, .end_ns = 200, .thread = 11, .name = events.strings.id("aten::mm"), .kind = SpanKind::operator_call}};
-  events.api_calls = {{.start_ns = 110, .end_ns = 120, .process = 10, .thread = 11, .correlation = 1,
-                       .name = events.strings.id("cudaLaunchKernel"), .kind = ApiKind::launch}};
-  events.operations = {{.start_ns = 150, .end_ns = 250, .process = 10, .stream = 7, .correlation = 1, .name = events.strings.id("gemm")}};
+  events.spans = {{.start_ns = 100,
+                   .end_ns = 200,
+                   .thread = 11,
+                   .name = events.strings.id("aten::mm"),
+                   .kind = SpanKind::operator_call}};
+  events.api_calls = {{.start_ns = 110,
+                       .end_ns = 120,
+                       .process = 10,
+                       .thread = 11,
+                       .correlation = 1,
+                       .name = events.strings.id("cudaLaunchKernel"),
+                       .kind = ApiKind::launch}};
+  events.operations = {{.start_ns = 150,
+                        .end_ns = 250,
+                        .process = 10,
+                        .stream = 7,
+                        .correlation = 1,
+                        .name = events.strings.id("gemm")}};
   const std::string bytes = bytes_of(seal(std::move(events)));
   EXPECT_EQ(hash_of(bytes), 9764047197487427044u) << bytes.size() << " bytes";
 }
@@ -206,12 +221,15 @@ TEST(Perfetto, ATinyTraceHasTheBytesThatItAlwaysHad) {
 TEST(Perfetto, AForeignTraceIsRefusedInOneSentence) {
   const testing::TemporaryFolder folder;
   // One packet with a timestamp and an event on a track.
-  const std::filesystem::path path = folder.write("t.pftrace", std::string("\n\x08\x40\x01\x5a\x04\x48\x01\x58\x02", 10));
+  const std::filesystem::path path =
+      folder.write("t.pftrace", std::string("\n\x08\x40\x01\x5a\x04\x48\x01\x58\x02", 10));
   try {
     import_perfetto(path);
     FAIL() << "it was read";
   } catch (const ImportRefusal& error) {
-    EXPECT_STREQ(error.what(), "t.pftrace is no trace that decodelab wrote: of other tools, traces come in as nsys' SQLite or kineto's JSON.");
+    EXPECT_STREQ(
+        error.what(),
+        "t.pftrace is no trace that decodelab wrote: of other tools, traces come in as nsys' SQLite or kineto's JSON.");
   }
 }
 

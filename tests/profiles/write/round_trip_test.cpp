@@ -38,7 +38,8 @@ std::vector<std::string> only_in_first(const std::vector<std::string>& first, co
 
 void expect_same(const Trace& trace, const std::string& name) {
   const Trace read = written_and_read(trace, name);
-  EXPECT_EQ(only_in_first(rows_as_text(read), rows_as_text(trace)), std::vector<std::string>()) << name << ": not written";
+  EXPECT_EQ(only_in_first(rows_as_text(read), rows_as_text(trace)), std::vector<std::string>())
+      << name << ": not written";
   EXPECT_EQ(only_in_first(rows_as_text(trace), rows_as_text(read)), std::vector<std::string>()) << name << ": not read";
   EXPECT_EQ(session_as_text(read.events().session), session_as_text(trace.events().session)) << name;
   EXPECT_EQ(read.flows().size(), trace.flows().size()) << name;
@@ -52,8 +53,9 @@ TEST(RoundTrip, EveryColumnOfEveryTableComesBackFromEveryFormat) {
 }
 
 TEST(RoundTrip, DecodesOfTheSyntheticEngineComeBack) {
-  for (const SyntheticShape& shape : {SyntheticShape{.layers = 3, .steps = 5}, SyntheticShape{.layers = 4, .graph = true, .seed = 7},
-                                      SyntheticShape{.cpu_only = true, .seed = 9}}) {
+  for (const SyntheticShape& shape :
+       {SyntheticShape{.layers = 3, .steps = 5}, SyntheticShape{.layers = 4, .graph = true, .seed = 7},
+        SyntheticShape{.cpu_only = true, .seed = 9}}) {
     const Trace trace = testing::synthetic(shape);
     ASSERT_GT(trace.events().spans.size(), 10u);
     for (const std::string& name : kFiles) expect_same(trace, name);

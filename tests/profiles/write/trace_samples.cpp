@@ -24,7 +24,8 @@ using nlohmann::json;
 class Expected {
  public:
   explicit Expected(const Trace& trace) : trace_(trace), events_(trace.events()) {
-    for (const auto& row : events_.spans) add(trace.text(row.name), row.start_ns, row.end_ns == 0 ? last() : row.end_ns);
+    for (const auto& row : events_.spans)
+      add(trace.text(row.name), row.start_ns, row.end_ns == 0 ? last() : row.end_ns);
     for (const auto& row : events_.api_calls) add(trace.text(row.name), row.start_ns, row.end_ns);
     for (const auto& row : events_.operations) add(trace.text(row.name), row.start_ns, row.end_ns);
     for (const auto& row : events_.waits) add(name_of(kWaitNames, row.kind), row.start_ns, row.end_ns);
@@ -84,10 +85,12 @@ TraceEvents trap_events() {
   events.session.window_end_ns = 10'000;
   TraceStrings& text = events.strings;
   const auto kernel = [&](const char* name, std::int64_t start, std::int64_t end, std::int32_t stream) {
-    events.operations.push_back({.start_ns = start, .end_ns = end, .process = 10, .stream = stream, .name = text.id(name)});
+    events.operations.push_back(
+        {.start_ns = start, .end_ns = end, .process = 10, .stream = stream, .name = text.id(name)});
   };
   const auto span = [&](const char* name, std::int64_t start, std::int64_t end) {
-    events.spans.push_back({.start_ns = start, .end_ns = end, .thread = 11, .name = text.id(name), .kind = SpanKind::operator_call});
+    events.spans.push_back(
+        {.start_ns = start, .end_ns = end, .thread = 11, .name = text.id(name), .kind = SpanKind::operator_call});
   };
   // (a) Two kernels of one stream overlap, by half and by a nanosecond.
   kernel("overlaps next", 1'000, 1'010, 7);
@@ -100,8 +103,13 @@ TraceEvents trap_events() {
   kernel("begins at 1500", 1'500, 1'600, 8);
   // (c) A launch 1 ns before the operator that made it.
   span("operator", 2'000, 2'100);
-  events.api_calls.push_back({.start_ns = 1'999, .end_ns = 2'050, .process = 10, .thread = 11, .correlation = 1,
-                              .name = text.id("launch before its operator"), .kind = ApiKind::launch});
+  events.api_calls.push_back({.start_ns = 1'999,
+                              .end_ns = 2'050,
+                              .process = 10,
+                              .thread = 11,
+                              .correlation = 1,
+                              .name = text.id("launch before its operator"),
+                              .kind = ApiKind::launch});
   // (d) A span that was never closed; (e) rows that end before they begin, whose ends would close what is around them.
   span("around", 3'000, 3'900);
   span("never closed", 3'100, 0);
@@ -111,7 +119,8 @@ TraceEvents trap_events() {
 
 void write_all(const std::filesystem::path& folder, const std::string& name, const Trace& trace) {
   const TraceQuality quality = verify(trace);
-  for (const char* ending : {".pftrace", ".pt.trace.json.gz", ".sqlite"}) write_trace(trace, quality, folder / (name + ending));
+  for (const char* ending : {".pftrace", ".pt.trace.json.gz", ".sqlite"})
+    write_trace(trace, quality, folder / (name + ending));
   json document = Expected(trace).document(attribute(trace, quality));
   document["verdict"] = to_string(quality.verdict);
   std::ofstream(folder / (name + ".expected.json")) << document.dump(-1, ' ', false, json::error_handler_t::replace);

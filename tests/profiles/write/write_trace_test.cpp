@@ -28,7 +28,9 @@ TEST(WriteTrace, AnEndingThatIsNotKnownIsRefusedWithThoseThatAre) {
     trace_format("trace.txt");
     FAIL() << "it has a format";
   } catch (const std::invalid_argument& error) {
-    EXPECT_EQ(std::string(error.what()).find("The name trace.txt says no format of a trace; it must end in one of .pftrace, "), 0u);
+    EXPECT_EQ(std::string(error.what())
+                  .find("The name trace.txt says no format of a trace; it must end in one of .pftrace, "),
+              0u);
   }
   EXPECT_THROW(trace_format(".pftrace"), std::invalid_argument);
 }
@@ -67,7 +69,8 @@ TEST(WriteTrace, APlaceThatCannotBeWrittenIsNamedWithTheReason) {
       write_trace(seal(testing::sample_events()), testing::sample_quality(), path);
       FAIL() << "it was written";
     } catch (const std::runtime_error& error) {
-      EXPECT_EQ(std::string(error.what()), "The trace could not be written to " + path.string() + ": No such file or directory.");
+      EXPECT_EQ(std::string(error.what()),
+                "The trace could not be written to " + path.string() + ": No such file or directory.");
     }
   }
 }
@@ -77,7 +80,8 @@ TEST(WriteTrace, AFullDiskIsNoticed) {
   const testing::TemporaryFolder folder;
   // Where the temporary file will be opened stands a disk without room.
   std::filesystem::create_symlink("/dev/full", folder / ("t.pftrace.tmp-" + std::to_string(getpid())));
-  EXPECT_THROW(write_trace(seal(testing::sample_events()), testing::sample_quality(), folder / "t.pftrace"), std::runtime_error);
+  EXPECT_THROW(write_trace(seal(testing::sample_events()), testing::sample_quality(), folder / "t.pftrace"),
+               std::runtime_error);
   EXPECT_EQ(folder.names(), std::vector<std::string>());
 }
 
