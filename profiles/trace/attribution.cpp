@@ -54,7 +54,10 @@ Attribution attribute(const Trace& trace, const TraceQuality& quality) {
   if (std::none_of(steps.begin(), steps.end(), [](const Step& step) { return step.excluded_reason.empty(); })) {
     return refused("no step is left: the first is " + steps.front().excluded_reason);
   }
+  const bool contaminated = quality.verdict == TraceVerdict::contaminated;
+  if (contaminated && !has_device(trace.events())) return refused(quality.reason);
   Attribution attribution = account(trace);
+  attribution.host_time_believable = !contaminated;
   attribution.believable = true;
   attribution.bound_by = attribution.on_device ? bound_on_device(attribution) : bound_on_host(attribution);
   return attribution;

@@ -87,8 +87,10 @@ struct Attribution {
   std::vector<OperatorCost> operators;  ///< By total self time, largest first.
   std::string bound_by;                 ///< "kernels", "sync", "dispatch", ...; on a CPU the stage with most self time.
   std::int64_t steps_ns = 0;            ///< Sum of the steps' spans.
-  bool on_device = false;               ///< Whether busy_ns and gaps are given; else the account is the host's.
-  std::int64_t device_bytes = 0;        ///< Of copies and sets in those steps.
+  bool host_time_believable =
+      true;                       ///< False where tracing slowed the steps down: kernels may be ranked, nothing else.
+  bool on_device = false;         ///< Whether busy_ns and gaps are given; else the account is the host's.
+  std::int64_t device_bytes = 0;  ///< Of copies and sets in those steps.
   std::vector<OperatorCost>
       kernels;  ///< Operations of devices: by total time, largest first; self_ns is the time kept busy.
   std::vector<TimeShare> shares;  ///< They add up to steps_ns.

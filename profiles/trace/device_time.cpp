@@ -90,6 +90,13 @@ void GapCauses::append(Gap piece, const std::vector<Interval>* overheads, std::v
   const std::int64_t end_ns = piece.end_ns;
   const auto push = [&](std::int64_t until_ns, GapCause cause) {
     if (until_ns <= piece.start_ns) return;
+    const bool goes_on = !gaps.empty() && gaps.back().cause == cause && gaps.back().end_ns == piece.start_ns &&
+                         gaps.back().next_operation == piece.next_operation;
+    if (goes_on) {
+      gaps.back().end_ns = until_ns;
+      piece.start_ns = until_ns;
+      return;
+    }
     Gap part = piece;
     part.end_ns = until_ns;
     part.cause = cause;
@@ -132,18 +139,20 @@ void GapCauses::explain(std::int64_t start_ns, std::int64_t end_ns, std::int64_t
   }
   const std::vector<Interval>* overheads = of_thread(overheads_, launch.thread);
   if (overheads == nullptr) overheads = of_thread(overheads_, 0);
-  const auto append_until = [&](std::int64_t until_ns, GapCause cause) {
+  const auto append_until = [&](std::int64_t until_ns, GapCause cause, const std::vector<Interval>* covered_by) {
     piece.end_ns = std::clamp(until_ns, piece.start_ns, end_ns);
     piece.cause = cause;
-    if (piece.end_ns > piece.start_ns) append(piece, overheads, gaps);
+    if (piece.end_ns > piece.start_ns) append(piece, covered_by, gaps);
     piece.start_ns = piece.end_ns;
   };
   const std::int64_t waited_until_ns = end_of_wait(launch.thread, start_ns);
   const bool waited = waited_until_ns > start_ns && waited_until_ns <= launch.start_ns;
-  if (waited) append_until(waited_until_ns, GapCause::sync);
-  append_until(launch.start_ns, waited ? GapCause::host_after_sync : GapCause::dispatch);
-  append_until(launch.end_ns + kLongestLaunchNs, GapCause::launch_latency);
-  append_until(end_ns, GapCause::unknown);
+  if (waited) append_until(waited_until_ns, GapCause::sync, overheads);
+  append_until(launch.start_ns, waited ? GapCause::host_after_sync : GapCause::dispatch, overheads);
+  append_until(launch.end_ns, GapCause::launch_latency, overheads);
+  // The call has returned: what its thread does from here on delays nothing.
+  append_until(launch.end_ns + kLongestLaunchNs, GapCause::launch_latency, nullptr);
+  append_until(end_ns, GapCause::unknown, nullptr);
 }
 
 }  // namespace decodelab

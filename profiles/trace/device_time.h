@@ -36,8 +36,8 @@ std::vector<bool> first_of_launch(const TraceEvents& events);
 /// With the launch L of the operation that ended the gap: nothing but `dependency` if L had returned before the gap began, or the
 /// operation is a later one of a graph. Otherwise the time before L is `sync` up to the return of a wait that the device's end let go,
 /// and `host_after_sync` from there; without such a wait it is `dispatch`. From L on it is `launch_latency`, up to kLongestLaunchNs
-/// after L returned, and then `unknown`. What overheads of the tool on L's thread cover, but of the full command buffer, is `tool`.
-/// Without L it is `unknown`.
+/// after L returned, and then `unknown`. What overheads of the tool on L's thread cover before L returned is `tool`, but for the full
+/// command buffer, which is a sign of a busy device. Without L it is `unknown`.
 class GapCauses {
  public:
   explicit GapCauses(const TraceEvents& events);
@@ -52,9 +52,9 @@ class GapCauses {
 
   const TraceEvents& events_;
   std::vector<bool> first_;
-  std::unordered_map<std::int64_t, std::vector<Interval>> waits_;  // By thread, merged.
-  std::unordered_map<std::int64_t, std::vector<Interval>>
-      overheads_;  // By thread, merged; 0 where the thread is not known.
+  // By thread, merged; the thread 0 where it is not known.
+  std::unordered_map<std::int64_t, std::vector<Interval>> waits_;
+  std::unordered_map<std::int64_t, std::vector<Interval>> overheads_;
 };
 
 }  // namespace decodelab

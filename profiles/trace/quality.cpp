@@ -13,19 +13,9 @@ bool nothing_recorded(const TraceEvents& events) {
          events.overheads.empty() && events.session.dropped_records == 0 && events.session.zero_times == 0;
 }
 
-std::string why_untraced(const TraceEvents& events) {
-  std::string why = "nothing was recorded";
-  const char* separator = ": ";
-  for (const CollectorState& collector : events.session.collectors) {
-    if (collector.on || collector.reason.empty()) continue;
-    why += separator + collector.name + " is off (" + collector.reason + ")";
-    separator = ", ";
-  }
-  return why;
-}
-
 TraceQuality untraced(const TraceEvents& events) {
-  TraceQuality quality{.verdict = TraceVerdict::untraced, .reason = why_untraced(events)};
+  TraceQuality quality{.verdict = TraceVerdict::untraced,
+                       .reason = "nothing was recorded" + collectors_off(events.session)};
   for (const CheckDefinition& definition : check_table()) {
     quality.checks.push_back({.id = definition.id, .title = definition.title, .evidence = "nothing was recorded"});
   }

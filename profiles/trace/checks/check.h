@@ -72,6 +72,9 @@ std::string time_text(std::int64_t ns);
 /// The name of an operation or span; "(no name)" where it has none.
 std::string name_of(const Trace& trace, StringId name);
 
+/// ": cupti is off (no driver)", and so on for each that says why; empty where all are on.
+std::string collectors_off(const TraceSession& session);
+
 bool has_times(const DeviceOperation& operation);
 bool counts(const Step& step);
 
@@ -100,7 +103,7 @@ struct MissingLaunches {
   std::int64_t launches = 0;
   std::int64_t replays = 0;
   std::int64_t too_many = 0;
-  std::int64_t any() const { return launches + replays + too_many; }
+  bool any() const { return launches > 0 || replays > 0 || too_many > 0; }
 };
 std::vector<MissingLaunches> missing_launches(const TraceEvents& events);
 

@@ -41,15 +41,19 @@ std::unordered_map<std::int32_t, Recorded> recorded_by_step(const TraceEvents& e
   return steps;
 }
 
-/// Launches whose operation is there but belongs to no call, and so to no step; those are I3's.
-std::int64_t launches_without_step(const TraceEvents& events) {
-  std::int64_t launches = 0;
+/// Launches that were recorded but belong to no call, and so to no step: at tier 1, or those that I3 names.
+MissingLaunches launches_without_step(const TraceEvents& events) {
+  MissingLaunches strays;
   LaunchSet replays;
   for (const DeviceOperation& operation : events.operations) {
     if (operation.step != kNoStep || operation.api_row != kNoRow) continue;
-    if (!is_replay(operation) || replays.insert(operation.process, operation.correlation)) ++launches;
+    if (!is_replay(operation)) {
+      ++strays.launches;
+    } else if (replays.insert(operation.process, operation.correlation)) {
+      ++strays.replays;
+    }
   }
-  return launches;
+  return strays;
 }
 
 }  // namespace
@@ -58,7 +62,7 @@ std::vector<MissingLaunches> missing_launches(const TraceEvents& events) {
   std::vector<MissingLaunches> missing(events.steps.size());
   if (!events.session.launches_counted) return missing;
   std::unordered_map<std::int32_t, Recorded> steps = recorded_by_step(events);
-  const bool steps_known = steps.size() > steps.count(kNoStep);
+  const bool steps_known = events.operations.empty() || steps.size() > steps.count(kNoStep);
   for (std::size_t i = 0; i < events.steps.size(); ++i) {
     const Step& step = events.steps[i];
     const Recorded recorded = steps[step.index];
@@ -88,21 +92,20 @@ CheckResult check_launch_counts(const CheckInput& input) {
     if (!counts(step)) continue;
     counted_launches += std::max<std::int64_t>(0, step.launches);
     counted_replays += std::max<std::int64_t>(0, step.graph_launches);
-    if (missing[i].any() == 0) continue;
+    if (!missing[i].any()) continue;
     sum.launches += missing[i].launches;
     sum.replays += missing[i].replays;
     sum.too_many += missing[i].too_many;
     rows.add([&] { return fmt::format("step {}", step.index); });
   }
-  const std::int64_t strays = launches_without_step(events);
-  CheckResult result{.value = static_cast<double>(sum.any())};
-  result.evidence = fmt::format("{} of {} graph replays and {} of {} launches recorded", counted_replays - sum.replays,
-                                counted_replays, counted_launches - sum.launches, counted_launches);
-  if (sum.any() == 0) return result;
-  if (sum.too_many == 0 && sum.launches + sum.replays <= strays) {
-    result.evidence += fmt::format("; {} have no step (I3)", strays);
-    return result;
-  }
+  const MissingLaunches strays = launches_without_step(events);
+  const std::int64_t lost_launches = std::max<std::int64_t>(0, sum.launches - strays.launches);
+  const std::int64_t lost_replays = std::max<std::int64_t>(0, sum.replays - strays.replays);
+  CheckResult result{.value = static_cast<double>(lost_launches + lost_replays + sum.too_many)};
+  result.evidence = fmt::format("{} of {} graph replays and {} of {} launches recorded", counted_replays - lost_replays,
+                                counted_replays, counted_launches - lost_launches, counted_launches);
+  if (strays.any()) result.evidence += fmt::format(", {} of them in no step", strays.launches + strays.replays);
+  if (result.value == 0) return result;
   result.status = CheckStatus::failed;
   if (sum.too_many > 0) result.evidence += fmt::format("; {} more than were counted", sum.too_many);
   result.evidence += ": " + rows.text();

@@ -101,7 +101,7 @@ CheckResult check_step_coverage(const CheckInput& input) {
     if (!counts(step)) continue;
     ++seen;
     const bool nothing_to_do = step.launches == 0 && step.graph_launches <= 0 && input.on_device;
-    if (missing[i].any() > 0) continue;  // I8 says it already.
+    if (missing[i].any()) continue;  // I8 says it already.
     if (steps[i].rows == 0 && !nothing_to_do) {
       findings.empty.add([&] { return fmt::format("step {}", step.index); });
     } else {
@@ -112,8 +112,10 @@ CheckResult check_step_coverage(const CheckInput& input) {
   CheckResult result{.value = static_cast<double>(findings.empty.count() + findings.odd.count())};
   if (findings.empty.count() > 0) {
     result.status = CheckStatus::failed;
-    result.evidence = fmt::format("{} of {} have no {} at all: {}", findings.empty.count(), counted(seen, "step"),
-                                  input.on_device ? "device operation" : "span", findings.empty.text());
+    const char* what = input.on_device ? "device operation" : "span";
+    result.evidence = fmt::format("{} of {} have no {} at all", findings.empty.count(), counted(seen, "step"), what);
+    const bool some_have = findings.empty.count() < seen;
+    result.evidence += some_have ? ": " + findings.empty.text() : collectors_off(events.session);
   } else if (findings.odd.count() > 0) {
     result.status = CheckStatus::warned;
     result.evidence = "steps that did not do what others of their kind did: " + findings.odd.text();

@@ -67,6 +67,15 @@ std::string name_of(const Trace& trace, StringId name) {
   return trace.text(name);
 }
 
+std::string collectors_off(const TraceSession& session) {
+  std::string text;
+  for (const CollectorState& collector : session.collectors) {
+    if (collector.on || collector.reason.empty()) continue;
+    text += fmt::format("{}{} is off ({})", text.empty() ? ": " : ", ", collector.name, collector.reason);
+  }
+  return text;
+}
+
 bool has_times(const DeviceOperation& operation) {
   return operation.start_ns > 0 && operation.end_ns >= operation.start_ns;
 }
