@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "profiles/trace/attribution.h"
+#include "profiles/trace/summary_json.h"
 #include "profiles/write/kineto_json.h"
 #include "profiles/write/output.h"
 #include "profiles/write/perfetto.h"
@@ -15,11 +16,13 @@ namespace decodelab {
 namespace {
 
 // The longest of those that end alike first.
-constexpr std::array<TraceEnding, 6> kEndings{{
+constexpr std::array<TraceEnding, 7> kEndings{{
     {".pftrace", TraceFormat::perfetto, "for https://ui.perfetto.dev and its trace_processor"},
     {".perfetto-trace", TraceFormat::perfetto, "the same"},
     {".json.gz", TraceFormat::kineto_gzip,
      "as PyTorch's profiler (x.pt.trace.json.gz), for HolisticTraceAnalysis and chrome://tracing"},
+    {".summary.json", TraceFormat::summary,
+     "verdict, steps, stages and gaps without the events, for gates and reports"},
     {".json", TraceFormat::kineto, "the same, not compressed"},
     {".sqlite", TraceFormat::sqlite, "tables in the shape of nsys' export, and STEP, GAP, NODE, QUALITY"},
     {".db", TraceFormat::sqlite, "the same"},
@@ -34,6 +37,10 @@ void write_gzip(const Trace& trace, const TraceQuality& quality, const ByteSink&
   GzipSink packed(to_file);
   write_kineto_json(trace, quality, [&](std::string_view bytes) { packed.write(bytes); });
   packed.finish();
+}
+
+void write_summary(const Trace& trace, const TraceQuality& quality, const ByteSink& to_file) {
+  to_file(summary_text(trace, quality, attribute(trace, quality)));
 }
 
 }  // namespace
@@ -67,6 +74,7 @@ void write_trace(const Trace& trace, const TraceQuality& quality, const std::fil
     case TraceFormat::kineto_gzip: write_gzip(trace, quality, to_file); break;
     case TraceFormat::kineto: write_kineto_json(trace, quality, to_file); break;
     case TraceFormat::sqlite: write_sqlite(trace, quality, file); break;
+    case TraceFormat::summary: write_summary(trace, quality, to_file); break;
   }
   file.commit();
 }

@@ -12,7 +12,7 @@
 
 namespace decodelab {
 
-enum class TraceFormat : std::uint8_t { perfetto, kineto_gzip, kineto, sqlite };
+enum class TraceFormat : std::uint8_t { perfetto, kineto_gzip, kineto, sqlite, summary };
 
 /// Endings of names and their formats; the longest that fits counts.
 struct TraceEnding {

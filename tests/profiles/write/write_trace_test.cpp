@@ -8,7 +8,10 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "profiles/trace/attribution.h"
+#include "profiles/trace/summary_json.h"
 #include "tests/profiles/write/sample_trace.h"
 #include "tests/temporary_folder.h"
 
@@ -20,6 +23,7 @@ TEST(WriteTrace, TheEndingOfTheNameIsTheFormat) {
   EXPECT_EQ(trace_format("t.pt.trace.json.gz"), TraceFormat::kineto_gzip);
   EXPECT_EQ(trace_format("t.json.gz"), TraceFormat::kineto_gzip);
   EXPECT_EQ(trace_format("t.json"), TraceFormat::kineto);
+  EXPECT_EQ(trace_format("t.summary.json"), TraceFormat::summary);
   EXPECT_EQ(trace_format("t.sqlite"), TraceFormat::sqlite);
 }
 
@@ -59,6 +63,14 @@ TEST(WriteTrace, MoreEventsThanAllowedAreRefusedAndNotCut) {
   }
   EXPECT_EQ(folder.names(), std::vector<std::string>());
   write_trace(trace, testing::sample_quality(), folder / "a.pftrace", {.most_events = 25});
+}
+
+TEST(WriteTrace, TheSummaryHasTheVerdictAndTheSteps) {
+  const testing::TemporaryFolder folder;
+  const Trace trace = testing::synthetic({.steps = 4});
+  write_trace(trace, verify(trace), folder / "t.summary.json");
+  const auto document = nlohmann::json::parse(testing::read_file(folder / "t.summary.json"));
+  EXPECT_EQ(document, nlohmann::json(summary_json(trace, verify(trace), attribute(trace, verify(trace)))));
 }
 
 TEST(WriteTrace, APlaceThatCannotBeWrittenIsNamedWithTheReason) {
