@@ -4,8 +4,6 @@
 #include <stdexcept>
 #include <string>
 
-#include <zlib.h>
-
 namespace decodelab {
 
 GzipInput::GzipInput(const std::filesystem::path& path, std::int64_t most_unread)
