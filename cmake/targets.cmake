@@ -24,6 +24,7 @@ decodelab_library(reports SOURCES ${reports_sources}
   LINK decodelab_fmt decodelab_sqlite nlohmann_json::nlohmann_json Boost::headers Threads::Threads)
 decodelab_library(profiles SOURCES ${profiles_sources}
   LINK ZLIB::ZLIB nlohmann_json::nlohmann_json decodelab_fmt decodelab_sqlite decodelab_protozero)
+target_link_libraries(profiles PRIVATE decodelab_profilers)
 decodelab_library(checkpoint_formats SOURCES ${checkpoint_sources}
   LINK decodelab_fmt nlohmann_json::nlohmann_json ${PCRE2_LIBRARY} Threads::Threads)
 # What names slots and variants without touching a tensor: the grammar of arms is tested without torch.

@@ -53,6 +53,11 @@ add_executable(trace_samples tests/profiles/write/trace_samples.cpp)
 target_link_libraries(trace_samples PRIVATE profiles)
 add_dependencies(torch_free_tests trace_samples)
 
+# Writes the stores and pages that tests/reports/*_test.py open in a browser and read beside each other.
+add_executable(sample_report tests/reports/sample_report.cpp)
+target_link_libraries(sample_report PRIVATE reports)
+add_dependencies(torch_free_tests sample_report)
+
 if(DECODELAB_TORCH)
   file(GLOB engine_tests CONFIGURE_DEPENDS tests/engine/*_test.cpp tests/engine/layers/*_test.cpp
     tests/engine/sampling/*_test.cpp tests/engine/generation/*_test.cpp tests/engine/kernels/*_test.cpp)
@@ -86,7 +91,9 @@ if(DECODELAB_TORCH)
     add_test(NAME reports.${name} COMMAND ${DECODELAB_PYTHON} -m unittest -v ${name}
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/reports)
     set_tests_properties(reports.${name} PROPERTIES
-      ENVIRONMENT "STATISTICS_VALUES=$<TARGET_FILE:statistics_values>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300)
+      ENVIRONMENT "STATISTICS_VALUES=$<TARGET_FILE:statistics_values>;SAMPLE_REPORT=$<TARGET_FILE:sample_report>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300
+      # A test that skipped as a whole is reported as skipped, with its reason in the log.
+      SKIP_REGULAR_EXPRESSION "SKIPPED: ")
   endforeach()
 
   file(GLOB profiles_python_tests CONFIGURE_DEPENDS tests/profiles/*_test.py)

@@ -74,6 +74,16 @@ class Session {
   StepResult prefill(std::span<const std::vector<std::int64_t>> prompts);
   /// Feeds each row the token that was chosen for it last, and chooses the next. Throws std::length_error past `max_tokens`.
   StepResult decode();
+  /// Like decode(), but gives what the step before it chose, none where decode_ahead() was not the last call, and leaves its own tokens on
+  /// their way to the host: the device goes on while the host reads.
+  StepResult decode_ahead();
+  /// A decode step whose tokens nobody reads unless read_last() does before the next step.
+  void issue();
+  /// What the last decode_ahead() or issue() left on its way; no tokens where there is nothing.
+  StepResult read_last();
+  /// prefill() and decode() without a choice: last_logits() is all that they give. A decode step that follows is fed what this one was.
+  void forward(std::span<const std::vector<std::int64_t>> prompts);
+  void forward();
   /// Replaces the tokens that the next decode() feeds (teacher forcing; the first input of a filled session).
   void force_tokens(std::span<const std::int64_t> token_ids);
 
@@ -91,7 +101,8 @@ class Session {
   /// could. `other` is left without a batch: nothing but destruction and assignment is defined for it.
   ///
   /// Throws, before anything has changed, std::invalid_argument for a session of another engine or with another request for details, and
-  /// std::logic_error unless both know their next input: prefill() or force_tokens() comes first.
+  /// std::logic_error unless both know their next input: prefill() or force_tokens() comes first. Both throw std::logic_error too while
+  /// tokens of decode_ahead() or issue() are unread.
   void concatenate(Session&& other);
 
   /// Logits of each row's last real position in the last step, [B * V] in row order, as fp32 on the host. Throws std::logic_error where
@@ -112,6 +123,8 @@ class Engine {
   ~Engine();
 
   const Model& model() const;
+  /// Whether a loop over steps is meant to use decode_ahead().
+  bool reads_late() const;
   /// Bytes that a prefill (`tokens` = length, `past` = 0) or a decode step (`tokens` = 1, `past` = length) holds at most beyond the
   /// weights, cache included, in closed form; `max_tokens` as in SessionOptions. Used to refuse a cell before it is tried.
   std::int64_t step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,

@@ -40,6 +40,7 @@ struct Engine::Impl {
   StepRunnerFactory make_runner;
   std::unique_ptr<LmHeadRows> lm_head_rows;
   TokenChoiceFactory make_token_choice;
+  ReadBack read_back;
   RngFactory make_rng;
   std::unique_ptr<TokenDetailsPolicy> token_details;
 

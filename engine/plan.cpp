@@ -28,6 +28,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.step_runner);
   add(plan.lm_head_rows);
   add(plan.token_choice);
+  add(plan.read_back);
   add(plan.rng);
   add(plan.token_details);
   return slots;

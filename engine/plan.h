@@ -3,6 +3,7 @@
 
 #include "engine/layers/kv_layout.h"
 #include "engine/layers/prefill_layout.h"
+#include "engine/sampling/read_back.h"
 
 #include <cstdint>
 #include <functional>
@@ -115,6 +116,7 @@ struct EnginePlan {
   Slot<StepRunnerFactory> step_runner{"step_runner"};
   Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};
   Slot<TokenChoiceFactory> token_choice{"token_choice"};
+  Slot<ReadBack> read_back{"read_back"};
   Slot<RngFactory> rng{"rng"};
   Slot<TokenDetailsFactory> token_details{"token_details"};
 };

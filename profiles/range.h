@@ -35,18 +35,24 @@ enum class Amount : std::uint8_t {
   padding_tokens,      ///< Tokens of padding that went through the layers.
   random_draws,        ///< Times that a generator was run, for one row or for many.
   graph_launches,      ///< Times that recorded work was run again: launches of CUDA graphs.
+  late_reads,          ///< Steps whose tokens were read after the next step was handed to the device.
 };
-inline constexpr std::array<const char*, 7> kAmountNames{"lm_head_rows",  "copied_cache_bytes", "cache_writes",
-                                                         "padding_keys",  "padding_tokens",     "random_draws",
-                                                         "graph_launches"};
+inline constexpr std::array<const char*, 8> kAmountNames{"lm_head_rows",   "copied_cache_bytes", "cache_writes",
+                                                         "padding_keys",   "padding_tokens",     "random_draws",
+                                                         "graph_launches", "late_reads"};
 
-/// Told of every range and amount of one thread. Calls come in pairs, properly nested.
+/// Told of every range and amount of one thread. Calls come in pairs, properly nested. Layers and steps are for those who want them:
+/// counters do without.
 class RangeListener {
  public:
   virtual ~RangeListener() = default;
   virtual void enter(Stage stage) = 0;
   virtual void leave() = 0;
   virtual void add(Amount amount, std::int64_t value) = 0;
+  virtual void enter_layer(std::int64_t layer) { static_cast<void>(layer); }
+  virtual void leave_layer() {}
+  virtual void enter_step(std::int64_t index) { static_cast<void>(index); }
+  virtual void leave_step() {}
 };
 
 /// The listener of this thread, or null; set it only while a measurement lasts. libtorch's callbacks take no argument of ours, which
@@ -68,6 +74,46 @@ class Range final {
   }
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
+
+ private:
+  RangeListener* listener_;
+};
+
+/// The layer that runs while this lives; it has stages inside.
+class LayerRange final {
+ public:
+  explicit LayerRange(std::int64_t layer) : listener_(range_listener) {
+    if (listener_ != nullptr) {
+      listener_->enter_layer(layer);
+    }
+  }
+  ~LayerRange() {
+    if (listener_ != nullptr) {
+      listener_->leave_layer();
+    }
+  }
+  LayerRange(const LayerRange&) = delete;
+  LayerRange& operator=(const LayerRange&) = delete;
+
+ private:
+  RangeListener* listener_;
+};
+
+/// The step that runs while this lives, by the count of whoever runs steps: a generation from its prefill (0), a trace from its window.
+class StepRange final {
+ public:
+  explicit StepRange(std::int64_t index) : listener_(range_listener) {
+    if (listener_ != nullptr) {
+      listener_->enter_step(index);
+    }
+  }
+  ~StepRange() {
+    if (listener_ != nullptr) {
+      listener_->leave_step();
+    }
+  }
+  StepRange(const StepRange&) = delete;
+  StepRange& operator=(const StepRange&) = delete;
 
  private:
   RangeListener* listener_;

@@ -43,6 +43,7 @@ struct CountedSteps {
   std::int64_t length = 0;      ///< Prompt tokens, or keys held before the first decode step.
   std::int64_t steps = 0;
   bool sampled = false;  ///< Every row draws its tokens at random; else every row is greedy.
+  bool chosen = true;    ///< Tokens were chosen; else logits are all that the steps gave.
 };
 
 /// A counter (StepCounters lists the names) and the value that it has if the variant ran, summed over the counted steps.

@@ -14,6 +14,14 @@ namespace {
 
 const std::vector<std::string> kPhases{"prefill", "decode", "generate"};
 const std::vector<std::string> kFills{"random", "generated"};
+const std::vector<std::string> kScopes{"step", "forward"};
+const std::vector<std::string> kTokenVisible{"each", "end"};
+
+void check_word(const char* flag, const std::string& word, const std::vector<std::string>& known) {
+  if (parse_words(flag, word, known).size() != 1) {
+    throw std::invalid_argument(std::string(flag) + ": expected one word, got '" + word + "'");
+  }
+}
 
 }  // namespace
 
@@ -35,6 +43,16 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
   command.add_option("--fill", request.fill,
                      "How a decode cell's cache is filled: random or generated (by a prefill). Default: random, in a "
                      "sweep with --worker generated");
+  command
+      .add_option("--scope", options.scope,
+                  "What a step is: step (with the choice, tokens on the host) or forward (ids in, logits out)")
+      ->capture_default_str();
+  command.add_flag("--at-length", options.at_length,
+                   "Every timed decode step starts from the cell's length, instead of following the one before");
+  command
+      .add_option("--token-visible", options.token_visible,
+                  "When the host reads a decode step's tokens: each (after every step) or end (of a visit; GPU only)")
+      ->capture_default_str();
   command.add_option("--worker-timeout", request.worker_seconds, "Seconds that a worker may take for one reply")
       ->capture_default_str();
   command.add_option("--name", request.name, "A name to find the run by");
@@ -50,6 +68,11 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
   if (!request.fill.empty()) {
     parse_words("--fill", request.fill, kFills);
   }
+  check_word("--scope", options.scope, kScopes);
+  check_word("--token-visible", options.token_visible, kTokenVisible);
+  request.scope = {.forward = options.scope == "forward",
+                   .at_length = options.at_length,
+                   .visible_end = options.token_visible == "end"};
   request.device = require_device(request.device);
   if (!options.affinity.empty()) {
     request.affinity = parse_axis("--affinity", options.affinity, 0);

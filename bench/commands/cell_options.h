@@ -15,9 +15,12 @@ struct CellOptions {
   std::string batches = "1";
   std::string lengths = "128";
   std::string affinity{};
+  std::string scope = "step";
+  std::string token_visible = "each";
+  bool at_length = false;
 };
 
-/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --blocks, --seed, --max-tokens, --fill, --worker-timeout and
+/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --blocks, --seed, --max-tokens, --fill, --scope, --at-length, --token-visible, --worker-timeout and
 /// --name. Both must live as long as the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 

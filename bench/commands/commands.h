@@ -31,6 +31,8 @@ class AbsentDevice : public std::runtime_error {
 void add_sweep_command(CLI::App& app, ExitCode& exit_code);
 void add_launch_command(CLI::App& app, ExitCode& exit_code);
 void add_report_command(CLI::App& app, ExitCode& exit_code);
+void add_predict_command(CLI::App& app, ExitCode& exit_code);
+void add_history_command(CLI::App& app, ExitCode& exit_code);
 void add_compare_command(CLI::App& app, ExitCode& exit_code);
 void add_store_command(CLI::App& app, ExitCode& exit_code);
 void add_counters_command(CLI::App& app, ExitCode& exit_code);
@@ -38,6 +40,7 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code);
 void add_doctor_command(CLI::App& app, ExitCode& exit_code);
 void add_gate_command(CLI::App& app, ExitCode& exit_code);
 void add_worker_command(CLI::App& app, ExitCode& exit_code);
+void add_trace_command(CLI::App& app, ExitCode& exit_code);
 void add_list_command(CLI::App& app, ExitCode& exit_code);
 
 /// The store that is used where `--store` is not given.

@@ -7,6 +7,7 @@
 #include "bench/measure/launch_runner.h"
 #include "bench/measure/launcher.h"
 #include "bench/measure/process/child_process.h"
+#include "bench/measure/steps.h"
 #include "bench/measure/torch_roofline.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
@@ -78,6 +79,7 @@ ExitCode run(const Options& options) {
           },
       .arm_started = [](std::int64_t arm_id) { send({.event = "arm", .kind = "", .arm_id = arm_id, .message = ""}); },
       .stop_requested = interrupted,
+      .fewest_steps = plan.tail ? tail_steps(planned.run.launches, planned.run.blocks_per_launch) : 0,
   };
   return run_launch(store, options.run, options.launch, context) == LaunchEnd::complete ? ExitCode::ok
                                                                                         : ExitCode::interrupted;

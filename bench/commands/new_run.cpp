@@ -34,6 +34,7 @@ void describe_run(RunData& data, const SweepRequest& request, const CheckpointSo
                                           .fill = fill_of(request),
                                           .worker_seconds = request.worker_seconds,
                                           .affinity = request.affinity,
+                                          .tail = request.tail,
                                           .adaptive = request.adaptive,
                                           .ablate = request.ablate,
                                           .shard = request.shard});

@@ -6,11 +6,13 @@
 #include "reports/page/google_benchmark.h"
 #include "reports/page/json.h"
 #include "reports/page/sql.h"
+#include "reports/page/trace_data.h"
 #include "reports/statistics/summary.h"
 #include "reports/store/gc.h"
 #include "reports/store/merge.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iostream>
@@ -93,13 +95,32 @@ std::string google_benchmark(const RunData& data, const std::string& arm, bool f
   return to_google_benchmark(data, arm);
 }
 
+void require_arm(const RunData& data, const std::string& arm) {
+  if (arm.empty() || std::ranges::find(data.arms, arm, &ArmRecord::label) != data.arms.end()) return;
+  throw std::invalid_argument(fmt::format("run {} has no arm '{}'", data.run.id, arm));
+}
+
+std::string traces_csv(const RunData& data, const std::string& arm, bool first) {
+  require_arm(data, arm);
+  const std::string text = traces_to_csv(data, arm);
+  return first ? text : text.substr(text.find('\n') + 1);
+}
+
+std::string traces_jsonl(const RunData& data, const std::string& arm, bool) {
+  require_arm(data, arm);
+  return traces_to_jsonl(data, arm);
+}
+
 constexpr ExportFormat kExportFormats[] = {
-    {"csv", csv}, {"jsonl", jsonl}, {"google-benchmark", google_benchmark}, {"sql", sql}};
+    {"csv", csv}, {"jsonl", jsonl},           {"google-benchmark", google_benchmark},
+    {"sql", sql}, {"traces-csv", traces_csv}, {"traces-jsonl", traces_jsonl}};
 
 const ExportFormat& export_format(const std::string& name) {
   const auto* found = std::ranges::find(kExportFormats, name, [](const ExportFormat& format) { return format.name; });
   if (found != std::end(kExportFormats)) return *found;
-  throw std::invalid_argument(fmt::format("-o '{}': expected csv, jsonl, google-benchmark or sql", name));
+  std::vector<std::string> known;
+  for (const ExportFormat& format : kExportFormats) known.emplace_back(format.name);
+  throw std::invalid_argument(fmt::format("-o '{}': expected one of {}", name, fmt::join(known, ", ")));
 }
 
 ExitCode export_runs(const ExportOptions& options) {
@@ -122,15 +143,17 @@ void add_export_command(CLI::App& store, ExitCode& exit_code) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = store.add_subcommand("export", "Print runs in a form that other tools read.");
   command->add_option("RUN", options->runs, "[STORE@](id | name | latest | latest~n)[:ARM]")->required();
-  command->add_option("-o,--output,--format", options->format, "csv, jsonl, google-benchmark or sql")
+  command
+      ->add_option("-o,--output,--format", options->format,
+                   "csv, jsonl, google-benchmark, sql, traces-csv or traces-jsonl")
       ->capture_default_str();
   command->add_option("--out", options->out, "The file that is written, instead of standard output");
   command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();
   command->footer(
-      "csv, jsonl and sql have a row for each cell and arm; google-benchmark has an entry for each visit, as its "
-      "tools\n"
-      "(compare.py) read them. RUN:ARM exports one arm; google-benchmark then leaves its label out of the names, so\n"
-      "that two arms can be compared by name.\n\n"
+      "csv, jsonl and sql have a row for each cell and arm; google-benchmark has an entry for each visit, as its\n"
+      "tools (compare.py) read them; traces-jsonl has a line for each trace, traces-csv a row for each of its stages\n"
+      "and gaps. RUN:ARM exports one arm; google-benchmark then leaves its label out of the names, so that two arms\n"
+      "can be compared by name.\n\n"
       "Example:\n"
       "  decodelab store export first -o sql | sqlite3 rows.sqlite\n"
       "  decodelab store export first:causal -o google-benchmark --out causal.json");

@@ -3,6 +3,7 @@
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/config_file.h"
+#include "bench/commands/gate_measure.h"
 #include "bench/commands/new_run.h"
 #include "bench/commands/output.h"
 #include "bench/commands/sweep_length.h"
@@ -14,6 +15,7 @@
 #include "bench/plan/sweep_plan.h"
 #include "reports/page/format.h"
 #include "reports/statistics/looks.h"
+#include "reports/statistics/summary.h"
 #include "reports/store/store.h"
 
 #include <fmt/format.h>
@@ -42,6 +44,7 @@ struct Options {
   std::string output = "text";
   double time_budget_s = 0;
   bool dry_run = false;
+  bool apart = false;
   bool launches_given = false;
   bool blocks_given = false;
 };
@@ -148,6 +151,12 @@ ExitCode run(Options& options) {
       }
       request.launches = static_cast<std::int64_t>(adaptive_looks().looks.back());
     }
+    if (request.tail && !options.launches_given) {
+      request.launches = kTailRule.launches;
+    }
+    if (options.apart) {
+      request.apart = own_worker;
+    }
     if (request.quick) {
       request.launches = options.launches_given ? request.launches : kQuickLaunches;
       request.blocks = options.blocks_given ? request.blocks : kQuickBlocks;
@@ -225,11 +234,16 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   command->add_flag("--dry-run", options->dry_run, "Print the cells and the expected time, and run nothing");
   command->add_flag("--null-arm", request.null_arm,
                     "Add a second copy of the baseline, whose ratio shows what noise alone does");
+  command->add_flag("--apart", options->apart,
+                    "A process for each arm, as a headline should be repeated: none meets another's caches and heap; "
+                    "the baseline is then what outputs are held against");
   command->add_flag("--roofline", request.roofline,
                     "Add the machine's own speed, reading and multiplying, as arms: rows get their share of the bound");
   add_config_option(*command);
   command->add_flag("--adaptive", request.adaptive,
                     "Add launches until each contrast is decided, with looks at 7, 11, 17 and 25 of them");
+  command->add_flag("--tail", request.tail,
+                    "Ten launches unless more are asked for, and as many steps of each row as its p99 needs");
   command->add_option(
       "--time-budget", options->time_budget_s,
       "Seconds: fewer launches than planned where they would take longer (fixed after two), and no look "

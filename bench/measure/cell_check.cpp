@@ -101,7 +101,8 @@ CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error) {
 }
 
 CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers,
-                     std::int64_t positions, const std::function<std::int64_t()>& available_memory_bytes) {
+                     std::int64_t positions, const std::function<std::int64_t()>& available_memory_bytes,
+                     std::int64_t fewest_steps) {
   const std::int64_t available = available_memory_bytes();
   const auto planned = [](const CellArmRecord& row) { return row.status == RowStatus::planned; };
   for (CellArmRecord& row : rows) {
@@ -172,7 +173,8 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
   if (std::ranges::none_of(rows, planned)) {
     return {.rows = std::move(rows), .steps = 0, .block_seconds = 0};
   }
-  const std::int64_t steps = limit_steps(cell, plan_steps(*std::ranges::max_element(step_ns)).steps, positions);
+  const std::int64_t steps =
+      limit_steps(cell, plan_steps(*std::ranges::max_element(step_ns), fewest_steps).steps, positions);
   if (cell.phase == "decode" && steps % kPeriodSteps != 0) {
     for (CellArmRecord& row : rows) {
       if (planned(row)) {

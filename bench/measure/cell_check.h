@@ -31,9 +31,10 @@ struct CellCheck {
   double block_seconds = 0;
 };
 
-/// Checks the `planned` rows of one cell; see run_launch(). `positions` is the model's limit.
+/// Checks the `planned` rows of one cell; see run_launch(). `positions` is the model's limit, `fewest_steps` as in LaunchContext.
 CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers,
-                     std::int64_t positions, const std::function<std::int64_t()>& available_memory_bytes);
+                     std::int64_t positions, const std::function<std::int64_t()>& available_memory_bytes,
+                     std::int64_t fewest_steps);
 
 /// The row of an arm that threw `error` in a cell: `oom` where memory ran out, else `failed`, with the first line of the message.
 CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error);

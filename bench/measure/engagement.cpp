@@ -3,13 +3,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 namespace decodelab {
+namespace {
+
+/// Whether a variant touches nothing but what comes after the logits.
+bool only_chooses(const Variant& variant) {
+  static constexpr std::array<std::string_view, 4> kAfterLogits{"token_choice", "read_back", "rng", "token_details"};
+  return std::ranges::all_of(slots_bound_by(variant), [](const std::string& slot) {
+    return std::ranges::find(kAfterLogits, slot) != kAfterLogits.end();
+  });
+}
+
+}  // namespace
 
 Engagement check_engagement(const Arm& arm, const CountedSteps& counted, const Counters& counters) {
   Engagement engagement;
   for (const auto& [name, parameters] : arm.variants) {
     const Variant& variant = registered_variants().at(name);
-    if (!variant.expects) {
+    if (!variant.expects || (!counted.chosen && only_chooses(variant))) {
       continue;
     }
     for (const Expectation& expected : variant.expects(counted, complete_parameters(variant, parameters))) {

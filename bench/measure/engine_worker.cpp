@@ -2,17 +2,14 @@
 #include "bench/measure/engine_worker.h"
 
 #include "bench/measure/engagement.h"
+#include "bench/measure/engine_cell.h"
 #include "bench/measure/steps.h"
-#include "bench/measure/timed_step.h"
 #include "bench/measure/torch_counters.h"
 #include "bench/measure/warmup.h"
 #include "bench/plan/modelled_work.h"
-#include "bench/plan/prompts.h"
 #include "bench/plan/sweep_plan.h"
-#include "engine/runtime.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -39,90 +36,6 @@ std::vector<std::string> names_that_differ(const Counters& a, const Counters& b)
   }
   return names;
 }
-
-/// Runs one cell of one engine step by step, restarting where the cell says so.
-class CellRunner {
- public:
-  CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns)
-      : engine_(engine), input_(input), cell_(cell), slow_ns_(slow_ns) {
-    const ModelConfig& config = engine.model().config();
-    if (cell.phase != "decode" || cell.fill == "generated") {
-      prompts_ = random_prompts(input.seed, cell.batch, cell.length, config.vocabulary_size);
-    }
-    if (cell.phase == "decode" && cell.fill != "generated") {
-      for (const auto& prompt : random_prompts(input.seed + 1, cell.batch, 1, config.vocabulary_size)) {
-        first_tokens_.push_back(prompt.front());
-      }
-    }
-  }
-
-  /// Puts the session where the next step may run; `steps` decode steps must fit after it. Never timed.
-  void prepare(std::int64_t steps) {
-    session_.reset();
-    steps_left_ = cell_.phase == "decode" ? steps : 1;
-    if (cell_.phase != "decode") {
-      return;
-    }
-    make_session(cell_.length + steps);
-    if (cell_.fill == "generated") {
-      first_tokens_ = session_->prefill(prompts_).token_ids;
-    } else {
-      session_->fill_random(cell_.length, input_.seed);
-      session_->force_tokens(first_tokens_);
-    }
-  }
-
-  /// Makes what a session makes in its first step, and takes the step back: what is counted after it is what every step does.
-  void settle() {
-    if (cell_.phase == "decode") {
-      session_->decode();
-      session_->truncate(cell_.length);
-      session_->force_tokens(first_tokens_);
-    }
-  }
-
-  bool has_room() const { return steps_left_ > 0; }
-
-  /// One step: a decode step, a prefill with its session's allocation, or a completion. `forced` replaces what a decode step is fed.
-  StepResult step() {
-    --steps_left_;
-    if (cell_.phase == "decode") {
-      return session_->decode();
-    }
-    const std::int64_t new_tokens = cell_.phase == "generate" ? input_.max_tokens - 1 : 0;
-    make_session(cell_.length + new_tokens);
-    StepResult result = session_->prefill(prompts_);
-    for (std::int64_t token = 0; token < new_tokens; ++token) {
-      result = session_->decode();
-    }
-    return result;
-  }
-
-  std::int64_t timed_step_ns() {
-    return timed_ns([this] { step(); }, engine_.model().device(), slow_ns_);
-  }
-
-  Session& session() { return *session_; }
-  /// What the first decode step after prepare() is fed.
-  const std::vector<std::int64_t>& first_tokens() const { return first_tokens_; }
-  const std::vector<std::vector<std::int64_t>>& prompts() const { return prompts_; }
-  void make_session(std::int64_t max_tokens) {
-    session_.emplace(
-        engine_,
-        SessionOptions{
-            .batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}, .sampling = {input_.sampling}});
-  }
-
- private:
-  const Engine& engine_;
-  const CellInput& input_;
-  const CellRecord& cell_;
-  std::vector<std::vector<std::int64_t>> prompts_;
-  std::vector<std::int64_t> first_tokens_;
-  std::optional<Session> session_;
-  std::int64_t steps_left_ = 0;
-  std::int64_t slow_ns_;
-};
 
 class EngineWorker final : public Worker {
  public:
@@ -203,11 +116,15 @@ class EngineWorker final : public Worker {
                                .batch_size = cell.batch,
                                .length = cell.length,
                                .steps = steps,
-                               .sampled = input_.sampling.sample};
+                               .sampled = input_.sampling.sample,
+                               .chosen = !runner.scope().forward};
     Engagement engagement = check_engagement(arm_, counted, probe.counters);
     probe.engaged = engagement.engaged;
     probe.missing = std::move(engagement.missing);
-    const ModelledWork work = modelled_work(counted.config, cell, steps);
+    ModelledWork work = modelled_work(counted.config, cell, runner.scope().at_length ? 1 : steps);
+    if (runner.scope().at_length) {
+      work = times(work, steps);
+    }
     probe.counters["counted_steps"] = steps;
     probe.counters["modelled_weight_bytes"] = work.weight_bytes;
     probe.counters["modelled_kv_bytes"] = work.kv_bytes;
@@ -228,21 +145,23 @@ class EngineWorker final : public Worker {
     times.samples_ns.reserve(static_cast<std::size_t>(cell.steps));
     // The cell starts afresh, so that its timed steps are those from its length on, with the growth that belongs to them.
     runner.prepare(cell.steps);
+    if (runner.scope().visible_end) {
+      times.samples_ns = runner.visible_end_ns(cell.steps, times.wall_ns);
+      return times;
+    }
     for (std::int64_t step = 0; step < cell.steps; ++step) {
       if (!runner.has_room()) {
         runner.prepare(cell.steps);
       }
       times.samples_ns.push_back(runner.timed_step_ns());
       times.wall_ns += times.samples_ns.back();
+      runner.rewind();
     }
     return times;
   }
 
  private:
-  /// Decode steps that the model's positions leave after the cell's length, as far as any visit goes.
-  std::int64_t room(const CellRecord& cell) const {
-    return std::min(engine_->model().config().positions - cell.length, std::max(kMaximumSteps, kWarmupMaximumSteps));
-  }
+  std::int64_t room(const CellRecord& cell) const { return decode_room(engine_->model().config(), cell); }
 
   std::shared_ptr<const Engine> engine_;
   Arm arm_;

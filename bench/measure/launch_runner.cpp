@@ -171,8 +171,8 @@ class LaunchRunner {
     for (const CellArmRecord* row : rows) {
       copies.push_back(*row);
     }
-    const CellCheck result =
-        check_cell(cell, std::move(copies), workers_, data_.run.model.positions, context_.available_memory_bytes);
+    const CellCheck result = check_cell(cell, std::move(copies), workers_, data_.run.model.positions,
+                                        context_.available_memory_bytes, context_.fewest_steps);
     for (std::size_t index = 0; index < rows.size(); ++index) {
       update(*rows[index], result.rows[index]);
     }

@@ -28,6 +28,7 @@ struct LaunchContext {
   std::function<void(std::int64_t arm_id)>
       arm_started;  ///< What runs now, should the process die of it; 0: the oracle, which is no arm of the run.
   std::function<bool()> stop_requested;  ///< Asked between pieces; the one in hand is finished first.
+  std::int64_t fewest_steps = 0;         ///< Timed steps of a visit, as many as kMaximumSteps, however long they take.
 };
 
 /// How a launch ended.

@@ -1,6 +1,9 @@
 // Fixes the number of timed steps of a cell from the pilot of its slowest arm.
 #include "bench/measure/steps.h"
 
+#include "engine/round_up.h"
+#include "reports/statistics/summary.h"
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -15,18 +18,23 @@ static_assert(kMaximumSteps % kPeriodSteps == 0);
 
 }  // namespace
 
-StepsPlan plan_steps(std::int64_t slowest_step_ns) {
+StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest) {
   if (slowest_step_ns <= 0) {
     throw std::invalid_argument(
         fmt::format("steps: the slowest step takes {} ns; expected more than 0.", slowest_step_ns));
   }
   const std::int64_t filling = (kVisitNs - 1) / slowest_step_ns + 1;  // Rounded up, without overflow.
-  const std::int64_t steps = std::clamp<std::int64_t>(filling, 1, kMaximumSteps);
-  if (slowest_step_ns > kPeriodLimitNs / kPeriodSteps) {
+  const std::int64_t steps = std::clamp<std::int64_t>(std::max(filling, fewest), 1, kMaximumSteps);
+  if (slowest_step_ns > kPeriodLimitNs / kPeriodSteps && steps < kPeriodSteps) {
     return {.steps = steps, .period_covered = false};
   }
   const std::int64_t periods = (steps + kPeriodSteps - 1) / kPeriodSteps;
   return {.steps = periods * kPeriodSteps, .period_covered = true};
+}
+
+std::int64_t tail_steps(std::int64_t launches, std::int64_t blocks) {
+  constexpr std::int64_t kVisitsOfABlock = 2;
+  return divided_up(kTailRule.steps, launches * blocks * kVisitsOfABlock);
 }
 
 }  // namespace decodelab

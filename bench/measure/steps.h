@@ -1,12 +1,11 @@
 // How many steps of a cell are timed in each visit.
 #pragma once
 
+#include "reports/statistics/estimates.h"
+
 #include <cstdint>
 
 namespace decodelab {
-
-/// Steps after which costs that come now and then (a cache that grows by 8 tokens) have come once.
-inline constexpr std::int64_t kPeriodSteps = 8;
 
 /// Most timed steps of a visit.
 inline constexpr std::int64_t kMaximumSteps = 64;
@@ -23,7 +22,11 @@ struct StepsPlan {
 /// As many steps as fill 0.2 s, from 1 to kMaximumSteps; a whole number of periods wherever one fits in 2 s.
 ///
 /// `slowest_step_ns` is the step of the slowest arm in the pilot: the number is fixed before the first block and equal
-/// for all arms. Throws std::invalid_argument where it is not above 0.
-StepsPlan plan_steps(std::int64_t slowest_step_ns);
+/// for all arms. `fewest` steps, up to kMaximumSteps, are timed however long they take. Throws std::invalid_argument where the time is
+/// not above 0.
+StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest = 0);
+
+/// Steps that each visit needs, so that a row of the run has as many as kTailRule asks for.
+std::int64_t tail_steps(std::int64_t launches, std::int64_t blocks);
 
 }  // namespace decodelab

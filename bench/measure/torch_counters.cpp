@@ -95,7 +95,10 @@ class Recorder final : public RangeListener, public c10::MemoryReportingInfoBase
   std::atomic<std::int64_t> peak_{0};
 };
 
-Recorder& recorder_of_this_thread() { return static_cast<Recorder&>(*range_listener); }
+/// libtorch's callbacks take no argument of ours. Not range_listener: that may stand for another listener while work is recorded.
+thread_local Recorder* recorder_of_thread = nullptr;
+
+Recorder& recorder_of_this_thread() { return *recorder_of_thread; }
 
 std::unique_ptr<at::ObserverContext> operator_entered(const at::RecordFunction& function) {
   recorder_of_this_thread().operator_entered(function.name());
@@ -117,6 +120,7 @@ StepCounters::StepCounters(const std::string& device)
           Impl{.recorder = std::make_shared<Recorder>(at::Device(device).type()), .guard = {}, .callback = {}})) {
   impl_->guard = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE, impl_->recorder);
   range_listener = impl_->recorder.get();
+  recorder_of_thread = impl_->recorder.get();
   impl_->callback = at::addThreadLocalCallback(
       at::RecordFunctionCallback(&operator_entered, &operator_left).scopes({at::RecordScope::FUNCTION}));
 }
@@ -124,6 +128,7 @@ StepCounters::StepCounters(const std::string& device)
 StepCounters::~StepCounters() {
   at::removeCallback(impl_->callback);
   range_listener = nullptr;
+  recorder_of_thread = nullptr;
 }
 
 void StepCounters::restart() { impl_->recorder->restart(); }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "engine/checkpoint/model_config.h"
+#include "profiles/range.h"
 #include "reports/store/record.h"
 
+#include <array>
 #include <cstdint>
 
 namespace decodelab {
@@ -15,7 +17,20 @@ struct ModelledWork {
   std::int64_t flops = 0;  ///< 2 for each multiply-add: matrices, causal attention, the head for one position a row.
 };
 
+/// The same work `count` times.
+ModelledWork times(const ModelledWork& work, std::int64_t count);
+
 /// `steps` prefills of the cell, or decode steps from its length on. Rows have the cell's length.
 ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps);
+
+/// Bytes of one step by the stage that must move them: weight_bytes + kv_bytes of ModelledWork, told apart.
+struct StageBytes {
+  using ByStage = std::array<std::int64_t, kStageNames.size()>;
+  ByStage in_layer{};  ///< Of each layer.
+  ByStage outside{};   ///< Of all that is in no layer: embeddings, the last norm, the head.
+};
+
+/// Of the prefill of a cell, or of the decode step that finds `past` keys in every row.
+StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cell, std::int64_t past);
 
 }  // namespace decodelab

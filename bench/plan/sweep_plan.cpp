@@ -3,6 +3,7 @@
 
 #include "bench/plan/ablation.h"
 #include "bench/plan/arm.h"
+#include "reports/statistics/summary.h"
 #include "variants/presets.h"
 
 #include <fmt/format.h>
@@ -85,6 +86,15 @@ std::vector<ArmRecord> make_arms(const SweepRequest& request) {
   return arms;
 }
 
+/// Makes every arm of our own a process of its own.
+void set_apart(const std::function<std::string(const std::string&)>& command, std::vector<ArmRecord>& arms) {
+  for (ArmRecord& arm : arms) {
+    if (arm.command.empty() && !arm.roofline()) {
+      arm.command = command(arm.label.starts_with(kNullPrefix) ? arm.label.substr(kNullPrefix.size()) : arm.label);
+    }
+  }
+}
+
 void check_counts(const SweepRequest& request) {
   const auto at_least_one = [](const char* flag, std::int64_t value) {
     if (value < 1) {
@@ -96,6 +106,15 @@ void check_counts(const SweepRequest& request) {
   at_least_one("--threads", request.threads);
   at_least_one("--max-tokens", request.max_tokens);
   at_least_one("--worker-timeout", request.worker_seconds);
+  if (request.tail && request.launches < kTailRule.launches) {
+    throw std::invalid_argument(
+        fmt::format("--tail needs at least {} launches, got --launches {}", kTailRule.launches, request.launches));
+  }
+  if (request.scope.visible_end && request.device == "cpu") {
+    throw std::invalid_argument(
+        "--token-visible end: a CPU runs nothing ahead of the host; leave it away, or measure on a GPU");
+  }
+  step_scope_from_string(to_string(request.scope));  // refuses what does not go together
 }
 
 }  // namespace
@@ -107,6 +126,9 @@ std::string to_json(const LaunchPlan& plan) {
       {"fill", plan.fill},     {"max_tokens", plan.max_tokens}, {"worker_seconds", plan.worker_seconds}};
   if (!plan.affinity.empty()) {
     json["affinity"] = plan.affinity;
+  }
+  if (plan.tail) {
+    json["tail"] = true;
   }
   if (plan.adaptive) {
     json["adaptive"] = true;
@@ -134,6 +156,7 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             // Runs of older programs had no workers.
             .worker_seconds = json.value("worker_seconds", std::int64_t{0}),
             .affinity = json.value("affinity", std::vector<std::int64_t>{}),
+            .tail = json.value("tail", false),
             .adaptive = json.value("adaptive", false),
             .ablate = json.value("ablate", std::string()),
             .shard = json.contains("shard") ? std::optional(parse_shard(json.at("shard").get<std::string>()))
@@ -189,7 +212,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
                               .dtype = request.dtype,
                               .device = request.device,
                               .threads = request.threads,
-                              .scope = phase == "generate" ? "generate" : "step",
+                              .scope = scope_of(phase, request.scope),
                               .fill = fill});
       }
     }
@@ -213,6 +236,9 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
       data.cell_arms.push_back(std::move(row));
     }
+  }
+  if (request.apart) {
+    set_apart(request.apart, data.arms);
   }
   if (!any_fits) {
     throw std::invalid_argument(

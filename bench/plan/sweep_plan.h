@@ -1,12 +1,14 @@
 // What a sweep will do: its cells, its arms, and how often; all that a launch or a resumed run needs to know.
 #pragma once
 
+#include "bench/plan/step_scope.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "reports/store/record.h"
 #include "reports/store/shard.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,10 +38,14 @@ struct SweepRequest {
   /// `NAME=CMD`: arms that are processes of their own.
   std::vector<std::string> workers;
   std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
+  StepScope scope{};                  ///< As far as it fits the phase.
+  bool tail = false;                  ///< As many launches and steps as the p99 of a row needs.
   bool quick = false;
-  bool adaptive = false;       ///< Launches are added until the looks decide; `launches` is the most.
-  bool roofline = false;       ///< Adds the arms roofline-read and roofline-gemm.
-  bool null_arm = false;       ///< Adds a second copy of the baseline.
+  bool adaptive = false;  ///< Launches are added until the looks decide; `launches` is the most.
+  bool roofline = false;  ///< Adds the arms roofline-read and roofline-gemm.
+  bool null_arm = false;  ///< Adds a second copy of the baseline.
+  /// The command of a process for an arm of our own; empty: all share one process, and its weights.
+  std::function<std::string(const std::string& arm)> apart{};
   std::optional<Shard> shard;  ///< Only these cells are measured; the rows of the others stay `planned`.
   std::string name;
   std::string command;
@@ -57,6 +63,7 @@ struct LaunchPlan {
   std::string fill;
   std::int64_t worker_seconds = 0;
   std::vector<std::int64_t> affinity{};
+  bool tail = false;           ///< As in SweepRequest.
   bool adaptive = false;       ///< Read back by is_adaptive() too.
   std::string ablate{};        ///< As in SweepRequest; read back by summarize() too.
   std::optional<Shard> shard;  ///< Read back by shard_of() too, which needs no more than the store.

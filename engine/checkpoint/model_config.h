@@ -1,6 +1,7 @@
 // What a model is: the fields of config.json that the engine needs, checked, and nothing else.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -33,6 +34,10 @@ struct ModelConfig {
   std::int64_t eos_token_id = -1;  ///< -1: the model has none.
 
   std::int64_t kv_width() const { return 2 * kv_heads * head_dim; }
+  /// What scores are multiplied by.
+  double attention_scale() const {
+    return scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(head_dim)) : 1.0;
+  }
 };
 
 /// Parses the text of a config.json; `file_name` is only for messages.

@@ -35,7 +35,8 @@ struct Completion {
   std::vector<float> prefill_logits;   ///< [V], of the prompt's last token, where they were asked for.
 };
 
-/// Decodes all prompts as one batch until every row has ended. Rows that ended early are computed on and their tokens dropped.
+/// Decodes all prompts as one batch until every row has ended. Rows that ended early are computed on, and dropped once
+/// they are half of the batch; where the engine reads tokens late, they are computed on to the end.
 ///
 /// Throws std::invalid_argument for no prompt, an empty one, ids outside of the vocabulary, and more tokens than the model has positions.
 std::vector<Completion> generate(const Engine& engine, const GenerationRequest& request);

@@ -20,7 +20,8 @@
 namespace decodelab {
 namespace {
 
-/// Takes the place of this thread's listener while it lives, and keeps the amounts: what is recorded is counted when it runs.
+/// Takes the place of this thread's listener while it lives, and keeps the amounts: what is recorded is counted when it runs. Ranges go on
+/// to the listener, who can tell by them where in the engine a node of a graph comes from.
 class AmountsOfRecord final : public RangeListener {
  public:
   AmountsOfRecord() : outer_(std::exchange(range_listener, this)) {}
@@ -28,8 +29,18 @@ class AmountsOfRecord final : public RangeListener {
   AmountsOfRecord(const AmountsOfRecord&) = delete;
   AmountsOfRecord& operator=(const AmountsOfRecord&) = delete;
 
-  void enter(Stage) override {}
-  void leave() override {}
+  void enter(Stage stage) override {
+    if (outer_ != nullptr) outer_->enter(stage);
+  }
+  void leave() override {
+    if (outer_ != nullptr) outer_->leave();
+  }
+  void enter_layer(std::int64_t layer) override {
+    if (outer_ != nullptr) outer_->enter_layer(layer);
+  }
+  void leave_layer() override {
+    if (outer_ != nullptr) outer_->leave_layer();
+  }
   void add(Amount amount, std::int64_t value) override { amounts_[static_cast<std::size_t>(amount)] += value; }
 
   using Amounts = std::array<std::int64_t, kAmountNames.size()>;
@@ -243,6 +254,7 @@ class PartialRunner final : public GraphRunner {
         break;
       }
       const std::int64_t layer = *part->segment.before;
+      const LayerRange range(layer);
       step.memory.begin_layer(layer);
       const at::Tensor query = part->projected.query.narrow(0, 0, batch_size);
       const KeysValues held = in_stage(Stage::kv_write, [&] {
@@ -277,15 +289,19 @@ class PartialRunner final : public GraphRunner {
   /// One part of a step, from the stream that the part before it left.
   void run_part(Part& part) {
     if (part.segment.after) {
+      const LayerRange range(*part.segment.after);
       transformer_.after_attention(*part.segment.after, stream_, attended_, *memory_);
     } else {
       memory_->begin_step(true);
       // Positions alone are asked of these rows, so that any number of keys is right.
-      stream_ = transformer_.embed(inputs_->ids(), inputs_->step_rows(1), *memory_);
+      stream_ =
+          in_stage(Stage::embed, [&] { return transformer_.embed(inputs_->ids(), inputs_->step_rows(1), *memory_); });
     }
     if (part.segment.before) {
+      const LayerRange range(*part.segment.before);
       memory_->begin_layer(*part.segment.before);
-      part.projected = transformer_.before_attention(*part.segment.before, stream_, *memory_);
+      part.projected =
+          in_stage(Stage::qkv, [&] { return transformer_.before_attention(*part.segment.before, stream_, *memory_); });
       if (!attended_.defined()) {
         attended_ = at::zeros(part.projected.query.sizes(), part.projected.query.options());
       }

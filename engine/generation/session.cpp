@@ -52,6 +52,8 @@ struct Session::Impl {
   std::optional<TokenHistory> history;  ///< Where a row penalizes repetitions.
   at::Tensor input_ids;                 ///< [B, 1] int64 on the device: what the next decode step is fed.
   at::Tensor last_logits;               ///< [B, V]
+  HostTokens unread;                    ///< What decode_ahead() chose.
+  std::vector<TokenDetails> unread_details;
 
   const Model::Impl& model() const { return engine.model->impl(); }
 
@@ -73,49 +75,106 @@ struct Session::Impl {
     runner->prepare(*cache);
   }
 
-  StepResult step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
+  /// Sets last_logits. Returns the logits of all positions, [B, T, V], where they were computed.
+  std::optional<at::Tensor> prefill_logits(const at::Tensor& ids, const StepRows& rows) {
     const Transformer& transformer = *engine.transformer;
-    memory->begin_step(!prefill);
-    at::Tensor hidden;  // [B * T, d] or [S, d]
-    if (prefill) {
-      hidden = forward(transformer, *engine.prefill_attention, *cache, rows.packed(ids), rows, *memory).flatten(0, 1);
-    }
-
-    std::optional<at::Tensor> all_logits;
-    if (!prefill) {
-      last_logits = runner->decode({.ids = ids, .rows = rows, .cache = *cache, .memory = *memory});
-      all_logits = last_logits.unsqueeze(1);
-    } else if (rows.tokens() == 1) {
+    const at::Tensor hidden =  // [B * T, d] or [S, d]
+        decodelab::forward(transformer, *engine.prefill_attention, *cache, rows.packed(ids), rows, *memory)
+            .flatten(0, 1);
+    if (rows.tokens() == 1) {
       last_logits = transformer.head(hidden, *memory);
-      all_logits = last_logits.unsqueeze(1);
-    } else if (engine.lm_head_rows->all_positions(options.details)) {
-      const at::Tensor logits = transformer.head(hidden, *memory);
-      last_logits = logits.index_select(0, rows.last_token_index());
-      all_logits = rows.padded(logits.unsqueeze(0)).view({rows.batch_size(), rows.tokens(), -1});
-    } else {
-      last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *memory);
+      return last_logits.unsqueeze(1);
     }
-    cache->advance(rows);
+    if (!engine.lm_head_rows->all_positions(options.details)) {
+      last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *memory);
+      return std::nullopt;
+    }
+    const at::Tensor logits = transformer.head(hidden, *memory);
+    last_logits = logits.index_select(0, rows.last_token_index());
+    return rows.padded(logits.unsqueeze(0)).view({rows.batch_size(), rows.tokens(), -1});
+  }
+
+  std::optional<at::Tensor> decode_logits(const at::Tensor& ids, const StepRows& rows) {
+    last_logits = runner->decode({.ids = ids, .rows = rows, .cache = *cache, .memory = *memory});
+    return last_logits.unsqueeze(1);
+  }
+
+  /// One step without a choice. Returns what prefill_logits() does.
+  std::optional<at::Tensor> forward_step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
+    memory->begin_step(!prefill);
+    const std::optional<at::Tensor> all_logits = prefill ? prefill_logits(ids, rows) : decode_logits(ids, rows);
+    in_stage(Stage::host, [&] { cache->advance(rows); });
     if (prefill) {
       runner->prepare(*cache);
     }
+    return all_logits;
+  }
 
+  /// One step. Leaves its tokens and details in `unread`.
+  void step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
+    const std::optional<at::Tensor> all_logits = forward_step(ids, rows, prefill);
     ChosenTokens chosen =
         in_stage(Stage::choice, [&] { return choice->choose(last_logits, history ? &*history : nullptr, *memory); });
     input_ids = std::move(chosen.device);
-    StepResult result{.token_ids = std::move(chosen.host), .details = {}};
+    unread = std::move(chosen.host);
+    unread_details.clear();
     const DetailsRequest wanted = engine.token_details->effective(options.details);
     if (wanted.any()) {
       const Range range(Stage::details);
-      result.details = compute_token_details({.last_logits = last_logits,
+      std::vector<std::int64_t> token_ids = unread.read();
+      unread_details = compute_token_details({.last_logits = last_logits,
                                               .all_logits = all_logits ? &*all_logits : nullptr,
                                               .input_ids = ids,
-                                              .token_ids = result.token_ids,
+                                              .token_ids = token_ids,
                                               .rows = rows,
                                               .prefill = prefill},
                                              wanted);
+      unread = HostTokens(std::move(token_ids));
     }
-    return result;
+  }
+
+  StepResult read() { return {.token_ids = unread.read(), .details = std::exchange(unread_details, {})}; }
+
+  void refuse_unread(const char* what) const {
+    if (!unread.empty()) {
+      throw std::logic_error(fmt::format("{} while tokens are unread: read_last() comes before it", what));
+    }
+  }
+
+  /// Checks the prompts and brings them to the device: what prefill() and forward() begin with.
+  std::pair<at::Tensor, StepRows> begin_prompts(std::span<const std::vector<std::int64_t>> prompts) {
+    if (static_cast<std::int64_t>(prompts.size()) != options.batch_size) {
+      throw std::invalid_argument(
+          fmt::format("the session has {} rows, but {} prompts came", options.batch_size, prompts.size()));
+    }
+    std::vector<std::int64_t> added;
+    for (const auto& prompt : prompts) {
+      if (prompt.empty()) {
+        throw std::invalid_argument(
+            fmt::format("prompt {} is empty: a prompt needs at least one token", added.size() + 1));
+      }
+      added.push_back(static_cast<std::int64_t>(prompt.size()));
+    }
+    if (std::ranges::any_of(cache->lengths(), [](std::int64_t length) { return length != 0; })) {
+      throw std::logic_error("prefill() starts at position 0 and needs a fresh session");
+    }
+    StepRows step_rows = rows(std::move(added));
+    at::Tensor ids = padded_ids(prompts, step_rows.tokens(), model().config.vocabulary_size).to(step_rows.device());
+    if (history) {
+      history->add(prompts);
+    }
+    return {std::move(ids), std::move(step_rows)};
+  }
+
+  /// The rows of a decode step, checked: what decode() and forward() begin with.
+  StepRows begin_decode() {
+    if (!input_ids.defined()) {
+      throw std::logic_error("decode() needs a prefill() or force_tokens() before it");
+    }
+    if (history) {
+      history->add(input_ids, cache->lengths());
+    }
+    return in_stage(Stage::host, [&] { return rows(ones(static_cast<std::size_t>(options.batch_size))); });
   }
 };
 
@@ -163,38 +222,46 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 StepResult Session::prefill(std::span<const std::vector<std::int64_t>> prompts) {
   const c10::InferenceMode inference;
-  if (static_cast<std::int64_t>(prompts.size()) != impl_->options.batch_size) {
-    throw std::invalid_argument(
-        fmt::format("the session has {} rows, but {} prompts came", impl_->options.batch_size, prompts.size()));
-  }
-  std::vector<std::int64_t> added;
-  for (const auto& prompt : prompts) {
-    if (prompt.empty()) {
-      throw std::invalid_argument(
-          fmt::format("prompt {} is empty: a prompt needs at least one token", added.size() + 1));
-    }
-    added.push_back(static_cast<std::int64_t>(prompt.size()));
-  }
-  if (std::ranges::any_of(impl_->cache->lengths(), [](std::int64_t length) { return length != 0; })) {
-    throw std::logic_error("prefill() starts at position 0 and needs a fresh session");
-  }
-  const StepRows rows = impl_->rows(std::move(added));
-  const at::Tensor ids = padded_ids(prompts, rows.tokens(), impl_->model().config.vocabulary_size).to(rows.device());
-  if (impl_->history) {
-    impl_->history->add(prompts);
-  }
-  return impl_->step(ids, rows, true);
+  const auto [ids, rows] = impl_->begin_prompts(prompts);
+  impl_->step(ids, rows, true);
+  return impl_->read();
 }
 
 StepResult Session::decode() {
   const c10::InferenceMode inference;
-  if (!impl_->input_ids.defined()) {
-    throw std::logic_error("decode() needs a prefill() or force_tokens() before it");
+  impl_->refuse_unread("decode()");
+  impl_->step(impl_->input_ids, impl_->begin_decode(), false);
+  return impl_->read();
+}
+
+StepResult Session::decode_ahead() {
+  const c10::InferenceMode inference;
+  HostTokens before = std::move(impl_->unread);
+  std::vector<TokenDetails> details = std::exchange(impl_->unread_details, {});
+  impl_->unread = {};
+  impl_->step(impl_->input_ids, impl_->begin_decode(), false);
+  if (!before.empty()) {
+    count_amount(Amount::late_reads, 1);
   }
-  if (impl_->history) {
-    impl_->history->add(impl_->input_ids, impl_->cache->lengths());
-  }
-  return impl_->step(impl_->input_ids, impl_->rows(ones(static_cast<std::size_t>(impl_->options.batch_size))), false);
+  return {.token_ids = before.read(), .details = std::move(details)};
+}
+
+void Session::issue() {
+  const c10::InferenceMode inference;
+  impl_->step(impl_->input_ids, impl_->begin_decode(), false);
+}
+
+StepResult Session::read_last() { return impl_->read(); }
+
+void Session::forward(std::span<const std::vector<std::int64_t>> prompts) {
+  const c10::InferenceMode inference;
+  const auto [ids, rows] = impl_->begin_prompts(prompts);
+  impl_->forward_step(ids, rows, true);
+}
+
+void Session::forward() {
+  const c10::InferenceMode inference;
+  impl_->forward_step(impl_->input_ids, impl_->begin_decode(), false);
 }
 
 void Session::force_tokens(std::span<const std::int64_t> token_ids) {
@@ -223,6 +290,7 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed) {
 
 void Session::truncate(std::int64_t length) {
   const c10::InferenceMode inference;
+  impl_->unread = {};  // of steps that are taken back
   for (std::int64_t row = 0; row < impl_->options.batch_size; ++row) {
     impl_->cache->truncate(row, length);
   }
@@ -234,6 +302,7 @@ void Session::truncate(std::int64_t length) {
 void Session::filter(std::span<const std::int64_t> kept) {
   const c10::InferenceMode inference;
   Impl& mine = *impl_;
+  mine.refuse_unread("filter()");
   const std::vector<std::int64_t> rows(kept.begin(), kept.end());
   mine.cache->filter(rows);  // Refuses rows that are not there.
   mine.options.batch_size = mine.cache->options().batch_size;
@@ -264,6 +333,8 @@ void Session::concatenate(Session&& other) {
     throw std::invalid_argument(
         "two sessions that were asked for different details cannot be put together: ask for the same details in both");
   }
+  mine.refuse_unread("concatenate()");
+  theirs.refuse_unread("concatenate()");
   if (!mine.input_ids.defined() || !theirs.input_ids.defined()) {
     throw std::logic_error("concatenate() needs a prefill() or force_tokens() in both sessions before it");
   }

@@ -3,6 +3,7 @@
 
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/simd.h"
+#include "engine/round_up.h"
 
 #include <algorithm>
 #include <limits>
@@ -19,9 +20,8 @@ constexpr std::int64_t kKeysAtOnce = 8;
 constexpr std::int64_t kHeadsAtOnce = 4;
 constexpr std::int64_t kVectorsAtOnce = 4;
 
-[[gnu::always_inline]] constexpr std::int64_t filled(std::int64_t count) {
-  return (count + kLanes - 1) / kLanes * kLanes;
-}
+/// A number of heads or of elements, filled up to whole registers.
+constexpr std::int64_t filled(std::int64_t count) { return rounded_up(count, kLanes); }
 
 /// One group of sixteen heads in one split: the largest score, the sum of weights, and the weighted values [16][filled k].
 struct Partial {
@@ -29,12 +29,12 @@ struct Partial {
   float* total;
   float* values;
 };
-std::int64_t groups(const DecodeAttention& a) { return filled(a.shared_heads) / kLanes; }
-std::int64_t floats_of_partial(const DecodeAttention& a) { return kLanes * (2 + filled(a.head_dim)); }
+[[gnu::always_inline]] inline std::int64_t groups(const DecodeAttention& a) { return filled(a.shared_heads) / kLanes; }
+[[gnu::always_inline]] inline std::int64_t floats_of_partial(const DecodeAttention& a) {
+  return kLanes * (2 + filled(a.head_dim));
+}
 [[gnu::always_inline]] inline Partial partial_of(const DecodeAttention& a, std::int64_t item, std::int64_t group) {
-  const std::int64_t width = filled(a.head_dim);
-  const std::int64_t per_item = filled(a.shared_heads) / kLanes;
-  float* begin = a.partials + (item * per_item + group) * kLanes * (2 + width);
+  float* begin = a.partials + (item * groups(a) + group) * floats_of_partial(a);
   return {begin, begin + kLanes, begin + 2 * kLanes};
 }
 
@@ -45,9 +45,8 @@ struct Attend {
                                            std::int64_t head_dim, std::int64_t width, float* to) {
     for (std::int64_t token = 0; token < count; ++token) {
       const Element* row = from + token * stride;
-      std::int64_t at = 0;
-      for (; at + kLanes <= head_dim; at += kLanes) simd::store(to + token * width + at, simd::load(row + at));
-      if (at < head_dim) simd::store(to + token * width + at, simd::load_some(row + at, head_dim - at));
+      for (std::int64_t at = 0; at < head_dim; at += kLanes)
+        simd::store(to + token * width + at, simd::load_up_to(row + at, head_dim - at));
     }
   }
 
@@ -218,11 +217,7 @@ struct Merge {
             sum +=
                 simd::load(partial.values + lane * width + at) * simd::exp(simd::broadcast(partial.most[lane] - most));
           }
-          if (k - at >= kLanes) {
-            simd::store(to + at, sum / total);
-          } else {
-            simd::store_some(to + at, sum / total, k - at);
-          }
+          simd::store_up_to(to + at, sum / total, k - at);
         }
       }
     }
@@ -231,7 +226,7 @@ struct Merge {
 
 }  // namespace
 
-std::int64_t splits_of(std::int64_t keys) { return (keys + kSplitKeys - 1) / kSplitKeys; }
+std::int64_t splits_of(std::int64_t keys) { return divided_up(keys, kSplitKeys); }
 std::int64_t split_items(const DecodeAttention& attention) {
   return attention.batch_size * attention.kv_heads * attention.splits;
 }
@@ -240,11 +235,11 @@ std::int64_t partial_floats(const DecodeAttention& attention) {
   return split_items(attention) * groups(attention) * floats_of_partial(attention);
 }
 
-void attend_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, SkinnyIsa isa) {
+void attend_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, CpuIsa isa) {
   simd::run_typed<Attend>(attention.dtype, isa, &attention, first, last);
 }
 
-void merge_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, SkinnyIsa isa) {
+void merge_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, CpuIsa isa) {
   simd::run_typed<Merge>(attention.dtype, isa, &attention, first, last);
 }
 

@@ -1,7 +1,7 @@
 // Attention of one new token a row over the cache, which reads each key and value once for all heads that share it.
 #pragma once
 
-#include "engine/kernels/packed_matrix.h"
+#include "engine/kernels/cpu_isa.h"
 
 #include <cstdint>
 
@@ -39,8 +39,8 @@ std::int64_t merge_items(const DecodeAttention& attention);
 
 /// Each piece: the scores of up to 256 keys, their softmax and the weighted values, not yet divided (flash-decoding: Dao et al. 2023,
 /// https://pytorch.org/blog/flash-decoding/; online softmax: Milakov and Gimelshein 2018, arXiv:1805.02867).
-void attend_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, SkinnyIsa isa);
+void attend_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, CpuIsa isa);
 /// Each piece: the parts of one row and key head put together and rounded once.
-void merge_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, SkinnyIsa isa);
+void merge_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, CpuIsa isa);
 
 }  // namespace decodelab

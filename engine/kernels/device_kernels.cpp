@@ -17,8 +17,6 @@ constexpr std::int64_t kWarpsOfABlock = 4;
 /// Blocks that keep a multiprocessor busy while one of them waits for memory.
 constexpr std::int64_t kBlocksOfAProcessor = 2;
 
-std::int64_t ceil_div(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
-
 std::int64_t power_of_two(std::int64_t value) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
@@ -44,19 +42,19 @@ std::int64_t shared_floats(std::int64_t shared_heads, std::int64_t head_dim) {
 SoftmaxLaunch block_softmax_launch(std::int64_t rows, std::int64_t keys, DeviceElement element,
                                    std::uintptr_t address) {
   const std::int64_t in_vector = vector_of(keys, element, address);
-  return {.blocks = rows, .threads = threads_for(ceil_div(keys, in_vector)), .in_vector = in_vector, .per_lane = 0};
+  return {.blocks = rows, .threads = threads_for(divided_up(keys, in_vector)), .in_vector = in_vector, .per_lane = 0};
 }
 
 SoftmaxLaunch warp_softmax_launch(std::int64_t rows, std::int64_t keys) {
-  return {.blocks = ceil_div(rows, kWarpsOfABlock),
+  return {.blocks = divided_up(rows, kWarpsOfABlock),
           .threads = kWarpsOfABlock * kWarpThreads,
           .in_vector = 1,
-          .per_lane = keys > kMostWarpKeys ? 0 : power_of_two(ceil_div(keys, kWarpThreads))};
+          .per_lane = keys > kMostWarpKeys ? 0 : power_of_two(divided_up(keys, kWarpThreads))};
 }
 
 NormLaunch norm_launch(std::int64_t rows, std::int64_t width, DeviceElement element, std::uintptr_t addresses) {
   const std::int64_t in_vector = vector_of(width, element, addresses);
-  return {.blocks = rows, .threads = threads_for(ceil_div(width, in_vector)), .in_vector = in_vector};
+  return {.blocks = rows, .threads = threads_for(divided_up(width, in_vector)), .in_vector = in_vector};
 }
 
 DecodeLaunch decode_launch(std::int64_t batch_size, std::int64_t kv_heads, std::int64_t shared_heads,
@@ -64,13 +62,13 @@ DecodeLaunch decode_launch(std::int64_t batch_size, std::int64_t kv_heads, std::
   const std::int64_t columns = power_of_two(head_dim);
   const std::int64_t wanted_blocks = kBlocksOfAProcessor * std::max<std::int64_t>(processors, 1);
   const std::int64_t wanted_splits =
-      std::clamp<std::int64_t>(ceil_div(wanted_blocks, batch_size * kv_heads), 1, kMostSplits);
-  const std::int64_t split_keys = rounded_up(ceil_div(std::max<std::int64_t>(keys, 1), wanted_splits), kTileKeys);
+      std::clamp<std::int64_t>(divided_up(wanted_blocks, batch_size * kv_heads), 1, kMostSplits);
+  const std::int64_t split_keys = rounded_up(divided_up(std::max<std::int64_t>(keys, 1), wanted_splits), kTileKeys);
   return {
       .split_keys = split_keys,
-      .splits = ceil_div(std::max<std::int64_t>(keys, 1), split_keys),
+      .splits = divided_up(std::max<std::int64_t>(keys, 1), split_keys),
       .columns = columns,
-      .heads_of_thread = power_of_two(ceil_div(shared_heads, std::max<std::int64_t>(kAttentionThreads / columns, 1))),
+      .heads_of_thread = power_of_two(divided_up(shared_heads, std::max<std::int64_t>(kAttentionThreads / columns, 1))),
       .shared_bytes = shared_floats(shared_heads, head_dim) * static_cast<std::int64_t>(sizeof(float))};
 }
 

@@ -13,19 +13,6 @@ using simd::Floats;
 using simd::kLanes;
 
 template <typename Element>
-[[gnu::always_inline]] inline Floats load(const Element* from, std::int64_t count) {
-  return count >= kLanes ? simd::load(from) : simd::load_some(from, count);
-}
-template <typename Element>
-[[gnu::always_inline]] inline void store(Element* to, const Floats& value, std::int64_t count) {
-  if (count >= kLanes) {
-    simd::store(to, value);
-  } else {
-    simd::store_some(to, value, count);
-  }
-}
-
-template <typename Element>
 struct NormRows {
   [[gnu::always_inline]] static void run(const FusedNorm* norm, std::int64_t first, std::int64_t last) {
     const FusedNorm& n = *norm;
@@ -36,11 +23,12 @@ struct NormRows {
         const auto* addend = static_cast<const Element*>(n.addend) + row * d;
         auto* sum = static_cast<Element*>(n.sum) + row * d;
         for (std::int64_t at = 0; at < d; at += kLanes)
-          store(sum + at, load(summed + at, d - at) + load(addend + at, d - at), d - at);
+          simd::store_up_to(sum + at, simd::load_up_to(summed + at, d - at) + simd::load_up_to(addend + at, d - at),
+                            d - at);
         summed = sum;
       }
       Floats total{};
-      for (std::int64_t at = 0; at < d; at += kLanes) total += load(summed + at, d - at);
+      for (std::int64_t at = 0; at < d; at += kLanes) total += simd::load_up_to(summed + at, d - at);
       const float mean = simd::sum(total) / static_cast<float>(d);
       // Around the mean, not from sums of squares, which cancel.
       Floats squares{};
@@ -58,8 +46,9 @@ struct NormRows {
       const auto* bias = static_cast<const Element*>(n.bias);
       auto* normed = static_cast<Element*>(n.normed) + row * d;
       for (std::int64_t at = 0; at < d; at += kLanes) {
-        const Floats value = (load(summed + at, d - at) - mean) * scale;
-        store(normed + at, value * load(weight + at, d - at) + load(bias + at, d - at), d - at);
+        const Floats value = (simd::load_up_to(summed + at, d - at) - mean) * scale;
+        simd::store_up_to(normed + at,
+                          value * simd::load_up_to(weight + at, d - at) + simd::load_up_to(bias + at, d - at), d - at);
       }
     }
   }
@@ -67,7 +56,7 @@ struct NormRows {
 
 }  // namespace
 
-void norm_rows(const FusedNorm& norm, std::int64_t first, std::int64_t last, SkinnyIsa isa) {
+void norm_rows(const FusedNorm& norm, std::int64_t first, std::int64_t last, CpuIsa isa) {
   simd::run_typed<NormRows>(norm.dtype, isa, &norm, first, last);
 }
 

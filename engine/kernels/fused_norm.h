@@ -1,7 +1,7 @@
 // Residual and layer norm in one pass over each row.
 #pragma once
 
-#include "engine/kernels/packed_matrix.h"
+#include "engine/kernels/cpu_isa.h"
 
 #include <cstdint>
 
@@ -22,6 +22,6 @@ struct FusedNorm {
 };
 
 /// Rows [first, last).
-void norm_rows(const FusedNorm& norm, std::int64_t first, std::int64_t last, SkinnyIsa isa);
+void norm_rows(const FusedNorm& norm, std::int64_t first, std::int64_t last, CpuIsa isa);
 
 }  // namespace decodelab

@@ -60,7 +60,7 @@ struct Highest {
 }  // namespace
 
 void highest_of_rows(const void* numbers, std::int64_t width, std::int64_t stride, ElementType dtype,
-                     std::int64_t first, std::int64_t last, std::int64_t* indices, SkinnyIsa isa) {
+                     std::int64_t first, std::int64_t last, std::int64_t* indices, CpuIsa isa) {
   simd::run_typed<Highest>(dtype, isa, numbers, width, stride, first, last, indices);
 }
 

@@ -1,7 +1,7 @@
 // The highest number of each row.
 #pragma once
 
-#include "engine/kernels/packed_matrix.h"
+#include "engine/kernels/cpu_isa.h"
 
 #include <cstdint>
 
@@ -10,6 +10,6 @@ namespace decodelab {
 /// Indices of the highest of `width` numbers in fp32, fp16 or bf16 in each of rows [first, last); rows follow each other at `stride` elements. Of
 /// equal ones the lowest index; a NaN counts as higher than anything, so that it is seen.
 void highest_of_rows(const void* numbers, std::int64_t width, std::int64_t stride, ElementType dtype,
-                     std::int64_t first, std::int64_t last, std::int64_t* indices, SkinnyIsa isa);
+                     std::int64_t first, std::int64_t last, std::int64_t* indices, CpuIsa isa);
 
 }  // namespace decodelab

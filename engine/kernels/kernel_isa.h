@@ -1,7 +1,7 @@
 // Runs one source of a kernel in the instructions that this processor has.
 #pragma once
 
-#include "engine/kernels/packed_matrix.h"
+#include "engine/kernels/cpu_isa.h"
 #include "engine/kernels/simd.h"
 
 #include <utility>
@@ -23,12 +23,12 @@ void run_portable(Arguments... arguments) {
 }
 
 template <typename Body, typename... Arguments>
-void run_best(SkinnyIsa isa, Arguments... arguments) {
+void run_best(CpuIsa isa, Arguments... arguments) {
 #if defined(__x86_64__)
-  if (isa >= SkinnyIsa::avx512) {
+  if (isa >= CpuIsa::avx512) {
     return run_avx512<Body>(arguments...);
   }
-  if (isa == SkinnyIsa::avx2) {
+  if (isa == CpuIsa::avx2) {
     return run_avx2<Body>(arguments...);
   }
 #endif
@@ -37,7 +37,7 @@ void run_best(SkinnyIsa isa, Arguments... arguments) {
 
 /// The same for the storage type of `dtype`.
 template <template <typename> class Body, typename... Arguments>
-void run_typed(ElementType dtype, SkinnyIsa isa, Arguments... arguments) {
+void run_typed(ElementType dtype, CpuIsa isa, Arguments... arguments) {
   switch (dtype) {
     case ElementType::float32: return run_best<Body<float>>(isa, arguments...);
     case ElementType::bfloat16: return run_best<Body<Bfloat16>>(isa, arguments...);

@@ -45,11 +45,7 @@ struct SoftmaxRows {
       // The exponentials are taken twice: they cost less than a row of fp32 that would have to be kept.
       for (std::int64_t at = 0; at < seen; at += kLanes) {
         const Floats weight = simd::exp(scores_at(scores, at, seen, s.unscale) - largest) * scale;
-        if (seen - at >= kLanes) {
-          simd::store(weights + at, weight);
-        } else {
-          simd::store_some(weights + at, weight, seen - at);
-        }
+        simd::store_up_to(weights + at, weight, seen - at);
       }
       for (std::int64_t at = seen; at < s.keys; ++at) weights[at] = Element{};
     }
@@ -58,7 +54,7 @@ struct SoftmaxRows {
 
 }  // namespace
 
-void softmax_rows(const MaskedSoftmax& softmax, std::int64_t first, std::int64_t last, SkinnyIsa isa) {
+void softmax_rows(const MaskedSoftmax& softmax, std::int64_t first, std::int64_t last, CpuIsa isa) {
   simd::run_typed<SoftmaxRows>(softmax.dtype, isa, &softmax, first, last);
 }
 

@@ -1,7 +1,7 @@
 // Scale, mask, upcast, softmax and downcast in one pass over each row of scores.
 #pragma once
 
-#include "engine/kernels/packed_matrix.h"
+#include "engine/kernels/cpu_isa.h"
 
 #include <cstdint>
 
@@ -21,6 +21,6 @@ struct MaskedSoftmax {
 };
 
 /// Rows [first, last) of the B * G * T * R. What a query does not see gets a weight of exactly 0.
-void softmax_rows(const MaskedSoftmax& softmax, std::int64_t first, std::int64_t last, SkinnyIsa isa);
+void softmax_rows(const MaskedSoftmax& softmax, std::int64_t first, std::int64_t last, CpuIsa isa);
 
 }  // namespace decodelab

@@ -49,12 +49,12 @@ void pack(const void* weights, std::int64_t outputs, std::int64_t inputs, std::i
   }
 }
 
-skinny::AddPanel kernel_of(SkinnyIsa isa, ElementType dtype) {
+skinny::AddPanel kernel_of(CpuIsa isa, ElementType dtype) {
   switch (isa) {
-    case SkinnyIsa::portable: return skinny::portable_kernel(dtype);
-    case SkinnyIsa::avx2: return skinny::avx2_kernel(dtype);
-    case SkinnyIsa::avx512: return skinny::avx512_kernel(dtype);
-    case SkinnyIsa::avx512_bf16:
+    case CpuIsa::portable: return skinny::portable_kernel(dtype);
+    case CpuIsa::avx2: return skinny::avx2_kernel(dtype);
+    case CpuIsa::avx512: return skinny::avx512_kernel(dtype);
+    case CpuIsa::avx512_bf16:
       return dtype == ElementType::bfloat16 ? skinny::avx512_bf16_kernel() : skinny::avx512_kernel(dtype);
   }
   return skinny::portable_kernel(dtype);
@@ -99,30 +99,7 @@ std::int64_t PackedMatrix::panel_bytes() const {
   return elements_of_a_panel(inputs_, dtype_) * static_cast<std::int64_t>(element_bytes(dtype_));
 }
 
-const char* to_string(SkinnyIsa isa) {
-  switch (isa) {
-    case SkinnyIsa::portable: return "portable";
-    case SkinnyIsa::avx2: return "avx2";
-    case SkinnyIsa::avx512: return "avx512";
-    case SkinnyIsa::avx512_bf16: return "avx512-bf16";
-  }
-  return "";
-}
-
-SkinnyIsa best_skinny_isa(ElementType dtype) {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
-    return dtype == ElementType::bfloat16 && __builtin_cpu_supports("avx512bf16") ? SkinnyIsa::avx512_bf16
-                                                                                  : SkinnyIsa::avx512;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return SkinnyIsa::avx2;
-  }
-#endif
-  return SkinnyIsa::portable;
-}
-
-void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, SkinnyIsa isa) {
+void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, CpuIsa isa) {
   const PackedMatrix& weights = product.weights;
   const bool bf16 = weights.dtype() == ElementType::bfloat16;
   const std::int64_t depth = bf16 ? (weights.inputs() + 1) / 2 : weights.inputs();

@@ -3,6 +3,8 @@
 
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/kernels/cpu_isa.h"
+#include "engine/round_up.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,12 +15,6 @@ namespace decodelab {
 
 /// Outputs whose weights stand side by side: what four registers of 64 bytes hold of one input in fp32.
 inline constexpr std::int64_t kPanelOutputs = 64;
-
-/// Instructions that the products are written for, best last.
-enum class SkinnyIsa { portable, avx2, avx512, avx512_bf16 };
-const char* to_string(SkinnyIsa isa);
-/// The best that this processor has for that type.
-SkinnyIsa best_skinny_isa(ElementType dtype);
 
 /// The weights of y = x W^T, W being [N, K] in fp32 or bf16, in panels of 64 outputs: [N / 64][K][64], in bf16 [N / 64][K / 2][64][2],
 /// so that one product reads them from the first to the last byte. N is filled up with zeros to whole panels, K to an even number.
@@ -34,7 +30,7 @@ class PackedMatrix {
 
   std::int64_t outputs() const { return outputs_; }
   std::int64_t inputs() const { return inputs_; }
-  std::int64_t panels() const { return (outputs_ + kPanelOutputs - 1) / kPanelOutputs; }
+  std::int64_t panels() const { return divided_up(outputs_, kPanelOutputs); }
   ElementType dtype() const { return dtype_; }
   std::int64_t bytes() const { return panels() * panel_bytes(); }
   const std::byte* panel(std::int64_t index) const { return data_.get() + index * panel_bytes(); }
@@ -66,6 +62,6 @@ struct SkinnyProduct {
 
 /// Computes the outputs of panels [first, last): sums in fp32, the bias added in fp32, rounded once. The order of summation depends on
 /// neither the number of threads nor that of rows, so that a row's result is the same in any batch.
-void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, SkinnyIsa isa);
+void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, CpuIsa isa);
 
 }  // namespace decodelab

@@ -80,6 +80,20 @@ template <typename Element>
   std::memcpy(to, elements, static_cast<std::size_t>(count) * sizeof(Element));
 }
 
+/// The same for any count of at least 1: sixteen elements where there are as many.
+template <typename Element>
+[[gnu::always_inline]] inline Floats load_up_to(const Element* from, std::int64_t count) {
+  return count >= kLanes ? load(from) : load_some(from, count);
+}
+template <typename Element>
+[[gnu::always_inline]] inline void store_up_to(Element* to, const Floats& value, std::int64_t count) {
+  if (count >= kLanes) {
+    store(to, value);
+  } else {
+    store_some(to, value, count);
+  }
+}
+
 [[gnu::always_inline]] inline Floats max(const Floats& a, const Floats& b) { return a > b ? a : b; }
 [[gnu::always_inline]] inline Floats min(const Floats& a, const Floats& b) { return a < b ? a : b; }
 

@@ -76,7 +76,7 @@ constexpr Passes kPasses{add_quarter<Pairs, 1>, add_quarter<Pairs, 2>, add_quart
 template <bool Pairs>
 void add_rows(const std::byte* panel, const std::byte* x, std::int64_t stride, std::int64_t rows, std::int64_t depth,
               float* sums) {
-  in_passes(rows, kMostRows, [&](std::int64_t first, std::int64_t count) {
+  in_passes(rows, kMostRows, [&](std::int64_t first, std::int64_t count, std::int64_t, std::int64_t) {
     for (int quarter = 0; quarter < kPanelOutputs / kOutputs; ++quarter) {
       kPasses<Pairs>[static_cast<std::size_t>(count - 1)](panel + quarter * kOutputs * 4, x + first * stride, stride,
                                                           depth, sums + first * kPanelOutputs + quarter * kOutputs);

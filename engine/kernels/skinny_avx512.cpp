@@ -117,10 +117,8 @@ constexpr std::array<Pass, kMostRows> kPasses{add_pass<multiply, 1, Lines>, add_
 template <Multiply multiply>
 void add_rows(const std::byte* panel, const std::byte* x, std::int64_t stride, std::int64_t rows, std::int64_t depth,
               float* sums) {
-  const std::int64_t passes = (rows + kMostRows - 1) / kMostRows;
   const std::int64_t block = depth * kStepBytes;
-  std::int64_t pass = 0;
-  in_passes(rows, kMostRows, [&](std::int64_t first, std::int64_t count) {
+  in_passes(rows, kMostRows, [&](std::int64_t first, std::int64_t count, std::int64_t pass, std::int64_t passes) {
     const auto add = [&](const auto& table, const std::byte* ahead) {
       table[static_cast<std::size_t>(count - 1)](panel, ahead, x + first * stride, stride, depth,
                                                  sums + first * kPanelOutputs);
@@ -134,7 +132,6 @@ void add_rows(const std::byte* panel, const std::byte* x, std::int64_t stride, s
     } else {
       add(kPasses<multiply, 0>, panel);
     }
-    ++pass;
   });
 }
 

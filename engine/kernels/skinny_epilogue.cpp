@@ -22,18 +22,11 @@ struct Finish {
     const std::int64_t left = product.weights.outputs() - begin;
     const auto* bias = static_cast<const Element*>(product.bias);
     for (std::int64_t at = 0; at < kPanelOutputs && at < left; at += kLanes) {
-      const bool whole = left - at >= kLanes;
       Floats added{};
-      if (bias != nullptr)
-        added = whole ? simd::load(bias + begin + at) : simd::load_some(bias + begin + at, left - at);
+      if (bias != nullptr) added = simd::load_up_to(bias + begin + at, left - at);
       for (std::int64_t row = 0; row < product.rows; ++row) {
         Element* y = static_cast<Element*>(product.y) + row * product.y_stride + begin + at;
-        const Floats value = finished(product, simd::load(sums + row * kPanelOutputs + at), added);
-        if (whole) {
-          simd::store(y, value);
-        } else {
-          simd::store_some(y, value, left - at);
-        }
+        simd::store_up_to(y, finished(product, simd::load(sums + row * kPanelOutputs + at), added), left - at);
       }
     }
   }
@@ -41,7 +34,7 @@ struct Finish {
 
 }  // namespace
 
-void finish_panel(const SkinnyProduct& product, std::int64_t panel, const float* sums, SkinnyIsa isa) {
+void finish_panel(const SkinnyProduct& product, std::int64_t panel, const float* sums, CpuIsa isa) {
   if (product.weights.dtype() == ElementType::bfloat16) {
     simd::run_best<Finish<simd::Bfloat16>>(isa, &product, panel, sums);
   } else {

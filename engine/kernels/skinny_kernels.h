@@ -13,18 +13,18 @@ using AddPanel = void (*)(const std::byte* panel, const std::byte* x, std::int64
                           std::int64_t depth, float* sums);
 
 /// Rows in passes of at most `most` and of nearly equal size: 8 rows are 4 and 4, not 6 and 2, for a pass of few rows waits for its
-/// weights. `run(first, count)` does one.
+/// weights. `run(first, count, pass, passes)` does one.
 template <typename Run>
 void in_passes(std::int64_t rows, std::int64_t most, Run&& run) {
-  const std::int64_t passes = (rows + most - 1) / most;
+  const std::int64_t passes = divided_up(rows, most);
   for (std::int64_t pass = 0; pass < passes; ++pass) {
     const std::int64_t first = rows * pass / passes;
-    run(first, rows * (pass + 1) / passes - first);
+    run(first, rows * (pass + 1) / passes - first, pass, passes);
   }
 }
 
 /// Adds the bias to the sums of a panel, [rows][64], applies the activation, rounds once, and writes them to y.
-void finish_panel(const SkinnyProduct& product, std::int64_t panel, const float* sums, SkinnyIsa isa);
+void finish_panel(const SkinnyProduct& product, std::int64_t panel, const float* sums, CpuIsa isa);
 
 AddPanel portable_kernel(ElementType dtype);
 AddPanel avx2_kernel(ElementType dtype);

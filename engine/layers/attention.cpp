@@ -5,8 +5,6 @@
 #include "engine/layers/softmax.h"
 #include "engine/tensor.h"
 
-#include <cmath>
-
 namespace decodelab {
 namespace {
 
@@ -30,7 +28,7 @@ class MathAttention final : public Attention {
     const bool upcast = config_.attention_softmax_in_fp32 && query.scalar_type() != at::kFloat;
     const double unscale =
         upcast && config_.scale_attention_softmax_in_fp32 ? static_cast<double>(call.layer + 1) : 1.0;
-    const double scale = (config_.scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(k)) : 1.0) / unscale;
+    const double scale = config_.attention_scale() / unscale;
 
     const at::Tensor scores =
         at::baddbmm(at::empty({1, 1, 1}, query.options()), query, keys.transpose(1, 2), 0, scale).view({B, G, T, R, L});

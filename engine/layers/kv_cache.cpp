@@ -196,8 +196,13 @@ std::unique_ptr<KvCache> make_concatenated_cache(const KvCacheOptions& options) 
   return std::make_unique<ConcatenatedCache>(options);
 }
 
-std::unique_ptr<KvCache> make_growing_cache(const KvCacheOptions& options, CapacityRule rule, std::int64_t initial) {
-  return std::make_unique<GrowingCache>(options, std::move(rule), initial);
+std::unique_ptr<KvCache> make_growing_cache(const KvCacheOptions& options, CapacityRule rule) {
+  return std::make_unique<GrowingCache>(options, std::move(rule), 0);
+}
+
+std::unique_ptr<KvCache> make_preallocated_cache(const KvCacheOptions& options, std::int64_t slots) {
+  const auto just_enough = [](std::int64_t needed) { return needed; };
+  return std::make_unique<GrowingCache>(options, just_enough, slots);
 }
 
 }  // namespace decodelab

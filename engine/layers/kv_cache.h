@@ -97,7 +97,9 @@ std::unique_ptr<KvCache> make_concatenated_cache(const KvCacheOptions& options);
 using CapacityRule = std::function<std::int64_t(std::int64_t needed)>;
 
 /// A cache with room to spare: it writes new tokens in place, and allocates and copies only when `rule` is asked for more slots.
-/// `initial` slots are allocated with the cache; 0 leaves the first allocation to the first append.
-std::unique_ptr<KvCache> make_growing_cache(const KvCacheOptions& options, CapacityRule rule, std::int64_t initial);
+std::unique_ptr<KvCache> make_growing_cache(const KvCacheOptions& options, CapacityRule rule);
+
+/// A cache of `slots` slots that are there from the start.
+std::unique_ptr<KvCache> make_preallocated_cache(const KvCacheOptions& options, std::int64_t slots);
 
 }  // namespace decodelab

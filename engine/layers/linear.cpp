@@ -21,12 +21,9 @@ class PlainLinear final : public Linear {
     if (!memory.reuses()) {
       return at::linear(x, weight_, bias_);
     }
-    at::DimVector shape(x.sizes());
-    shape.back() = weight_.size(0);
-    const at::Tensor y = memory.take(shape, x.options());
-    const at::Tensor flat_y = y.view({-1, weight_.size(0)});
-    at::Tensor flat = flat_y;
-    at::linear_out(flat, x.reshape({-1, weight_.size(1)}), weight_, bias_);
+    const at::Tensor y = memory.take_rows(x, weight_.size(0));
+    at::Tensor out = y.view({-1, weight_.size(0)});
+    at::linear_out(out, x.reshape({-1, weight_.size(1)}), weight_, bias_);
     return y;
   }
 
@@ -35,13 +32,8 @@ class PlainLinear final : public Linear {
     if (!bias_ || (activation == Activation::gelu_erf) != x.is_cpu()) {
       return Linear::activated(x, activation, memory);
     }
-    at::DimVector shape(x.sizes());
-    shape.back() = weight_.size(0);
     const at::Tensor flat = x.reshape({-1, weight_.size(1)});
-    if (!memory.reuses()) {
-      return at::_addmm_activation(*bias_, flat, weight_.t(), 1, 1, true).view(shape);
-    }
-    const at::Tensor y = memory.take(shape, x.options());
+    const at::Tensor y = memory.take_rows(x, weight_.size(0));
     at::Tensor out = y.view({-1, weight_.size(0)});
     at::_addmm_activation_out(out, *bias_, flat, weight_.t(), 1, 1, true);
     return y;

@@ -7,7 +7,6 @@
 #include "engine/tensor.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -65,7 +64,7 @@ class SdpaAttention final : public Attention {
  private:
   at::Tensor run(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
                  const std::optional<at::Tensor>& mask, bool causal) const {
-    const double scale = config_.scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(config_.head_dim)) : 1.0;
+    const double scale = config_.attention_scale();
     if (query.is_cpu()) {
       return std::get<0>(
           at::_scaled_dot_product_flash_attention_for_cpu(query, keys, values, 0.0, causal, mask, scale));

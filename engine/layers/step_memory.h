@@ -22,6 +22,12 @@ class StepMemory {
   virtual void end_layers() = 0;
   /// A tensor whose contents are undefined.
   virtual at::Tensor take(at::IntArrayRef shape, const at::TensorOptions& options) = 0;
+  /// One for x's rows with another last dimension.
+  at::Tensor take_rows(const at::Tensor& x, std::int64_t width) {
+    at::DimVector shape(x.sizes());
+    shape.back() = width;
+    return take(shape, x.options());
+  }
   /// True while take() hands out memory that is there already: operators then write into what they take instead of allocating.
   virtual bool reuses() const = 0;
   /// Positions and masks made once a session; null where each step makes its own.
@@ -29,7 +35,7 @@ class StepMemory {
 };
 
 /// The reference: every operator allocates its own result.
-class PlainStepMemory final : public StepMemory {
+class PlainStepMemory : public StepMemory {
  public:
   void begin_step(bool) override {}
   void begin_layer(std::int64_t) override {}

@@ -19,6 +19,7 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
   count_amount(Amount::padding_tokens, rows.padding_tokens());
   ResidualStream stream = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, rows, memory); });
   for (std::int64_t layer = 0; layer < transformer.config().layers; ++layer) {
+    const LayerRange range(layer);
     memory.begin_layer(layer);
     const Projected packed = in_stage(Stage::qkv, [&] { return transformer.before_attention(layer, stream, memory); });
     const Projected projected{.query = rows.padded(packed.query), .key_value = rows.padded(packed.key_value)};

@@ -18,7 +18,7 @@ class RowByRowChoice final : public TokenChoice {
   explicit RowByRowChoice(const ChoiceOptions& options) : rows_(options) {}
 
   ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, StepMemory&) override {
-    ChosenTokens chosen;
+    std::vector<std::int64_t> chosen;
     const std::vector<SamplingParameters>& asked = rows_.parameters();
     std::vector<at::Tensor> probabilities;  // Of the sampled rows, [V] each.
     for (std::int64_t row = 0; row < logits.size(0); ++row) {
@@ -30,16 +30,16 @@ class RowByRowChoice final : public TokenChoice {
       if (wishes.sample) {
         probabilities.push_back(at::softmax(warp_row(scores.to(at::kFloat), wishes), 0));
       }
-      chosen.host.push_back(wishes.sample ? 0 : scores.argmax().item<std::int64_t>());
+      chosen.push_back(wishes.sample ? 0 : scores.argmax().item<std::int64_t>());
     }
     if (rows_.rng() != nullptr) {
       const at::Tensor drawn = rows_.rng()->draw(at::stack(probabilities)).cpu();
       for (std::size_t index = 0; index < rows_.sampled().size(); ++index) {
-        chosen.host[static_cast<std::size_t>(rows_.sampled()[index])] = drawn.const_data_ptr<std::int64_t>()[index];
+        chosen[static_cast<std::size_t>(rows_.sampled()[index])] = drawn.const_data_ptr<std::int64_t>()[index];
       }
     }
-    chosen.device = at::tensor(chosen.host, at::kLong).to(logits.device()).unsqueeze(1);
-    return chosen;
+    at::Tensor device = at::tensor(chosen, at::kLong).to(logits.device()).unsqueeze(1);
+    return {.host = HostTokens(std::move(chosen)), .device = std::move(device)};
   }
 
   void select(const std::vector<std::int64_t>& rows) override { rows_.select(rows); }

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-// Checked against the official schema by tests/tools/trace_perfetto_test.py. TrackEvent and TrackDescriptor are what Perfetto declares
+// Checked against the official schema by tests/profiles/trace_schema_test.py. TrackEvent and TrackDescriptor are what Perfetto declares
 // stable (https://perfetto.dev/docs/reference/synthetic-track-event).
 namespace decodelab::perfetto {
 

@@ -2,6 +2,7 @@
 #include "reports/page/comparison_page.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,8 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_one_run(const RunComparison& comparison) { return comparison.baseline.uuid == comparison.candidate.uuid; }
-
 std::string ratio_text(const ComparedCell& row) {
   if (!row.time_ratio) return "";
   if (!row.interval) return fmt::format("{} {}", format_ratio(*row.time_ratio), kThisProcessOnly);
@@ -28,20 +27,40 @@ std::string ratio_text(const ComparedCell& row) {
 std::vector<std::string> notes_of(const RunComparison& comparison) {
   std::vector<std::string> notes{
       "Time ratio: candidate / baseline, below 1 is faster. Intervals are of single cells, "
-      "not adjusted for their number; there is no verdict."};
-  if (is_one_run(comparison)) {
-    notes.emplace_back("Paired within blocks, Student's t over launches.");
+      "not adjusted for their number."};
+  if (comparison.is_one_run()) {
+    notes.emplace_back(
+        "Paired within blocks, Student's t over launches; readings in capitals are verdicts of all cells as one "
+        "family.");
   } else {
     notes.emplace_back(
         "Two runs share no block: what the machine did between them is in the ratio and not in the interval (Welch's t "
-        "between their launches). Put both arms into one sweep to cancel it.");
+        "between their launches), so there is no verdict. Put both arms into one sweep to cancel it.");
     const auto differences = differences_of(comparison.baseline, comparison.candidate);
     if (!differences.empty()) notes.push_back(fmt::format("The runs differ in {}.", fmt::join(differences, "; ")));
   }
+  std::map<std::string, std::vector<std::string>> reasons;
   for (const ComparedCell& row : comparison.rows) {
-    if (!row.reason.empty()) notes.push_back(fmt::format("{} ({}): {}.", cell_label(row.cell), row.arm, row.reason));
+    if (!row.reason.empty()) reasons[row.reason].push_back(fmt::format("{} ({})", cell_label(row.cell), row.arm));
+    if (!row.decision.reason.empty()) {
+      reasons[row.decision.reason].push_back(fmt::format("{} ({})", cell_label(row.cell), row.arm));
+    }
+  }
+  for (const auto& [reason, places] : reasons) {
+    notes.push_back(fmt::format("{}{}: {}{}", places.front(),
+                                places.size() == 1 ? "" : fmt::format(" and {} more", places.size() - 1), reason,
+                                reason.ends_with('.') ? "" : "."));
   }
   return notes;
+}
+
+// An object, which is text in a field of CSV.
+Json moved_of(const ComparedCell& row) {
+  if (!row.moves || !row.moves->refusal.empty()) return nullptr;
+  Json stages = Json::object();
+  for (const StageMove& stage : row.moves->stages) stages[stage.name] = stage.moved_ns();
+  stages["step"] = row.moves->step.moved_ns();
+  return stages;
 }
 
 Json row_of(const ComparedCell& row) {
@@ -64,7 +83,11 @@ Json row_of(const ComparedCell& row) {
           {"time_ratio_low", bound(&Interval::low)},
           {"time_ratio_high", bound(&Interval::high)},
           {"speedup", row.time_ratio ? Json(1 / *row.time_ratio) : Json(nullptr)},
-          {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}};
+          {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)},
+          {"verdict", row.decision.verdict ? Json(to_string(*row.decision.verdict)) : Json(nullptr)},
+          {"baseline_ns", row.baseline_ns ? Json(*row.baseline_ns) : Json(nullptr)},
+          {"candidate_ns", row.candidate_ns ? Json(*row.candidate_ns) : Json(nullptr)},
+          {"moved", moved_of(row)}};
 }
 
 std::vector<Json> rows_of(const RunComparison& comparison) {
@@ -75,23 +98,49 @@ std::vector<Json> rows_of(const RunComparison& comparison) {
 
 }  // namespace
 
-Table comparison_page_table(const RunComparison& comparison) {
-  const bool one_arm = std::ranges::all_of(
-      comparison.rows, [&](const ComparedCell& row) { return row.arm == comparison.rows.front().arm; });
+RunComparison make_comparison(const ComparedSide& baseline, const ComparedSide& candidate) {
+  return {.baseline = baseline.data->run,
+          .candidate = candidate.data->run,
+          .rows = compare_runs(baseline, candidate),
+          .one_sided = one_sided_rows(baseline, candidate),
+          .baseline_arms = baseline.data->arms,
+          .candidate_arms = candidate.data->arms};
+}
+
+std::string comparison_reading(const ComparedCell& row) {
+  if (!row.time_ratio) return "not compared";
+  if (row.decision.verdict) return to_string(*row.decision.verdict);
+  if (!row.interval) return kThisProcessOnly;
+  const char* const reading = row.interval->high < 1  ? "looks faster"
+                              : row.interval->low > 1 ? "looks slower"
+                                                      : "not told apart";
+  return reading;
+}
+
+Table comparison_page_table(const RunComparison& comparison, bool times) {
+  const bool one_arm = !comparison.rows.empty() && std::ranges::all_of(comparison.rows, [&](const ComparedCell& row) {
+    return row.arm == comparison.rows.front().arm;
+  });
   const std::string from =
       one_arm ? fmt::format("{} of {}", comparison.rows.front().baseline_arm, run_title(comparison.baseline))
               : run_title(comparison.baseline);
   const std::string to = one_arm ? fmt::format("{} of {}", comparison.rows.front().arm, run_title(comparison.candidate))
                                  : run_title(comparison.candidate);
   Table table{.title = fmt::format("{}, compared with {}", to, from),
-              .columns = {{"Cell"}, {"Time ratio [95 %]", true}, {"Speed-up", true}, {"Launches", true}},
+              .columns = {{"Cell"}, {"Time ratio [95 %]", true}, {"Speed-up", true}, {"Launches", true}, {"Reading"}},
               .rows = {},
               .notes = notes_of(comparison)};
+  if (times) table.columns.insert(table.columns.begin() + 1, {{"Baseline", true}, {"Candidate", true}});
   if (!one_arm) table.columns.insert(table.columns.begin() + 1, {"Arm"});
   for (const ComparedCell& row : comparison.rows) {
     std::vector<std::string> fields{
         cell_label(row.cell), ratio_text(row), row.time_ratio ? fmt::format("{:.2f}x", 1 / *row.time_ratio) : "",
-        row.paired ? std::to_string(row.launches) : fmt::format("{} / {}", row.launches, row.baseline_launches)};
+        row.paired ? std::to_string(row.launches) : fmt::format("{} / {}", row.launches, row.baseline_launches),
+        comparison_reading(row)};
+    if (times) {
+      const auto text = [](const std::optional<double>& ns) { return ns ? format_time(*ns) : std::string(); };
+      fields.insert(fields.begin() + 1, {text(row.baseline_ns), text(row.candidate_ns)});
+    }
     if (!one_arm) fields.insert(fields.begin() + 1, row.arm);
     table.rows.push_back({comparison.candidate.id, row.cell.id, std::move(fields)});
   }

@@ -1,8 +1,7 @@
 // Writes all files of a report into a temporary folder, then moves them into place.
 #include "reports/page/report.h"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -16,58 +15,18 @@
 #include "reports/page/json.h"
 #include "reports/page/overview.h"
 #include "reports/page/page.h"
+#include "reports/page/prediction_table.h"
 #include "reports/page/result_tables.h"
+#include "reports/page/tgi_table.h"
+#include "reports/page/trace_data.h"
+#include "reports/page/work_folder.h"
 
 namespace decodelab {
 namespace {
 
-std::invalid_argument unwritable(const std::filesystem::path& folder, const std::string& why) {
-  return std::invalid_argument(fmt::format(
-      "The report cannot be written into '{}': {}. Give --out a folder that may be written to.", folder.string(), why));
-}
-
-// A folder beside the final files, so that moving them is a rename; removed with what is left in it.
-class WorkFolder {
- public:
-  explicit WorkFolder(const std::filesystem::path& out_dir)
-      : out_dir_(out_dir), path_(out_dir / fmt::format(".report-{}.tmp", getpid())) {
-    std::error_code error;
-    std::filesystem::create_directories(out_dir_ / "figures", error);
-    if (error) throw unwritable(out_dir_, error.message());
-    std::filesystem::remove_all(path_, error);
-    std::filesystem::create_directories(path_ / "figures", error);
-    if (error) throw unwritable(out_dir_, error.message());
-  }
-  ~WorkFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-
-  std::filesystem::path figures() const { return path_ / "figures"; }
-
-  void write(const std::string& name, const std::string& content) const {
-    std::ofstream file(path_ / name, std::ios::binary);
-    file << content;
-    file.close();
-    if (!file) throw unwritable(out_dir_, fmt::format("writing {} failed, perhaps the disk is full", name));
-  }
-
-  // Moves everything to where it belongs.
-  void publish() const {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
-      if (!entry.is_regular_file()) continue;
-      std::filesystem::rename(entry.path(), out_dir_ / std::filesystem::relative(entry.path(), path_), error);
-      if (error) throw unwritable(out_dir_, error.message());
-    }
-  }
-
- private:
-  std::filesystem::path out_dir_;
-  std::filesystem::path path_;
-};
+constexpr std::pair<const char*, ReportFormat> kFormats[] = {
+    {"html", ReportFormat::html}, {"md", ReportFormat::markdown}, {"json", ReportFormat::json},
+    {"csv", ReportFormat::csv},   {"svg", ReportFormat::svg},     {"png", ReportFormat::png}};
 
 std::vector<RunReport> reports_of(std::span<const RunData> runs) {
   std::vector<RunReport> reports;
@@ -100,7 +59,8 @@ std::string markdown_of(const std::vector<RunReport>& reports) {
     for (const Figure& figure : run.figures)
       text += fmt::format("![{}](figures/{}{}.svg)\n\n{}\n\n", escape_markdown(figure.title), run.prefix, figure.name,
                           wrap(escape_markdown(figure.caption), kTableWidth));
-    for (const Table& table : latency_tables(run.summary)) text += to_markdown(table) + "\n";
+    if (const Table table = prediction_table(run.summary); !table.rows.empty()) text += to_markdown(table) + "\n";
+    for (const Table& table : tgi_tables(run.summary)) text += to_markdown(table) + "\n";
     text += to_markdown(ledger_table(run.summary)) + "\n";
   }
   text += to_markdown(environment_table(records)) + "\n## Repeat it\n\n";
@@ -117,7 +77,7 @@ std::string json_of(const std::vector<RunReport>& reports) {
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
   for (const RunReport& run : reports) runs.push_back(summary_to_json(run.summary));
   const nlohmann::ordered_json all{{"schema_version", kReportSchemaVersion}, {"runs", std::move(runs)}};
-  return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(all, 2) + "\n";
 }
 
 // Texts of all runs, with the header of the first only.
@@ -125,6 +85,22 @@ std::string joined_csv(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) all += all.empty() ? text : text.substr(text.find('\n') + 1);
   return all;
+}
+
+void write_csv(const std::vector<RunReport>& reports, const WorkFolder& folder) {
+  std::vector<std::string> cells;
+  std::vector<std::string> blocks;
+  std::vector<std::string> traces;
+  bool traced = false;
+  for (const RunReport& run : reports) {
+    cells.push_back(to_csv(run.summary));
+    blocks.push_back(blocks_to_csv(*run.data));
+    traces.push_back(traces_to_csv(*run.data));
+    traced = traced || !run.data->traces.empty();
+  }
+  folder.write("cells.csv", joined_csv(cells));
+  folder.write("blocks.csv", joined_csv(blocks));
+  if (traced) folder.write("traces.csv", joined_csv(traces));
 }
 
 std::map<std::string, std::string> drawings_in(const std::filesystem::path& folder,
@@ -144,28 +120,53 @@ std::map<std::string, std::string> drawings_in(const std::filesystem::path& fold
 
 std::string to_markdown(std::span<const RunData> runs) { return markdown_of(reports_of(runs)); }
 
-void write_report(std::span<const RunData> runs, const std::filesystem::path& out_dir, std::ostream& warnings) {
+std::string report_format_names() {
+  std::string names;
+  for (const auto& [name, format] : kFormats) names += (names.empty() ? "" : ",") + std::string(name);
+  return names;
+}
+
+std::set<ReportFormat> parse_report_formats(std::string_view names) {
+  std::set<ReportFormat> formats;
+  while (true) {
+    const std::size_t comma = names.find(',');
+    const std::string_view name = names.substr(0, comma);
+    const auto* const known = std::ranges::find(kFormats, name, &std::pair<const char*, ReportFormat>::first);
+    if (known == std::end(kFormats)) {
+      throw std::invalid_argument(
+          fmt::format("--format '{}': expected one or more of {}", name, report_format_names()));
+    }
+    formats.insert(known->second);
+    if (comma == std::string_view::npos) return formats;
+    names.remove_prefix(comma + 1);
+  }
+}
+
+void write_report(std::span<const RunData> runs, const std::filesystem::path& out_dir, std::ostream& warnings,
+                  const std::set<ReportFormat>& formats) {
   if (runs.empty())
     throw std::invalid_argument(
         "A report needs at least one run, got none. Name one: decodelab report latest --out DIR.");
   const std::vector<RunReport> reports = reports_of(runs);
   const WorkFolder folder(out_dir);
-  std::vector<std::string> cells;
-  std::vector<std::string> blocks;
-  for (const RunReport& run : reports) {
-    cells.push_back(to_csv(run.summary));
-    blocks.push_back(blocks_to_csv(*run.data));
-    for (const Figure& figure : run.figures) {
-      folder.write("figures/" + run.prefix + figure.name + ".vl.json",
-                   figure.spec.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  const auto wanted = [&](ReportFormat format) { return formats.contains(format); };
+  if (wanted(ReportFormat::html) || wanted(ReportFormat::svg) || wanted(ReportFormat::png)) {
+    for (const RunReport& run : reports) {
+      for (const Figure& figure : run.figures)
+        folder.write("figures/" + run.prefix + figure.name + ".vl.json", json_text(figure.spec, 1) + "\n");
     }
+    render_figures(folder.figures(), warnings);
   }
-  render_figures(folder.figures(), warnings);
-  folder.write("report.json", json_of(reports));
-  folder.write("report.md", markdown_of(reports));
-  folder.write("cells.csv", joined_csv(cells));
-  folder.write("blocks.csv", joined_csv(blocks));
-  folder.write("report.html", page_html(reports, drawings_in(folder.figures(), reports)));
+  if (wanted(ReportFormat::json)) folder.write("report.json", json_of(reports));
+  if (wanted(ReportFormat::markdown)) folder.write("report.md", markdown_of(reports));
+  if (wanted(ReportFormat::csv)) write_csv(reports, folder);
+  if (wanted(ReportFormat::html))
+    folder.write("report.html", page_html(reports, drawings_in(folder.figures(), reports)));
+  // The page has its figures inside; the files beside it are of the other two formats.
+  const bool any_drawing = wanted(ReportFormat::svg) || wanted(ReportFormat::png);
+  if (!any_drawing) folder.drop(".vl.json");
+  if (!wanted(ReportFormat::svg)) folder.drop(".svg");
+  if (!wanted(ReportFormat::png)) folder.drop(".png");
   folder.publish();
 }
 

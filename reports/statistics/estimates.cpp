@@ -63,16 +63,17 @@ double quantile(std::span<const double> sorted, double p) {
 
 double visit_statistic(std::span<const std::int64_t> samples_ns) {
   require_values(samples_ns.size());
-  if (samples_ns.size() < kPeriodSteps) return mean(std::vector<double>(samples_ns.begin(), samples_ns.end()));
-  const std::size_t periods = samples_ns.size() / kPeriodSteps;
+  constexpr auto kPeriod = static_cast<std::size_t>(kPeriodSteps);
+  if (samples_ns.size() < kPeriod) return mean(std::vector<double>(samples_ns.begin(), samples_ns.end()));
+  const std::size_t periods = samples_ns.size() / kPeriod;
   std::vector<double> residue_class(periods);
   double sum = 0;
-  for (std::size_t residue = 0; residue < kPeriodSteps; ++residue) {
+  for (std::size_t residue = 0; residue < kPeriod; ++residue) {
     for (std::size_t period = 0; period < periods; ++period)
-      residue_class[period] = static_cast<double>(samples_ns[period * kPeriodSteps + residue]);
+      residue_class[period] = static_cast<double>(samples_ns[period * kPeriod + residue]);
     sum += trimmed_mean(residue_class);
   }
-  return sum / static_cast<double>(kPeriodSteps);
+  return sum / static_cast<double>(kPeriod);
 }
 
 double student_t_quantile(double p, std::size_t n) {

@@ -12,7 +12,7 @@ namespace decodelab {
 
 /// Costs that come every few steps (padding, reallocation) come at multiples of 8 tokens; a mean over whole periods counts each
 /// of them as often as it comes.
-inline constexpr std::size_t kPeriodSteps = 8;
+inline constexpr std::int64_t kPeriodSteps = 8;
 
 struct Interval {
   double low = 0;

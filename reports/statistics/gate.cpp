@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "reports/statistics/family.h"
+#include "reports/statistics/stage_moves.h"
 
 namespace decodelab {
 namespace {
@@ -197,6 +198,23 @@ void decide(GateDecision& decision, const RunData& data, const GateChecks& check
   decide_by_time(decision, data, arms, look);
 }
 
+// Where the traces say that a difference lies, for the cells that were traced on both sides; no part of the decision.
+void add_moves(GateDecision& decision, const RunData& data) {
+  constexpr std::size_t kMostSentences = 3;
+  const auto baseline = std::ranges::find(data.arms, decision.baseline, &ArmRecord::label);
+  const auto candidate = std::ranges::find(data.arms, decision.candidate, &ArmRecord::label);
+  if (baseline == data.arms.end() || candidate == data.arms.end()) return;
+  std::size_t told = 0;
+  for (const CellRecord& cell : data.cells) {
+    const auto moves = stage_moves({&data, &cell, &*baseline}, {&data, &cell, &*candidate});
+    if (!moves || told++ >= kMostSentences) continue;
+    decision.notes.push_back(
+        fmt::format("{} batch {} length {}: {}", cell.phase, cell.batch, cell.length, stage_moves_sentence(*moves)));
+  }
+  if (told > kMostSentences)
+    decision.notes.push_back(fmt::format("{} more cells have traces on both sides.", told - kMostSentences));
+}
+
 }  // namespace
 
 const char* to_string(GateOutcome outcome) {
@@ -233,6 +251,7 @@ GateDecision decide_gate(const RunData& data, const GatePolicy& policy, std::siz
   decision.looks_done = looks_done;
   if (std::string caution = looks_caution(policy); !caution.empty()) decision.notes.push_back(std::move(caution));
   decide(decision, data, checks, looks_done);
+  add_moves(decision, data);
   decision.exit_code = exit_code_of(decision.outcome, policy.on_inconclusive);
   return decision;
 }

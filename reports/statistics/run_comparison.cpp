@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
+#include <set>
 #include <stdexcept>
 #include <tuple>
 
 #include <boost/math/distributions/students_t.hpp>
 #include <fmt/format.h>
 
+#include "reports/statistics/adaptive.h"
 #include "reports/statistics/comparison.h"
 
 namespace decodelab {
@@ -67,13 +71,66 @@ std::vector<double> log_launches(const std::vector<const BlockRecord*>& blocks, 
   return logs;
 }
 
-void compare_paired(ComparedCell& row, const std::vector<const BlockRecord*>& blocks, const ArmRecord& baseline,
-                    const ArmRecord& arm) {
+CellArmRecord fate_of(const RunData& data, std::int64_t cell_id, std::int64_t arm_id) {
+  for (const CellArmRecord& row : data.cell_arms) {
+    if (row.cell_id == cell_id && row.arm_id == arm_id) return row;
+  }
+  return {};
+}
+
+// Why the times of such a row, if there are any, mean nothing; else empty.
+std::string exclusion(const char* side, const CellArmRecord& fate) {
+  if (comparable(fate.status, fate.engaged)) return "";
+  return fmt::format("{} is {}{}{}", side,
+                     fate.engaged == false ? to_string(RowStatus::not_engaged) : to_string(fate.status),
+                     fate.reason.empty() ? "" : ": ", fate.reason);
+}
+
+std::optional<double> mean_of_launches(const std::vector<const BlockRecord*>& blocks, std::int64_t arm_id) {
+  std::vector<double> values;
+  for (const auto& [launch, ns] : launch_means(blocks, arm_id)) values.push_back(ns);
+  return values.empty() ? std::nullopt : std::optional(mean(values));
+}
+
+// All cells of one comparison are one family, whatever the number of pairs.
+void decide(std::vector<ComparedCell>& rows, const std::vector<std::map<std::int64_t, double>>& contrasts,
+            const RunRecord& run) {
+  const char* const forbidden = run.ended_unix_ns == 0 ? "the run is not finished"
+                                : is_adaptive(run)
+                                    ? "the run grew until it could decide, and its own report has its verdicts"
+                                    : nullptr;
+  if (forbidden != nullptr) {
+    for (ComparedCell& row : rows) row.decision.reason = forbidden;
+    return;
+  }
+  std::set<std::int64_t> launches;
+  for (const auto& row : contrasts) {
+    for (const auto& [launch, contrast] : row) launches.insert(launch);
+  }
+  std::vector<std::vector<double>> family;
+  std::vector<ComparedCell*> decided;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (contrasts[i].empty()) continue;
+    std::vector<double>& values = family.emplace_back();
+    for (const std::int64_t launch : launches) {
+      const auto found = contrasts[i].find(launch);
+      values.push_back(found == contrasts[i].end() ? std::numeric_limits<double>::quiet_NaN() : found->second);
+    }
+    decided.push_back(&rows[i]);
+  }
+  if (family.empty()) return;
+  const std::vector<Decision> decisions = decide_family(family);
+  for (std::size_t i = 0; i < decided.size(); ++i) decided[i]->decision = decisions[i];
+}
+
+std::map<std::int64_t, double> compare_paired(ComparedCell& row, const std::vector<const BlockRecord*>& blocks,
+                                              const ArmRecord& baseline, const ArmRecord& arm) {
   const Comparison comparison = compare_arms(blocks, arm.id, baseline.id);
   row.paired = true;
   row.launches = row.baseline_launches = std::ssize(comparison.launch_contrasts);
   row.time_ratio = comparison.time_ratio;
   row.interval = comparison.interval;
+  return mean_contrasts(comparison);
 }
 
 void compare_unpaired(ComparedCell& row, const std::vector<double>& baseline, const std::vector<double>& candidate) {
@@ -114,32 +171,70 @@ std::vector<ComparedCell> compare_runs(const ComparedSide& baseline, const Compa
         fmt::format("Both sides are run {}: name two of its arms, RUN:ARM RUN:ARM.", candidate.data->run.id));
   }
   std::vector<ComparedCell> rows;
+  std::vector<std::map<std::int64_t, double>> contrasts;
   for (const auto& [base_arm, arm] : pairs_of(baseline, candidate)) {
     for (const CellRecord& cell : candidate.data->cells) {
       const auto other = std::ranges::find_if(baseline.data->cells,
                                               [&](const CellRecord& record) { return key_of(record) == key_of(cell); });
       if (other == baseline.data->cells.end()) continue;
       ComparedCell row{.cell = cell, .arm = arm->label, .baseline_arm = base_arm->label};
+      const CellArmRecord before = fate_of(*baseline.data, other->id, base_arm->id);
+      const CellArmRecord after = fate_of(*candidate.data, cell.id, arm->id);
       const auto blocks = blocks_of(*candidate.data, cell.id);
-      if (same_run) {
-        compare_paired(row, blocks, *base_arm, *arm);
+      const auto blocks_before = same_run ? blocks : blocks_of(*baseline.data, other->id);
+      row.baseline_ns = mean_of_launches(blocks_before, base_arm->id);
+      row.candidate_ns = mean_of_launches(blocks, arm->id);
+      row.reason = exclusion("the baseline", before);
+      if (row.reason.empty()) row.reason = exclusion("the candidate", after);
+      contrasts.emplace_back();
+      if (!row.reason.empty()) {
+        row.baseline_launches = std::ssize(launch_means(blocks_before, base_arm->id));
+        row.launches = std::ssize(launch_means(blocks, arm->id));
+      } else if (same_run) {
+        contrasts.back() = compare_paired(row, blocks, *base_arm, *arm);
       } else {
-        compare_unpaired(row, log_launches(blocks_of(*baseline.data, other->id), base_arm->id),
-                         log_launches(blocks, arm->id));
+        compare_unpaired(row, log_launches(blocks_before, base_arm->id), log_launches(blocks, arm->id));
       }
-      if (!row.time_ratio) {
+      if (!row.time_ratio && row.reason.empty()) {
         row.reason =
             fmt::format("{} was not timed here", row.baseline_launches == 0 ? "the baseline" : "the candidate");
       }
+      row.baseline_cell_id = other->id;
+      row.baseline_counters = before.counters;
+      row.counters = after.counters;
+      row.moves = stage_moves({baseline.data, &*other, base_arm}, {candidate.data, &cell, arm});
       rows.push_back(std::move(row));
     }
   }
+  if (same_run) decide(rows, contrasts, candidate.data->run);
   if (rows.empty()) {
     throw std::invalid_argument(
         fmt::format("Runs {} and {} have no cell in common (phase, batch, length, dtype, device, "
                     "threads, scope and fill must be equal).",
                     baseline.data->run.id, candidate.data->run.id));
   }
+  return rows;
+}
+
+std::vector<OneSidedRow> one_sided_rows(const ComparedSide& baseline, const ComparedSide& candidate) {
+  std::vector<OneSidedRow> rows;
+  if (baseline.data->run.uuid == candidate.data->run.uuid) return rows;
+  const auto pairs = pairs_of(baseline, candidate);
+  const bool named = !baseline.arm.empty() || !candidate.arm.empty();
+  const auto add = [&](const RunData& here, const RunData& there, bool in_baseline) {
+    std::set<CellKey> cells_there;
+    for (const CellRecord& cell : there.cells) cells_there.insert(key_of(cell));
+    for (const ArmRecord& arm : here.arms) {
+      const bool paired = std::ranges::any_of(
+          pairs, [&](const auto& pair) { return (in_baseline ? pair.first : pair.second)->id == arm.id; });
+      if (named && !paired) continue;
+      for (const CellRecord& cell : here.cells) {
+        if (!paired || !cells_there.contains(key_of(cell))) rows.push_back({in_baseline, cell, arm.label});
+      }
+    }
+  };
+  add(*baseline.data, *candidate.data, true);
+  add(*candidate.data, *baseline.data, false);
   return rows;
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "reports/statistics/estimates.h"
+#include "reports/statistics/stage_moves.h"
+#include "reports/statistics/verdict.h"
 #include "reports/store/record.h"
 
 namespace decodelab {
@@ -24,6 +26,21 @@ struct ComparedCell {
   /// runs else, which does not cancel what the machine did between the two.
   std::optional<Interval> interval;
   std::string reason;  ///< Why there is no ratio; else empty.
+  /// By the rules of a run, within the family of all cells that are compared; without a verdict where the two were not paired.
+  Decision decision{};
+  std::optional<double> baseline_ns{};  ///< Mean over launches of the mean visit statistic.
+  std::optional<double> candidate_ns{};
+  Counters baseline_counters{};
+  Counters counters{};
+  std::int64_t baseline_cell_id = 0;
+  std::optional<StageMoves> moves{};  ///< Where both sides have a trace.
+};
+
+/// A cell of an arm that only one of two runs has.
+struct OneSidedRow {
+  bool in_baseline = false;
+  CellRecord cell;
+  std::string arm;
 };
 
 /// A run, and the arm that is meant; without one, each of its arms is compared with the arm of the same name.
@@ -32,11 +49,16 @@ struct ComparedSide {
   std::string arm;
 };
 
-/// Every cell of the candidate that the baseline has too, in the candidate's order.
+/// Every cell of the candidate that the baseline has too, in the candidate's order. A row that is incorrect, not engaged or otherwise
+/// not ok has a reason instead of a ratio.
 ///
 /// Throws std::invalid_argument, naming the arms that there are, for an arm that a run does not have; where one run stands on
 /// both sides and the arms are not named, and where the sides have no cell in common.
 std::vector<ComparedCell> compare_runs(const ComparedSide& baseline, const ComparedSide& candidate);
+
+/// Cells of the compared arms that only one side has, and arms that only one side has, in planned order. Rows of two arms of one run
+/// are never one-sided.
+std::vector<OneSidedRow> one_sided_rows(const ComparedSide& baseline, const ComparedSide& candidate);
 
 /// Stable facts that differ between the runs (machine, build, model), as words for a warning; empty where none does.
 std::vector<std::string> differences_of(const RunRecord& a, const RunRecord& b);

@@ -39,7 +39,7 @@ void add_times(SummaryRow& row, const Blocks& blocks) {
       samples.insert(samples.end(), visit.samples_ns.begin(), visit.samples_ns.end());
       row.warmup = std::max(row.warmup, visit.warmup_steps);
       quiet = quiet && visit.quiet;
-      whole_periods = whole_periods && visit.samples_ns.size() % kPeriodSteps == 0;
+      whole_periods = whole_periods && std::ssize(visit.samples_ns) % kPeriodSteps == 0;
     }
     if (!timed) continue;
     ++row.blocks;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ struct PercentileRule {
 };
 inline constexpr PercentileRule kPercentileRules[] = {
     {"p90", 0.90, 64, 10}, {"p95", 0.95, 130, 10}, {"p99", 0.99, 662, 10}};
+/// What a run that is made for percentiles must have: the most that any of them asks for.
+inline constexpr const PercentileRule& kTailRule = kPercentileRules[std::size(kPercentileRules) - 1];
 
 /// One arm in one cell. Times are of single steps, pooled over all visits, unless said otherwise; none where nothing was timed.
 struct SummaryRow {

@@ -76,6 +76,7 @@ class RunMerge {
     changed = unite_steps() || changed;
     changed = unite_rows() || changed;
     changed = unite_blocks() || changed;
+    changed = unite_traces() || changed;
     changed = unite_ends() || changed;
     ++(changed ? report_.united : report_.unchanged);
   }
@@ -96,6 +97,7 @@ class RunMerge {
     for (const ArmRecord& arm : source_.arms) arms_[arm.id] = insert_arm(database_, run.id, arm);
     for (const CellArmRecord& row : source_.cell_arms) insert_cell_arm(database_, moved(row));
     for (const BlockRecord& block : source_.blocks) insert_block(database_, run.id, moved(block));
+    for (const TraceRecord& trace : source_.traces) replace_trace(database_, moved(trace));
     report_.blocks += std::ssize(source_.blocks);
   }
 
@@ -109,6 +111,12 @@ class RunMerge {
     row.cell_id = cells_.at(row.cell_id);
     row.arm_id = arms_.at(row.arm_id);
     return row;
+  }
+
+  TraceRecord moved(TraceRecord trace) const {
+    trace.cell_id = cells_.at(trace.cell_id);
+    trace.arm_id = arms_.at(trace.arm_id);
+    return trace;
   }
 
   BlockRecord moved(BlockRecord block) const {
@@ -198,6 +206,26 @@ class RunMerge {
         contradiction(fmt::format("block {} of launch {} in the cell {}", block.block, block.launch,
                                   cell_name(cell_of(source_block.cell_id))),
                       "another block was measured in the same place");
+      }
+    }
+    return changed;
+  }
+
+  bool unite_traces() {
+    std::map<std::pair<std::int64_t, std::int64_t>, const TraceRecord*> here;
+    for (const TraceRecord& trace : target_.traces) here[{trace.cell_id, trace.arm_id}] = &trace;
+    bool changed = false;
+    for (const TraceRecord& source_trace : source_.traces) {
+      const TraceRecord trace = moved(source_trace);
+      const auto old = here.find({trace.cell_id, trace.arm_id});
+      if (old == here.end()) {
+        replace_trace(database_, trace);
+        changed = true;
+      } else if (*old->second != trace) {
+        report_.notices.push_back(fmt::format(
+            "Run {}: the trace of arm {} in the cell {} in '{}' is another one than the target's, which stays.",
+            run_name(source_.run), label_of(source_trace.arm_id), cell_name(cell_of(source_trace.cell_id)),
+            source_name_));
       }
     }
     return changed;

@@ -140,7 +140,45 @@ ALTER TABLE arms ADD COLUMN version TEXT NOT NULL DEFAULT '';
 ALTER TABLE arms ADD COLUMN settings TEXT NOT NULL DEFAULT '';
 )sql";
 
-constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers};
+// The accounts of traces. `place` keeps the shares of one trace in the order in which they were given.
+constexpr const char* kTraces = R"sql(
+CREATE TABLE traces (
+  cell_id INTEGER NOT NULL,
+  arm_id INTEGER NOT NULL,
+  file TEXT NOT NULL,
+  command TEXT NOT NULL,
+  verdict TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  tier INTEGER NOT NULL,
+  steps INTEGER NOT NULL,
+  steps_ns INTEGER NOT NULL,
+  residual_ns INTEGER NOT NULL,
+  perturbation REAL NOT NULL,
+  perturbation_low REAL NOT NULL,
+  perturbation_high REAL NOT NULL,
+  PRIMARY KEY (cell_id, arm_id),
+  FOREIGN KEY (cell_id, arm_id) REFERENCES cell_arms (cell_id, arm_id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE trace_shares (
+  cell_id INTEGER NOT NULL,
+  arm_id INTEGER NOT NULL,
+  place INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  host_ns INTEGER NOT NULL,
+  device_ns INTEGER NOT NULL,
+  operators INTEGER NOT NULL,
+  kernels INTEGER NOT NULL,
+  allocations INTEGER NOT NULL,
+  allocated_bytes INTEGER NOT NULL,
+  PRIMARY KEY (cell_id, arm_id, place),
+  UNIQUE (cell_id, arm_id, kind, name),
+  FOREIGN KEY (cell_id, arm_id) REFERENCES traces (cell_id, arm_id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+)sql";
+
+constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers, kTraces};
 static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
 
 }  // namespace

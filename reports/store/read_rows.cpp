@@ -189,13 +189,59 @@ std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t ru
   return blocks_where(database, "blocks.run_id", run_id);
 }
 
+std::vector<TraceRecord> read_traces(SQLite::Database& database, std::int64_t run_id) {
+  std::vector<TraceRecord> traces;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> index;
+  auto row =
+      prepared(database,
+               "SELECT cell_id, arm_id, file, command, verdict, reason, tier, traces.steps, steps_ns, residual_ns, "
+               "perturbation, perturbation_low, perturbation_high FROM traces JOIN cells ON cells.id = cell_id "
+               "WHERE run_id = ? ORDER BY cell_id, arm_id",
+               run_id);
+  while (row.executeStep()) {
+    traces.push_back({.cell_id = row.getColumn(0).getInt64(),
+                      .arm_id = row.getColumn(1).getInt64(),
+                      .file = row.getColumn(2).getString(),
+                      .command = row.getColumn(3).getString(),
+                      .verdict = row.getColumn(4).getString(),
+                      .reason = row.getColumn(5).getString(),
+                      .tier = row.getColumn(6).getInt64(),
+                      .steps = row.getColumn(7).getInt64(),
+                      .steps_ns = row.getColumn(8).getInt64(),
+                      .residual_ns = row.getColumn(9).getInt64(),
+                      .perturbation = row.getColumn(10).getDouble(),
+                      .perturbation_low = row.getColumn(11).getDouble(),
+                      .perturbation_high = row.getColumn(12).getDouble(),
+                      .shares = {}});
+    index[{traces.back().cell_id, traces.back().arm_id}] = traces.size() - 1;
+  }
+  auto share = prepared(database,
+                        "SELECT cell_id, arm_id, kind, name, host_ns, device_ns, operators, kernels, allocations, "
+                        "allocated_bytes FROM trace_shares JOIN cells ON cells.id = cell_id WHERE run_id = ? "
+                        "ORDER BY cell_id, arm_id, place",
+                        run_id);
+  while (share.executeStep()) {
+    TraceRecord& trace = traces[index.at({share.getColumn(0).getInt64(), share.getColumn(1).getInt64()})];
+    trace.shares.push_back({.kind = share.getColumn(2).getString(),
+                            .name = share.getColumn(3).getString(),
+                            .host_ns = share.getColumn(4).getInt64(),
+                            .device_ns = share.getColumn(5).getInt64(),
+                            .operators = share.getColumn(6).getInt64(),
+                            .kernels = share.getColumn(7).getInt64(),
+                            .allocations = share.getColumn(8).getInt64(),
+                            .allocated_bytes = share.getColumn(9).getInt64()});
+  }
+  return traces;
+}
+
 RunData read_plan(SQLite::Database& database, RunRecord run) {
   const std::int64_t id = run.id;
   return {.run = std::move(run),
           .cells = read_cells(database, id),
           .arms = read_arms(database, id),
           .cell_arms = read_cell_arms(database, id),
-          .blocks = {}};
+          .blocks = {},
+          .traces = read_traces(database, id)};
 }
 
 std::optional<BlockRecord> read_block(SQLite::Database& database, std::int64_t run_id, std::int64_t launch,

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,6 +27,24 @@ void check_indices(const RunData& data) {
     throw std::invalid_argument(
         fmt::format("A row of a new run names cell {} of {} and arm {} of {}; both are indices from 0.", row.cell_id,
                     data.cells.size(), row.arm_id, data.arms.size()));
+  }
+}
+
+// What SQLite would refuse without a sentence, or keep as something else: it has no NaN.
+void check_trace(const TraceRecord& trace) {
+  for (const double value : {trace.perturbation, trace.perturbation_low, trace.perturbation_high}) {
+    if (std::isfinite(value)) continue;
+    throw std::invalid_argument(
+        fmt::format("The trace of cell {} and arm {} has a perturbation of {}; expected a finite ratio, or 0 where "
+                    "none was measured.",
+                    trace.cell_id, trace.arm_id, value));
+  }
+  std::set<std::pair<std::string, std::string>> names;
+  for (const TraceShareRecord& share : trace.shares) {
+    if (names.emplace(share.kind, share.name).second) continue;
+    throw std::invalid_argument(
+        fmt::format("The trace of cell {} and arm {} has the {} '{}' twice; add its parts up first.", trace.cell_id,
+                    trace.arm_id, share.kind, share.name));
   }
 }
 
@@ -156,6 +176,21 @@ void Store::add_block(std::int64_t run_id, const BlockRecord& block) {
                       impl_->file.path().string(), block.block, block.launch, block.cell_id, run_id));
     }
     insert_block(database, run_id, block);
+  });
+}
+
+void Store::save_trace(std::int64_t run_id, const TraceRecord& trace) {
+  check_trace(trace);
+  impl_->file.write([&](SQLite::Database& database) {
+    const auto there = first_id(prepared(database,
+                                         "SELECT cell_id FROM cell_arms JOIN cells ON cells.id = cell_id WHERE run_id "
+                                         "= ? AND cell_id = ? AND arm_id = ?",
+                                         run_id, trace.cell_id, trace.arm_id));
+    if (!there) {
+      throw std::invalid_argument(fmt::format("The store '{}' has no row for cell {} and arm {} in run {}.",
+                                              impl_->file.path().string(), trace.cell_id, trace.arm_id, run_id));
+    }
+    replace_trace(database, trace);
   });
 }
 

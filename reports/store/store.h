@@ -29,7 +29,7 @@ class StoreError : public std::runtime_error {
 /// Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 3;
+  static constexpr int kSchemaVersion = 4;
 
   Store(const std::filesystem::path& path, StoreAccess access);
   ~Store();
@@ -51,6 +51,10 @@ class Store {
   void set_launches(std::int64_t run_id, std::int64_t launches);
   /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch, block, cell) is refused.
   void add_block(std::int64_t run_id, const BlockRecord& block);
+  /// Keeps the account of a trace, all or nothing; one of the same arm in the same cell is replaced. Blocks and traces come in any
+  /// order, before and after the run's end. Throws std::invalid_argument where the run has no such cell and arm, where a share is
+  /// named twice, and where a perturbation is not finite.
+  void save_trace(std::int64_t run_id, const TraceRecord& trace);
   /// Marks a run as finished.
   void end_run(std::int64_t run_id, std::int64_t ended_unix_ns);
 

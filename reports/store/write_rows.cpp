@@ -119,4 +119,21 @@ void insert_block(SQLite::Database& database, std::int64_t run_id, const BlockRe
   }
 }
 
+void replace_trace(SQLite::Database& database, const TraceRecord& trace) {
+  prepared(database, "DELETE FROM traces WHERE cell_id = ? AND arm_id = ?", trace.cell_id, trace.arm_id).exec();
+  execute(database,
+          "INSERT INTO traces (cell_id, arm_id, file, command, verdict, reason, tier, steps, steps_ns, residual_ns, "
+          "perturbation, perturbation_low, perturbation_high) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+          trace.cell_id, trace.arm_id, trace.file, trace.command, trace.verdict, trace.reason, trace.tier, trace.steps,
+          trace.steps_ns, trace.residual_ns, trace.perturbation, trace.perturbation_low, trace.perturbation_high);
+  std::int64_t place = 0;
+  for (const TraceShareRecord& share : trace.shares) {
+    execute(database,
+            "INSERT INTO trace_shares (cell_id, arm_id, place, kind, name, host_ns, device_ns, operators, kernels, "
+            "allocations, allocated_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            trace.cell_id, trace.arm_id, place++, share.kind, share.name, share.host_ns, share.device_ns,
+            share.operators, share.kernels, share.allocations, share.allocated_bytes);
+  }
+}
+
 }  // namespace decodelab

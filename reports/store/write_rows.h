@@ -22,4 +22,7 @@ bool update_cell_arm(SQLite::Database& database, const CellArmRecord& row);
 /// Adds a block with its visits.
 void insert_block(SQLite::Database& database, std::int64_t run_id, const BlockRecord& block);
 
+/// Adds the account of a trace, in the place of one of the same arm in the same cell.
+void replace_trace(SQLite::Database& database, const TraceRecord& trace);
+
 }  // namespace decodelab

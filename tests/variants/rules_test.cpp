@@ -53,6 +53,9 @@ std::vector<Rule> rules() {
       {"causal,+flash-decode", tanh, "cuda:0", fp32, {"flash-decode", "fp16 and bf16 only"}},
       {"bigcode,-fused-softmax", tanh, "cuda:0", fp32, {"flash-prefill", "fp16 and bf16 only"}},
       {"causal,+flash-prefill", tanh, "cuda:0", bf16, {}},
+      // Tokens that are read row by row are read before the step is over.
+      {"causal,+late-read-back", tanh, "cpu", fp32, {"late-read-back", "vectorized-choice"}},
+      {"causal,+late-read-back,+vectorized-choice", tanh, "cpu", fp32, {}},
       {"causal,+flash-decode", tanh, "cuda:0", fp16, {}},
       {"causal,+flash-decode,+flash-prefill", tanh, "cpu", fp32, {}},
       {"causal,+cudnn-prefill", heads_of_64(), "cuda:0", fp32, {"cudnn-prefill", "not fp32"}},

@@ -1,36 +1,15 @@
 // Decode attention by the memory-efficient kernel.
-#include "engine/layers/attention.h"
-#include "engine/layers/sdpa_attention.h"
-#include "variants/registry.h"
+#include "variants/prefill_attention/sdpa_variant.h"
 
 namespace decodelab {
 namespace {
 
-void apply(EnginePlan& plan, const Parameters&) {
-  plan.decode_attention.bind("efficient-decode", [](const ModelConfig& config, const SoftmaxFactory&) {
-    return make_sdpa_attention(config, SdpaKernel::efficient, "efficient-decode");
-  });
-}
-
-std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.phase != "decode") {
-    return {};
-  }
-  return {{sdpa_operator(SdpaKernel::efficient, counted.device == "cpu"), counted.config.layers * counted.steps}};
-}
-
-std::string unsupported(const RunsOn& where) { return where.device == "cpu" ? "its kernel is for CUDA" : ""; }
-
-[[maybe_unused]] const bool registered = register_variant({
-    .name = "efficient-decode",
-    .summary = "Decode attention by the memory-efficient kernel; key heads are copied for every query head.",
-    .source = "Rabe and Staats 2021 (arXiv:2112.05682); xFormers",
-    .parameters = {},
-    .expects = expects,
-    .unsupported = unsupported,
-    .conflict = {},
-    .apply = apply,
-});
+[[maybe_unused]] const bool registered = register_variant(sdpa_variant(
+    {.name = "efficient-decode",
+     .phase = "decode",
+     .kernel = SdpaKernel::efficient,
+     .summary = "Decode attention by the memory-efficient kernel; key heads are copied for every query head.",
+     .source = "Rabe and Staats 2021 (arXiv:2112.05682); xFormers"}));
 
 }  // namespace
 }  // namespace decodelab

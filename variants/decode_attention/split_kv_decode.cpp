@@ -11,7 +11,6 @@
 #include "variants/registry.h"
 
 #include <bit>
-#include <cmath>
 #include <stdexcept>
 
 namespace decodelab {
@@ -19,7 +18,7 @@ namespace {
 
 class SplitKvDecode final : public Attention {
  public:
-  explicit SplitKvDecode(const ModelConfig& config) : config_(config), isa_(best_skinny_isa(ElementType::float32)) {}
+  explicit SplitKvDecode(const ModelConfig& config) : config_(config), isa_(best_cpu_isa()) {}
 
   at::Tensor forward(const AttentionCall& call) const override {
     if (call.rows.tokens() != 1 || call.bias != nullptr) {
@@ -40,7 +39,7 @@ class SplitKvDecode final : public Attention {
                               .kv_heads = config_.kv_heads,
                               .shared_heads = config_.heads / config_.kv_heads,
                               .head_dim = k,
-                              .scale = config_.scale_attention_weights ? 1.0f / std::sqrt(static_cast<float>(k)) : 1.0f,
+                              .scale = static_cast<float>(config_.attention_scale()),
                               .query = call.query.const_data_ptr(),
                               .query_stride = call.query.stride(0),
                               .keys = keys.const_data_ptr(),
@@ -51,9 +50,7 @@ class SplitKvDecode final : public Attention {
                               .splits = splits_of(call.rows.keys()),
                               .partials = nullptr,
                               .out = out.mutable_data_ptr()};
-    // In powers of two, so that a workspace meets few sizes.
-    const auto floats = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(partial_floats(attention))));
-    const at::Tensor partials = call.memory.take({floats}, call.query.options().dtype(at::kFloat));
+    const at::Tensor partials = room_for(partial_floats(attention), call);
     attention.partials = partials.mutable_data_ptr<float>();
     at::parallel_for(0, split_items(attention), 1,
                      [&](std::int64_t first, std::int64_t last) { attend_splits(attention, first, last, isa_); });
@@ -77,6 +74,12 @@ class SplitKvDecode final : public Attention {
   /// A merge is a few microseconds of work: not worth a thread below so many.
   static constexpr std::int64_t kMergesOfATask = 8;
 
+  /// In powers of two, so that a workspace meets few sizes.
+  static at::Tensor room_for(std::int64_t floats, const AttentionCall& call) {
+    const auto size = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(floats)));
+    return call.memory.take({size}, call.query.options().dtype(at::kFloat));
+  }
+
   void run_on_device([[maybe_unused]] const AttentionCall& call, [[maybe_unused]] const at::Tensor& keys,
                      [[maybe_unused]] const at::Tensor& values, [[maybe_unused]] const at::Tensor& out) const {
 #ifdef DECODELAB_HAS_CUDA
@@ -87,27 +90,24 @@ class SplitKvDecode final : public Attention {
     const at::Tensor& held = call.rows.held_on_device();
     // Cut by what is shown, not by what is held: a captured launch stays right while rows grow.
     const DecodeLaunch launch = decode_launch(B, G, R, k, keys.size(1), processors_of(keys));
-    const auto floats = static_cast<std::int64_t>(
-        std::bit_ceil(static_cast<std::uint64_t>(device_partial_floats(B, G, R, k, launch.splits))));
-    const at::Tensor partials = call.memory.take({floats}, call.query.options().dtype(at::kFloat));
-    const DeviceDecodeAttention attention{
-        .element = device_element(call.query.scalar_type()),
-        .batch_size = B,
-        .kv_heads = G,
-        .shared_heads = R,
-        .head_dim = k,
-        .scale = config_.scale_attention_weights ? 1.0f / std::sqrt(static_cast<float>(k)) : 1.0f,
-        .query = call.query.const_data_ptr(),
-        .query_stride = call.query.stride(0),
-        .keys = keys.const_data_ptr(),
-        .values = values.const_data_ptr(),
-        .row_stride = keys.stride(0),
-        .token_stride = keys.stride(1),
-        .held = held.const_data_ptr<std::int64_t>(),
-        .held_stride = held.stride(0),
-        .launch = launch,
-        .partials = partials.mutable_data_ptr<float>(),
-        .out = out.mutable_data_ptr()};
+    const at::Tensor partials = room_for(device_partial_floats(B, G, R, k, launch.splits), call);
+    const DeviceDecodeAttention attention{.element = device_element(call.query.scalar_type()),
+                                          .batch_size = B,
+                                          .kv_heads = G,
+                                          .shared_heads = R,
+                                          .head_dim = k,
+                                          .scale = static_cast<float>(config_.attention_scale()),
+                                          .query = call.query.const_data_ptr(),
+                                          .query_stride = call.query.stride(0),
+                                          .keys = keys.const_data_ptr(),
+                                          .values = values.const_data_ptr(),
+                                          .row_stride = keys.stride(0),
+                                          .token_stride = keys.stride(1),
+                                          .held = held.const_data_ptr<std::int64_t>(),
+                                          .held_stride = held.stride(0),
+                                          .launch = launch,
+                                          .partials = partials.mutable_data_ptr<float>(),
+                                          .out = out.mutable_data_ptr()};
     on_stream_of(out, [&](CUstream_st* stream) { launch_decode_attention(attention, stream); });
 #else
     throw std::invalid_argument("split-kv-decode on a GPU needs a build with CUDA");
@@ -120,7 +120,7 @@ class SplitKvDecode final : public Attention {
   }
 
   ModelConfig config_;
-  SkinnyIsa isa_;
+  CpuIsa isa_;
 };
 
 void apply(EnginePlan& plan, const Parameters&) {

@@ -6,17 +6,9 @@
 namespace decodelab {
 namespace {
 
-class LeanMemory final : public StepMemory {
+class LeanMemory final : public PlainStepMemory {
  public:
   LeanMemory(std::int64_t positions, at::Device device) : tables_(positions, device) {}
-
-  void begin_step(bool) override {}
-  void begin_layer(std::int64_t) override {}
-  void end_layers() override {}
-  at::Tensor take(at::IntArrayRef shape, const at::TensorOptions& options) override {
-    return at::empty(shape, options);
-  }
-  bool reuses() const override { return false; }
   const StepTables* tables() const override { return &tables_; }
 
  private:

@@ -15,7 +15,7 @@ constexpr std::int64_t kMostTokens = 1 << 20;
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t tokens = parameters.integer("tokens");
   plan.kv_growth.bind("kv-grow", [tokens](const KvCacheOptions& options) {
-    return make_growing_cache(options, [tokens](std::int64_t needed) { return rounded_up(needed, tokens); }, 0);
+    return make_growing_cache(options, [tokens](std::int64_t needed) { return rounded_up(needed, tokens); });
   });
 }
 

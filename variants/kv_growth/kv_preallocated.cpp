@@ -13,9 +13,7 @@ constexpr std::int64_t kMostMultiple = 1 << 20;
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t multiple = parameters.integer("multiple");
   plan.kv_growth.bind("kv-preallocated", [multiple](const KvCacheOptions& options) {
-    const std::int64_t slots = rounded_up(options.max_tokens, multiple);
-    const auto never = [](std::int64_t needed) { return needed; };
-    return make_growing_cache(options, never, slots);
+    return make_preallocated_cache(options, rounded_up(options.max_tokens, multiple));
   });
 }
 

@@ -6,9 +6,8 @@ namespace decodelab {
 namespace {
 
 void apply(EnginePlan& plan, const Parameters&) {
-  plan.kv_growth.bind("kv-static", [](const KvCacheOptions& options) {
-    return make_growing_cache(options, [](std::int64_t needed) { return needed; }, options.positions);
-  });
+  plan.kv_growth.bind(
+      "kv-static", [](const KvCacheOptions& options) { return make_preallocated_cache(options, options.positions); });
 }
 
 /// The bytes of a key and value in every layer for all positions are what no other rule allocates; they stand in the allocations of the

@@ -22,7 +22,7 @@ constexpr std::int64_t kElementsOfATask = 16384;
 class PackedLinear final : public Linear {
  public:
   PackedLinear(const LinearWeights& weights, std::shared_ptr<const PackedMatrix> packed)
-      : weight_(weights.weight), packed_(std::move(packed)), isa_(best_skinny_isa(packed_->dtype())) {
+      : weight_(weights.weight), packed_(std::move(packed)), isa_(best_cpu_isa(packed_->dtype())) {
     if (weights.bias != nullptr) {
       bias_ = *weights.bias;
     }
@@ -46,9 +46,7 @@ class PackedLinear final : public Linear {
       return y;
     }
     const at::Tensor flat = x.reshape({rows, inputs}).contiguous();
-    at::DimVector shape(x.sizes());
-    shape.back() = packed_->outputs();
-    at::Tensor y = memory.take(shape, x.options());
+    at::Tensor y = memory.take_rows(x, packed_->outputs());
     const SkinnyProduct product{.weights = *packed_,
                                 .x = flat.const_data_ptr(),
                                 .x_stride = inputs,
@@ -73,7 +71,7 @@ class PackedLinear final : public Linear {
   at::Tensor weight_;
   std::optional<at::Tensor> bias_;
   std::shared_ptr<const PackedMatrix> packed_;
-  SkinnyIsa isa_;
+  CpuIsa isa_;
 };
 
 std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, PreparedWeights& prepared) {

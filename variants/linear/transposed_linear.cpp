@@ -21,13 +21,8 @@ class TransposedLinear final : public Linear {
   }
 
   at::Tensor forward(const at::Tensor& x, StepMemory& memory) const override {
-    at::DimVector shape(x.sizes());
-    shape.back() = transposed_->size(1);
     const at::Tensor flat = x.reshape({-1, transposed_->size(0)});
-    if (!memory.reuses()) {
-      return (bias_ ? at::addmm(*bias_, flat, *transposed_) : at::mm(flat, *transposed_)).view(shape);
-    }
-    const at::Tensor y = memory.take(shape, x.options());
+    const at::Tensor y = memory.take_rows(x, transposed_->size(1));
     at::Tensor out = y.view({-1, transposed_->size(1)});
     bias_ ? at::addmm_out(out, *bias_, flat, *transposed_) : at::mm_out(out, flat, *transposed_);
     return y;

@@ -22,7 +22,7 @@ class FusedLayerNorm final : public ResidualNorm {
       : weight_(weights.weight.contiguous()),
         bias_(weights.bias.contiguous()),
         epsilon_(static_cast<float>(weights.epsilon)),
-        isa_(best_skinny_isa(ElementType::float32)) {}
+        isa_(best_cpu_isa()) {}
 
   NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, StepMemory& memory) const override {
     const Range range(Stage::norm);
@@ -84,7 +84,7 @@ class FusedLayerNorm final : public ResidualNorm {
   at::Tensor weight_;
   at::Tensor bias_;
   float epsilon_;
-  SkinnyIsa isa_;
+  CpuIsa isa_;
 };
 
 void apply(EnginePlan& plan, const Parameters&) {

@@ -1,4 +1,6 @@
 // Draws each row's tokens from a counter-based generator keyed by the row's seed, its step and the token.
+#include "engine/device_element.h"
+#include "engine/round_up.h"
 #include "engine/sampling/rng.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
@@ -40,9 +42,7 @@ class PhiloxRng final : public Rng {
       return tokens;
     }
 #ifdef DECODELAB_HAS_CUDA
-    const c10::cuda::CUDAGuard guard(probabilities.device());
-    launch_philox_race(race, c10::cuda::getCurrentCUDAStream().stream());
-    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    on_stream_of(probabilities, [&](CUstream_st* stream) { launch_philox_race(race, stream); });
     return tokens;
 #else
     throw std::invalid_argument("philox-rng on a GPU needs a build with CUDA");
@@ -63,7 +63,7 @@ class PhiloxRng final : public Rng {
 
  private:
   static void run(const PhiloxRace& race) {
-    const std::int64_t tasks = (race.vocabulary_size + kTaskTokens - 1) / kTaskTokens;
+    const std::int64_t tasks = divided_up(race.vocabulary_size, kTaskTokens);
     std::vector<std::uint64_t> best(static_cast<std::size_t>(race.rows * tasks));
     at::parallel_for(0, race.rows * tasks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t task = begin; task < end; ++task) {

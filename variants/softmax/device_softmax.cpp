@@ -1,4 +1,4 @@
-// Shapes and lengths of a call for the kernels.
+// Shapes and lengths of a call for the kernels, and the rules of every variant of the softmax.
 #include "variants/softmax/device_softmax.h"
 
 #include "engine/device_element.h"
@@ -36,6 +36,26 @@ void softmax_on_device([[maybe_unused]] const SoftmaxCall& call, [[maybe_unused]
 #else
   throw std::invalid_argument("a softmax on a GPU needs a build with CUDA");
 #endif
+}
+
+std::vector<Expectation> softmax_expected(const CountedSteps& counted, const Parameters&) {
+  if (counted.sampled) {
+    return {};  // the choice has a softmax of its own
+  }
+  const bool used = counted.phase == "prefill" ? counted.plan.prefill_attention.variant().empty()
+                                               : counted.plan.decode_attention.variant().empty();
+  // An operator that was not called has no counter: libtorch's softmax, which the reference calls.
+  return used ? std::vector<Expectation>{{"op.aten::softmax", 0}} : std::vector<Expectation>{};
+}
+
+std::string softmax_conflict(const std::string& variant, const EnginePlan& plan) {
+  const std::string& prefill = plan.prefill_attention.variant();
+  const std::string& decode = plan.decode_attention.variant();
+  if (prefill.empty() || decode.empty()) {
+    return "";
+  }
+  return variant + " has no effect beside " + prefill + " and " + decode +
+         ", neither of which writes scores out: remove one of the three";
 }
 
 }  // namespace decodelab

@@ -34,7 +34,7 @@ class FusedSoftmax final : public Softmax {
                                 .scores = scores.const_data_ptr(),
                                 // Nobody reads the scores again.
                                 .weights = scores.mutable_data_ptr()};
-    const SkinnyIsa isa = best_skinny_isa(ElementType::float32);
+    const CpuIsa isa = best_cpu_isa();
     at::parallel_for(0, scores.numel() / L, std::max<std::int64_t>(1, kScoresOfATask / L),
                      [&](std::int64_t first, std::int64_t last) { softmax_rows(softmax, first, last, isa); });
     return scores;
@@ -47,34 +47,14 @@ void apply(EnginePlan& plan, const Parameters&) {
   plan.softmax.bind("fused-softmax", [] { return std::make_unique<FusedSoftmax>(); });
 }
 
-std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.sampled) {
-    return {};  // the choice has a softmax of its own
-  }
-  const bool used = counted.phase == "prefill" ? counted.plan.prefill_attention.variant().empty()
-                                               : counted.plan.decode_attention.variant().empty();
-  // An operator that was not called has no counter: libtorch's softmax, which the reference calls.
-  return used ? std::vector<Expectation>{{"op.aten::softmax", 0}} : std::vector<Expectation>{};
-}
-
-std::string conflict(const EnginePlan& plan) {
-  const std::string& prefill = plan.prefill_attention.variant();
-  const std::string& decode = plan.decode_attention.variant();
-  if (prefill.empty() || decode.empty()) {
-    return "";
-  }
-  return "fused-softmax has no effect beside " + prefill + " and " + decode +
-         ", neither of which writes scores out: remove one of the three";
-}
-
 [[maybe_unused]] const bool registered = register_variant({
     .name = "fused-softmax",
     .summary = "Scores are scaled, masked, raised to fp32, normalized and rounded in one kernel.",
     .source = "SantaCoder study (text-generation-inference, bigcode): fused softmax; Megatron-LM",
     .parameters = {},
-    .expects = expects,
+    .expects = softmax_expected,
     .unsupported = {},
-    .conflict = conflict,
+    .conflict = [](const EnginePlan& plan) { return softmax_conflict("fused-softmax", plan); },
     .apply = apply,
 });
 

@@ -21,28 +21,8 @@ void apply(EnginePlan& plan, const Parameters&) {
   plan.softmax.bind("warp-softmax", [] { return std::make_unique<WarpSoftmax>(); });
 }
 
-std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.sampled) {
-    return {};  // the choice has a softmax of its own
-  }
-  const bool used = counted.phase == "prefill" ? counted.plan.prefill_attention.variant().empty()
-                                               : counted.plan.decode_attention.variant().empty();
-  // An operator that was not called has no counter: libtorch's softmax, which the reference calls.
-  return used ? std::vector<Expectation>{{"op.aten::softmax", 0}} : std::vector<Expectation>{};
-}
-
 std::string unsupported(const RunsOn& where) {
   return where.device == "cpu" ? "its kernel is for CUDA; fused-softmax has one for a CPU" : "";
-}
-
-std::string conflict(const EnginePlan& plan) {
-  const std::string& prefill = plan.prefill_attention.variant();
-  const std::string& decode = plan.decode_attention.variant();
-  if (prefill.empty() || decode.empty()) {
-    return "";
-  }
-  return "warp-softmax has no effect beside " + prefill + " and " + decode +
-         ", neither of which writes scores out: remove one of the three";
 }
 
 [[maybe_unused]] const bool registered = register_variant({
@@ -50,9 +30,9 @@ std::string conflict(const EnginePlan& plan) {
     .summary = "The masked softmax in one kernel, a warp for each row, which stays in registers.",
     .source = "Megatron-LM (Shoeybi et al. 2019, arXiv:1909.08053): scaled_masked_softmax",
     .parameters = {},
-    .expects = expects,
+    .expects = softmax_expected,
     .unsupported = unsupported,
-    .conflict = conflict,
+    .conflict = [](const EnginePlan& plan) { return softmax_conflict("warp-softmax", plan); },
     .apply = apply,
 });
 

@@ -35,8 +35,7 @@ class VectorizedChoice final : public TokenChoice {
     } else if (rows_.rng() != nullptr) {
       chosen.device = draw(scores);
     }
-    const at::Tensor host = chosen.device.cpu();
-    chosen.host.assign(host.const_data_ptr<std::int64_t>(), host.const_data_ptr<std::int64_t>() + host.numel());
+    chosen.host = HostTokens(chosen.device);
     return chosen;
   }
 
@@ -75,7 +74,7 @@ class VectorizedChoice final : public TokenChoice {
     }
     // libtorch's reduction takes a millisecond for 16 rows of 49152 numbers, as long as reading 40 MB of weights.
     const ElementType dtype = element_type(scores.scalar_type());
-    const SkinnyIsa isa = best_skinny_isa(ElementType::float32);
+    const CpuIsa isa = best_cpu_isa();
     auto* indices = result.mutable_data_ptr<std::int64_t>();
     at::parallel_for(0, scores.size(0), kRowsOfATask, [&](std::int64_t first, std::int64_t last) {
       highest_of_rows(scores.const_data_ptr(), scores.size(1), scores.stride(0), dtype, first, last, indices, isa);

@@ -40,6 +40,16 @@ TEST(Steps, FallToOneWhereAPeriodDoesNotFit) {
   expect_plan(std::numeric_limits<std::int64_t>::max(), 1, false);
 }
 
+TEST(Steps, AreAsManyAsARunForPercentilesNeedsHoweverLongTheyTake) {
+  EXPECT_EQ(tail_steps(10, 2), 17);  // 10 launches of 2 blocks of 2 visits: 680 steps.
+  EXPECT_EQ(tail_steps(10, 1), 34);
+  EXPECT_EQ(plan_steps(25 * kMillisecond, 17).steps, 24) << "whole periods";
+  EXPECT_EQ(plan_steps(kMillisecond, 17).steps, 64) << "never fewer than fill a visit";
+  EXPECT_EQ(plan_steps(300 * kMillisecond, 17).steps, 24) << "a period that takes longer than 2 s all the same";
+  EXPECT_TRUE(plan_steps(300 * kMillisecond, 17).period_covered);
+  EXPECT_EQ(plan_steps(300 * kMillisecond, 1000).steps, kMaximumSteps);
+}
+
 TEST(Steps, AreRefusedForATimeThatIsNotPositive) {
   EXPECT_THROW(plan_steps(0), std::invalid_argument);
   EXPECT_THROW(plan_steps(-5), std::invalid_argument);

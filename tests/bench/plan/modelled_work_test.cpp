@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 namespace decodelab {
 namespace {
 
@@ -34,6 +36,19 @@ TEST(ModelledWork, OfPrefillAttendsCausallyAndHasOneHeadRowForEachPrompt) {
   EXPECT_EQ(work.weight_bytes, 4 * (kMatrices + kVectors + kHead + 2 * 6 * 4));
   EXPECT_EQ(work.kv_bytes, 4 * 2 * 4 * 3);
   EXPECT_EQ(work.flops, 2 * (6 * kMatrices + 2 * kHead) + 4 * 4 * 2 * 6);
+}
+
+TEST(ModelledWork, OfStagesAddsUpToThatOfTheStep) {
+  ModelConfig config = tiny();
+  config.layers = 3;
+  for (const char* phase : {"decode", "prefill"}) {
+    const CellRecord cell{.phase = phase, .batch = 3, .length = 5, .dtype = "bf16"};
+    const ModelledWork work = modelled_work(config, cell, 1);
+    const StageBytes bytes = modelled_stage_bytes(config, cell, cell.length);
+    const std::int64_t in_layer = std::accumulate(bytes.in_layer.begin(), bytes.in_layer.end(), std::int64_t{0});
+    const std::int64_t outside = std::accumulate(bytes.outside.begin(), bytes.outside.end(), std::int64_t{0});
+    EXPECT_EQ(config.layers * in_layer + outside, work.weight_bytes + work.kv_bytes) << phase;
+  }
 }
 
 }  // namespace

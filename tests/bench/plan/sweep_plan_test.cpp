@@ -1,9 +1,12 @@
 // A sweep's cells, arms and rows, and the requests that no row can stand for.
 #include "bench/plan/sweep_plan.h"
 
+#include "bench/plan/arm.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 namespace decodelab {
 namespace {
@@ -56,6 +59,50 @@ TEST(SweepPlan, MakesARowUnsupportedWhereTheModelHasTooFewPositions) {
     EXPECT_EQ(row.status, fits ? RowStatus::planned : RowStatus::unsupported) << cell.phase << ' ' << cell.length;
     EXPECT_EQ(row.reason.empty(), fits);
   }
+}
+
+TEST(SweepPlan, GivesEachArmOfOurOwnAProcessWhereTheyAreToBeApart) {
+  SweepRequest asked = request();
+  asked.workers = {"other=other-engine"};
+  asked.null_arm = true;
+  asked.roofline = true;
+  asked.apart = [](const std::string& arm) { return "serve " + arm; };
+  const RunData data = make_sweep(asked, model());
+  std::map<std::string, std::string> commands;
+  for (const ArmRecord& arm : data.arms) {
+    commands[arm.label] = arm.command;
+  }
+  EXPECT_EQ(commands.at("bigcode"), "serve bigcode");
+  EXPECT_EQ(commands.at(std::string(kNullPrefix) + "causal"), "serve causal");
+  EXPECT_EQ(commands.at("other"), "other-engine");
+  EXPECT_EQ(commands.at(kRooflineRead), "");
+}
+
+TEST(SweepPlan, NamesTheScopeOfEveryCell) {
+  SweepRequest asked = request();
+  asked.scope = {.forward = false, .at_length = true};
+  const RunData data = make_sweep(asked, model());
+  EXPECT_EQ(data.cells.front().scope, "step") << "a prefill";
+  EXPECT_EQ(data.cells.back().scope, "step-at-length");
+}
+
+TEST(SweepPlan, RefusesTokensThatAreVisibleAtTheEndOfAVisitOnACpu) {
+  SweepRequest asked = request();
+  asked.scope = {.visible_end = true};
+  EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
+  asked.device = "cuda:0";
+  EXPECT_EQ(make_sweep(asked, model()).cells.back().scope, "step-visible-end");
+}
+
+TEST(SweepPlan, RefusesTooFewLaunchesForPercentiles) {
+  SweepRequest asked = request();
+  asked.tail = true;
+  asked.launches = 9;
+  EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
+  asked.launches = 10;
+  EXPECT_NO_THROW(make_sweep(asked, model()));
+  EXPECT_TRUE(launch_plan_from_json(to_json(LaunchPlan{.tail = true})).tail);
+  EXPECT_FALSE(launch_plan_from_json(to_json(LaunchPlan{})).tail);
 }
 
 TEST(SweepPlan, OfAShardHasEveryRowOfThePlan) {

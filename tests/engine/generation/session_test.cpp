@@ -127,6 +127,60 @@ TEST(Generation, StopsARowAtTheEndOfSequenceTokenAndGoesOnWithTheOthers) {
   EXPECT_EQ(cut[1].finish_reason, "eos");
 }
 
+TEST(Session, GivesTokensOneStepLateWhereItDecodesAhead) {
+  const Engine engine(small_model(small_config()), reference_plan());
+  const std::vector<Completion> expected = complete(engine, ragged_prompts(), 4);
+  const auto tokens = [&](std::size_t step) {
+    std::vector<std::int64_t> of_step;
+    for (const Completion& completion : expected) {
+      of_step.push_back(completion.token_ids[step]);
+    }
+    return of_step;
+  };
+  Session session(engine, {.batch_size = 4, .max_tokens = 40, .details = {}});
+  EXPECT_EQ(session.prefill(ragged_prompts()).token_ids, tokens(0));
+  EXPECT_TRUE(session.decode_ahead().token_ids.empty());
+  EXPECT_EQ(session.decode_ahead().token_ids, tokens(1));
+  EXPECT_THROW(session.decode(), std::logic_error) << "tokens would be lost";
+  EXPECT_THROW(session.filter(std::vector<std::int64_t>{0}), std::logic_error);
+  EXPECT_EQ(session.read_last().token_ids, tokens(2));
+  EXPECT_TRUE(session.read_last().token_ids.empty());
+  EXPECT_EQ(session.decode().token_ids, tokens(3));
+}
+
+TEST(Session, LeavesLogitsAndNoTokensAfterAForwardStep) {
+  const Engine engine(small_model(small_config()), reference_plan());
+  Session chosen(engine, {.batch_size = 4, .max_tokens = 40, .details = {}});
+  Session forward(engine, {.batch_size = 4, .max_tokens = 40, .details = {}});
+  const std::vector<std::int64_t> first = chosen.prefill(ragged_prompts()).token_ids;
+  forward.forward(ragged_prompts());
+  EXPECT_EQ(forward.last_logits(), chosen.last_logits());
+  EXPECT_THROW(forward.forward(), std::logic_error) << "nothing says what it is fed";
+  forward.force_tokens(first);
+  chosen.decode();
+  forward.forward();
+  EXPECT_EQ(forward.last_logits(), chosen.last_logits());
+  EXPECT_EQ(forward.lengths(), chosen.lengths());
+}
+
+TEST(Generation, DropsRowsThatHaveEndedAndGoesOnWithTheOthersUnchanged) {
+  const Engine engine(small_model(small_config()), reference_plan());
+  const std::vector<Completion> whole = complete(engine, ragged_prompts(), 12);
+  std::vector<std::size_t> taken(whole.size(), 0);
+  GenerationRequest request{.prompts = ragged_prompts(), .max_tokens = 12, .details = {.token_log_prob = true}};
+  // Row 0 ends first, then row 1, ...; so the batch is cut from 4 rows to 2, and to 1.
+  request.stops = [&](std::size_t row, std::int64_t) { return ++taken[row] == 2 + 3 * row; };
+  const std::vector<Completion> cut = generate(engine, request);
+  for (std::size_t row = 0; row < whole.size(); ++row) {
+    const auto end = whole[row].token_ids.begin() + static_cast<std::ptrdiff_t>(2 + 3 * row);
+    EXPECT_EQ(cut[row].token_ids, std::vector<std::int64_t>(whole[row].token_ids.begin(), end)) << "row " << row;
+    EXPECT_EQ(cut[row].finish_reason, "stop");
+    for (std::size_t token = 0; token < cut[row].token_log_probs.size(); ++token) {
+      EXPECT_NEAR(cut[row].token_log_probs[token], whole[row].token_log_probs[token], 1e-4);
+    }
+  }
+}
+
 TEST(Generation, UsesEveryPositionOfTheModelAndNoneMore) {
   const Engine engine(small_model(small_config()), reference_plan());
   EXPECT_EQ(complete(engine, {{1, 2, 3, 4}}, 61).front().token_ids.size(), 61u);

@@ -3,6 +3,7 @@
 
 #include "engine/scalar_type.h"
 #include "engine/tensor.h"
+#include "tests/engine/kernels/every_isa.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,8 @@
 
 namespace decodelab {
 namespace {
+
+using testing::every_isa;
 
 struct Shape {
   std::int64_t kv_heads;
@@ -25,16 +28,6 @@ const std::vector<Shape> kShapes{
     {1, 16, 128, {0}},        {1, 16, 128, {255, 256, 257}}, {1, 48, 128, {31, 32}}, {1, 4, 12, {0, 1, 30, 700}},
     {4, 1, 12, {5, 64}},      {2, 3, 20, {33, 7}},           {1, 17, 7, {40}},       {1, 1, 256, {300}},
     {3, 16, 64, {1000, 0, 9}}};
-
-std::vector<SkinnyIsa> present() {
-  std::vector<SkinnyIsa> all{SkinnyIsa::portable};
-  for (const SkinnyIsa isa : {SkinnyIsa::avx2, SkinnyIsa::avx512}) {
-    if (isa <= best_skinny_isa(ElementType::float32)) {
-      all.push_back(isa);
-    }
-  }
-  return all;
-}
 
 struct Inputs {
   at::Tensor query;   ///< [B, G * R * k]
@@ -74,7 +67,7 @@ at::Tensor naive(const Shape& shape, const Inputs& inputs, double scale) {
 }
 
 /// The kernel's result for `rows` of the inputs, their work cut into pieces of `pieces`.
-at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, SkinnyIsa isa, std::int64_t pieces) {
+at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, CpuIsa isa, std::int64_t pieces) {
   const at::Tensor out = at::empty_like(inputs.query);
   DecodeAttention attention{.dtype = element_type(inputs.query.scalar_type()),
                             .batch_size = inputs.query.size(0),
@@ -112,7 +105,7 @@ TEST(DecodeAttention, EqualsPlainLoopsAndReadsNothingPastARowsLength) {
       const Inputs inputs = inputs_of(shape, dtype);
       const double scale = 1 / std::sqrt(static_cast<double>(shape.head_dim));
       const at::Tensor expected = naive(shape, inputs, scale);
-      for (const SkinnyIsa isa : present()) {
+      for (const CpuIsa isa : every_isa()) {
         const at::Tensor got = attend(shape, inputs, static_cast<float>(scale), isa, 1);
         const double worst = (got.to(at::kDouble) - expected).abs().max().item<double>();
         EXPECT_LT(worst, limit) << to_string(isa) << " " << shape.kv_heads << "x" << shape.shared_heads << "x"
@@ -125,7 +118,7 @@ TEST(DecodeAttention, EqualsPlainLoopsAndReadsNothingPastARowsLength) {
 TEST(DecodeAttention, GivesARowTheSameBitsWhateverStandsBesideItAndHoweverTheWorkIsCut) {
   const Shape together{1, 16, 64, {300, 5, 700}};
   const Inputs inputs = inputs_of(together, at::kFloat);
-  const SkinnyIsa isa = present().back();
+  const CpuIsa isa = every_isa().back();
   const at::Tensor all = attend(together, inputs, 0.125f, isa, 1);
   EXPECT_TRUE(at::equal(attend(together, inputs, 0.125f, isa, 100), all));
   const Shape alone{1, 16, 64, {300}};

@@ -11,10 +11,10 @@
 namespace decodelab {
 namespace {
 
-std::vector<SkinnyIsa> supported(ElementType dtype) {
-  std::vector<SkinnyIsa> isas;
-  for (const SkinnyIsa isa : {SkinnyIsa::portable, SkinnyIsa::avx2, SkinnyIsa::avx512, SkinnyIsa::avx512_bf16}) {
-    if (isa <= best_skinny_isa(dtype)) {
+std::vector<CpuIsa> supported(ElementType dtype) {
+  std::vector<CpuIsa> isas;
+  for (const CpuIsa isa : {CpuIsa::portable, CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16}) {
+    if (isa <= best_cpu_isa(dtype)) {
       isas.push_back(isa);
     }
   }
@@ -59,7 +59,7 @@ struct Shape {
   std::int64_t inputs;
 };
 
-std::vector<float> product_of(const Shape& shape, ElementType dtype, SkinnyIsa isa, bool with_bias,
+std::vector<float> product_of(const Shape& shape, ElementType dtype, CpuIsa isa, bool with_bias,
                               const std::vector<float>& x) {
   PackedMatrix packed(shape.outputs, shape.inputs, dtype);
   packed.fill(stored(random_values(shape.outputs * shape.inputs, 1), dtype).data(), 0, packed.panels());
@@ -84,7 +84,7 @@ class SkinnyProductTest : public ::testing::TestWithParam<ElementType> {};
 TEST_P(SkinnyProductTest, EqualsASumInDoublePrecision) {
   const ElementType dtype = GetParam();
   const double tolerance = dtype == ElementType::float32 ? 1e-5 : 1e-2;
-  for (const SkinnyIsa isa : supported(dtype)) {
+  for (const CpuIsa isa : supported(dtype)) {
     for (const std::int64_t rows : {1, 2, 5, 6, 7, 13, 32}) {
       for (const std::int64_t outputs : {1, 63, 64, 65, 200}) {
         for (const std::int64_t inputs : {1, 2, 3, 64, 129, 770}) {
@@ -114,7 +114,7 @@ TEST_P(SkinnyProductTest, GivesARowTheSameBitsInAnyBatch) {
   const ElementType dtype = GetParam();
   const std::int64_t inputs = 777;
   const std::int64_t outputs = 70;
-  for (const SkinnyIsa isa : supported(dtype)) {
+  for (const CpuIsa isa : supported(dtype)) {
     const auto all = random_values(13 * inputs, 2);
     const auto together = product_of({13, outputs, inputs}, dtype, isa, true, all);
     for (const std::int64_t row : {0, 5, 12}) {

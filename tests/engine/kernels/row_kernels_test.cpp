@@ -4,6 +4,7 @@
 #include "engine/kernels/highest.h"
 #include "engine/kernels/masked_softmax.h"
 #include "engine/tensor.h"
+#include "tests/engine/kernels/every_isa.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,8 @@
 
 namespace decodelab {
 namespace {
+
+using testing::every_isa;
 
 struct Kind {
   ElementType type;
@@ -22,16 +25,6 @@ const std::vector<Kind> kKinds{{ElementType::float32, at::kFloat, 1e-5},
                                {ElementType::float16, at::kHalf, 2e-3},
                                {ElementType::bfloat16, at::kBFloat16, 2e-2}};
 
-std::vector<SkinnyIsa> present() {
-  std::vector<SkinnyIsa> all{SkinnyIsa::portable};
-  for (const SkinnyIsa isa : {SkinnyIsa::avx2, SkinnyIsa::avx512}) {
-    if (isa <= best_skinny_isa(ElementType::float32)) {
-      all.push_back(isa);
-    }
-  }
-  return all;
-}
-
 double worst(const at::Tensor& got, const at::Tensor& expected) {
   return (got.to(at::kDouble) - expected).abs().max().item<double>();
 }
@@ -39,7 +32,7 @@ double worst(const at::Tensor& got, const at::Tensor& expected) {
 TEST(FusedNorm, EqualsAnAdditionAndALayerNormOfItsRoundedSum) {
   for (const Kind& kind : kKinds) {
     for (const std::int64_t width : {1, 7, 16, 48, 129, 2048}) {
-      for (const SkinnyIsa isa : present()) {
+      for (const CpuIsa isa : every_isa()) {
         at::manual_seed(1);
         const at::Tensor residual = (at::randn({3, width}) * 2 + 1).to(kind.scalar);
         const at::Tensor addend = at::randn({3, width}).to(kind.scalar);
@@ -81,14 +74,14 @@ TEST(FusedNorm, GivesTheBiasForARowOfEqualNumbers) {
              .epsilon = 1e-5f,
              .sum = nullptr,
              .normed = normed.mutable_data_ptr()},
-            0, 1, present().back());
+            0, 1, every_isa().back());
   EXPECT_TRUE(at::equal(normed, at::full({1, 40}, 0.5f)));
 }
 
 TEST(MaskedSoftmax, EqualsLibtorchsOverTheVisibleKeysAndGivesTheOthersExactlyNothing) {
   for (const Kind& kind : kKinds) {
     for (const std::int64_t keys : {1, 5, 16, 17, 100}) {
-      for (const SkinnyIsa isa : present()) {
+      for (const CpuIsa isa : every_isa()) {
         at::manual_seed(2);
         const std::int64_t B = 2;
         const std::int64_t G = 2;
@@ -126,7 +119,7 @@ TEST(MaskedSoftmax, EqualsLibtorchsOverTheVisibleKeysAndGivesTheOthersExactlyNot
 TEST(Highest, IsTheFirstOfTheHighestAndSeesANan) {
   for (const Kind& kind : kKinds) {
     for (const std::int64_t width : {1, 2, 15, 16, 17, 1000}) {
-      for (const SkinnyIsa isa : present()) {
+      for (const CpuIsa isa : every_isa()) {
         at::manual_seed(5);
         // Few different numbers, so that there are ties.
         at::Tensor numbers = at::randint(-3, 4, {6, width}).to(kind.scalar);
@@ -148,7 +141,7 @@ TEST(Activation, EqualsLibtorchsInBothFormsFarOutToo) {
     for (const auto& [activation, form] :
          {std::pair(Activation::gelu_tanh, "tanh"), std::pair(Activation::gelu_erf, "none")}) {
       for (const std::int64_t count : {1, 16, 333}) {
-        for (const SkinnyIsa isa : present()) {
+        for (const CpuIsa isa : every_isa()) {
           at::manual_seed(4);
           at::Tensor x = (at::randn({count}) * 4).to(kind.scalar);
           x[0] = 60;

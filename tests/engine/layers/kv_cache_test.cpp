@@ -41,10 +41,10 @@ struct NamedCache {
 };
 
 std::unique_ptr<KvCache> growing(const KvCacheOptions& options) {
-  return make_growing_cache(options, [](std::int64_t needed) { return (needed + 7) / 8 * 8; }, 0);
+  return make_growing_cache(options, [](std::int64_t needed) { return (needed + 7) / 8 * 8; });
 }
 std::unique_ptr<KvCache> preallocated(const KvCacheOptions& options) {
-  return make_growing_cache(options, [](std::int64_t needed) { return needed; }, kMaxTokens);
+  return make_preallocated_cache(options, kMaxTokens);
 }
 
 std::vector<NamedCache> every_cache() {
@@ -271,7 +271,7 @@ TEST(GrowingCache, KeepsTheRoomThatArrivingRowsWereMadeFor) {
   const auto made_for = [](std::int64_t tokens) {
     KvCacheOptions one = options();
     one.max_tokens = tokens;
-    return make_growing_cache(one, [](std::int64_t needed) { return needed; }, tokens);
+    return make_preallocated_cache(one, tokens);
   };
   const auto cache = made_for(10);
   const auto other = made_for(30);

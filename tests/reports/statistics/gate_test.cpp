@@ -9,6 +9,7 @@
 #include "tests/reports/contains.h"
 #include "tests/reports/gate_run.h"
 #include "tests/reports/message_of.h"
+#include "tests/reports/sample_trace.h"
 
 namespace decodelab {
 namespace {
@@ -325,6 +326,16 @@ TEST(Gate, WeighsTheCompositeAsThePolicySays) {
               1e-12);
   EXPECT_NEAR(phases[3].look.estimate,
               phases[0].look.estimate / 2 + (phases[1].look.estimate + phases[2].look.estimate) / 4, 1e-12);
+}
+
+TEST(Gate, SaysWhatMovedWhereBothSidesWereTraced) {
+  RunData data = gate_run({.slow_down = 0.06});
+  const std::size_t before = decide(data).notes.size();
+  data.traces = {testing::sample_trace(1, 1), testing::sample_trace(1, 2, 1.2), testing::sample_trace(2, 2)};
+  const GateDecision decision = decide(data);
+  ASSERT_EQ(decision.notes.size(), before + 1) << "the second cell was traced on one side only";
+  EXPECT_TRUE(contains(decision.notes.back(), {"decode batch 1 length 64", "before and after", "attention +800.0 us"}));
+  EXPECT_EQ(decision.outcome, decide(gate_run({.slow_down = 0.06})).outcome) << "traces decide nothing";
 }
 
 }  // namespace

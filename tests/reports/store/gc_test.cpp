@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "reports/page/json.h"
+#include "reports/page/trace_data.h"
 #include "reports/store/store.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/message_of.h"
 #include "tests/reports/sample_run.h"
+#include "tests/reports/sample_trace.h"
 #include "tests/temporary_folder.h"
 
 namespace decodelab {
@@ -19,6 +21,7 @@ using testing::contains;
 using testing::message_of;
 using testing::planned_run;
 using testing::sample_run;
+using testing::sample_trace;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
@@ -44,6 +47,7 @@ void fill(const std::filesystem::path& path) {
       row.counters = {{"operators", id}};
       store.update_cell_arm(row);
     }
+    store.save_trace(data.run.id, sample_trace(data.cells[0].id, data.arms[1].id));
     for (BlockRecord block : sample_run(kSmall).blocks) {
       block.cell_id = data.cells[static_cast<std::size_t>(block.cell_id - 1)].id;
       for (VisitRecord& visit : block.visits) {
@@ -65,7 +69,7 @@ std::string content(const std::filesystem::path& path, std::int64_t run_id) {
                         "SELECT hex(samples_ns) FROM visits JOIN blocks ON blocks.id = block_id WHERE run_id = ? ORDER "
                         "BY block_id, position");
   row.bind(1, run_id);
-  std::string text = to_csv(summarize(data)) + blocks_to_csv(data);
+  std::string text = to_csv(summarize(data)) + blocks_to_csv(data) + traces_to_csv(data);
   while (row.executeStep()) text += row.getColumn(0).getString();
   return text;
 }
@@ -116,8 +120,8 @@ TEST(Gc, LeavesNothingOfARunBehind) {
   collect_garbage(path, {.runs = {"run-1"}});
   EXPECT_EQ(count(path, "builds"), 1) << "no run names the old build any more";
   collect_garbage(path, {.keep = 0, .runs = {"3"}});
-  for (const char* table :
-       {"runs", "cells", "arms", "cell_arms", "counters", "blocks", "visits", "builds", "machines", "models"}) {
+  for (const char* table : {"runs", "cells", "arms", "cell_arms", "counters", "blocks", "visits", "traces",
+                            "trace_shares", "builds", "machines", "models"}) {
     EXPECT_EQ(count(path, table), 0) << table;
   }
 }

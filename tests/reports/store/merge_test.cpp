@@ -21,6 +21,7 @@
 #include "tests/reports/contains.h"
 #include "tests/reports/message_of.h"
 #include "tests/reports/sample_run.h"
+#include "tests/reports/sample_trace.h"
 #include "tests/temporary_folder.h"
 
 namespace decodelab {
@@ -30,6 +31,7 @@ using testing::contains;
 using testing::message_of;
 using testing::planned_run;
 using testing::sample_run;
+using testing::sample_trace;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
@@ -184,6 +186,7 @@ std::map<std::string, std::vector<std::string>> dump(const std::filesystem::path
 TEST(Merge, CarriesEveryTableAndColumnOver) {
   const TemporaryFolder folder;
   add(folder / "a", "", [](RunData& data) { data.cell_arms[1].counters = {{"operators", 4}}; });
+  Store(folder / "a", StoreAccess::write).save_trace(1, sample_trace(2, 1));
   merge_stores(folder / "b", {folder / "a"});
   const auto expected = dump(folder / "a");
   for (const auto& [table, rows] : expected) {
@@ -260,6 +263,33 @@ TEST(Merge, CollectsTheFlagsThatLaterLaunchesAdded) {
   EXPECT_EQ(Store(folder / "a", StoreAccess::read).load_run(1).cell_arms[2].flags,
             (std::vector<std::string>{"first", "second"}));
   EXPECT_EQ(merge_stores(folder / "a", {folder / "b"}).unchanged, 1);
+}
+
+TEST(Merge, CollectsTracesAndKeepsTheTargetsWhereBothHaveOne) {
+  const TemporaryFolder folder;
+  for (const char* store : {"a", "b"}) add(folder / store, "");
+  TraceRecord other = sample_trace(2, 1);
+  other.file = "other.pftrace";
+  Store(folder / "a", StoreAccess::write).save_trace(1, sample_trace(2, 1));
+  Store(folder / "b", StoreAccess::write).save_trace(1, other);
+  Store(folder / "b", StoreAccess::write).save_trace(1, sample_trace(3, 2));
+  const MergeReport report = merge_stores(folder / "a", {folder / "b"});
+  EXPECT_EQ(report.united, 1);
+  ASSERT_EQ(report.notices.size(), 1U);
+  EXPECT_TRUE(contains(report.notices[0], {"trace of arm causal", "prefill batch 1 length 128", "stays"}));
+  EXPECT_EQ(Store(folder / "a", StoreAccess::read).load_run(1).traces,
+            (std::vector{sample_trace(2, 1), sample_trace(3, 2)}));
+  EXPECT_EQ(merge_stores(folder / "a", {folder / "b"}).unchanged, 1);
+}
+
+TEST(Merge, TakesTheTracesOfShardsIntoTheRunOfTheirPlan) {
+  const TemporaryFolder folder;
+  const std::int64_t first = add(folder / "all", "1/2");
+  const std::int64_t second = add(folder / "all", "2/2");
+  const RunData shard = Store(folder / "all", StoreAccess::read).load_plan(second);
+  Store(folder / "all", StoreAccess::write).save_trace(second, sample_trace(shard.cells[1].id, shard.arms[1].id));
+  merge_stores(folder / "all", {});
+  EXPECT_EQ(Store(folder / "all", StoreAccess::read).load_run(first).traces, std::vector{sample_trace(2, 2)});
 }
 
 TEST(Merge, RefusesAnotherStepCountOfACell) {

@@ -1,6 +1,7 @@
 // The store gives back what it was given, and takes blocks and runs whole or not at all.
 #include "reports/store/store.h"
 
+#include <limits>
 #include <stdexcept>
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -9,6 +10,7 @@
 #include "tests/reports/contains.h"
 #include "tests/reports/message_of.h"
 #include "tests/reports/sample_run.h"
+#include "tests/reports/sample_trace.h"
 #include "tests/temporary_folder.h"
 
 namespace decodelab {
@@ -18,6 +20,7 @@ using testing::contains;
 using testing::message_of;
 using testing::planned_run;
 using testing::sample_run;
+using testing::sample_trace;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
@@ -227,6 +230,50 @@ TEST(Store, SaysThatAStoreWithoutRunsHasNone) {
   const TemporaryFolder folder;
   const Store store(folder / "a.sqlite", StoreAccess::write);
   EXPECT_TRUE(contains(message_of([&] { static_cast<void>(store.find_run("latest")); }), {"no runs at all"}));
+}
+
+TEST(Store, KeepsTheNewestTraceOfAnArmInACell) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  store.add_run(data);
+  EXPECT_TRUE(store.load_run(1).traces.empty());
+  TraceRecord older = sample_trace(3, 2);
+  older.shares.pop_back();
+  older.file = "older.pftrace";
+  store.save_trace(1, older);
+  store.save_trace(1, sample_trace(1, 1));
+  store.save_trace(1, sample_trace(3, 2));
+  const std::vector expected{sample_trace(1, 1), sample_trace(3, 2)};
+  EXPECT_EQ(store.load_run(1).traces, expected);
+  EXPECT_EQ(store.load_plan(1).traces, expected);
+  store.end_run(1, 5);
+  TraceRecord broken = sample_trace(2, 1);
+  broken.verdict = "broken";
+  broken.reason = "3 of 16 replays recorded";
+  broken.shares.clear();
+  store.save_trace(1, broken);
+  EXPECT_EQ(store.load_run(1).traces, (std::vector{sample_trace(1, 1), broken, sample_trace(3, 2)}));
+}
+
+TEST(Store, RefusesATraceThatItCannotKeepAndLeavesTheOlderOne) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData first = planned_run(kSmall);
+  store.add_run(first);
+  RunData second = planned_run(kSmall);
+  store.add_run(second);
+  store.save_trace(1, sample_trace(1, 2));
+  EXPECT_TRUE(contains(message_of([&] { store.save_trace(2, sample_trace(1, 2)); }), {"cell 1 and arm 2 in run 2"}));
+  EXPECT_TRUE(contains(message_of([&] { store.save_trace(1, sample_trace(1, 99)); }), {"cell 1 and arm 99"}));
+  TraceRecord twice = sample_trace(1, 2);
+  twice.shares.push_back(twice.shares[0]);
+  EXPECT_TRUE(contains(message_of([&] { store.save_trace(1, twice); }), {"stage 'attention' twice"}));
+  TraceRecord unknown = sample_trace(1, 2);
+  unknown.perturbation_high = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(contains(message_of([&] { store.save_trace(1, unknown); }), {"perturbation of nan", "finite"}));
+  EXPECT_EQ(store.load_run(1).traces, std::vector{sample_trace(1, 2)});
+  EXPECT_TRUE(store.load_run(2).traces.empty());
 }
 
 TEST(Store, ListsFinishedBlocksForResume) {

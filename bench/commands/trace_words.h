@@ -1,0 +1,29 @@
+// What the subcommands of `decodelab trace` share: files by their endings, what tracing cost, the account as the store keeps it.
+#pragma once
+
+#include "profiles/trace/attribution.h"
+#include "profiles/trace/quality.h"
+#include "profiles/trace/trace.h"
+#include "reports/store/record.h"
+
+#include <string>
+
+namespace decodelab {
+
+/// "tracing makes a step 1.012 times as long [1.008, 1.016], 40 pairs of visits"; that it was not measured, where it was not.
+std::string perturbation_line(const Perturbation& perturbation);
+
+/// Throws std::invalid_argument that names the flag for a file whose ending is no format, or whose folder is not there.
+void check_trace_path(const std::string& flag, const std::string& path);
+
+/// In the format of its ending; `.summary.json` is the account without the rows.
+void write_trace_file(const Trace& trace, const TraceQuality& quality, const Attribution& attribution,
+                      const std::string& path);
+
+/// How a person looks at the file, by its ending.
+std::string how_to_open(const std::string& path);
+
+/// The account as the store keeps it; without `cell_id` and `arm_id`.
+TraceRecord trace_record(const Trace& trace, const TraceQuality& quality, const Attribution& attribution);
+
+}  // namespace decodelab

@@ -1,0 +1,27 @@
+// The collectors of a trace as one: started, told of steps, stopped and drained in an order in which none records another.
+#pragma once
+
+#include "profiles/collect/collector.h"
+
+#include <memory>
+#include <vector>
+
+namespace decodelab {
+
+/// Collectors in the order in which they start; they stop and drain in the reverse order.
+class TraceWindow final {
+ public:
+  explicit TraceWindow(std::vector<std::unique_ptr<Collector>> collectors) : collectors_(std::move(collectors)) {}
+
+  void start(const TraceConfig& config);
+  void begin_step(const Step& step);
+  void end_step(const Step& step);
+  void stop();
+  /// Rows and counts of all, and one CollectorState each, in the order in which they were started.
+  void drain(TraceEvents& events);
+
+ private:
+  std::vector<std::unique_ptr<Collector>> collectors_;
+};
+
+}  // namespace decodelab

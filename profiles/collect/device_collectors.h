@@ -1,0 +1,44 @@
+// The collectors of one device, and what must be in place before anything runs on it.
+#pragma once
+
+#include "profiles/collect/collector.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace decodelab {
+
+class CuptiSession;
+
+/// What a device was given, counted from outside of the rows of a trace.
+struct LaunchCounts {
+  std::int64_t launches = 0;  ///< Kernels, copies and sets that calls asked for by themselves.
+  std::int64_t graph_launches = 0;
+};
+
+/// Made before the first CUDA graph of a session is captured, on the thread that runs the steps, and alive until the last trace is
+/// drained. For a CPU it holds nothing.
+class DeviceCollectors final {
+ public:
+  /// `device` is cpu or cuda:n.
+  explicit DeviceCollectors(const std::string& device);
+  ~DeviceCollectors();
+  DeviceCollectors(const DeviceCollectors&) = delete;
+  DeviceCollectors& operator=(const DeviceCollectors&) = delete;
+
+  /// Each makes a collector that must not outlive this; one that cannot run says why.
+  std::unique_ptr<Collector> nvml() const;
+  std::unique_ptr<Collector> cupti();
+
+  /// Since the collector of cupti() was started; empty where nobody counts.
+  std::optional<LaunchCounts> launches() const;
+
+ private:
+  std::string device_;
+  std::string reason_;  ///< Why there is no session.
+  std::unique_ptr<CuptiSession> session_;
+};
+
+}  // namespace decodelab

@@ -1,0 +1,52 @@
+// The engine's ranges as NVTX ranges, so that Nsight Systems and other tools show the same story.
+#pragma once
+
+#include "profiles/range.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace decodelab {
+
+inline constexpr const char* kNvtxDomainName = "decode";
+/// The range around the steps of a trace; a registered string, which is what `nsys --nvtx-capture` can find.
+inline constexpr const char* kNvtxWindowName = "window";
+
+/// Pushes and pops ranges of the domain "decode": "step", "layer 3", and the names of stages, all registered strings, each with the index
+/// of the step as its payload.
+class NvtxRanges final : public RangeListener {
+ public:
+  /// Takes the place of this thread's listener while it lives; that one goes on being told. Made and ended on one thread.
+  NvtxRanges();
+  ~NvtxRanges() override;
+  NvtxRanges(const NvtxRanges&) = delete;
+  NvtxRanges& operator=(const NvtxRanges&) = delete;
+
+  /// Whether a tool listens: a profiler that was injected, or a test. Without one nothing needs to be made.
+  static bool tool_attached();
+  /// Why none listens, in one sentence.
+  static std::string why_not();
+
+  void enter(Stage stage) override;
+  void leave() override;
+  void add(Amount amount, std::int64_t value) override;
+  void enter_layer(std::int64_t layer) override;
+  void leave_layer() override;
+  void enter_step(std::int64_t index) override;
+  void leave_step() override;
+
+  /// The range around the steps of a trace.
+  void enter_window();
+  void leave_window();
+
+ private:
+  struct Strings;
+  void pop();
+
+  std::unique_ptr<Strings> strings_;
+  RangeListener* next_;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace decodelab

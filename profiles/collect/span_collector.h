@@ -1,0 +1,66 @@
+// Collects the engine's spans of every thread that asks to be recorded.
+#pragma once
+
+#include "profiles/collect/collector.h"
+#include "profiles/collect/thread_spans.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace decodelab {
+
+/// Records the thread that starts it, and others while they hold an Attachment. Spans lie in a ring of each thread until the drain.
+class SpanCollector final : public Collector {
+ public:
+  /// Spans of one thread where the caller knows no better: 14 MiB.
+  static constexpr std::int64_t kUsualSpans = 1 << 18;
+
+  /// `spans` is what a ring holds at least, but never more than TraceConfig::most_events.
+  explicit SpanCollector(std::int64_t spans = kUsualSpans) : spans_(spans) {}
+  ~SpanCollector() override;
+
+  std::string name() const override { return "spans"; }
+  Capability probe() override { return {.available = true}; }
+  /// Takes the place of this thread's listener, who goes on being told.
+  void start(const TraceConfig& config) override;
+  void stop() override;
+  void drain(TraceEvents& events) override;
+
+  /// Records another thread while it lives; made and ended on that thread, between start() and stop(). Nothing between other calls.
+  class Attachment final {
+   public:
+    explicit Attachment(SpanCollector& collector);
+    ~Attachment();
+    Attachment(const Attachment&) = delete;
+    Attachment& operator=(const Attachment&) = delete;
+
+   private:
+    ThreadSpans* spans_;
+    RangeListener* before_ = nullptr;
+  };
+
+  /// Of the thread that started it; null before start() and after drain().
+  ThreadSpans* main_thread() { return main_; }
+
+ private:
+  ThreadSpans* add_thread(std::unique_ptr<ThreadSpans> spans);
+  std::unique_ptr<ThreadSpans> new_thread();
+
+  std::int64_t spans_;
+  std::int64_t capacity_ = 0;
+  std::atomic<std::int32_t> step_{kNoStep};
+  std::mutex mutex_;  ///< Of the list alone; nothing takes it while spans are recorded.
+  std::vector<std::unique_ptr<ThreadSpans>> threads_;
+  std::unique_ptr<ThreadSpans>
+      kept_;  ///< Of the thread that started it, for the next start: a fresh ring would empty caches.
+  ThreadSpans* main_ = nullptr;
+  RangeListener* before_ = nullptr;  ///< The listener whose place was taken.
+  bool recording_ = false;
+};
+
+/// What a span is called in files: "step", "layer 3", "attention", or the operator's name.
+std::string span_name(const SpanRecord& record);
+
+}  // namespace decodelab

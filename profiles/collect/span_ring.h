@@ -1,0 +1,75 @@
+// Finished spans on their way from the thread that made them to the one that collects them: preallocated, lock-free, drops counted.
+#pragma once
+
+#include "profiles/trace/events.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace decodelab {
+
+/// A span as its thread wrote it down. Texts are pointers: they are looked up when the ring is drained, not while a step runs.
+struct SpanRecord {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;  ///< 0: was still open when its thread stopped recording.
+  const char* name =
+      nullptr;  ///< Of operators; must live until the drain. Null: the kind, stage and layer say the name.
+  std::int32_t step = kNoStep;
+  std::int32_t layer = kNoLayer;
+  SpanKind kind = SpanKind::other;
+  Stage stage = Stage::other;
+  std::int64_t allocations = 0;
+  std::int64_t allocated_bytes = 0;
+};
+
+/// One producer, one consumer, which may be different threads.
+class SpanRing final {
+ public:
+  /// Room for at least `capacity` records, allocated and touched here, so that no push meets a page fault.
+  explicit SpanRing(std::size_t capacity);
+  SpanRing(const SpanRing&) = delete;
+  SpanRing& operator=(const SpanRing&) = delete;
+
+  /// Of the producer. A full ring drops the record and counts it.
+  void push(const SpanRecord& record) {
+    const std::size_t head = head_.load(std::memory_order_relaxed);
+    if (head - seen_tail_ > mask_) {
+      seen_tail_ = tail_.load(std::memory_order_acquire);
+      if (head - seen_tail_ > mask_) {
+        dropped_.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+    }
+    records_[head & mask_] = record;
+    head_.store(head + 1, std::memory_order_release);
+  }
+
+  /// Of the consumer: takes the oldest record; false where there is none.
+  bool pop(SpanRecord& record) {
+    const std::size_t tail = tail_.load(std::memory_order_relaxed);
+    if (tail == head_.load(std::memory_order_acquire)) {
+      return false;
+    }
+    record = records_[tail & mask_];
+    tail_.store(tail + 1, std::memory_order_release);
+    return true;
+  }
+
+  std::size_t capacity() const { return mask_ + 1; }
+  /// Records that found no room since the ring was made.
+  std::int64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kCacheLine = 64;  // What two threads write lies on lines of their own.
+
+  std::vector<SpanRecord> records_;
+  std::size_t mask_;
+  alignas(kCacheLine) std::atomic<std::size_t> head_{0};
+  std::size_t seen_tail_ = 0;  // The producer's copy: it reads the consumer's line only when the ring looks full.
+  std::atomic<std::int64_t> dropped_{0};
+  alignas(kCacheLine) std::atomic<std::size_t> tail_{0};
+};
+
+}  // namespace decodelab

@@ -1,0 +1,81 @@
+// What a worker of our own engine does in the steps of each scope.
+#include "bench/measure/engine_worker.h"
+#include "profiles/range.h"
+#include "tests/variants/arms.h"
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+using testing::small_config;
+using testing::small_model;
+
+constexpr std::int64_t kSteps = 6;
+
+CellRecord decode_cell(const std::string& scope) {
+  return {.phase = "decode",
+          .batch = 2,
+          .length = 10,
+          .dtype = "fp32",
+          .device = "cpu",
+          .threads = 1,
+          .scope = scope,
+          .steps = kSteps};
+}
+
+std::unique_ptr<Worker> worker(const std::string& name) {
+  const Arm arm = parse_arm(name);
+  return make_engine_worker(
+      std::make_shared<const Engine>(small_model(small_config()), bind_arm(arm, reference_plan())), arm, CellInput{});
+}
+
+/// What the reference's cache copies: all that it holds, at every step, a number for each tensor.
+class CopiedBytes final : public RangeListener {
+ public:
+  CopiedBytes() { range_listener = this; }
+  ~CopiedBytes() override { range_listener = nullptr; }
+  CopiedBytes(const CopiedBytes&) = delete;
+  CopiedBytes& operator=(const CopiedBytes&) = delete;
+  void enter(Stage) override {}
+  void leave() override {}
+  void add(Amount amount, std::int64_t value) override {
+    if (amount == Amount::copied_cache_bytes) {
+      copied.push_back(value);
+    }
+  }
+  std::vector<std::int64_t> copied;
+};
+
+std::vector<std::int64_t> copied_in_timed_steps(const std::string& scope) {
+  const std::unique_ptr<Worker> reference = worker("causal");
+  CopiedBytes copies;
+  EXPECT_EQ(reference->visit(decode_cell(scope)).samples_ns.size(), static_cast<std::size_t>(kSteps));
+  // At most two tensors a layer: these are the last steps of the visit, three at least.
+  const std::int64_t last = kSteps * small_config().layers;
+  EXPECT_GE(std::ssize(copies.copied), last);
+  return {copies.copied.end() - last, copies.copied.end()};
+}
+
+TEST(StepsOfACell, FollowOneAnotherOrAllStartFromItsLength) {
+  const std::vector<std::int64_t> following = copied_in_timed_steps("step");
+  const std::vector<std::int64_t> at_length = copied_in_timed_steps("step-at-length");
+  ASSERT_FALSE(following.empty());
+  EXPECT_GT(following.back(), following.front());
+  EXPECT_EQ(at_length.back(), at_length.front());
+}
+
+TEST(StepsOfACell, ChooseNothingInTheForwardScope) {
+  const std::string arm = "bigcode,+late-read-back";
+  const Probe step = worker(arm)->probe(decode_cell("step"));
+  EXPECT_EQ(step.engaged, std::optional(true)) << step.missing;
+  EXPECT_EQ(step.counters.at("late_reads"), step.counters.at("counted_steps") - 1);
+  const Probe forward = worker(arm)->probe(decode_cell("forward"));
+  EXPECT_EQ(forward.engaged, std::optional(true)) << forward.missing;
+  EXPECT_FALSE(forward.counters.contains("choice.operators"));
+  EXPECT_FALSE(forward.counters.contains("late_reads"));
+  EXPECT_EQ(forward.counters.at("lm_head_rows"), step.counters.at("lm_head_rows"));
+}
+
+}  // namespace
+}  // namespace decodelab

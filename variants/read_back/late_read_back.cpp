@@ -1,0 +1,37 @@
+// Reads a step's tokens on the host after the next step was handed to the device.
+#include "variants/registry.h"
+
+namespace decodelab {
+namespace {
+
+void apply(EnginePlan& plan, const Parameters&) { plan.read_back.bind("late-read-back", ReadBack::late); }
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  // The first of the counted steps has none before it.
+  if (counted.phase != "decode" || counted.steps < 2) {
+    return {};
+  }
+  return {{"late_reads", counted.steps - 1}};
+}
+
+std::string conflict(const EnginePlan& plan) {
+  return plan.token_choice.variant().empty()
+             ? "late-read-back has nothing to read late beside the reference's choice, which reads each row before it "
+               "reduces the next: add vectorized-choice"
+             : "";
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "late-read-back",
+    .summary = "The host reads a step's tokens while the device runs the next; on a CPU nothing runs ahead.",
+    .source = "SantaCoder study (text-generation-inference, bigcode), step 2: one copy to the host a step, read late",
+    .parameters = {},
+    .needs = {"vectorized-choice"},
+    .expects = expects,
+    .unsupported = {},
+    .conflict = conflict,
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab
