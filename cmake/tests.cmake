@@ -48,6 +48,11 @@ add_executable(statistics_values tests/reports/statistics/statistics_values.cpp)
 target_link_libraries(statistics_values PRIVATE reports)
 add_dependencies(torch_free_tests statistics_values)
 
+# Writes what tests/profiles/*_test.py have other people's readers read.
+add_executable(trace_samples tests/profiles/write/trace_samples.cpp)
+target_link_libraries(trace_samples PRIVATE profiles)
+add_dependencies(torch_free_tests trace_samples)
+
 # Writes the stores and pages that tests/reports/*_test.py open in a browser and read beside each other.
 add_executable(sample_report tests/reports/sample_report.cpp)
 target_link_libraries(sample_report PRIVATE reports)
@@ -89,6 +94,15 @@ if(DECODELAB_TORCH)
       ENVIRONMENT "STATISTICS_VALUES=$<TARGET_FILE:statistics_values>;SAMPLE_REPORT=$<TARGET_FILE:sample_report>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300
       # A test that skipped as a whole is reported as skipped, with its reason in the log.
       SKIP_REGULAR_EXPRESSION "SKIPPED: ")
+  endforeach()
+
+  file(GLOB profiles_python_tests CONFIGURE_DEPENDS tests/profiles/*_test.py)
+  foreach(test ${profiles_python_tests})
+    get_filename_component(name ${test} NAME_WE)
+    add_test(NAME profiles.${name} COMMAND ${DECODELAB_PYTHON} -m unittest -v ${name}
+      WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/profiles)
+    set_tests_properties(profiles.${name} PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "SKIPPED: "
+      ENVIRONMENT "TRACE_SAMPLES=$<TARGET_FILE:trace_samples>;PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 
   # Answers tests/variants/warpers_transformers_test.py, which has the values of Hugging Face Transformers.

@@ -4,8 +4,6 @@
 #include <stdexcept>
 #include <string>
 
-#include <zlib.h>
-
 namespace decodelab {
 
 GzipInput::GzipInput(const std::filesystem::path& path, std::int64_t most_unread)
@@ -20,7 +18,8 @@ GzipInput::int_type GzipInput::underflow() {
   int error = Z_OK;
   const char* reason = gzerror(file_, &error);
   if (count < 0 || error == Z_BUF_ERROR) {
-    throw std::runtime_error(error == Z_BUF_ERROR ? "is cut: its gzip stream has no end" : std::string("is damaged: gzip says '") + reason + "'");
+    throw std::runtime_error(error == Z_BUF_ERROR ? "is cut: its gzip stream has no end"
+                                                  : std::string("is damaged: gzip says '") + reason + "'");
   }
   if (count == 0) return traits_type::eof();
   unread_ += count;

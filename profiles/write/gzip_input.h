@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <streambuf>
 
-struct gzFile_s;
+#include <zlib.h>
 
 namespace decodelab {
 
@@ -26,7 +26,7 @@ class GzipInput final : public std::streambuf {
   int_type underflow() override;
 
  private:
-  gzFile_s* file_;
+  gzFile file_;
   std::int64_t most_unread_;
   std::int64_t unread_ = 0;
   std::array<char, 1 << 16> block_{};

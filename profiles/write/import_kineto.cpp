@@ -21,7 +21,8 @@ constexpr std::array<const char*, 4> kOperationCategories{"kernel", "gpu_memcpy"
 
 class KinetoReader {
  public:
-  KinetoReader(const std::filesystem::path& path, const ImportLimits& limits) : path_(path), rows_(path, limits), events_(rows_.events()) {}
+  KinetoReader(const std::filesystem::path& path, const ImportLimits& limits)
+      : path_(path), rows_(path, limits), events_(rows_.events()) {}
 
   TraceEvents read() {
     KinetoFile file;
@@ -107,7 +108,8 @@ class KinetoReader {
     if (event.phase == "C") return take_counter(event);
     if (event.phase != "X" || event.category.empty()) return;
     for (std::size_t kind = 0; kind < kOperationCategories.size(); ++kind) {
-      if (event.category == kOperationCategories[kind]) return take_operation(event, static_cast<DeviceOperationKind>(kind));
+      if (event.category == kOperationCategories[kind])
+        return take_operation(event, static_cast<DeviceOperationKind>(kind));
     }
     if (event.category == "cpu_op" || event.category == "user_annotation") return take_span(event);
     if (event.category == "cuda_runtime" || event.category == "cuda_driver") return take_call(event);
@@ -121,7 +123,7 @@ class KinetoReader {
     if (!event.start_ns || !event.duration_ns || *event.duration_ns < 0 || *event.start_ns < -kLatestTime ||
         *event.start_ns + *event.duration_ns > kLatestTime) {
       rows_.refuse("has an event '" + event.name.substr(0, 80) + "' of category " + event.category.substr(0, 80) +
-             " whose ts and dur are no times");
+                   " whose ts and dur are no times");
     }
     return {*event.start_ns, *event.start_ns + *event.duration_ns};
   }
@@ -138,7 +140,9 @@ class KinetoReader {
   std::uint32_t correlation(const KinetoEvent& event) const {
     return rows_.number<std::uint32_t>(event.number("correlation"), "correlation");
   }
-  static Stage stage(const KinetoEvent& event) { return named<Stage>(kStageNames, event.text("stage")).value_or(Stage::other); }
+  static Stage stage(const KinetoEvent& event) {
+    return named<Stage>(kStageNames, event.text("stage")).value_or(Stage::other);
+  }
 
   void note_process(const KinetoEvent& event) {
     if (!process_ && event.process) process_ = event.process;
@@ -147,12 +151,19 @@ class KinetoReader {
   void take_span(KinetoEvent& event) {
     const auto [start, end] = times(event);
     note_process(event);
-    HostSpan span{.start_ns = start, .end_ns = end, .thread = thread(event), .step = number32(event, "step", kNoStep),
-                  .layer = number32(event, "layer", kNoLayer), .stage = stage(event), .allocations = event.number("allocations"),
-                  .allocated_bytes = event.number("allocated_bytes"), .expected_bytes = event.number("expected_bytes"),
+    HostSpan span{.start_ns = start,
+                  .end_ns = end,
+                  .thread = thread(event),
+                  .step = number32(event, "step", kNoStep),
+                  .layer = number32(event, "layer", kNoLayer),
+                  .stage = stage(event),
+                  .allocations = event.number("allocations"),
+                  .allocated_bytes = event.number("allocated_bytes"),
+                  .expected_bytes = event.number("expected_bytes"),
                   .expected_flops = event.number("expected_flops")};
-    span.kind = event.category == "cpu_op" ? SpanKind::operator_call
-                                           : named<SpanKind>(kSpanKindNames, event.text("kind")).value_or(SpanKind::other);
+    span.kind = event.category == "cpu_op"
+                    ? SpanKind::operator_call
+                    : named<SpanKind>(kSpanKindNames, event.text("kind")).value_or(SpanKind::other);
     if (event.category != "cpu_op" && event.name.starts_with(kStepName) && event.text("kind").empty()) {
       std::int32_t index = 0;
       const char* const digits = event.name.data() + kStepName.size();
@@ -183,12 +194,17 @@ class KinetoReader {
     const auto [start, end] = times(event);
     note_process(event);
     note_end(event, {Table::call, events_.api_calls.size()});
-    events_.api_calls.push_back({.start_ns = start, .end_ns = end, .process = event.process.value_or(0), .thread = thread(event),
-                                 .correlation = correlation(event),
-                                 .callback_id = rows_.number<std::uint32_t>(event.number("cbid"), "cbid"),
-                                 .name = rows_.text(event.name),
-                                 .kind = named<ApiKind>(kApiKindNames, event.text("kind")).value_or(api_kind(event.name)),
-                                 .driver = event.category == "cuda_driver", .result = number32(event, "result")});
+    events_.api_calls.push_back(
+        {.start_ns = start,
+         .end_ns = end,
+         .process = event.process.value_or(0),
+         .thread = thread(event),
+         .correlation = correlation(event),
+         .callback_id = rows_.number<std::uint32_t>(event.number("cbid"), "cbid"),
+         .name = rows_.text(event.name),
+         .kind = named<ApiKind>(kApiKindNames, event.text("kind")).value_or(api_kind(event.name)),
+         .driver = event.category == "cuda_driver",
+         .result = number32(event, "result")});
   }
 
   void take_operation(const KinetoEvent& event, DeviceOperationKind kind) {
@@ -202,14 +218,28 @@ class KinetoReader {
     const std::int64_t shared = event.number("shared memory");
     const std::int64_t static_shared = event.number("static shared memory");
     events_.operations.push_back(
-        {.start_ns = start, .end_ns = end, .process = event.number("process"), .device = device, .context = number32(event, "context"),
-         .stream = stream, .correlation = correlation(event), .graph_id = static_cast<std::uint64_t>(event.number("graph id")),
-         .graph_node_id = static_cast<std::uint64_t>(event.number("graph node id")), .name = rows_.text(event.name), .kind = kind,
-         .step = number32(event, "step", kNoStep), .layer = number32(event, "layer", kNoLayer), .stage = stage(event),
-         .grid = extent(event.grid), .block = extent(event.block), .registers = number32(event, "registers per thread"),
+        {.start_ns = start,
+         .end_ns = end,
+         .process = event.number("process"),
+         .device = device,
+         .context = number32(event, "context"),
+         .stream = stream,
+         .correlation = correlation(event),
+         .graph_id = static_cast<std::uint64_t>(event.number("graph id")),
+         .graph_node_id = static_cast<std::uint64_t>(event.number("graph node id")),
+         .name = rows_.text(event.name),
+         .kind = kind,
+         .step = number32(event, "step", kNoStep),
+         .layer = number32(event, "layer", kNoLayer),
+         .stage = stage(event),
+         .grid = extent(event.grid),
+         .block = extent(event.block),
+         .registers = number32(event, "registers per thread"),
          .static_shared_bytes = rows_.number<std::int32_t>(static_shared, "static shared memory"),
-         .dynamic_shared_bytes = shared < static_shared ? 0 : rows_.number<std::int32_t>(shared - static_shared, "shared memory"),
-         .bytes = event.number("bytes"), .copy_kind = number32(event, "copy kind", copy_kind(event.name))});
+         .dynamic_shared_bytes =
+             shared < static_shared ? 0 : rows_.number<std::int32_t>(shared - static_shared, "shared memory"),
+         .bytes = event.number("bytes"),
+         .copy_kind = number32(event, "copy kind", copy_kind(event.name))});
   }
 
   static std::int32_t copy_kind(std::string_view name) {
@@ -231,11 +261,15 @@ class KinetoReader {
     const bool ours = event.has_number("wait_on_stream") && !event.has_number("stream");
     if (!ours) threadless_waits_.push_back(events_.waits.size());
     note_end(event, {Table::wait, events_.waits.size()});
-    events_.waits.push_back({.start_ns = start, .end_ns = end, .process = event.process.value_or(0), .thread = thread(event),
-                             .stream = number32(event, ours ? "wait_on_stream" : "stream"),
-                             .event = rows_.number<std::uint32_t>(event.number("wait_on_cuda_event_id"), "wait_on_cuda_event_id"),
-                             .correlation = correlation(event),
-                             .kind = place == 0 ? WaitKind::stream : static_cast<WaitKind>(place)});
+    events_.waits.push_back(
+        {.start_ns = start,
+         .end_ns = end,
+         .process = event.process.value_or(0),
+         .thread = thread(event),
+         .stream = number32(event, ours ? "wait_on_stream" : "stream"),
+         .event = rows_.number<std::uint32_t>(event.number("wait_on_cuda_event_id"), "wait_on_cuda_event_id"),
+         .correlation = correlation(event),
+         .kind = place == 0 ? WaitKind::stream : static_cast<WaitKind>(place)});
   }
 
   // Kineto draws them on a device; whose thread waited says the call.
@@ -255,8 +289,11 @@ class KinetoReader {
   void take_overhead(const KinetoEvent& event) {
     const auto [start, end] = times(event);
     note_end(event, {Table::overhead, events_.overheads.size()});
-    events_.overheads.push_back({.start_ns = start, .end_ns = end, .thread = thread(event),
-                                 .kind = named<OverheadKind>(kOverheadNames, event.name).value_or(OverheadKind::instrumentation)});
+    events_.overheads.push_back(
+        {.start_ns = start,
+         .end_ns = end,
+         .thread = thread(event),
+         .kind = named<OverheadKind>(kOverheadNames, event.name).value_or(OverheadKind::instrumentation)});
   }
 
   void take_counter(const KinetoEvent& event) {
@@ -265,7 +302,8 @@ class KinetoReader {
     rows_.count();
     const KinetoValue& value = found->second;
     if (!value.real && !value.number) return;
-    events_.counters.push_back({.time_ns = *event.start_ns, .series = rows_.text(event.name),
+    events_.counters.push_back({.time_ns = *event.start_ns,
+                                .series = rows_.text(event.name),
                                 .value = value.real ? *value.real : static_cast<double>(*value.number)});
   }
 
@@ -281,6 +319,8 @@ class KinetoReader {
 
 }  // namespace
 
-TraceEvents import_kineto(const std::filesystem::path& path, const ImportLimits& limits) { return KinetoReader(path, limits).read(); }
+TraceEvents import_kineto(const std::filesystem::path& path, const ImportLimits& limits) {
+  return KinetoReader(path, limits).read();
+}
 
 }  // namespace decodelab

@@ -60,15 +60,16 @@ RangeMeaning meaning_of(std::string_view text) {
 }
 
 OverheadKind overhead_kind(std::string_view name) {
-  static constexpr std::array<std::pair<const char*, OverheadKind>, 9> kWords{{{"ull", OverheadKind::command_buffer_full},
-                                                                              {"equest", OverheadKind::buffer_request},
-                                                                              {"lush", OverheadKind::buffer_flush},
-                                                                              {"azy", OverheadKind::lazy_function_loading},
-                                                                              {"odule", OverheadKind::module_loading},
-                                                                              {"ompiler", OverheadKind::driver_compiler},
-                                                                              {"esource", OverheadKind::resource},
-                                                                              {"nified", OverheadKind::unified_memory},
-                                                                              {"UVM", OverheadKind::unified_memory}}};
+  static constexpr std::array<std::pair<const char*, OverheadKind>, 9> kWords{
+      {{"ull", OverheadKind::command_buffer_full},
+       {"equest", OverheadKind::buffer_request},
+       {"lush", OverheadKind::buffer_flush},
+       {"azy", OverheadKind::lazy_function_loading},
+       {"odule", OverheadKind::module_loading},
+       {"ompiler", OverheadKind::driver_compiler},
+       {"esource", OverheadKind::resource},
+       {"nified", OverheadKind::unified_memory},
+       {"UVM", OverheadKind::unified_memory}}};
   for (const auto& [word, kind] : kWords) {
     if (name.find(word) != std::string_view::npos) return kind;
   }
@@ -77,8 +78,8 @@ OverheadKind overhead_kind(std::string_view name) {
 
 class NsysReader {
  public:
-  NsysReader(const std::filesystem::path& path, ImportedRows& rows, const ImportLimits& limits)
-      : rows_(rows), events_(rows.events()), most_strings_(limits.most_events), source_(path) {}
+  NsysReader(const std::filesystem::path& path, ImportedRows& rows)
+      : rows_(rows), events_(rows.events()), source_(path) {}
 
   void read() {
     check_tables();
@@ -109,7 +110,8 @@ class NsysReader {
         rows_.refuse(std::string("has a table ") + table + " without start and end, which no version of nsys writes");
       }
     }
-    if (!any) rows_.refuse("is a SQLite file, but no export of nsys: none of the tables of its CUDA or NVTX events is there");
+    if (!any)
+      rows_.refuse("is a SQLite file, but no export of nsys: none of the tables of its CUDA or NVTX events is there");
   }
 
   TableReader table(const char* name, std::vector<std::string> columns) { return {source_, name, std::move(columns)}; }
@@ -136,7 +138,8 @@ class NsysReader {
     session.source = "nsys " + facts["EXPORT_PRODUCT_VERSION"];
     if (facts["EXPORT_PRODUCT_VERSION"].empty()) session.source = "nsys";
     session.clock = "nsys";
-    if (!facts["EXPORT_SCHEMA_VERSION"].empty()) session.versions.emplace_back("nsys schema", facts["EXPORT_SCHEMA_VERSION"]);
+    if (!facts["EXPORT_SCHEMA_VERSION"].empty())
+      session.versions.emplace_back("nsys schema", facts["EXPORT_SCHEMA_VERSION"]);
     if (source_.has("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"})) {
       TableReader start = table("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"});
       if (start.next()) session.unix_offset_ns = rows_.time(start.number("utcEpochNs"));
@@ -146,13 +149,16 @@ class NsysReader {
 
   void read_devices() {
     if (!source_.has("TARGET_INFO_GPU")) return;
-    TableReader gpus = table("TARGET_INFO_GPU", {"id", "cuDevice", "name", "totalMemory", "smCount", "memoryBandwidth", "computeMajor",
-                                                 "computeMinor"});
+    TableReader gpus = table("TARGET_INFO_GPU", {"id", "cuDevice", "name", "totalMemory", "smCount", "memoryBandwidth",
+                                                 "computeMajor", "computeMinor"});
     while (gpus.next() && events_.session.devices.size() < kMostFacts) {
       events_.session.devices.push_back(
-          {.index = number32(gpus, gpus.has("cuDevice") ? "cuDevice" : "id"), .name = gpus.text("name"),
-           .memory_bytes = gpus.number("totalMemory"), .multiprocessors = number32(gpus, "smCount"),
-           .compute_major = number32(gpus, "computeMajor"), .compute_minor = number32(gpus, "computeMinor"),
+          {.index = number32(gpus, gpus.has("cuDevice") ? "cuDevice" : "id"),
+           .name = gpus.text("name"),
+           .memory_bytes = gpus.number("totalMemory"),
+           .multiprocessors = number32(gpus, "smCount"),
+           .compute_major = number32(gpus, "computeMajor"),
+           .compute_minor = number32(gpus, "computeMinor"),
            .nominal_bytes_per_second = static_cast<double>(gpus.number("memoryBandwidth"))});
     }
   }
@@ -162,7 +168,7 @@ class NsysReader {
     TableReader strings = table("StringIds", {"id", "value"});
     std::int64_t count = 0;
     while (strings.next()) {
-      if (++count > most_strings_) rows_.refuse("has more texts than a trace may have events");
+      if (++count > kMostTexts) rows_.refuse("has more than " + std::to_string(kMostTexts) + " texts");
       texts_[strings.number("id")] = rows_.text(strings.text("value"));
     }
   }
@@ -217,8 +223,8 @@ class NsysReader {
 
   void read_calls() {
     if (!source_.has(kCalls)) return;
-    TableReader row = table(kCalls, {"start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue", "callbackId",
-                                     "kind"});
+    TableReader row = table(kCalls, {"start", "end", "eventClass", "globalTid", "correlationId", "nameId",
+                                     "returnValue", "callbackId", "kind"});
     ApiCall call;
     while (row.next()) {
       if (!times(row, call.start_ns, call.end_ns)) continue;
@@ -228,14 +234,16 @@ class NsysReader {
       call.name = text_of(row, "nameId");
       const std::string& name = text(call.name);
       call.kind = named<ApiKind>(kApiKindNames, row.text("kind")).value_or(api_kind(name));
-      call.driver = ours_ ? row.number("eventClass") == kDriverClass : name.starts_with("cu") && !name.starts_with("cuda");
+      call.driver =
+          ours_ ? row.number("eventClass") == kDriverClass : name.starts_with("cu") && !name.starts_with("cuda");
       call.result = number32(row, "returnValue");
       events_.api_calls.push_back(call);
     }
   }
 
-  static constexpr const char* kPlaceColumns[] = {"start",       "end",     "deviceId", "contextId", "streamId", "correlationId",
-                                                  "globalPid",   "graphId", "graphNodeId", "step",   "layer",    "stage"};
+  static constexpr const char* kPlaceColumns[] = {"start",       "end",           "deviceId",  "contextId",
+                                                  "streamId",    "correlationId", "globalPid", "graphId",
+                                                  "graphNodeId", "step",          "layer",     "stage"};
 
   static std::vector<std::string> with_place(std::vector<std::string> columns) {
     columns.insert(columns.end(), std::begin(kPlaceColumns), std::end(kPlaceColumns));
@@ -262,8 +270,9 @@ class NsysReader {
 
   void read_kernels() {
     if (!source_.has(kKernels)) return;
-    TableReader row = table(kKernels, with_place({"demangledName", "shortName", "registersPerThread", "gridX", "gridY", "gridZ", "blockX",
-                                                  "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory"}));
+    TableReader row =
+        table(kKernels, with_place({"demangledName", "shortName", "registersPerThread", "gridX", "gridY", "gridZ",
+                                    "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory"}));
     while (row.next()) {
       DeviceOperation kernel;
       if (!read_place(row, kernel)) continue;
@@ -288,7 +297,8 @@ class NsysReader {
         operation.kind = copies ? DeviceOperationKind::copy : DeviceOperationKind::set;
         operation.bytes = row.number("bytes");
         if (copies) operation.copy_kind = number32(row, "copyKind");
-        operation.name = row.has("nameId") ? text_of(row, "nameId") : rows_.text(copies ? copy_name(operation.copy_kind) : "Memset");
+        operation.name =
+            row.has("nameId") ? text_of(row, "nameId") : rows_.text(copies ? copy_name(operation.copy_kind) : "Memset");
         events_.operations.push_back(operation);
       }
     }
@@ -320,7 +330,8 @@ class NsysReader {
     // nsys says which process waited; which thread, only the call does.
     std::map<std::pair<std::int64_t, std::uint32_t>, std::int64_t> threads;
     for (const ApiCall& call : events_.api_calls) threads.try_emplace({call.process, call.correlation}, call.thread);
-    TableReader row = table(kWaits, {"start", "end", "streamId", "correlationId", "globalPid", "syncType", "eventId", "globalTid"});
+    TableReader row =
+        table(kWaits, {"start", "end", "streamId", "correlationId", "globalPid", "syncType", "eventId", "globalTid"});
     while (row.next()) {
       Wait wait;
       if (!times(row, wait.start_ns, wait.end_ns)) continue;
@@ -329,7 +340,8 @@ class NsysReader {
       wait.event = static_cast<std::uint32_t>(row.number("eventId"));
       wait.correlation = unsigned32(row, "correlationId");
       const std::int64_t kind = row.number("syncType", static_cast<std::int64_t>(WaitKind::stream));
-      wait.kind = kind >= 1 && kind < static_cast<std::int64_t>(kWaitNames.size()) ? static_cast<WaitKind>(kind) : WaitKind::stream;
+      wait.kind = kind >= 1 && kind < static_cast<std::int64_t>(kWaitNames.size()) ? static_cast<WaitKind>(kind)
+                                                                                   : WaitKind::stream;
       if (row.has("globalTid")) {
         std::tie(wait.process, wait.thread) = ids_of(row.number("globalTid"));
       } else {
@@ -357,8 +369,9 @@ class NsysReader {
 
   void read_ranges() {
     if (!source_.has(kRanges)) return;
-    TableReader row = table(kRanges, {"start", "end", "eventType", "text", "textId", "globalTid", "uint64Value", "kind", "step", "layer",
-                                      "stage", "allocations", "allocatedBytes", "expectedBytes", "expectedFlops"});
+    TableReader row =
+        table(kRanges, {"start", "end", "eventType", "text", "textId", "globalTid", "uint64Value", "kind", "step",
+                        "layer", "stage", "allocations", "allocatedBytes", "expectedBytes", "expectedFlops"});
     while (row.next()) {
       if (row.number("eventType", kPushPopRange) != kPushPopRange) continue;
       HostSpan span;
@@ -398,7 +411,8 @@ class NsysReader {
     TableReader row = table("COUNTER", {"time", "seriesId", "value"});
     while (row.next()) {
       rows_.count();
-      events_.counters.push_back({.time_ns = row.number("time"), .series = text_of(row, "seriesId"), .value = row.real("value")});
+      events_.counters.push_back(
+          {.time_ns = row.number("time"), .series = text_of(row, "seriesId"), .value = row.real("value")});
     }
   }
 
@@ -416,10 +430,10 @@ class NsysReader {
   }
 
   static constexpr std::size_t kMostFacts = 1024;
+  static constexpr std::int64_t kMostTexts = std::int64_t{1} << 24;
 
   ImportedRows& rows_;
   TraceEvents& events_;
-  std::int64_t most_strings_;
   SqliteSource source_;
   bool ours_ = false;
   std::unordered_map<std::int64_t, StringId> texts_;
@@ -433,7 +447,7 @@ class NsysReader {
 TraceEvents import_nsys(const std::filesystem::path& path, const ImportLimits& limits) {
   ImportedRows rows(path, limits);
   try {
-    NsysReader(path, rows, limits).read();
+    NsysReader(path, rows).read();
   } catch (const SQLite::Exception& error) {
     rows.refuse(std::string("cannot be read as SQLite, which says '") + error.what() + "'");
   }

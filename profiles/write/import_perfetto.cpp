@@ -75,7 +75,8 @@ struct TrackOfFile {
 
 class PerfettoReader {
  public:
-  PerfettoReader(const std::filesystem::path& path, const ImportLimits& limits) : rows_(path, limits), events_(rows_.events()) {
+  PerfettoReader(const std::filesystem::path& path, const ImportLimits& limits)
+      : rows_(path, limits), events_(rows_.events()) {
     file_.open(path, std::ios::binary);
     if (!file_) rows_.refuse("cannot be opened");
   }
@@ -102,19 +103,23 @@ class PerfettoReader {
   bool read_packet_bytes() {
     const int tag = file_.get();
     if (tag == std::char_traits<char>::eof()) return false;
-    if (tag != (perfetto::trace::packet << 3 | 2)) rows_.refuse("is no Perfetto trace: byte " + std::to_string(position_) + " starts no packet");
+    if (tag != (perfetto::trace::packet << 3 | 2))
+      rows_.refuse("is no Perfetto trace: byte " + std::to_string(position_) + " starts no packet");
     std::uint64_t length = 0;
     for (int shift = 0;; shift += 7) {
       const int byte = file_.get();
       ++position_;
-      if (byte == std::char_traits<char>::eof() || shift > 28) rows_.refuse("is cut or damaged after " + std::to_string(packets_) + " packets");
+      if (byte == std::char_traits<char>::eof() || shift > 28)
+        rows_.refuse("is cut or damaged after " + std::to_string(packets_) + " packets");
       length |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
       if ((byte & 0x80) == 0) break;
     }
-    if (length > kMostPacketBytes) rows_.refuse("has a packet of " + std::to_string(length) + " bytes, which is no packet of ours");
+    if (length > kMostPacketBytes)
+      rows_.refuse("has a packet of " + std::to_string(length) + " bytes, which is no packet of ours");
     packet_.resize(length);
     file_.read(packet_.data(), static_cast<std::streamsize>(length));
-    if (file_.gcount() != static_cast<std::streamsize>(length)) rows_.refuse("is cut after " + std::to_string(packets_) + " packets");
+    if (file_.gcount() != static_cast<std::streamsize>(length))
+      rows_.refuse("is cut after " + std::to_string(packets_) + " packets");
     position_ += length + 1;
     ++packets_;
     return true;
@@ -281,7 +286,8 @@ class PerfettoReader {
     if (found->second == Key::block) arguments.block = text;
   }
 
-  void begin(TrackOfFile& track, std::uint64_t category_iid, std::uint64_t name_iid, std::int64_t time_ns, const Arguments& arguments) {
+  void begin(TrackOfFile& track, std::uint64_t category_iid, std::uint64_t name_iid, std::int64_t time_ns,
+             const Arguments& arguments) {
     const auto category = categories_.find(category_iid);
     if (category == categories_.end()) rows_.refuse("has a slice of a category that is none of ours");
     rows_.count();
@@ -295,7 +301,8 @@ class PerfettoReader {
   }
 
   // The end is still to come, but for one that a viewer was not shown.
-  std::size_t add_row(Category category, const TrackOfFile& track, std::uint64_t iid, std::int64_t time_ns, const Arguments& arguments) {
+  std::size_t add_row(Category category, const TrackOfFile& track, std::uint64_t iid, std::int64_t time_ns,
+                      const Arguments& arguments) {
     const std::int64_t end = arguments.has(Key::end_ns) ? arguments.get(Key::end_ns) : kOpen;
     switch (category) {
       case Category::step_span:
@@ -311,8 +318,11 @@ class PerfettoReader {
       case Category::graph: return add_operation(category, name(iid), time_ns, end, arguments);
       case Category::wait: return add_wait(track, time_ns, end, arguments);
       case Category::overhead:
-        events_.overheads.push_back({.start_ns = time_ns, .end_ns = end, .thread = track.thread,
-                                     .kind = enumerator<OverheadKind>(arguments.get(Key::kind), 0, kOverheadNames.size() - 1)});
+        events_.overheads.push_back(
+            {.start_ns = time_ns,
+             .end_ns = end,
+             .thread = track.thread,
+             .kind = enumerator<OverheadKind>(arguments.get(Key::kind), 0, kOverheadNames.size() - 1)});
         return events_.overheads.size() - 1;
       default: return 0;  // Steps come with the session; ranges are made anew.
     }
@@ -327,51 +337,80 @@ class PerfettoReader {
   }
 
   std::int32_t number32(const Arguments& arguments, Key key, std::int32_t otherwise = 0) const {
-    return rows_.number<std::int32_t>(arguments.get(key, otherwise), perfetto::kKeyNames[static_cast<std::size_t>(key)]);
+    return rows_.number<std::int32_t>(arguments.get(key, otherwise),
+                                      perfetto::kKeyNames[static_cast<std::size_t>(key)]);
   }
 
-  static Stage stage(const Arguments& arguments) { return named<Stage>(kStageNames, arguments.stage).value_or(Stage::other); }
+  static Stage stage(const Arguments& arguments) {
+    return named<Stage>(kStageNames, arguments.stage).value_or(Stage::other);
+  }
 
-  std::size_t add_span(Category category, const TrackOfFile& track, StringId text, std::int64_t time_ns, std::int64_t end,
-                       const Arguments& arguments) {
-    events_.spans.push_back({.start_ns = time_ns, .end_ns = end, .thread = track.thread, .step = number32(arguments, Key::step, kNoStep),
-                             .layer = number32(arguments, Key::layer, kNoLayer), .name = text, .kind = static_cast<SpanKind>(category),
-                             .stage = stage(arguments), .allocations = arguments.get(Key::allocations),
+  std::size_t add_span(Category category, const TrackOfFile& track, StringId text, std::int64_t time_ns,
+                       std::int64_t end, const Arguments& arguments) {
+    events_.spans.push_back({.start_ns = time_ns,
+                             .end_ns = end,
+                             .thread = track.thread,
+                             .step = number32(arguments, Key::step, kNoStep),
+                             .layer = number32(arguments, Key::layer, kNoLayer),
+                             .name = text,
+                             .kind = static_cast<SpanKind>(category),
+                             .stage = stage(arguments),
+                             .allocations = arguments.get(Key::allocations),
                              .allocated_bytes = arguments.get(Key::allocated_bytes),
                              .expected_bytes = arguments.get(Key::expected_bytes),
                              .expected_flops = arguments.get(Key::expected_flops)});
     return events_.spans.size() - 1;
   }
 
-  std::size_t add_call(Category category, const TrackOfFile& track, StringId text, std::int64_t time_ns, std::int64_t end,
-                       const Arguments& arguments) {
-    events_.api_calls.push_back({.start_ns = time_ns, .end_ns = end, .process = track.process, .thread = track.thread,
-                                 .correlation = rows_.number<std::uint32_t>(arguments.get(Key::correlation), "correlation"),
-                                 .callback_id = rows_.number<std::uint32_t>(arguments.get(Key::cbid), "cbid"), .name = text,
-                                 .kind = enumerator<ApiKind>(arguments.get(Key::kind), 0, kApiKindNames.size() - 1),
-                                 .driver = category == Category::driver, .result = number32(arguments, Key::result)});
+  std::size_t add_call(Category category, const TrackOfFile& track, StringId text, std::int64_t time_ns,
+                       std::int64_t end, const Arguments& arguments) {
+    events_.api_calls.push_back(
+        {.start_ns = time_ns,
+         .end_ns = end,
+         .process = track.process,
+         .thread = track.thread,
+         .correlation = rows_.number<std::uint32_t>(arguments.get(Key::correlation), "correlation"),
+         .callback_id = rows_.number<std::uint32_t>(arguments.get(Key::cbid), "cbid"),
+         .name = text,
+         .kind = enumerator<ApiKind>(arguments.get(Key::kind), 0, kApiKindNames.size() - 1),
+         .driver = category == Category::driver,
+         .result = number32(arguments, Key::result)});
     return events_.api_calls.size() - 1;
   }
 
-  std::size_t add_operation(Category category, StringId text, std::int64_t time_ns, std::int64_t end, const Arguments& arguments) {
+  std::size_t add_operation(Category category, StringId text, std::int64_t time_ns, std::int64_t end,
+                            const Arguments& arguments) {
     const auto kind = static_cast<DeviceOperationKind>(static_cast<int>(category) - static_cast<int>(Category::kernel));
-    events_.operations.push_back({.start_ns = time_ns, .end_ns = end, .process = arguments.get(Key::process, events_.session.process),
-                                  .device = number32(arguments, Key::device), .context = number32(arguments, Key::context),
-                                  .stream = number32(arguments, Key::stream),
-                                  .correlation = rows_.number<std::uint32_t>(arguments.get(Key::correlation), "correlation"),
-                                  .graph_id = static_cast<std::uint64_t>(arguments.get(Key::graph)),
-                                  .graph_node_id = static_cast<std::uint64_t>(arguments.get(Key::graph_node)), .name = text, .kind = kind,
-                                  .step = number32(arguments, Key::step, kNoStep), .layer = number32(arguments, Key::layer, kNoLayer),
-                                  .stage = stage(arguments), .grid = extent(arguments.grid), .block = extent(arguments.block),
-                                  .registers = number32(arguments, Key::regs),
-                                  .static_shared_bytes = number32(arguments, Key::static_shared),
-                                  .dynamic_shared_bytes = number32(arguments, Key::dynamic_shared), .bytes = arguments.get(Key::bytes),
-                                  .copy_kind = number32(arguments, Key::copy_kind)});
+    events_.operations.push_back(
+        {.start_ns = time_ns,
+         .end_ns = end,
+         .process = arguments.get(Key::process, events_.session.process),
+         .device = number32(arguments, Key::device),
+         .context = number32(arguments, Key::context),
+         .stream = number32(arguments, Key::stream),
+         .correlation = rows_.number<std::uint32_t>(arguments.get(Key::correlation), "correlation"),
+         .graph_id = static_cast<std::uint64_t>(arguments.get(Key::graph)),
+         .graph_node_id = static_cast<std::uint64_t>(arguments.get(Key::graph_node)),
+         .name = text,
+         .kind = kind,
+         .step = number32(arguments, Key::step, kNoStep),
+         .layer = number32(arguments, Key::layer, kNoLayer),
+         .stage = stage(arguments),
+         .grid = extent(arguments.grid),
+         .block = extent(arguments.block),
+         .registers = number32(arguments, Key::regs),
+         .static_shared_bytes = number32(arguments, Key::static_shared),
+         .dynamic_shared_bytes = number32(arguments, Key::dynamic_shared),
+         .bytes = arguments.get(Key::bytes),
+         .copy_kind = number32(arguments, Key::copy_kind)});
     return events_.operations.size() - 1;
   }
 
   std::size_t add_wait(const TrackOfFile& track, std::int64_t time_ns, std::int64_t end, const Arguments& arguments) {
-    events_.waits.push_back({.start_ns = time_ns, .end_ns = end, .process = track.process, .thread = track.thread,
+    events_.waits.push_back({.start_ns = time_ns,
+                             .end_ns = end,
+                             .process = track.process,
+                             .thread = track.thread,
                              .stream = number32(arguments, Key::stream),
                              .event = rows_.number<std::uint32_t>(arguments.get(Key::event), "event"),
                              .correlation = rows_.number<std::uint32_t>(arguments.get(Key::correlation), "correlation"),

@@ -9,11 +9,24 @@
 #include "profiles/write/rows.h"
 
 namespace decodelab {
+namespace {
+
+constexpr std::size_t kMostSentence = 400;
+
+}  // namespace
 
 ImportedRows::ImportedRows(const std::filesystem::path& path, const ImportLimits& limits)
     : file_(path.filename().string()), limits_(limits) {}
 
-void ImportedRows::refuse(const std::string& what) const { throw ImportRefusal(file_ + " " + what + "."); }
+void ImportedRows::refuse(const std::string& what) const {
+  // Some of it comes from the file: one line, and not a long one.
+  std::string sentence = file_ + " " + what;
+  if (sentence.size() > kMostSentence) sentence = sentence.substr(0, kMostSentence) + "...'";
+  for (char& c : sentence) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  throw ImportRefusal(sentence + ".");
+}
 
 void ImportedRows::refuse_number(std::int64_t value, std::string_view what) const {
   refuse("says " + std::to_string(value) + " for " + std::string(what) + ", which no machine has");
@@ -31,7 +44,8 @@ StringId ImportedRows::text(std::string_view text) {
   const StringId id = events_.strings.id(text);
   if (events_.strings.size() != before) {
     text_bytes_ += static_cast<std::int64_t>(text.size());
-    if (text_bytes_ > limits_.most_text_bytes) refuse("has more than " + std::to_string(limits_.most_text_bytes) + " bytes of names");
+    if (text_bytes_ > limits_.most_text_bytes)
+      refuse("has more than " + std::to_string(limits_.most_text_bytes) + " bytes of names");
   }
   return id;
 }
@@ -43,15 +57,15 @@ std::int64_t ImportedRows::time(std::int64_t ns) const {
 
 ApiKind api_kind(std::string_view name) {
   static constexpr std::array<std::pair<const char*, ApiKind>, 10> kWords{{{"GraphLaunch", ApiKind::graph_launch},
-                                                                          {"Launch", ApiKind::launch},
-                                                                          {"Memcpy", ApiKind::copy},
-                                                                          {"Memset", ApiKind::set},
-                                                                          {"Synchronize", ApiKind::synchronize},
-                                                                          {"WaitEvent", ApiKind::synchronize},
-                                                                          {"Malloc", ApiKind::allocate},
-                                                                          {"MemAlloc", ApiKind::allocate},
-                                                                          {"MemFree", ApiKind::allocate},
-                                                                          {"Free", ApiKind::allocate}}};
+                                                                           {"Launch", ApiKind::launch},
+                                                                           {"Memcpy", ApiKind::copy},
+                                                                           {"Memset", ApiKind::set},
+                                                                           {"Synchronize", ApiKind::synchronize},
+                                                                           {"WaitEvent", ApiKind::synchronize},
+                                                                           {"Malloc", ApiKind::allocate},
+                                                                           {"MemAlloc", ApiKind::allocate},
+                                                                           {"MemFree", ApiKind::allocate},
+                                                                           {"Free", ApiKind::allocate}}};
   for (const auto& [word, kind] : kWords) {
     if (name.find(word) != std::string_view::npos) return kind;
   }
@@ -65,14 +79,16 @@ using StepSpans = std::map<std::int64_t, std::vector<const HostSpan*>>;
 
 void fill_steps_of_spans(TraceEvents& events, StepSpans& steps) {
   for (auto& [thread, spans] : steps) {
-    std::sort(spans.begin(), spans.end(), [](const HostSpan* a, const HostSpan* b) { return a->start_ns < b->start_ns; });
+    std::sort(spans.begin(), spans.end(),
+              [](const HostSpan* a, const HostSpan* b) { return a->start_ns < b->start_ns; });
   }
   for (HostSpan& span : events.spans) {
     const auto found = steps.find(span.thread);
     if (span.step != kNoStep || found == steps.end()) continue;
     const auto& spans = found->second;
-    const auto after = std::upper_bound(spans.begin(), spans.end(), span.start_ns,
-                                        [](std::int64_t start, const HostSpan* step) { return start < step->start_ns; });
+    const auto after =
+        std::upper_bound(spans.begin(), spans.end(), span.start_ns,
+                         [](std::int64_t start, const HostSpan* step) { return start < step->start_ns; });
     if (after == spans.begin()) continue;
     const HostSpan& step = **(after - 1);
     if (span.end_ns <= step.end_ns) span.step = step.step;
@@ -107,9 +123,9 @@ void complete_foreign(TraceEvents& events) {
   session.window_end_ns = bounds.end_ns;
   session.tier = events.api_calls.empty() ? TraceTier::kernels : TraceTier::causes;
   session.device = events.operations.empty() ? "cpu" : "cuda";
-  session.graph_granularity = std::any_of(events.operations.begin(), events.operations.end(), [](const DeviceOperation& row) {
-    return row.kind == DeviceOperationKind::graph;
-  });
+  session.graph_granularity =
+      std::any_of(events.operations.begin(), events.operations.end(),
+                  [](const DeviceOperation& row) { return row.kind == DeviceOperationKind::graph; });
 }
 
 }  // namespace decodelab

@@ -31,7 +31,8 @@ std::string first_bytes(const std::filesystem::path& path) {
 
 // JSON may begin with a line feed, which is also how a packet begins; nothing but white space stands before its bracket.
 bool looks_like_json(std::string_view bytes) {
-  const auto first = std::find_if(bytes.begin(), bytes.end(), [](char c) { return !std::isspace(static_cast<unsigned char>(c)); });
+  const auto first =
+      std::find_if(bytes.begin(), bytes.end(), [](char c) { return !std::isspace(static_cast<unsigned char>(c)); });
   return first != bytes.end() && (*first == '{' || *first == '[');
 }
 
@@ -42,9 +43,10 @@ TraceEvents import_trace(const std::filesystem::path& path, const ImportLimits& 
   if (bytes.starts_with(kSqlite)) return import_nsys(path, limits);
   if (bytes.starts_with(kGzip) || looks_like_json(bytes)) return import_kineto(path, limits);
   if (bytes.starts_with(kPacket)) return import_perfetto(path, limits);
-  throw ImportRefusal(path.filename().string() +
-                      " is no trace that is known here: a .pftrace of decodelab, kineto's JSON (also gzipped) or nsys' SQLite was "
-                      "expected; an .nsys-rep becomes one by `nsys export --type sqlite`.");
+  throw ImportRefusal(
+      path.filename().string() +
+      " is no trace that is known here: a .pftrace of decodelab, kineto's JSON (also gzipped) or nsys' SQLite was "
+      "expected; an .nsys-rep becomes one by `nsys export --type sqlite`.");
 }
 
 }  // namespace decodelab

@@ -126,7 +126,8 @@ class KinetoWriter {
     return escaped;
   }
 
-  void metadata(std::string_view what, std::int64_t process, std::int64_t thread, std::string_view key, const std::string& value) {
+  void metadata(std::string_view what, std::int64_t process, std::int64_t thread, std::string_view key,
+                const std::string& value) {
     next_event();
     out_.raw("{\"ph\":\"M\",\"name\":\"").raw(what).raw("\"").member("pid", process).member("tid", thread);
     out_.raw(",\"ts\":0.000,\"args\":{\"").raw(key).raw("\":").raw(value).raw("}}");
@@ -163,7 +164,8 @@ class KinetoWriter {
 
   void write_step(const Step& row) {
     const TraceSession& session = events_.session;
-    begin("user_annotation", "ProfilerStep#" + std::to_string(row.index), session.process, session.main_thread, row.start_ns, row.end_ns);
+    begin("user_annotation", "ProfilerStep#" + std::to_string(row.index), session.process, session.main_thread,
+          row.start_ns, row.end_ns);
     argument("batch", row.batch);
     argument("keys", row.keys);
     argument_unless("launches", row.launches, std::int64_t{-1});
@@ -172,8 +174,8 @@ class KinetoWriter {
   }
 
   void write_span(const HostSpan& row) {
-    begin(row.kind == SpanKind::operator_call ? "cpu_op" : "user_annotation", name(row.name), events_.session.process, row.thread,
-          row.start_ns, row.end_ns == 0 ? last_ns_ : row.end_ns);
+    begin(row.kind == SpanKind::operator_call ? "cpu_op" : "user_annotation", name(row.name), events_.session.process,
+          row.thread, row.start_ns, row.end_ns == 0 ? last_ns_ : row.end_ns);
     if (row.kind != SpanKind::operator_call) argument_text("kind", name_of(kSpanKindNames, row.kind));
     place(row.step, row.layer, row.stage);
     argument_unless("allocations", row.allocations, std::int64_t{0});
@@ -185,7 +187,8 @@ class KinetoWriter {
   }
 
   void write_call(const ApiCall& row) {
-    begin(row.driver ? "cuda_driver" : "cuda_runtime", name(row.name), row.process, row.thread, row.start_ns, row.end_ns);
+    begin(row.driver ? "cuda_driver" : "cuda_runtime", name(row.name), row.process, row.thread, row.start_ns,
+          row.end_ns);
     argument("cbid", row.callback_id);
     argument("correlation", row.correlation);
     argument_text("kind", name_of(kApiKindNames, row.kind));
@@ -215,7 +218,8 @@ class KinetoWriter {
       argument("bytes", row.bytes);
       // Bytes in a nanosecond are GB in a second.
       if (row.end_ns > row.start_ns && row.bytes > 0) {
-        argument("memory bandwidth (GB/s)", static_cast<double>(row.bytes) / static_cast<double>(row.end_ns - row.start_ns));
+        argument("memory bandwidth (GB/s)",
+                 static_cast<double>(row.bytes) / static_cast<double>(row.end_ns - row.start_ns));
       }
       argument_unless("copy kind", row.copy_kind, 0);
     }
@@ -223,7 +227,8 @@ class KinetoWriter {
     end();
   }
 
-  void arrow(std::string_view phase, std::uint64_t id, std::int64_t process, std::int64_t thread, std::int64_t time_ns) {
+  void arrow(std::string_view phase, std::uint64_t id, std::int64_t process, std::int64_t thread,
+             std::int64_t time_ns) {
     next_event();
     out_.raw("{\"ph\":\"").raw(phase).raw("\"").member("id", id).member("pid", process).member("tid", thread);
     out_.raw(",\"ts\":").micros(time_ns - bounds_.start_ns).raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
@@ -264,7 +269,11 @@ class KinetoWriter {
     next_event();
     out_.raw("{\"ph\":\"C\",\"cat\":\"hardware_counters\",\"name\":\"").raw(name(row.series)).raw("\"");
     out_.member("pid", events_.session.process).member("tid", std::int64_t{0});
-    out_.raw(",\"ts\":").micros(row.time_ns - bounds_.start_ns).raw(",\"args\":{\"value\":").number(row.value).raw("}}");
+    out_.raw(",\"ts\":")
+        .micros(row.time_ns - bounds_.start_ns)
+        .raw(",\"args\":{\"value\":")
+        .number(row.value)
+        .raw("}}");
   }
 
   const Trace& trace_;

@@ -120,13 +120,20 @@ class Handler final : public nlohmann::json_sax<json> {
   }
 
   void member(KinetoValue& found, std::string_view token) {
-    if (key_ == "ph") event_.phase = std::move(found.text);
-    else if (key_ == "cat") event_.category = std::move(found.text);
-    else if (key_ == "name") event_.name = std::move(found.text);
-    else if (key_ == "pid") event_.process = found.number;
-    else if (key_ == "tid") event_.thread = found.number;
-    else if (key_ == "ts") event_.start_ns = micros_to_ns(token);
-    else if (key_ == "dur") event_.duration_ns = micros_to_ns(token);
+    if (key_ == "ph")
+      event_.phase = std::move(found.text);
+    else if (key_ == "cat")
+      event_.category = std::move(found.text);
+    else if (key_ == "name")
+      event_.name = std::move(found.text);
+    else if (key_ == "pid")
+      event_.process = found.number;
+    else if (key_ == "tid")
+      event_.thread = found.number;
+    else if (key_ == "ts")
+      event_.start_ns = micros_to_ns(token);
+    else if (key_ == "dur")
+      event_.duration_ns = micros_to_ns(token);
   }
 
   void element(const KinetoValue& found) {
@@ -140,12 +147,18 @@ class Handler final : public nlohmann::json_sax<json> {
       using Integer = std::remove_reference_t<decltype(member_of)>;
       if (found.number && std::in_range<Integer>(*found.number)) member_of = static_cast<Integer>(*found.number);
     };
-    if (key_ == "id") number(device.index);
-    else if (key_ == "name") device.name = found.text;
-    else if (key_ == "totalGlobalMem") number(device.memory_bytes);
-    else if (key_ == "computeMajor") number(device.compute_major);
-    else if (key_ == "computeMinor") number(device.compute_minor);
-    else if (key_ == "numSms") number(device.multiprocessors);
+    if (key_ == "id")
+      number(device.index);
+    else if (key_ == "name")
+      device.name = found.text;
+    else if (key_ == "totalGlobalMem")
+      number(device.memory_bytes);
+    else if (key_ == "computeMajor")
+      number(device.compute_major);
+    else if (key_ == "computeMinor")
+      number(device.compute_minor);
+    else if (key_ == "numSms")
+      number(device.multiprocessors);
   }
 
   GzipInput& input_;

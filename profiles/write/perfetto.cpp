@@ -33,9 +33,15 @@ constexpr std::uint64_t kFirstOwnName = std::uint64_t{1} << 32;
 class PerfettoWriter {
  public:
   PerfettoWriter(const Trace& trace, const TraceQuality& quality, const ByteSink& sink)
-      : trace_(trace), events_(trace.events()), quality_(quality), sink_(sink), tracks_(make_tracks(trace)),
-        bounds_(bounds_of(events_)), offset_ns_(bounds_.start_ns < 0 ? -bounds_.start_ns : 0),
-        named_(events_.strings.size()), has_flow_(events_.operations.size()) {
+      : trace_(trace),
+        events_(trace.events()),
+        quality_(quality),
+        sink_(sink),
+        tracks_(make_tracks(trace)),
+        bounds_(bounds_of(events_)),
+        offset_ns_(bounds_.start_ns < 0 ? -bounds_.start_ns : 0),
+        named_(events_.strings.size()),
+        has_flow_(events_.operations.size()) {
     // The arrows of one call are neighbours in this table.
     flows_ = trace.flows();
     std::stable_sort(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) { return a.api_row < b.api_row; });
@@ -163,7 +169,8 @@ class PerfettoWriter {
 
   void write_quality() {
     event(bounds_.start_ns, perfetto::event::instant, tracks_.main_process, [&](EventWriter& event) {
-      event.fields().add_uint64(perfetto::event::name_iid, own_name(std::string("quality: ") + to_string(quality_.verdict)));
+      event.fields().add_uint64(perfetto::event::name_iid,
+                                own_name(std::string("quality: ") + to_string(quality_.verdict)));
       category(event, Category::quality);
       const TraceSession& session = events_.session;
       event.text(Key::verdict, to_string(quality_.verdict));
@@ -195,7 +202,8 @@ class PerfettoWriter {
     std::vector<std::size_t> points(events_.counters.size());
     for (std::size_t i = 0; i < points.size(); ++i) points[i] = i;
     const auto time_of = [&](std::size_t point) { return events_.counters[point].time_ns; };
-    std::stable_sort(points.begin(), points.end(), [&](std::size_t a, std::size_t b) { return time_of(a) < time_of(b); });
+    std::stable_sort(points.begin(), points.end(),
+                     [&](std::size_t a, std::size_t b) { return time_of(a) < time_of(b); });
     std::priority_queue<Cursor, std::vector<Cursor>, std::greater<>> cursors;
     for (std::size_t i = 0; i < counters; ++i) {
       if (!tracks_.tracks[i].edges.empty()) cursors.push({tracks_.tracks[i].edges.front().time_ns, i, 0});
@@ -242,15 +250,15 @@ class PerfettoWriter {
   }
 
   void write_counter(const CounterPoint& point) {
-    event(point.time_ns, perfetto::event::counter, counter_tracks_.at(point.series), [&](EventWriter& event) {
-      event.fields().add_double(perfetto::event::double_counter_value, point.value);
-    });
+    event(point.time_ns, perfetto::event::counter, counter_tracks_.at(point.series),
+          [&](EventWriter& event) { event.fields().add_double(perfetto::event::double_counter_value, point.value); });
   }
 
   void write_edge(const Track& track, const Edge& edge) {
-    event(edge.time_ns, edge.begin ? perfetto::event::begin : perfetto::event::end, track.uuid, [&](EventWriter& event) {
-      if (edge.begin) write_row(event, edge.item);
-    });
+    event(edge.time_ns, edge.begin ? perfetto::event::begin : perfetto::event::end, track.uuid,
+          [&](EventWriter& event) {
+            if (edge.begin) write_row(event, edge.item);
+          });
   }
 
   void write_row(EventWriter& event, std::uint64_t item) {
@@ -357,7 +365,8 @@ class PerfettoWriter {
     event.number_unless(Key::copy_kind, row.copy_kind, 0);
     own_end(event, row.start_ns, row.end_ns);
     if (has_flow_[place_of_row]) {
-      event.fields().add_fixed64(perfetto::event::terminating_flow_ids, flow_id(static_cast<std::int64_t>(place_of_row)));
+      event.fields().add_fixed64(perfetto::event::terminating_flow_ids,
+                                 flow_id(static_cast<std::int64_t>(place_of_row)));
     }
   }
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-// Checked against the official schema by tests/tools/trace_perfetto_test.py. TrackEvent and TrackDescriptor are what Perfetto declares
+// Checked against the official schema by tests/profiles/trace_schema_test.py. TrackEvent and TrackDescriptor are what Perfetto declares
 // stable (https://perfetto.dev/docs/reference/synthetic-track-event).
 namespace decodelab::perfetto {
 
@@ -78,8 +78,22 @@ enum : std::uint32_t { name_iid = 1, int_value = 4, string_value = 6, string_val
 
 /// Categories of events, which say of which table a row is; their iid is the place plus one.
 enum class Category : std::uint8_t {
-  step_span, layer_span, stage_span, operator_span, span, runtime, driver, kernel, memcpy, memset, graph, wait, overhead,
-  step, range, quality,
+  step_span,
+  layer_span,
+  stage_span,
+  operator_span,
+  span,
+  runtime,
+  driver,
+  kernel,
+  memcpy,
+  memset,
+  graph,
+  wait,
+  overhead,
+  step,
+  range,
+  quality,
 };
 inline constexpr std::array<const char*, 16> kCategoryNames{
     "step_span", "layer_span", "stage_span", "operator", "span",     "runtime", "driver", "kernel",
@@ -87,16 +101,49 @@ inline constexpr std::array<const char*, 16> kCategoryNames{
 
 /// Keys of debug annotations; their iid is the place plus one. They only ever get added, at the end: queries of users name them.
 enum class Key : std::uint8_t {
-  correlation, graph_node, graph, grid, block, regs, bytes, step, layer, stage, device, context, stream, process, thread,
-  static_shared, dynamic_shared, copy_kind, kind, cbid, result, allocations, allocated_bytes, expected_bytes,
-  expected_flops, event, batch, keys, launches, end_ns, verdict, reason, source, model, arm, cell, check,
+  correlation,
+  graph_node,
+  graph,
+  grid,
+  block,
+  regs,
+  bytes,
+  step,
+  layer,
+  stage,
+  device,
+  context,
+  stream,
+  process,
+  thread,
+  static_shared,
+  dynamic_shared,
+  copy_kind,
+  kind,
+  cbid,
+  result,
+  allocations,
+  allocated_bytes,
+  expected_bytes,
+  expected_flops,
+  event,
+  batch,
+  keys,
+  launches,
+  end_ns,
+  verdict,
+  reason,
+  source,
+  model,
+  arm,
+  cell,
+  check,
 };
 inline constexpr std::array<const char*, 37> kKeyNames{
-    "correlation",     "graph_node",     "graph",          "grid",      "block",     "regs",          "bytes",
-    "step",            "layer",          "stage",          "device",    "context",   "stream",        "process",
-    "thread",          "static_shared",  "dynamic_shared", "copy_kind", "kind",      "cbid",          "result",
-    "allocations",     "allocated_bytes", "expected_bytes", "expected_flops", "event", "batch",       "keys",
-    "launches",        "end_ns",         "verdict",        "reason",    "source",    "model",         "arm",
-    "cell",            "check"};
+    "correlation",    "graph_node", "graph",  "grid",    "block",    "regs",        "bytes",           "step",
+    "layer",          "stage",      "device", "context", "stream",   "process",     "thread",          "static_shared",
+    "dynamic_shared", "copy_kind",  "kind",   "cbid",    "result",   "allocations", "allocated_bytes", "expected_bytes",
+    "expected_flops", "event",      "batch",  "keys",    "launches", "end_ns",      "verdict",         "reason",
+    "source",         "model",      "arm",    "cell",    "check"};
 
 }  // namespace decodelab::perfetto

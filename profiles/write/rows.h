@@ -21,11 +21,9 @@ inline constexpr std::array<const char*, 4> kOperationKindNames{"kernel", "memcp
 /// As kineto and nsys name them, by WaitKind; 0 is none.
 inline constexpr std::array<const char*, 5> kWaitNames{"", "Event Sync", "Stream Wait Event", "Stream Sync",
                                                        "Context Sync"};
-inline constexpr std::array<const char*, 9> kOverheadNames{"Driver Compiler",     "Buffer Flush",
-                                                           "Instrumentation",     "Resource",
-                                                           "Module Loading",      "Lazy Function Loading",
-                                                           "Command Buffer Full", "Activity Buffer Request",
-                                                           "Unified Memory Init"};
+inline constexpr std::array<const char*, 9> kOverheadNames{
+    "Driver Compiler",       "Buffer Flush",        "Instrumentation",         "Resource",           "Module Loading",
+    "Lazy Function Loading", "Command Buffer Full", "Activity Buffer Request", "Unified Memory Init"};
 
 template <typename Enum, std::size_t N>
 const char* name_of(const std::array<const char*, N>& names, Enum value) {

@@ -161,12 +161,9 @@ std::string session_text(const Trace& trace, const TraceQuality& quality, std::i
   session["perturbation"] = to_object(events.session.perturbation);
   json stages = json::array();
   for (const GraphNode& node : events.nodes) stages.push_back(name_of(kStageNames, node.stage));
-  const json text = {{"version", kTextVersion},
-                     {"session", std::move(session)},
-                     {"steps", to_array(events.steps)},
-                     {"nodes", to_array(events.nodes)},
-                     {"node_stages", std::move(stages)},
-                     {"quality", quality_object(quality)},
+  const json text = {{"version", kTextVersion},          {"session", std::move(session)},
+                     {"steps", to_array(events.steps)},  {"nodes", to_array(events.nodes)},
+                     {"node_stages", std::move(stages)}, {"quality", quality_object(quality)},
                      {"time_offset_ns", time_offset_ns}};
   return text.dump(-1, ' ', false, json::error_handler_t::replace);
 }

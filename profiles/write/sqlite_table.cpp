@@ -45,7 +45,8 @@ SqliteSource::SqliteSource(const std::filesystem::path& path) : database_(path.s
 bool SqliteSource::has(const std::string& table, const std::vector<std::string>& columns) const {
   const auto found = tables_.find(table);
   if (found == tables_.end()) return false;
-  return std::all_of(columns.begin(), columns.end(), [&](const std::string& column) { return found->second.contains(column); });
+  return std::all_of(columns.begin(), columns.end(),
+                     [&](const std::string& column) { return found->second.contains(column); });
 }
 
 const std::set<std::string>& SqliteSource::columns(const std::string& table) const { return tables_.at(table); }

@@ -76,7 +76,8 @@ MaybeNumber unless(std::int64_t value, std::int64_t none) { return value == none
 
 class SqliteWriter {
  public:
-  SqliteWriter(const Trace& trace, const TraceQuality& quality, const Attribution& attribution, SQLite::Database& database)
+  SqliteWriter(const Trace& trace, const TraceQuality& quality, const Attribution& attribution,
+               SQLite::Database& database)
       : trace_(trace), events_(trace.events()), quality_(quality), attribution_(attribution), database_(database) {}
 
   void write() {
@@ -116,12 +117,14 @@ class SqliteWriter {
   // The id itself where it fits and is free, else the highest free one.
   static std::int64_t short_id(std::map<std::int64_t, std::int64_t>& ids, std::int64_t id) {
     const auto [place, is_new] = ids.try_emplace(id, id);
-    if (is_new && (id < 0 || id >= kGlobalIdLimit)) place->second = kGlobalIdLimit - static_cast<std::int64_t>(ids.size());
+    if (is_new && (id < 0 || id >= kGlobalIdLimit))
+      place->second = kGlobalIdLimit - static_cast<std::int64_t>(ids.size());
     return place->second;
   }
 
   std::int64_t string_id(const std::string& text) {
-    const auto [place, is_new] = own_strings_.try_emplace(text, static_cast<std::int64_t>(events_.strings.size() + own_strings_.size()));
+    const auto [place, is_new] =
+        own_strings_.try_emplace(text, static_cast<std::int64_t>(events_.strings.size() + own_strings_.size()));
     return place->second;
   }
 
@@ -138,10 +141,12 @@ class SqliteWriter {
     captured.row("ARM", session.arm);
     captured.row("CELL", session.cell);
     Insert gpu(database_, "TARGET_INFO_GPU",
-               {"vmId", "id", "name", "totalMemory", "memoryBandwidth", "smCount", "cuDevice", "computeMajor", "computeMinor"});
+               {"vmId", "id", "name", "totalMemory", "memoryBandwidth", "smCount", "cuDevice", "computeMajor",
+                "computeMinor"});
     for (const TraceDevice& device : session.devices) {
-      gpu.row(0, device.index, device.name, device.memory_bytes, static_cast<std::int64_t>(device.nominal_bytes_per_second),
-              device.multiprocessors, device.index, device.compute_major, device.compute_minor);
+      gpu.row(0, device.index, device.name, device.memory_bytes,
+              static_cast<std::int64_t>(device.nominal_bytes_per_second), device.multiprocessors, device.index,
+              device.compute_major, device.compute_minor);
     }
     Insert start(database_, "TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"});
     // The moment of time 0.
@@ -150,67 +155,97 @@ class SqliteWriter {
 
   void write_kernels() {
     Insert insert(database_, "CUPTI_ACTIVITY_KIND_KERNEL",
-                  {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "demangledName", "shortName",
-                   "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory",
-                   "dynamicSharedMemory", "localMemoryPerThread", "localMemoryTotal", "gridId", "graphNodeId", "graphId", "lane",
-                   "step", "layer", "stage"});
+                  {"start",
+                   "end",
+                   "deviceId",
+                   "contextId",
+                   "streamId",
+                   "correlationId",
+                   "globalPid",
+                   "demangledName",
+                   "shortName",
+                   "registersPerThread",
+                   "gridX",
+                   "gridY",
+                   "gridZ",
+                   "blockX",
+                   "blockY",
+                   "blockZ",
+                   "staticSharedMemory",
+                   "dynamicSharedMemory",
+                   "localMemoryPerThread",
+                   "localMemoryTotal",
+                   "gridId",
+                   "graphNodeId",
+                   "graphId",
+                   "lane",
+                   "step",
+                   "layer",
+                   "stage"});
     for (const DeviceOperation& row : events_.operations) {
       if (row.kind != DeviceOperationKind::kernel) continue;
-      insert.row(row.start_ns, row.end_ns, row.device, row.context, row.stream, row.correlation, global_process(row.process), row.name,
-                 row.name, row.registers, row.grid[0], row.grid[1], row.grid[2], row.block[0], row.block[1], row.block[2],
-                 row.static_shared_bytes, row.dynamic_shared_bytes, 0, 0, 0, node(row), graph(row), row.lane,
-                 unless(row.step, kNoStep), unless(row.layer, kNoLayer), name_of(kStageNames, row.stage));
+      insert.row(row.start_ns, row.end_ns, row.device, row.context, row.stream, row.correlation,
+                 global_process(row.process), row.name, row.name, row.registers, row.grid[0], row.grid[1], row.grid[2],
+                 row.block[0], row.block[1], row.block[2], row.static_shared_bytes, row.dynamic_shared_bytes, 0, 0, 0,
+                 node(row), graph(row), row.lane, unless(row.step, kNoStep), unless(row.layer, kNoLayer),
+                 name_of(kStageNames, row.stage));
     }
   }
 
-  static MaybeNumber node(const DeviceOperation& row) { return unless(static_cast<std::int64_t>(row.graph_node_id), kNoGraph); }
-  static MaybeNumber graph(const DeviceOperation& row) { return unless(static_cast<std::int64_t>(row.graph_id), kNoGraph); }
+  static MaybeNumber node(const DeviceOperation& row) {
+    return unless(static_cast<std::int64_t>(row.graph_node_id), kNoGraph);
+  }
+  static MaybeNumber graph(const DeviceOperation& row) {
+    return unless(static_cast<std::int64_t>(row.graph_id), kNoGraph);
+  }
 
   void write_copies_and_sets() {
     Insert copies(database_, "CUPTI_ACTIVITY_KIND_MEMCPY",
-                  {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "copyKind",
-                   "graphNodeId", "graphId", "nameId", "lane", "step", "layer", "stage"});
+                  {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes",
+                   "copyKind", "graphNodeId", "graphId", "nameId", "lane", "step", "layer", "stage"});
     Insert sets(database_, "CUPTI_ACTIVITY_KIND_MEMSET",
-                {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "value", "graphNodeId",
-                 "graphId", "nameId", "lane", "step", "layer", "stage"});
+                {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "value",
+                 "graphNodeId", "graphId", "nameId", "lane", "step", "layer", "stage"});
     for (const DeviceOperation& row : events_.operations) {
       if (row.kind != DeviceOperationKind::copy && row.kind != DeviceOperationKind::set) continue;
       const bool copy = row.kind == DeviceOperationKind::copy;
       (copy ? copies : sets)
-          .row(row.start_ns, row.end_ns, row.device, row.context, row.stream, row.correlation, global_process(row.process), row.bytes,
-               copy ? row.copy_kind : 0, node(row), graph(row), row.name, row.lane, unless(row.step, kNoStep),
-               unless(row.layer, kNoLayer), name_of(kStageNames, row.stage));
+          .row(row.start_ns, row.end_ns, row.device, row.context, row.stream, row.correlation,
+               global_process(row.process), row.bytes, copy ? row.copy_kind : 0, node(row), graph(row), row.name,
+               row.lane, unless(row.step, kNoStep), unless(row.layer, kNoLayer), name_of(kStageNames, row.stage));
     }
   }
 
   void write_graphs() {
     Insert insert(database_, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-                  {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId", "nameId", "lane",
-                   "step", "layer", "stage"});
+                  {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId",
+                   "nameId", "lane", "step", "layer", "stage"});
     for (const DeviceOperation& row : events_.operations) {
       if (row.kind != DeviceOperationKind::graph) continue;
-      insert.row(row.start_ns, row.end_ns, row.device, row.context, row.stream, row.correlation, global_process(row.process),
-                 static_cast<std::int64_t>(row.graph_id), row.name, row.lane, unless(row.step, kNoStep), unless(row.layer, kNoLayer),
-                 name_of(kStageNames, row.stage));
+      insert.row(row.start_ns, row.end_ns, row.device, row.context, row.stream, row.correlation,
+                 global_process(row.process), static_cast<std::int64_t>(row.graph_id), row.name, row.lane,
+                 unless(row.step, kNoStep), unless(row.layer, kNoLayer), name_of(kStageNames, row.stage));
     }
   }
 
   void write_calls() {
-    Insert insert(database_, "CUPTI_ACTIVITY_KIND_RUNTIME",
-                  {"start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue", "callbackId", "kind"});
+    Insert insert(
+        database_, "CUPTI_ACTIVITY_KIND_RUNTIME",
+        {"start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue", "callbackId", "kind"});
     for (const ApiCall& row : events_.api_calls) {
-      insert.row(row.start_ns, row.end_ns, row.driver ? kDriverClass : kRuntimeClass, global_thread(row.process, row.thread),
-                 row.correlation, row.name, row.result, row.callback_id, name_of(kApiKindNames, row.kind));
+      insert.row(row.start_ns, row.end_ns, row.driver ? kDriverClass : kRuntimeClass,
+                 global_thread(row.process, row.thread), row.correlation, row.name, row.result, row.callback_id,
+                 name_of(kApiKindNames, row.kind));
     }
   }
 
   void write_waits() {
     Insert insert(database_, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-                  {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "syncType", "eventId",
-                   "globalTid"});
+                  {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "syncType",
+                   "eventId", "globalTid"});
     for (const Wait& row : events_.waits) {
-      insert.row(row.start_ns, row.end_ns, 0, 0, row.stream, row.correlation, global_process(row.process), row.kind, row.event,
-                 global_thread(row.process, row.thread));
+      insert.row(row.start_ns, row.end_ns, 0, 0, row.stream, row.correlation, global_process(row.process), row.kind,
+                 row.event, global_thread(row.process, row.thread));
     }
   }
 
@@ -225,13 +260,14 @@ class SqliteWriter {
 
   void write_spans() {
     Insert insert(database_, "NVTX_EVENTS",
-                  {"start", "end", "eventType", "textId", "globalTid", "domainId", "uint64Value", "kind", "step", "layer", "stage",
-                   "depth", "allocations", "allocatedBytes", "expectedBytes", "expectedFlops"});
+                  {"start", "end", "eventType", "textId", "globalTid", "domainId", "uint64Value", "kind", "step",
+                   "layer", "stage", "depth", "allocations", "allocatedBytes", "expectedBytes", "expectedFlops"});
     for (const HostSpan& row : events_.spans) {
       const MaybeNumber step = unless(row.step, kNoStep);
-      insert.row(row.start_ns, unless(row.end_ns, 0), kPushPopRange, row.name, global_thread(events_.session.process, row.thread), 0,
-                 step, name_of(kSpanKindNames, row.kind), step, unless(row.layer, kNoLayer), name_of(kStageNames, row.stage),
-                 row.depth, row.allocations, row.allocated_bytes, row.expected_bytes, row.expected_flops);
+      insert.row(row.start_ns, unless(row.end_ns, 0), kPushPopRange, row.name,
+                 global_thread(events_.session.process, row.thread), 0, step, name_of(kSpanKindNames, row.kind), step,
+                 unless(row.layer, kNoLayer), name_of(kStageNames, row.stage), row.depth, row.allocations,
+                 row.allocated_bytes, row.expected_bytes, row.expected_flops);
     }
   }
 
@@ -244,16 +280,18 @@ class SqliteWriter {
     std::map<std::int32_t, const StepAccount*> accounts;
     for (const StepAccount& account : attribution_.steps) accounts.emplace(account.index, &account);
     Insert insert(database_, "STEP",
-                  {"step", "start", "end", "batch", "keys", "launches", "graphLaunches", "timerNs", "excludedReason", "deviceStart",
-                   "deviceEnd", "spanNs", "busyNs", "residualNs", "hostMarginNs", "launchToStartNs", "operators", "graphKernelNs"});
+                  {"step", "start", "end", "batch", "keys", "launches", "graphLaunches", "timerNs", "excludedReason",
+                   "deviceStart", "deviceEnd", "spanNs", "busyNs", "residualNs", "hostMarginNs", "launchToStartNs",
+                   "operators", "graphKernelNs"});
     for (const Step& row : events_.steps) {
       const auto found = accounts.find(row.index);
-      const auto of = [&](std::int64_t StepAccount::*member) {
+      const auto of = [&](std::int64_t StepAccount::* member) {
         return found == accounts.end() ? MaybeNumber{} : MaybeNumber{found->second->*member};
       };
-      insert.row(row.index, row.start_ns, row.end_ns, row.batch, row.keys, unless(row.launches, -1), unless(row.graph_launches, -1),
-                 unless(row.timer_ns, 0), row.excluded_reason, unless(row.device_start_ns, 0), unless(row.device_end_ns, 0),
-                 of(&StepAccount::span_ns), of(&StepAccount::busy_ns), of(&StepAccount::residual_ns), of(&StepAccount::host_margin_ns),
+      insert.row(row.index, row.start_ns, row.end_ns, row.batch, row.keys, unless(row.launches, -1),
+                 unless(row.graph_launches, -1), unless(row.timer_ns, 0), row.excluded_reason,
+                 unless(row.device_start_ns, 0), unless(row.device_end_ns, 0), of(&StepAccount::span_ns),
+                 of(&StepAccount::busy_ns), of(&StepAccount::residual_ns), of(&StepAccount::host_margin_ns),
                  of(&StepAccount::launch_to_start_ns), of(&StepAccount::operators), of(&StepAccount::graph_kernel_ns));
     }
   }
@@ -262,7 +300,8 @@ class SqliteWriter {
     Insert insert(database_, "GAP", {"step", "deviceId", "start", "end", "cause", "nextStart", "nextName"});
     for (const Gap& row : attribution_.gaps) {
       const bool has_next = row.next_operation != kNoRow;
-      const DeviceOperation next = has_next ? events_.operations.at(static_cast<std::size_t>(row.next_operation)) : DeviceOperation{};
+      const DeviceOperation next =
+          has_next ? events_.operations.at(static_cast<std::size_t>(row.next_operation)) : DeviceOperation{};
       insert.row(unless(row.step, kNoStep), row.device, row.start_ns, row.end_ns, name_of(kGapCauseNames, row.cause),
                  has_next ? MaybeNumber{next.start_ns} : MaybeNumber{}, trace_.text(next.name));
     }
@@ -298,7 +337,8 @@ class SqliteWriter {
     Insert insert(database_, "THREAD", {"globalTid", "process", "thread"});
     global_thread(events_.session.process, events_.session.main_thread);
     for (const DeviceOperation& row : events_.operations) global_process(row.process);
-    for (const auto& [process, shortened] : processes_) threads_seen_.insert({shortened << kGlobalIdBits, {process, 0}});
+    for (const auto& [process, shortened] : processes_)
+      threads_seen_.insert({shortened << kGlobalIdBits, {process, 0}});
     for (const auto& [global, ids] : threads_seen_) insert.row(global, ids.first, ids.second);
   }
 
@@ -321,7 +361,8 @@ void write_trace_sqlite(const Trace& trace, const TraceQuality& quality, const A
     SQLite::Database database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
     SqliteWriter(trace, quality, attribution, database).write();
   } catch (const SQLite::Exception& error) {
-    throw std::runtime_error("The trace could not be written to " + path.string() + ": SQLite says '" + error.what() + "'.");
+    throw std::runtime_error("The trace could not be written to " + path.string() + ": SQLite says '" + error.what() +
+                             "'.");
   }
 }
 

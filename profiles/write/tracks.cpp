@@ -13,8 +13,9 @@
 namespace decodelab {
 namespace {
 
-using ThreadKey = std::pair<std::int64_t, std::int64_t>;                                           // process, thread
-using StreamKey = std::tuple<std::int64_t, std::int32_t, std::int32_t, std::uint16_t>;             // process, context, stream, lane
+using ThreadKey = std::pair<std::int64_t, std::int64_t>;  // process, thread
+using StreamKey =
+    std::tuple<std::int64_t, std::int32_t, std::int32_t, std::uint16_t>;  // process, context, stream, lane
 using Slices = std::vector<Slice>;
 
 struct ThreadRows {
@@ -31,7 +32,9 @@ struct DeviceRows {
 class TrackMaker {
  public:
   explicit TrackMaker(const Trace& trace)
-      : trace_(trace), events_(trace.events()), last_ns_(std::max(bounds_of(events_).end_ns, events_.session.window_end_ns)) {}
+      : trace_(trace),
+        events_(trace.events()),
+        last_ns_(std::max(bounds_of(events_).end_ns, events_.session.window_end_ns)) {}
 
   Tracks make() {
     collect_host_rows();
@@ -44,7 +47,8 @@ class TrackMaker {
  private:
   template <typename Row>
   Slice slice(const Row& row, RowTable table, std::size_t place, bool may_be_open = false) const {
-    const std::int64_t end = row.end_ns == 0 && !may_be_open ? row.start_ns : shown_end(row.start_ns, row.end_ns, last_ns_);
+    const std::int64_t end =
+        row.end_ns == 0 && !may_be_open ? row.start_ns : shown_end(row.start_ns, row.end_ns, last_ns_);
     return {.start_ns = row.start_ns, .end_ns = end, .item = item_of(table, place)};
   }
 
@@ -63,7 +67,8 @@ class TrackMaker {
       rows_of({wait.process, wait.thread}).waits.push_back(slice(wait, RowTable::wait, i));
     }
     for (std::size_t i = 0; i < events_.overheads.size(); ++i) {
-      rows_of({process, events_.overheads[i].thread}).overheads.push_back(slice(events_.overheads[i], RowTable::overhead, i));
+      rows_of({process, events_.overheads[i].thread})
+          .overheads.push_back(slice(events_.overheads[i], RowTable::overhead, i));
     }
   }
 
@@ -197,14 +202,20 @@ class TrackMaker {
   void add_ranges(const std::vector<const DeviceOperation*>& operations, std::uint64_t parent, std::int32_t rank) {
     const std::size_t first = made_.ranges.size();
     // A run of operations of one step, of one layer in it and of one stage in that; outermost first, for ties of all bounds.
-    add_runs(operations, [](const DeviceOperation& row) { return std::tuple(row.step); },
-             [](const DeviceOperation& row) { return row.step == kNoStep ? "" : "step " + std::to_string(row.step); });
-    add_runs(operations, [](const DeviceOperation& row) { return std::tuple(row.step, row.layer); },
-             [](const DeviceOperation& row) { return row.layer == kNoLayer ? "" : "layer " + std::to_string(row.layer); });
-    add_runs(operations, [](const DeviceOperation& row) { return std::tuple(row.step, row.layer, row.stage); },
-             [](const DeviceOperation& row) { return std::string(row.stage == Stage::other ? "" : name_of(kStageNames, row.stage)); });
+    add_runs(
+        operations, [](const DeviceOperation& row) { return std::tuple(row.step); },
+        [](const DeviceOperation& row) { return row.step == kNoStep ? "" : "step " + std::to_string(row.step); });
+    add_runs(
+        operations, [](const DeviceOperation& row) { return std::tuple(row.step, row.layer); },
+        [](const DeviceOperation& row) { return row.layer == kNoLayer ? "" : "layer " + std::to_string(row.layer); });
+    add_runs(
+        operations, [](const DeviceOperation& row) { return std::tuple(row.step, row.layer, row.stage); },
+        [](const DeviceOperation& row) {
+          return std::string(row.stage == Stage::other ? "" : name_of(kStageNames, row.stage));
+        });
     Slices slices;
-    for (std::size_t i = first; i < made_.ranges.size(); ++i) slices.push_back(slice(made_.ranges[i], RowTable::range, i));
+    for (std::size_t i = first; i < made_.ranges.size(); ++i)
+      slices.push_back(slice(made_.ranges[i], RowTable::range, i));
     if (slices.empty()) return;
     Track track{.parent = parent, .name = "ranges (layer/stage)", .rank = rank};
     Track next = track;

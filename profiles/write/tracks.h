@@ -13,7 +13,9 @@ namespace decodelab {
 enum class RowTable : std::uint8_t { span, api_call, operation, wait, overhead, step, range };
 
 /// A row of a table as Slice::item.
-inline std::uint64_t item_of(RowTable table, std::size_t row) { return std::uint64_t{static_cast<std::uint8_t>(table)} << 56 | row; }
+inline std::uint64_t item_of(RowTable table, std::size_t row) {
+  return std::uint64_t{static_cast<std::uint8_t>(table)} << 56 | row;
+}
 inline RowTable table_of(std::uint64_t item) { return static_cast<RowTable>(item >> 56); }
 inline std::size_t row_of(std::uint64_t item) { return item & ((std::uint64_t{1} << 56) - 1); }
 
@@ -33,9 +35,9 @@ struct Track {
   std::int64_t process = 0;  ///< Of processes, threads and what hangs below them.
   std::int64_t thread = 0;
   std::string name;
-  std::string description;   ///< "process 12 thread 34" of host tracks, which is how they are read back.
-  std::int32_t rank = 0;     ///< Among the children of its parent.
-  std::vector<Edge> edges;   ///< In the order in which they must be written.
+  std::string description;  ///< "process 12 thread 34" of host tracks, which is how they are read back.
+  std::int32_t rank = 0;    ///< Among the children of its parent.
+  std::vector<Edge> edges;  ///< In the order in which they must be written.
 };
 
 struct Tracks {

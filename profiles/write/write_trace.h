@@ -12,7 +12,7 @@
 
 namespace decodelab {
 
-enum class TraceFormat : std::uint8_t { perfetto, kineto_gzip, kineto, sqlite };
+enum class TraceFormat : std::uint8_t { perfetto, kineto_gzip, kineto, sqlite, summary };
 
 /// Endings of names and their formats; the longest that fits counts.
 struct TraceEnding {
@@ -26,12 +26,14 @@ std::span<const TraceEnding> trace_endings();
 TraceFormat trace_format(const std::filesystem::path& path);
 
 struct WriteOptions {
-  std::int64_t most_events = 4'000'000;  ///< More are refused: a viewer that shows a part of a trace shows something that did not happen.
+  std::int64_t most_events =
+      4'000'000;  ///< More are refused: a viewer that shows a part of a trace shows something that did not happen.
 };
 
 /// Writes beside the place and renames, so that a file is whole or not there; an older file of that name is replaced. Throws
 /// std::invalid_argument for an ending that is not known, and std::runtime_error where there are more events than allowed or the file
 /// cannot be written.
-void write_trace(const Trace& trace, const TraceQuality& quality, const std::filesystem::path& path, const WriteOptions& options = {});
+void write_trace(const Trace& trace, const TraceQuality& quality, const std::filesystem::path& path,
+                 const WriteOptions& options = {});
 
 }  // namespace decodelab

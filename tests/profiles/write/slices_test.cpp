@@ -15,7 +15,8 @@ namespace {
 std::vector<std::string> text_of(const std::vector<Edge>& edges) {
   std::vector<std::string> text;
   for (const Edge& edge : edges) {
-    text.push_back((edge.begin ? "begin " : "end ") + std::to_string(edge.item) + " at " + std::to_string(edge.time_ns));
+    text.push_back((edge.begin ? "begin " : "end ") + std::to_string(edge.item) + " at " +
+                   std::to_string(edge.time_ns));
   }
   return text;
 }
@@ -23,22 +24,24 @@ std::vector<std::string> text_of(const std::vector<Edge>& edges) {
 TEST(Slices, ThatNestShareALane) {
   const auto lanes = lay_out(std::vector<Slice>{{0, 100, 1}, {10, 50, 2}, {50, 100, 3}});
   ASSERT_EQ(lanes.size(), 1u);
-  EXPECT_EQ(text_of(lanes[0]), (std::vector<std::string>{"begin 1 at 0", "begin 2 at 10", "end 2 at 50", "begin 3 at 50",
-                                                         "end 3 at 100", "end 1 at 100"}));
+  EXPECT_EQ(text_of(lanes[0]), (std::vector<std::string>{"begin 1 at 0", "begin 2 at 10", "end 2 at 50",
+                                                         "begin 3 at 50", "end 3 at 100", "end 1 at 100"}));
 }
 
 TEST(Slices, ThatOverlapWithoutNestingDoNotShareALane) {
   const auto lanes = lay_out(std::vector<Slice>{{0, 100, 1}, {99, 110, 2}, {100, 120, 3}});
   ASSERT_EQ(lanes.size(), 2u);
-  EXPECT_EQ(text_of(lanes[0]), (std::vector<std::string>{"begin 1 at 0", "end 1 at 100", "begin 3 at 100", "end 3 at 120"}));
+  EXPECT_EQ(text_of(lanes[0]),
+            (std::vector<std::string>{"begin 1 at 0", "end 1 at 100", "begin 3 at 100", "end 3 at 120"}));
   EXPECT_EQ(text_of(lanes[1]), (std::vector<std::string>{"begin 2 at 99", "end 2 at 110"}));
 }
 
 TEST(Slices, OfNoLengthAreBegunBeforeTheyEnd) {
   const auto lanes = lay_out(std::vector<Slice>{{0, 10, 1}, {10, 20, 2}, {10, 10, 3}, {10, 10, 4}, {20, 20, 5}});
   ASSERT_EQ(lanes.size(), 1u);
-  EXPECT_EQ(text_of(lanes[0]), (std::vector<std::string>{"begin 1 at 0", "end 1 at 10", "begin 2 at 10", "begin 3 at 10", "end 3 at 10",
-                                                         "begin 4 at 10", "end 4 at 10", "end 2 at 20", "begin 5 at 20", "end 5 at 20"}));
+  EXPECT_EQ(text_of(lanes[0]),
+            (std::vector<std::string>{"begin 1 at 0", "end 1 at 10", "begin 2 at 10", "begin 3 at 10", "end 3 at 10",
+                                      "begin 4 at 10", "end 4 at 10", "end 2 at 20", "begin 5 at 20", "end 5 at 20"}));
 }
 
 // Whatever the slices are: each lane replays as a stack, in the order of time, with every slice's own length.
