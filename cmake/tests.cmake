@@ -39,7 +39,10 @@ file(GLOB_RECURSE bench_core_tests CONFIGURE_DEPENDS tests/bench/plan/*_test.cpp
 list(FILTER bench_core_tests EXCLUDE REGEX "/(torch|engine)_[^/]*_test\\.cpp$")
 
 decodelab_test_program(reports_test SOURCES ${reports_tests} LINK reports)
-decodelab_test_program(profiles_test SOURCES ${profiles_tests} LINK profiles)
+decodelab_test_program(profiles_test SOURCES ${profiles_tests} LINK profiles decodelab_profilers)
+if(DECODELAB_CUPTI_LIBRARY)
+  target_compile_definitions(profiles_test PRIVATE DECODELAB_CUPTI_LIBRARY="${DECODELAB_CUPTI_LIBRARY}")
+endif()
 decodelab_test_program(checkpoint_test SOURCES ${checkpoint_tests} LINK checkpoint_formats)
 decodelab_test_program(bench_core_test SOURCES ${bench_core_tests} LINK bench_core)
 
@@ -72,6 +75,13 @@ if(DECODELAB_TORCH)
   target_link_libraries(decodelab_faulty PRIVATE variants bench_torch)
   target_precompile_headers(decodelab_faulty REUSE_FROM engine)
 
+  # A tool that listens to NVTX in another program, for tests/program/trace_test.py.
+  if(DECODELAB_NVTX_INCLUDE)
+    add_library(nvtx_library MODULE tests/profiles/collect/nvtx_library.cpp)
+    target_link_libraries(nvtx_library PRIVATE decodelab_flags decodelab_profilers)
+    set(nvtx_library_file "$<TARGET_FILE:nvtx_library>")
+  endif()
+
   file(GLOB program_tests CONFIGURE_DEPENDS tests/program/*_test.py)
   find_program(DECODELAB_PYTHON python3 HINTS ${DECODELAB_VENV}/bin NO_DEFAULT_PATH)
   if(NOT DECODELAB_PYTHON)
@@ -82,7 +92,8 @@ if(DECODELAB_TORCH)
     add_test(NAME program.${name} COMMAND ${DECODELAB_PYTHON} -m unittest -v ${name}
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/program)
     set_tests_properties(program.${name} PROPERTIES LABELS torch
-      ENVIRONMENT "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1" RUN_SERIAL TRUE TIMEOUT 900)
+      ENVIRONMENT "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1;NVTX_LIBRARY=${nvtx_library_file}"
+      RUN_SERIAL TRUE TIMEOUT 900)
   endforeach()
 
   file(GLOB reports_python_tests CONFIGURE_DEPENDS tests/reports/*_test.py)

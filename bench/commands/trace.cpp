@@ -122,9 +122,11 @@ std::string file_of(const std::string& output, const Plan& plan, const Job& job)
 }
 
 void print(const Job& job, const TracedCell& traced, const std::vector<std::string>& files) {
-  fmt::print("{}, {} ({})\n{}{}\n", job.arm.label, cell_label(job.cell), setting_label(job.cell),
-             trace_text(traced.trace, traced.quality, traced.attribution),
-             perturbation_line(traced.trace.events().session.perturbation));
+  fmt::print("{}, {} ({})\n{}", job.arm.label, cell_label(job.cell), setting_label(job.cell),
+             trace_text(traced.trace, traced.quality, traced.attribution));
+  if (traced.trace.events().session.perturbation.pairs == 0) {
+    fmt::print("what tracing costs was not measured (--pairs 0)\n");
+  }
   for (const std::string& file : files) {
     fmt::print("{}\n", how_to_open(file));
   }

@@ -1,7 +1,6 @@
 // `decodelab trace doctor` and `nsys-command`: which collectors can run here, and how Nsight Systems sees the same steps.
 #include "bench/commands/trace.h"
 #include "bench/measure/engine_trace.h"
-#include "engine/runtime.h"
 #include "profiles/collect/nvtx.h"
 #include "reports/page/table.h"
 
@@ -15,18 +14,12 @@
 namespace decodelab {
 namespace {
 
-struct DoctorOptions {
-  std::string device;
-};
-
-ExitCode examine(const DoctorOptions& options) {
-  const std::vector<std::string> devices = present_devices();
-  const std::string device = options.device.empty() ? devices.back() : require_device(options.device);
-  Table table{.title = fmt::format("Collectors on {}", device),
+ExitCode examine() {
+  Table table{.title = "Collectors on this machine",
               .columns = {{"collector"}, {"state"}, {"why not"}},
               .rows = {},
               .notes = {}};
-  for (const CollectorState& state : trace_collectors(device)) {
+  for (const CollectorState& state : trace_collectors()) {
     table.rows.push_back({.fields = {state.name, state.on ? "runs" : "off", state.reason}});
   }
   std::cout << to_text(table);
@@ -57,11 +50,9 @@ ExitCode print_nsys(const NsysOptions& options) {
 }  // namespace
 
 void add_trace_doctor_commands(CLI::App& trace, ExitCode& exit_code) {
-  auto doctor_options = std::make_shared<DoctorOptions>();
   CLI::App* doctor = trace.add_subcommand("doctor", "Say which collectors can run here, and why others cannot.");
-  doctor->add_option("--device", doctor_options->device, "cpu or cuda:N; default: a GPU where there is one");
   doctor->footer("Example:\n  decodelab trace doctor");
-  doctor->callback([doctor_options, &exit_code] { exit_code = examine(*doctor_options); });
+  doctor->callback([&exit_code] { exit_code = examine(); });
 
   auto nsys_options = std::make_shared<NsysOptions>();
   CLI::App* nsys = trace.add_subcommand(

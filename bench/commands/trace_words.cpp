@@ -4,7 +4,6 @@
 #include "bench/commands/files.h"
 #include "profiles/trace/summary_json.h"
 #include "profiles/write/write_trace.h"
-#include "reports/page/format.h"
 
 #include <fmt/format.h>
 
@@ -49,15 +48,6 @@ std::array<std::int64_t, kGapCauseNames.size()> gap_sums(const Attribution& attr
 }
 
 }  // namespace
-
-std::string perturbation_line(const Perturbation& perturbation) {
-  if (perturbation.pairs == 0) {
-    return "what tracing costs was not measured (--pairs 0)";
-  }
-  return fmt::format("tracing makes a step {} times as long [{}, {}], by {} pairs of visits",
-                     format_ratio(perturbation.ratio), format_ratio(perturbation.low), format_ratio(perturbation.high),
-                     perturbation.pairs);
-}
 
 void check_trace_path(const std::string& flag, const std::string& path) {
   if (!path.ends_with(kSummaryEnding)) {

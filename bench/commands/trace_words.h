@@ -1,4 +1,4 @@
-// What the subcommands of `decodelab trace` share: files by their endings, what tracing cost, the account as the store keeps it.
+// What the subcommands of `decodelab trace` share: files by their endings, and the account as the store keeps it.
 #pragma once
 
 #include "profiles/trace/attribution.h"
@@ -9,9 +9,6 @@
 #include <string>
 
 namespace decodelab {
-
-/// "tracing makes a step 1.012 times as long [1.008, 1.016], 40 pairs of visits"; that it was not measured, where it was not.
-std::string perturbation_line(const Perturbation& perturbation);
 
 /// Throws std::invalid_argument that names the flag for a file whose ending is no format, or whose folder is not there.
 void check_trace_path(const std::string& flag, const std::string& path);

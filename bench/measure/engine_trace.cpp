@@ -338,7 +338,7 @@ TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& inp
   return traced;
 }
 
-std::vector<CollectorState> trace_collectors(const std::string& device) {
+std::vector<CollectorState> trace_collectors() {
   std::vector<CollectorState> states;
   const auto add = [&states](Collector& collector) {
     const Capability capability = collector.probe();
@@ -349,9 +349,11 @@ std::vector<CollectorState> trace_collectors(const std::string& device) {
   add(spans);
   add(operators);
   add(*make_soft_perf_collector());
-  DeviceCollectors devices(device);
+  // Asked as for a GPU: that there is none is one of the reasons.
+  DeviceCollectors devices("cuda:0");
   add(*devices.nvml());
   add(*devices.cupti());
+  states.push_back({.name = "nvtx", .on = NvtxRanges::tool_attached(), .reason = NvtxRanges::why_not()});
   return states;
 }
 

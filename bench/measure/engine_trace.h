@@ -42,7 +42,7 @@ struct TracedCell {
 TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& input, const CellRecord& cell,
                       const TraceRequest& request);
 
-/// What trace_cell() would collect with here, and why not with the rest.
-std::vector<CollectorState> trace_collectors(const std::string& device);
+/// What a trace on a GPU would be collected with on this machine, and why not with the rest; on a CPU it is the part that needs no driver.
+std::vector<CollectorState> trace_collectors();
 
 }  // namespace decodelab

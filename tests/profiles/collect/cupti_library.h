@@ -8,6 +8,10 @@
 #include <stdexcept>
 #include <string>
 
+#ifndef DECODELAB_CUPTI_LIBRARY
+#define DECODELAB_CUPTI_LIBRARY "libcupti.so.13"
+#endif
+
 namespace decodelab {
 
 /// Its functions; none of the tests' needs a driver. Throws std::runtime_error where it cannot be loaded: a build with its headers has it.
