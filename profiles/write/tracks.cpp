@@ -167,7 +167,9 @@ class TrackMaker {
       rows.operations.push_back(&row);
       rows.streams[{row.process, row.context, row.stream, row.lane}].push_back(slice(row, RowTable::operation, i));
     }
-    for (const TraceDevice& device : events_.session.devices) devices[device.index];
+    if (events_.session.device != "cpu") {  // Of a CPU the session knows the bandwidth, which is no track.
+      for (const TraceDevice& device : events_.session.devices) devices[device.index];
+    }
     for (auto& [device, rows] : devices) add_device(device, rows);
   }
 

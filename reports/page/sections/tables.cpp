@@ -1,4 +1,5 @@
 // The tables of a run: every cell against the baseline, and the times as users of TGI know them.
+#include "reports/page/prediction_table.h"
 #include "reports/page/result_tables.h"
 #include "reports/page/sections/section.h"
 
@@ -10,6 +11,7 @@ std::string tables_section(const SectionContext& context) {
   for (const Table& table : comparison_tables(summary, ArmLabels::full)) html += to_html(table);
   std::string times;
   for (const Table& table : latency_tables(summary)) times += to_html(table);
+  if (const Table predictions = prediction_table(summary); !predictions.rows.empty()) html += to_html(predictions);
   return html + folded_html("Times per arm and length: average, lowest, highest, percentiles", times);
 }
 

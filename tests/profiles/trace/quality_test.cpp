@@ -133,7 +133,9 @@ TEST(Verify, ASlowDownByTracingIsAWarningAndThenContaminates) {
     EXPECT_EQ(quality_of(events).verdict, TraceVerdict::ok);
     events.session.perturbation.ratio = 1.08;
     EXPECT_EQ(quality_of(events).verdict, TraceVerdict::warn);
-    events.session.perturbation.ratio = 1.3;
+    events.session.perturbation = {.ratio = 1.28, .low = 0.61, .high = 2.67, .pairs = 8};
+    EXPECT_EQ(quality_of(events).verdict, TraceVerdict::warn) << "a noisy machine says nothing of the trace";
+    events.session.perturbation = {.ratio = 1.3, .low = 1.2, .high = 1.4, .pairs = 20};
     const TraceQuality quality = quality_of(events);
     EXPECT_EQ(quality.verdict, TraceVerdict::contaminated);
     EXPECT_EQ(noticed_by(quality), Ids{"I13"});
