@@ -4,10 +4,12 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from devtools import Page, find_browser
 
 PROGRAM = os.environ.get("SAMPLE_REPORT", os.path.join(os.path.dirname(__file__), "../../build/release/sample_report"))

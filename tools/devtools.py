@@ -1,4 +1,4 @@
-"""Drives headless Chromium over the DevTools protocol's pipe, with nothing but the standard library and with the network off."""
+"""Drives headless Chromium over the DevTools protocol's pipe, with nothing but the standard library; beyond this machine the network is off."""
 
 import json
 import os
@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+LOCAL = "http://127.0.0.1:"
 TIMEOUT_S = 120  # for one answer; a busy machine starts Chromium in many seconds
 
 
@@ -21,18 +22,21 @@ def find_browser():
 class Page:
     """One page of a browser of its own. Everything that it complains about or asks the network for is kept.
 
+    `page` is a file, which is opened with the network off, or an address that starts with LOCAL; no other host is ever found.
     `errors` has console errors, uncaught exceptions and log entries of level error, `warnings` what the console warns of; `requests` the URLs of everything
     that was loaded. Scripts are off where `javascript` is False: then they are off for the page, not for evaluate().
     """
 
-    def __init__(self, path, *, javascript=True, width=1280, height=2000):
+    def __init__(self, page, *, javascript=True, width=1280, height=2000):
         self.errors, self.warnings, self.requests = [], [], []
         self._profile = tempfile.TemporaryDirectory(prefix="decodelab-chromium-", ignore_cleanup_errors=True)
+        local = str(page).startswith(LOCAL)
+        hosts = "MAP * ~NOTFOUND" + (", EXCLUDE 127.0.0.1" if local else "")
         # The browser reads file descriptor 3 and writes 4, messages end in a zero byte.
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-                   "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND", f"--window-size={width},{height}",
+                   "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", f"--host-resolver-rules={hosts}", f"--window-size={width},{height}",
                    f"--user-data-dir={self._profile.name}", "--remote-debugging-pipe", "about:blank"]
         self._process = subprocess.Popen(["sh", "-c", f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}', find_browser(), *options],
                                          pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -43,10 +47,10 @@ class Page:
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Runtime", "Log", "Page", "Network", "DOM"):
             self.call(f"{domain}.enable")
-        self.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+        self.call("Network.emulateNetworkConditions", offline=not local, latency=0, downloadThroughput=-1, uploadThroughput=-1)
         if not javascript:
             self.call("Emulation.setScriptExecutionDisabled", value=True)
-        self.call("Page.navigate", url=Path(path).resolve().as_uri())
+        self.call("Page.navigate", url=page if local else Path(page).resolve().as_uri())
         self._wait(lambda: self._loaded, "the page to load")
 
     def __enter__(self):
