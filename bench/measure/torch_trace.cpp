@@ -3,28 +3,12 @@
 
 #include "engine/tensor.h"
 
-#include <algorithm>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 
 namespace decodelab {
 namespace {
-
-/// Allocator reports of the thread that made them; releases are of no interest to a trace.
-class AllocationReports final : public c10::MemoryReportingInfoBase {
- public:
-  AllocationReports(ThreadSpans& spans, at::DeviceType device) : spans_(spans), device_(device) {}
-
-  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device device) override {
-    if (bytes > 0 && device.type() == device_) {
-      spans_.allocated(bytes);
-    }
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-
- private:
-  ThreadSpans& spans_;
-  at::DeviceType device_;
-};
 
 /// libtorch's callbacks take no argument of ours.
 struct OperatorTarget {
@@ -53,26 +37,75 @@ std::unique_ptr<at::ObserverContext> any_entered(const at::RecordFunction& funct
 
 void any_left(const at::RecordFunction&, at::ObserverContext*) { target.spans->leave_operator(); }
 
-/// Keeps libtorch's allocator from warning of memory that was there before anybody listened, while it lives: a trace asks for
-/// allocations, and never for what is freed.
-class QuietAllocator final {
+/// libtorch's allocator of a CPU, and whom to tell of it. Its own reports cost a lock and a map for each allocation and each release, more
+/// than everything else that a trace does. It lives for ever, since storages keep a pointer to what made them.
+class ToldAllocator final : public c10::Allocator {
  public:
-  QuietAllocator() : before_(FLAGS_caffe2_log_level) { FLAGS_caffe2_log_level = std::max(before_, kErrors); }
-  ~QuietAllocator() { FLAGS_caffe2_log_level = before_; }
-  QuietAllocator(const QuietAllocator&) = delete;
-  QuietAllocator& operator=(const QuietAllocator&) = delete;
+  static ToldAllocator& instance() {
+    static ToldAllocator allocator(*c10::GetAllocator(c10::DeviceType::CPU));
+    return allocator;
+  }
+  void install() { c10::SetAllocator(c10::DeviceType::CPU, this); }
+  void remove() { c10::SetAllocator(c10::DeviceType::CPU, &inner_); }
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (target.spans != nullptr && bytes > 0) {
+      target.spans->allocated(static_cast<std::int64_t>(bytes));
+    }
+    return inner_.allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return inner_.raw_deleter(); }
+  void copy_data(void* to, const void* from, std::size_t count) const override { inner_.copy_data(to, from, count); }
 
  private:
-  static constexpr int kErrors = 2;
-  int before_;
+  explicit ToldAllocator(c10::Allocator& inner) : inner_(inner) {}
+  c10::Allocator& inner_;
+};
+
+/// Allocator reports of a GPU, of the thread that made them; releases are of no interest to a trace.
+class AllocationReports final : public c10::MemoryReportingInfoBase {
+ public:
+  explicit AllocationReports(at::DeviceType device) : device_(device) {}
+
+  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device device) override {
+    if (bytes > 0 && device.type() == device_ && target.spans != nullptr) {
+      target.spans->allocated(bytes);
+    }
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+ private:
+  at::DeviceType device_;
+};
+
+/// Tells of allocations on a device while it lives.
+class AllocationsTold final {
+ public:
+  explicit AllocationsTold(at::DeviceType device) : cpu_(device == at::kCPU) {
+    if (cpu_) {
+      ToldAllocator::instance().install();
+    } else {
+      guard_.emplace(c10::DebugInfoKind::PROFILER_STATE, std::make_shared<AllocationReports>(device));
+    }
+  }
+  ~AllocationsTold() {
+    if (cpu_) {
+      ToldAllocator::instance().remove();
+    }
+  }
+  AllocationsTold(const AllocationsTold&) = delete;
+  AllocationsTold& operator=(const AllocationsTold&) = delete;
+
+ private:
+  bool cpu_;
+  std::optional<c10::DebugInfoGuard> guard_;
 };
 
 }  // namespace
 
 struct OperatorCollector::Impl {
-  QuietAllocator quiet;
-  std::shared_ptr<AllocationReports> reports;
-  std::unique_ptr<c10::DebugInfoGuard> guard;
+  explicit Impl(at::DeviceType device) : allocations(device) {}
+  AllocationsTold allocations;
   at::CallbackHandle callback{};
 };
 
@@ -87,12 +120,10 @@ void OperatorCollector::start(const TraceConfig& config) {
   }
   target = {.spans = spans_.main_thread()};
   const bool outer = config.tier < TraceTier::causes;
-  impl_ = std::make_unique<Impl>();
-  impl_->reports = std::make_shared<AllocationReports>(*spans_.main_thread(), at::Device(device_).type());
+  impl_ = std::make_unique<Impl>(at::Device(device_).type());
   impl_->callback = at::addThreadLocalCallback(
       at::RecordFunctionCallback(outer ? &outer_entered : &any_entered, outer ? &outer_left : &any_left)
           .scopes({at::RecordScope::FUNCTION}));
-  impl_->guard = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE, impl_->reports);
   started_ = true;
 }
 

@@ -150,9 +150,9 @@ Json bars_view(const std::string& dataset, const std::string& title, const std::
            {"encoding", {{"x", {{"datum", 1}}}}}}};
   // A scale without a value is what Vega warns of.
   if (std::ranges::any_of(bars, [](const Bar& bar) { return bar.step.interval.has_value(); }))
-    layers.push_back(figure_layer(dataset, "isValid(datum.bar_low)",
-                                  {{"type", "rule"}, {"strokeWidth", 1.6}, {"color", kInkColor}},
-                                  {{"x", x("bar_low")}, {"x2", {{"field", "bar_high"}}}, {"y", y}}));
+    layers.push_back(
+        figure_layer(dataset, "isValid(datum.bar_low)", {{"type", "rule"}, {"strokeWidth", 1.6}, {"color", kInkColor}},
+                     {{"x", x("bar_low")}, {"x2", {{"field", "bar_high"}}}, {"y", y}, {"tooltip", tooltip}}));
   if (std::ranges::any_of(bars, [](const Bar& bar) { return bar.predicted.has_value(); }))
     layers.push_back(figure_layer(dataset, "isValid(datum.predicted)",
                                   {{"type", "point"},
@@ -162,9 +162,9 @@ Json bars_view(const std::string& dataset, const std::string& title, const std::
                                    {"strokeWidth", 1.8},
                                    {"color", kInkColor}},
                                   {{"x", x("predicted")}, {"y", y}, {"tooltip", tooltip}}));
-  layers.push_back(figure_layer(dataset, "true",
-                                {{"type", "text"}, {"align", "left"}, {"fontSize", 11}, {"color", kInkColor}},
-                                {{"x", {{"value", kWidth + 10}}}, {"y", y}, {"text", {{"field", "text"}}}}));
+  layers.push_back(
+      figure_layer(dataset, "true", {{"type", "text"}, {"align", "left"}, {"fontSize", 11}, {"color", kInkColor}},
+                   {{"x", {{"value", kWidth + 10}}}, {"y", y}, {"text", {{"field", "text"}}}, {"tooltip", tooltip}}));
   return {{"title", title}, {"width", kWidth}, {"height", {{"step", kBarHeight}}}, {"layer", layers}};
 }
 

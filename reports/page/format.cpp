@@ -64,7 +64,9 @@ std::string format_bytes(std::int64_t bytes) {
                         : fmt::format("{} {}", significant(static_cast<double>(bytes) / unit.size), unit.name);
 }
 
-std::string format_percent(double share) { return fmt::format("{:.1f} %", share * 100); }
+std::string format_percent(double share) {
+  return std::isfinite(share) ? fmt::format("{:.1f} %", share * 100) : "unknown";
+}
 
 std::string format_detectable(double share) { return share > kTenfold ? "none" : format_percent(share); }
 

@@ -67,13 +67,18 @@ const char* const kPageScript = R"js(
   script.textContent = await unpacked("vega");
   document.head.append(script);
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  // What a mark has no number for is left out.
+  const known = (value) => value !== null && !/^(NaN%?|undefined|null)$/.test(String(value));
+  const formatTooltip = (value, escape) => value === null || typeof value !== "object" ? escape(String(value))
+    : "<table>" + Object.entries(value).filter(([, field]) => known(field)).map(([name, field]) =>
+        `<tr><td class="key">${escape(name)}</td><td class="value">${escape(String(field))}</td></tr>`).join("") + "</table>";
   for (const place of document.querySelectorAll("[data-figure]")) {
     const text = await unpacked("spec-" + place.dataset.figure);
     document.getElementById("spec-" + place.dataset.figure).textContent = text;  // for whoever looks
     const spec = JSON.parse(text);
     const holder = document.createElement("div");
     try {
-      await vegaEmbed(holder, spec, { renderer: "svg", actions: false, tooltip: { theme: dark ? "dark" : "custom" } });
+      await vegaEmbed(holder, spec, { renderer: "svg", actions: false, tooltip: { theme: dark ? "dark" : "custom", formatTooltip } });
       place.replaceChildren(holder);
       place.dataset.interactive = "true";
     } catch (error) {

@@ -133,8 +133,8 @@ class Store:
 
 
 def quantity(text):
-    """`12.34 ms` in ns, `3.25 GiB` in bytes; None where nothing stands."""
-    if not text:
+    """`12.34 ms` in ns, `3.25 GiB` in bytes; None where nothing or a reason stands."""
+    if not re.search(r"\d", text):
         return None
     number, unit = text.split()
     return float(number) * UNITS[unit]
