@@ -25,7 +25,7 @@ ARRANGE = [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [".*"]}, {"id": "d
 LOADED = "Boolean(window.app?.trace && !app.isLoadingTrace && app.trace.workspaces.currentWorkspace.flatTracks.length)"
 # What the viewer says in a dialog, without its heading and the name of the icon that closes it.
 FAILED = "[...document.querySelectorAll('.pf-modal-dialog')].map((dialog) => dialog.innerText.split('\\n').filter((line) => line && line !== 'close')[1] ?? '')[0]"
-# The rows of a query as strings, from the engine that the viewer itself asks: it has int64 where JSON has none.
+# Asks the engine that the viewer itself asks. Strings, since JSON has no int64.
 QUERY = """(async (text) => {
   const result = await app.trace.engine.query(text);
   const rows = [];
@@ -80,6 +80,11 @@ def wait_until_loaded(page, path):
         time.sleep(0.1)
 
 
+def query(page, text):
+    """The rows of a query as dictionaries of strings."""
+    return page.evaluate(QUERY % json.dumps(text))
+
+
 def picture_at_rest(page):
     """The PNG of the page once it has stopped changing."""
     last, since = None, time.monotonic()
@@ -99,7 +104,7 @@ def draw(options, address):
     with Page(f"{address}/index.html#!/?{arguments}", width=options.width, height=options.height) as page:
         page.call("Emulation.setDeviceMetricsOverride", width=options.width, height=options.height, deviceScaleFactor=1, mobile=False)
         wait_until_loaded(page, options.trace)
-        ask = lambda text: page.evaluate(QUERY % json.dumps(text))
+        ask = functools.partial(query, page)
         steps = ask(f"select ts, ts + dur as end from slice where name = 'step {options.step}' limit 1")
         if not steps:
             fail(options.trace, f"it has no slice 'step {options.step}' in {ask('select count(*) as n from slice')[0]['n']} slices")
