@@ -115,19 +115,19 @@ class SoftPerfCollector final : public Collector {
   }
 
   void begin_step(const Step&) override {
+    step_start_ns_ = trace_clock_ns();
     for (CountedEvent& counted : events_) {
       counted.before = counted.file.value();
     }
   }
 
   void end_step(const Step&) override {
-    const std::int64_t now = trace_clock_ns();
     for (const CountedEvent& counted : events_) {
       if (static_cast<std::int64_t>(points_.size()) == most_points_) {
         ++dropped_;
         continue;
       }
-      points_.push_back({now, counted.event->series, counted.file.value() - counted.before});
+      points_.push_back({step_start_ns_, counted.event->series, counted.file.value() - counted.before});
     }
   }
 
@@ -147,6 +147,7 @@ class SoftPerfCollector final : public Collector {
   }
 
  private:
+  std::int64_t step_start_ns_ = 0;
   struct Point {
     std::int64_t time_ns;
     const char* series;
