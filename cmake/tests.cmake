@@ -66,6 +66,7 @@ if(DECODELAB_TORCH)
     tests/engine/sampling/*_test.cpp tests/engine/generation/*_test.cpp tests/engine/kernels/*_test.cpp)
   # device_*: what tests of a GPU share; the kernels among them where CUDA compiles.
   file(GLOB_RECURSE variants_tests CONFIGURE_DEPENDS tests/variants/*_test.cpp tests/variants/device_*.cpp)
+  list(REMOVE_DUPLICATES variants_tests)
   file(GLOB variants_cuda_tests CONFIGURE_DEPENDS tests/variants/device_*.cu)
   if(NOT DECODELAB_HAS_CUDA)
     set(variants_cuda_tests)

@@ -121,7 +121,6 @@ RecordedWork record(TraceTier tier, std::int64_t steps, Work&& work) {
         in_stage(Stage::host, [] { synchronize(kGpu); });
       }
       step.end_ns = trace_clock_ns();
-      step.timer_ns = step.end_ns - step.start_ns;
       if (before) {
         step.launches = devices.launches()->launches - before->launches;
         step.graph_launches = 0;

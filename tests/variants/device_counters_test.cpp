@@ -1,7 +1,7 @@
 // Bytes that a GPU's own counters saw, against what a copy must move and what the model of bytes says of each stage.
+#include "tests/variants/device_counters.h"
 #include "bench/plan/modelled_work.h"
 #include "tests/variants/arms.h"
-#include "tests/variants/device_counters.h"
 #include "tests/variants/device_test.h"
 #include "tests/variants/device_work.h"
 
