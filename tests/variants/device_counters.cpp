@@ -67,10 +67,7 @@ struct RangeCounters::Impl {
     CUpti_RangeProfiler_Disable_Params params{};
     params.structSize = CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE;
     params.pRangeProfilerObject = profiler;
-    try {
-      call_cupti("cuptiRangeProfilerDisable", params);
-    } catch (const std::runtime_error&) {  // It ends with the context all the same.
-    }
+    try_cupti("cuptiRangeProfilerDisable", params);
   }
 };
 

@@ -31,20 +31,26 @@ inline bool is_refusal(CUptiResult result) {
          result == CUPTI_ERROR_NOT_SUPPORTED;
 }
 
+inline void* cupti_function(const char* name) {
+  static void* const cupti = library("libcupti.so.13");
+  return dlsym(cupti, name);
+}
+
 /// Calls the function of CUPTI that is named; `params` has its size set.
 template <typename Params>
+CUptiResult try_cupti(const char* name, Params& params) {
+  const auto function = reinterpret_cast<CUptiResult (*)(Params*)>(cupti_function(name));
+  return function == nullptr ? CUPTI_ERROR_NOT_SUPPORTED : function(&params);
+}
+
+template <typename Params>
 void call_cupti(const char* name, Params& params) {
-  static void* const cupti = library("libcupti.so.13");
-  const auto function = reinterpret_cast<CUptiResult (*)(Params*)>(dlsym(cupti, name));
-  if (function == nullptr) {
-    throw std::runtime_error("the CUPTI that is loaded has no " + std::string(name));
-  }
-  const CUptiResult result = function(&params);
+  const CUptiResult result = try_cupti(name, params);
   if (result == CUPTI_SUCCESS) {
     return;
   }
   const auto text_of =
-      reinterpret_cast<CUptiResult (*)(CUptiResult, const char**)>(dlsym(cupti, "cuptiGetResultString"));
+      reinterpret_cast<CUptiResult (*)(CUptiResult, const char**)>(cupti_function("cuptiGetResultString"));
   const char* text = "?";
   if (text_of != nullptr) {
     text_of(result, &text);
@@ -73,10 +79,7 @@ class ProfilerHost final {
     CUpti_Profiler_Host_Deinitialize_Params params{};
     params.structSize = CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE;
     params.pHostObject = host_;
-    try {
-      call_cupti("cuptiProfilerHostDeinitialize", params);
-    } catch (const std::runtime_error&) {  // It ends with the process all the same.
-    }
+    try_cupti("cuptiProfilerHostDeinitialize", params);
   }
   ProfilerHost(const ProfilerHost&) = delete;
   ProfilerHost& operator=(const ProfilerHost&) = delete;
