@@ -64,10 +64,17 @@ add_dependencies(torch_free_tests sample_report)
 if(DECODELAB_TORCH)
   file(GLOB engine_tests CONFIGURE_DEPENDS tests/engine/*_test.cpp tests/engine/layers/*_test.cpp
     tests/engine/sampling/*_test.cpp tests/engine/generation/*_test.cpp tests/engine/kernels/*_test.cpp)
-  file(GLOB_RECURSE variants_tests CONFIGURE_DEPENDS tests/variants/*_test.cpp)
+  # device_*: what tests of a GPU share; the kernels among them where CUDA compiles.
+  file(GLOB_RECURSE variants_tests CONFIGURE_DEPENDS tests/variants/*_test.cpp tests/variants/device_*.cpp)
+  list(REMOVE_DUPLICATES variants_tests)
+  file(GLOB variants_cuda_tests CONFIGURE_DEPENDS tests/variants/device_*.cu)
+  if(NOT DECODELAB_HAS_CUDA)
+    set(variants_cuda_tests)
+  endif()
   file(GLOB_RECURSE bench_torch_tests CONFIGURE_DEPENDS tests/bench/measure/torch_*_test.cpp tests/bench/measure/engine_*_test.cpp)
   decodelab_test_program(engine_test TORCH SOURCES ${engine_tests} ${weights_tests} LINK engine)
-  decodelab_test_program(variants_test TORCH SOURCES ${variants_tests} LINK variants bench_torch)
+  decodelab_test_program(variants_test TORCH SOURCES ${variants_tests} ${variants_cuda_tests}
+    LINK variants bench_torch decodelab_profilers)
   decodelab_test_program(bench_torch_test TORCH SOURCES ${bench_torch_tests} LINK variants bench_torch)
 
   # The program with mistakes built in, which a gate must name.

@@ -76,9 +76,9 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("all passed", result.stdout)
         programs = [line.split()[0] for line in self.lines()]
-        self.assertEqual(programs[1:3], ["engine_test", "variants_test"], "the most telling come first")
-        for program in ("engine_test", "variants_test"):
-            self.assertIn(f"{program} --gtest_filter=*Cuda*", self.lines())
+        self.assertEqual(programs[1:4], ["engine_test", "variants_test", "variants_test"], "the most telling come first")
+        self.assertEqual([line.partition("--gtest_filter=")[2] for line in self.lines()[1:4]], ["*Cuda*", "*Cuda*-CudaCounters.*", "CudaCounters.*"],
+                         "counters last, in a process of their own")
         first, second = (sum(f"-round{number} " in sweep for sweep in self.sweeps()) for number in (1, 2))
         self.assertEqual((first, second), (12, 12))
         for batch in (1, 32, 256):
@@ -106,6 +106,17 @@ class GpuCheckTest(unittest.TestCase):
                 self.assertIn("FAIL  engine_test", result.stdout)
                 self.assertIn(reason, result.stdout)
                 self.assertIn("pass  variants_test", result.stdout, "the others run all the same")
+
+    def test_counters_that_a_device_keeps_are_told_and_not_called_passed(self):
+        refused = "device_counters_test.cpp:1: Skipped\nthe device's counters are refused: it is not ours\n\n[  SKIPPED ] CudaCounters.One (1 ms)\n"
+        for skips, code in ((refused, 0), (refused + "[  SKIPPED ] Cuda.Another (1 ms)\n", 1)):
+            with self.subTest(skips):
+                self.write_test_program("variants_test", skips)
+                result = self.run_script()
+                self.assertEqual(result.returncode, code, result.stdout)
+                self.assertNotIn("all passed", result.stdout)
+                if code == 0:
+                    self.assertIn("not checked: 1 of variants_test CudaCounters.*: the device's counters are refused: it is not ours", result.stdout)
 
     def test_a_program_that_is_not_built_is_named(self):
         os.remove(os.path.join(self.build, "decodelab"))

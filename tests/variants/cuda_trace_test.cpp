@@ -4,12 +4,11 @@
 #include "engine/tensor.h"
 #include "profiles/collect/device_collectors.h"
 #include "tests/variants/arms.h"
+#include "tests/variants/device_test.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -19,31 +18,11 @@ namespace {
 using testing::small_config;
 using testing::small_model;
 
-constexpr const char* kDevice = "cuda:0";
+constexpr const char* kDevice = testing::kGpu;
 constexpr std::int64_t kSteps = 8;
 
-/// Tests of a real device; each writes what it saw as a JSON object a line into the file that DECODELAB_EVIDENCE names.
-class CudaTrace : public ::testing::Test {
+class CudaTrace : public testing::DeviceTest {
  protected:
-  void SetUp() override {
-    if (present_devices().size() < 2) {
-      GTEST_SKIP() << "no CUDA device is present";
-    }
-  }
-
-  static void evidence(const std::map<std::string, double>& figures) {
-    const char* const path = std::getenv("DECODELAB_EVIDENCE");
-    if (path == nullptr) {
-      return;
-    }
-    std::ofstream file(path, std::ios::app);
-    file << R"({"test":")" << ::testing::UnitTest::GetInstance()->current_test_info()->name() << '"';
-    for (const auto& [name, value] : figures) {
-      file << ",\"" << name << "\":" << value;
-    }
-    file << "}\n";
-  }
-
   static ModelConfig config() {
     ModelConfig config = small_config();
     config.hidden_size = 64;  // Heads of 16 elements: libtorch's fused kernels want a multiple of 8.
@@ -60,16 +39,6 @@ class CudaTrace : public ::testing::Test {
                       {.steps = kSteps, .tier = tier, .pairs = pairs, .measure_bandwidth = false});
   }
 
-  static std::string failures(const TraceQuality& quality) {
-    std::string text;
-    for (const TraceCheck& check : quality.checks) {
-      if (check.status == CheckStatus::failed) {
-        text += check.id + ": " + check.evidence + "\n";
-      }
-    }
-    return text;
-  }
-
   static std::int64_t kernels(const TracedCell& cell) {
     return std::ranges::count(cell.trace.events().operations, DeviceOperationKind::kernel, &DeviceOperation::kind);
   }
@@ -78,7 +47,7 @@ class CudaTrace : public ::testing::Test {
 TEST_F(CudaTrace, EagerStepsAreBelievableInBothTiers) {
   for (const TraceTier tier : {TraceTier::kernels, TraceTier::causes}) {
     const TracedCell cell = traced("bigcode", tier);
-    EXPECT_NE(cell.quality.verdict, TraceVerdict::broken) << failures(cell.quality);
+    EXPECT_NE(cell.quality.verdict, TraceVerdict::broken) << testing::failures(cell.quality);
     EXPECT_GT(kernels(cell), 0);
     EXPECT_EQ(cell.trace.events().session.dropped_records, 0);
     EXPECT_EQ(cell.trace.events().session.zero_times, 0);

@@ -1,0 +1,139 @@
+// Bytes that a GPU's own counters saw, against what a copy must move and what the model of bytes says of each stage.
+#include "tests/variants/device_counters.h"
+#include "bench/plan/modelled_work.h"
+#include "tests/variants/arms.h"
+#include "tests/variants/device_test.h"
+#include "tests/variants/device_work.h"
+
+#include <array>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace decodelab {
+namespace {
+
+using testing::CountedRange;
+using testing::CountersRefused;
+using testing::RangeCounters;
+
+/// What tools/gpu_check knows such a skip by: a device may keep its counters for its owner, and no program of ours can change that.
+constexpr const char* kRefused = "the device's counters are refused: ";
+
+class CudaCounters : public testing::DeviceTest {
+ protected:
+  /// Ranges that `work` pushes, or that its stages are.
+  template <typename Work>
+  static std::vector<CountedRange> counted(std::int64_t most_ranges, Work&& work) {
+    synchronize(testing::kGpu);
+    RangeCounters counters(most_ranges);
+    counters.start();
+    work(counters);
+    return counters.stop();
+  }
+
+  static double bytes(const std::vector<CountedRange>& ranges) {
+    return std::accumulate(ranges.begin(), ranges.end(), 0.0, [](double sum, const CountedRange& range) {
+      return sum + range.read_bytes + range.written_bytes;
+    });
+  }
+};
+
+TEST(CounterMetrics, ReadsAndWritesTakeOnePassOnKnownChips) {
+  for (const char* chip : {"GA100", "GH100", "GB100", "AD102"}) {
+    try {
+      EXPECT_EQ(testing::passes_to_count(chip), 1) << chip;
+    } catch (const CountersRefused& refused) {
+      GTEST_SKIP() << refused.what();
+    }
+  }
+  EXPECT_THROW(testing::passes_to_count("no such chip"), std::runtime_error);
+}
+
+TEST_F(CudaCounters, ACopyMovesItsBytesTwice) {
+  constexpr std::int64_t kCopies = 8;
+  constexpr double kTolerance = 0.02;
+  // So far above the cache that what stays in it at the end is less than the tolerance.
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(std::int64_t{512} << 20, 8 * testing::l2_bytes()));
+  testing::DeviceStream stream(1, size);
+  stream.copy_by_kernel();
+  stream.wait();
+  std::vector<CountedRange> ranges;
+  try {
+    ranges = counted(1, [&](RangeCounters& counters) {
+      counters.push("copies");
+      for (std::int64_t copy = 0; copy < kCopies; ++copy) {
+        stream.copy_by_kernel();
+      }
+      counters.pop();
+    });
+  } catch (const CountersRefused& refused) {
+    GTEST_SKIP() << kRefused << refused.what();
+  }
+  ASSERT_EQ(ranges.size(), 1U);
+  EXPECT_EQ(ranges[0].name, "copies");
+  const double moved = static_cast<double>(size) * static_cast<double>(kCopies);
+  evidence({{"each_way_bytes", moved},
+            {"l2_bytes", static_cast<double>(testing::l2_bytes())},
+            {"read_bytes", ranges[0].read_bytes},
+            {"written_bytes", ranges[0].written_bytes}});
+  EXPECT_NEAR(ranges[0].read_bytes, moved, kTolerance * moved);
+  EXPECT_NEAR(ranges[0].written_bytes, moved, kTolerance * moved);
+}
+
+TEST_F(CudaCounters, StagesOfADecodeStepMoveWhatTheModelSays) {
+  constexpr std::int64_t kMostRanges = 256;
+  constexpr double kTolerance = 0.05;
+  ModelConfig config = testing::small_config();
+  config.hidden_size = 3072;  // The matrices of one layer are several times what a cache holds.
+  config.heads = 24;
+  config.head_dim = 128;
+  config.intermediate_size = 4 * config.hidden_size;
+  const CellRecord cell{
+      .phase = "decode", .batch = 4, .length = 16, .dtype = "bf16", .device = testing::kGpu, .threads = 1};
+  const Engine engine =
+      testing::engine_for("bigcode", testing::small_model(config, ElementType::bfloat16, testing::kGpu));
+  Session session(engine, {.batch_size = cell.batch, .max_tokens = 32, .details = {}});
+  session.fill_random(cell.length, 1);
+  session.force_tokens(std::array<std::int64_t, 4>{1, 2, 3, 4});
+  session.decode();  // Loads the kernels.
+
+  std::vector<CountedRange> ranges;
+  try {
+    ranges = counted(kMostRanges, [&](RangeCounters& counters) {
+      RangeListener* const before = std::exchange(range_listener, &counters);
+      session.decode();
+      range_listener = before;
+    });
+  } catch (const CountersRefused& refused) {
+    GTEST_SKIP() << kRefused << refused.what();
+  }
+  std::map<std::string, double> measured;
+  for (const CountedRange& range : ranges) {
+    measured[range.name.substr(range.name.find(' ') + 1)] += range.read_bytes + range.written_bytes;
+  }
+  const StageBytes model = modelled_stage_bytes(config, cell, cell.length + 1);
+  double modelled = 0;
+  std::int64_t compared = 0;
+  std::map<std::string, double> seen{{"measured_bytes", bytes(ranges)}, {"ranges", static_cast<double>(ranges.size())}};
+  for (std::size_t stage = 0; stage < kStageNames.size(); ++stage) {
+    const std::string name = kStageNames[stage];
+    const auto of_stage = static_cast<double>(config.layers * model.in_layer[stage] + model.outside[stage]);
+    modelled += of_stage;
+    seen[name + "_model_bytes"] = of_stage;
+    seen[name + "_measured_bytes"] = measured[name];
+    // What fits the cache may come from there; what does not must come from memory.
+    if (of_stage > 2 * static_cast<double>(testing::l2_bytes())) {
+      ++compared;
+      EXPECT_NEAR(measured[name], of_stage, kTolerance * of_stage) << name;
+    }
+  }
+  seen["model_bytes"] = modelled;
+  evidence(seen);
+  EXPECT_GT(compared, 0)
+      << "no stage is larger than the cache of this device: the model of the test is too small for it";
+  EXPECT_GT(bytes(ranges), (1 - kTolerance) * modelled - static_cast<double>(testing::l2_bytes()));
+}
+
+}  // namespace
+}  // namespace decodelab
