@@ -26,7 +26,7 @@ struct VerificationResult {
   double worst = 0;        ///< Largest max|a - b| / max|b| of any row that was compared, b being the reference.
 };
 
-/// The largest max|a - b| / max|b| of a row that is not a difference, float32 1e-3, float16 5e-3, bfloat16 2e-2.
+/// The largest max|a - b| / max|b| of a row that is not a difference, float32 1e-3, float16 5e-3, bfloat16 3e-2.
 ///
 /// `dtype` may also be fp32, fp16 or bf16. Throws std::invalid_argument, naming the known ones, for any other.
 double logit_tolerance(std::string_view dtype);
