@@ -92,26 +92,32 @@ StringId CuptiRecords::kernel_name(const char* mangled) {
   return found->second;
 }
 
+template <typename Record>
+DeviceOperation CuptiRecords::operation(const Record& record, DeviceOperationKind kind, StringId name) const {
+  return {.start_ns = ns(record.start),
+          .end_ns = ns(record.end),
+          .process = process_,
+          .device = static_cast<std::int32_t>(record.deviceId),
+          .context = static_cast<std::int32_t>(record.contextId),
+          .stream = static_cast<std::int32_t>(record.streamId),
+          .correlation = record.correlationId,
+          .graph_id = record.graphId,
+          .graph_node_id = record.graphNodeId,
+          .name = name,
+          .kind = kind};
+}
+
 void CuptiRecords::add_kernel(const CUpti_ActivityKernel10& record) {
   if (!has_times(record.start, record.end)) {
     return;
   }
-  events_.operations.push_back({.start_ns = ns(record.start),
-                                .end_ns = ns(record.end),
-                                .process = process_,
-                                .device = static_cast<std::int32_t>(record.deviceId),
-                                .context = static_cast<std::int32_t>(record.contextId),
-                                .stream = static_cast<std::int32_t>(record.streamId),
-                                .correlation = record.correlationId,
-                                .graph_id = record.graphId,
-                                .graph_node_id = record.graphNodeId,
-                                .name = kernel_name(record.name),
-                                .kind = DeviceOperationKind::kernel,
-                                .grid = {record.gridX, record.gridY, record.gridZ},
-                                .block = {record.blockX, record.blockY, record.blockZ},
-                                .registers = record.registersPerThread,
-                                .static_shared_bytes = record.staticSharedMemory,
-                                .dynamic_shared_bytes = record.dynamicSharedMemory});
+  DeviceOperation kernel = operation(record, DeviceOperationKind::kernel, kernel_name(record.name));
+  kernel.grid = {record.gridX, record.gridY, record.gridZ};
+  kernel.block = {record.blockX, record.blockY, record.blockZ};
+  kernel.registers = record.registersPerThread;
+  kernel.static_shared_bytes = record.staticSharedMemory;
+  kernel.dynamic_shared_bytes = record.dynamicSharedMemory;
+  events_.operations.push_back(kernel);
 }
 
 template <typename Record>
@@ -119,23 +125,13 @@ void CuptiRecords::add_copy(const Record& record, DeviceOperationKind kind) {
   if (!has_times(record.start, record.end)) {
     return;
   }
-  std::int32_t copy_kind = 0;
+  DeviceOperation copy =
+      operation(record, kind, events_.strings.id(kind == DeviceOperationKind::set ? "memset" : "memcpy"));
+  copy.bytes = static_cast<std::int64_t>(record.bytes);
   if constexpr (requires { record.copyKind; }) {
-    copy_kind = record.copyKind;
+    copy.copy_kind = record.copyKind;
   }
-  events_.operations.push_back({.start_ns = ns(record.start),
-                                .end_ns = ns(record.end),
-                                .process = process_,
-                                .device = static_cast<std::int32_t>(record.deviceId),
-                                .context = static_cast<std::int32_t>(record.contextId),
-                                .stream = static_cast<std::int32_t>(record.streamId),
-                                .correlation = record.correlationId,
-                                .graph_id = record.graphId,
-                                .graph_node_id = record.graphNodeId,
-                                .name = events_.strings.id(kind == DeviceOperationKind::set ? "memset" : "memcpy"),
-                                .kind = kind,
-                                .bytes = static_cast<std::int64_t>(record.bytes),
-                                .copy_kind = copy_kind});
+  events_.operations.push_back(copy);
 }
 
 void CuptiRecords::add_graph(const CUpti_ActivityGraphTrace2& record) {

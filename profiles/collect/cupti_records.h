@@ -35,6 +35,9 @@ class CuptiRecords final {
 
  private:
   void add(const CUpti_Activity& record);
+  /// What kernels, copies and sets have in common.
+  template <typename Record>
+  DeviceOperation operation(const Record& record, DeviceOperationKind kind, StringId name) const;
   void add_kernel(const CUpti_ActivityKernel10& record);
   template <typename Record>
   void add_copy(const Record& record, DeviceOperationKind kind);
