@@ -1,4 +1,4 @@
-"""Draws every *.vl.json of a folder as .svg and .png beside it, without a browser and without the network."""
+"""Draws every *.vl.json of a folder as .svg, and .png where asked for, beside it: no browser, no network."""
 
 import os
 import re
@@ -70,22 +70,24 @@ def shrink(svg: str, prefix: str) -> str:
     return svg.replace("<svg ", f'<svg font-family="{font[1]}" ', 1) if font else svg
 
 
-def draw(work: tuple[Path, str]) -> None:
-    """Draws one figure; `work` is the path of its spec and the prefix of names in its drawing."""
+def draw(work: tuple[Path, str, bool]) -> None:
+    """Draws one figure; `work` is the path of its spec, the prefix of names in its drawing, and whether a PNG is wanted."""
     import vl_convert
 
-    path, prefix = work
+    path, prefix, png = work
     stem = str(path).removesuffix(".vl.json")
     svg = vl_convert.vegalite_to_svg(path.read_text(encoding="utf-8"), vl_version=VEGA_LITE_VERSION, allowed_base_urls=[])
     Path(stem + ".svg").write_text(shrink(svg, prefix), encoding="utf-8")
-    Path(stem + ".png").write_bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
+    if png:
+        Path(stem + ".png").write_bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
-        sys.exit("usage: render_figures.py FOLDER")
+    png = sys.argv[2:] == ["--png"]
+    if len(sys.argv) != 2 + png:
+        sys.exit("usage: render_figures.py FOLDER [--png]")
     specs = sorted(Path(sys.argv[1]).glob("*.vl.json"))
-    work = [(path, f"p{index}") for index, path in enumerate(specs)]
+    work = [(path, f"p{index}", png) for index, path in enumerate(specs)]
     work.sort(key=lambda item: -item[0].stat().st_size)  # the longest first, so that no process ends long after the others
     processes = min(MOST_PROCESSES, len(os.sched_getaffinity(0)), len(work) // FIGURES_OF_A_PROCESS)
     if processes < 2:

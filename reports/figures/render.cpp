@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -27,7 +28,7 @@ struct Finished {
   std::string output;  ///< What it wrote on both streams.
 };
 
-Finished run(std::array<std::string, 3> arguments) {
+Finished run(std::vector<std::string> arguments) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {-1, std::strerror(errno)};
   posix_spawn_file_actions_t actions;
@@ -35,7 +36,9 @@ Finished run(std::array<std::string, 3> arguments) {
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-  std::array<char*, 4> argv{arguments[0].data(), arguments[1].data(), arguments[2].data(), nullptr};
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
   pid_t child = 0;
   const int failed = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -64,7 +67,7 @@ std::string last_line(std::string text) {
 
 }  // namespace
 
-bool render_figures(const std::filesystem::path& folder, std::ostream& warnings) {
+bool render_figures(const std::filesystem::path& folder, bool png, std::ostream& warnings) {
   const char* const chosen = std::getenv("DECODELAB_PYTHON");
   const std::string python = chosen != nullptr ? chosen : DECODELAB_FIGURE_PYTHON;
   const std::string script = DECODELAB_FIGURE_SCRIPT;
@@ -74,12 +77,14 @@ bool render_figures(const std::filesystem::path& folder, std::ostream& warnings)
   } else if (!std::filesystem::exists(python) || !std::filesystem::exists(script)) {
     why = fmt::format("'{}' does not exist", std::filesystem::exists(python) ? script : python);
   } else {
-    const Finished finished = run({python, script, folder.string()});
+    std::vector<std::string> arguments{python, script, folder.string()};
+    if (png) arguments.emplace_back("--png");
+    const Finished finished = run(std::move(arguments));
     if (finished.code == 0) return true;
     why = fmt::format("'{}' failed: {}", python, last_line(finished.output));
   }
   warnings << fmt::format(
-      "Figures were not drawn as SVG and PNG ({}); the page shows them only where JavaScript runs. Set "
+      "Figures were not drawn ({}); the page shows them only where JavaScript runs. Set "
       "DECODELAB_PYTHON to a Python with vl-convert-python, "
       "or run tools/bootstrap.\n",
       why);

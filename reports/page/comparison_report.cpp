@@ -273,7 +273,7 @@ void write_comparison(std::span<const RunComparison> comparisons, const std::fil
     folder.write("figures/" + names[i] + ".vl.json", json_text(figure->spec, 1) + "\n");
     any = true;
   }
-  if (any) render_figures(folder.figures(), warnings);
+  if (any) render_figures(folder.figures(), /*png=*/true, warnings);
   std::vector<std::string> drawings;
   for (const std::string& name : names) {
     std::ifstream file(folder.figures() / (name + ".svg"), std::ios::binary);

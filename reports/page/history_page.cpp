@@ -239,7 +239,7 @@ void write_history(const std::vector<HistorySeries>& series, const std::string& 
   std::string markdown = "# decodelab history\n\n" + to_markdown(history_overview_table(series, metric)) + "\n";
   if (!series.empty()) {
     folder.write("figures/history.vl.json", json_text(history_figure(series, metric).spec, 1) + "\n");
-    render_figures(folder.figures(), warnings);
+    render_figures(folder.figures(), /*png=*/true, warnings);
     std::ifstream file(folder.figures() / "history.svg", std::ios::binary);
     std::ostringstream content;
     if (file && content << file.rdbuf()) drawing = content.str();

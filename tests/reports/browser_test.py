@@ -87,9 +87,11 @@ class ThePage(unittest.TestCase):
 
     def test_of_three_hundred_cells_is_small_and_quickly_made(self):
         size = self.report.page.stat().st_size
-        print(f"300 cells: {size:,} bytes; the whole report took {self.report.made['seconds']} s, without figures {self.report.made['seconds_without_figures']} s")
+        made = self.report.made
+        print(f"300 cells: {size:,} bytes; the page took {made['seconds_of_page']} s, with all files {made['seconds']} s, "
+              f"without figures {made['seconds_without_figures']} s")
         self.assertLessEqual(size, MOST_BYTES)
-        self.assertLess(self.report.made["seconds"], MOST_SECONDS)
+        self.assertLess(made["seconds_of_page"], MOST_SECONDS)
 
     def test_has_every_section_and_figure_and_complains_of_nothing(self):
         page = self.open()

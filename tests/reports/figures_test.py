@@ -81,7 +81,7 @@ class FiguresTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for path in specs():
                 (Path(folder) / path.name).write_bytes(path.read_bytes())
-            subprocess.run([sys.executable, ROOT / "tools/render_figures.py", folder], check=True, timeout=300)
+            subprocess.run([sys.executable, ROOT / "tools/render_figures.py", folder, "--png"], check=True, timeout=300)
             names = {}
             for path in specs():
                 stem = Path(folder) / path.name.removesuffix(".vl.json")

@@ -131,7 +131,7 @@ TEST(PoorRuns, HaveFiguresThatDrawWithoutAWordOfWhatIsMissing) {
     ++i;
   }
   std::ostringstream warnings;
-  EXPECT_TRUE(render_figures(folder.path(), warnings)) << warnings.str();
+  EXPECT_TRUE(render_figures(folder.path(), /*png=*/true, warnings)) << warnings.str();
   std::size_t drawn = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     if (entry.path().extension() != ".svg") continue;
