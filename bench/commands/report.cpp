@@ -27,6 +27,7 @@ struct Options {
   std::string formats = report_format_names();
   std::string table;
   std::string output = "text";
+  bool smooth = false;
 };
 
 void print_tables(const std::vector<RunData>& runs, OutputFormat format) {
@@ -62,7 +63,7 @@ ExitCode run(const Options& options) {
   }
   if (!options.table.empty()) print_tables(runs, printed);
   if (options.out.empty()) return ExitCode::ok;
-  write_report(runs, options.out, std::cerr, formats);
+  write_report(runs, options.out, std::cerr, formats, options.smooth);
   const bool page = formats.contains(ReportFormat::html);
   fmt::print("{}\n", (std::filesystem::path(options.out) / (page ? "report.html" : "")).string());
   return ExitCode::ok;
@@ -79,6 +80,7 @@ void add_report_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--format", options->formats, "What is written there, some of " + report_format_names());
   command->add_option("--baseline", options->baseline,
                       "Express all ratios relative to this arm instead of the one that the sweep named");
+  command->add_flag("--smooth", options->smooth, "Add a smoothed line to latency curves, behind the points");
   command->add_option("--table", options->table,
                       "Print a table instead: tgi, latency and throughput as text-generation-benchmark prints them");
   command->add_option("-o,--output", options->output, "How --table prints: text or md")->capture_default_str();

@@ -65,13 +65,13 @@ bool has_batches(const FigureInput& input) {
   return batches.size() > 1;
 }
 
-std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data) {
+std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data, bool smooth) {
   std::vector<Figure> figures;
   std::vector<ArmRecord> arms = summary.arms;
   std::erase_if(arms, [](const ArmRecord& arm) { return arm.roofline(); });
   const std::map<std::int64_t, Bound> bounds = bounds_of(summary);
   for (const FigureRows& rows : figure_rows(summary)) {
-    const FigureInput input{summary, data, rows, arms, bounds};
+    const FigureInput input{summary, data, rows, arms, bounds, smooth};
     if (!is_measured(input)) continue;
     for (const FigureKind& kind : figure_kinds()) {
       if (!kind.applies(input)) continue;

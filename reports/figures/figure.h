@@ -44,6 +44,7 @@ struct FigureInput {
   const FigureRows& rows;
   const std::vector<ArmRecord>& arms;  ///< Without rooflines, which are no arms to readers but the bound of the others.
   const std::map<std::int64_t, Bound>& bounds;  ///< By cell, as bounds_of() gives them.
+  bool smooth = false;                          ///< Whether curves get a smoothed line beside their points.
 };
 
 /// A figure that runs may have: a row of the one table in figure.cpp.
@@ -57,8 +58,8 @@ std::span<const FigureKind> figure_kinds();
 
 /// All figures of a run: for each phase and setting every kind that applies. A phase without a measured row has none.
 ///
-/// `data` is what `summary` was made from.
-std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data);
+/// `data` is what `summary` was made from. `smooth` adds a line by local regression to latency curves: it replaces no point.
+std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data, bool smooth = false);
 
 /// Whether a row of the figure has times.
 bool is_measured(const FigureInput& input);

@@ -19,7 +19,9 @@ constexpr int kCurveHeight = 230;
 constexpr int kRatioHeight = 120;
 constexpr std::size_t kMostLaunchPoints = 500;  // above, points of single launches cost more of the page than they show
 constexpr double kDodgeOctaves = 0.07;          // sideways distance of two arms' intervals
-constexpr double kFrameOfBands = 1.5;  // an axis holds a band up to so much beyond the means; wider ones are cut
+constexpr double kSmoothedShare = 0.5;          // of an arm's points, that each value of its smoothed line is fitted to
+constexpr std::size_t kFewestSmoothed = 5;  // lengths; a local regression of fewer says nothing that its points do not
+constexpr double kFrameOfBands = 1.5;       // an axis holds a band up to so much beyond the means; wider ones are cut
 
 struct Context {
   const FigureInput& input;
@@ -82,6 +84,19 @@ void add_bound(Json& layers, const std::string& here, const Json& x, const Json&
                                 {{"x", x}, {"y", high}, {"tooltip", tooltip}}));
 }
 
+// A line of each arm by local regression over the logarithm of the length, which the eye may follow between the points.
+Json smooth_layer(const std::string& timed, const Json& x, const Json& y, const Json& color) {
+  Json layer =
+      figure_layer("rows", timed, {{"type", "line"}, {"strokeWidth", 5}, {"interpolate", "monotone"}, {"clip", true}},
+                   {{"x", x}, {"y", y}, {"color", color}, {"opacity", shown_opacity(0.3)}});
+  for (Json step : {Json{{"calculate", "log(datum.x)"}, {"as", "octaves"}},
+                    Json{{"loess", "mean"}, {"on", "octaves"}, {"groupby", {"arm"}}, {"bandwidth", kSmoothedShare}},
+                    Json{{"calculate", "exp(datum.octaves)"}, {"as", "x"}}}) {
+    layer["transform"].push_back(std::move(step));
+  }
+  return layer;
+}
+
 // Of one panel, in its unit.
 TimeRange range_of(const Context& context, std::int64_t batch) {
   TimeRange range;
@@ -129,6 +144,8 @@ Json curve_view(const Context& context, std::int64_t batch, int width) {
                                  {"y2", {{"field", "high"}}},
                                  {"color", color},
                                  {"opacity", shown_opacity(lengths.size() > 1 ? 0.16 : 1)}}));
+  if (context.input.smooth && lengths.size() >= kFewestSmoothed)
+    layers.push_back(smooth_layer(timed, x, y("mean"), color));
   layers.push_back(figure_layer(
       "rows", timed, {{"type", "line"}, {"strokeWidth", 1.8}},
       {{"x", x}, {"y", y("mean")}, {"color", color}, {"strokeDash", arm_dash(arms)}, {"opacity", shown_opacity()}}));
@@ -289,6 +306,9 @@ std::string caption_of(const Context& context) {
     text +=
         " Beneath, paired time ratios to the baseline with their intervals, set apart sideways; below the dashed line "
         "is faster.";
+  if (context.input.smooth)
+    text +=
+        " Broad pale lines are local regressions over half of an arm's points (--smooth); no interval belongs to them.";
   return text + " A cross at the foot marks a cell without times. " + kHowToUse;
 }
 

@@ -28,14 +28,14 @@ constexpr std::pair<const char*, ReportFormat> kFormats[] = {
     {"html", ReportFormat::html}, {"md", ReportFormat::markdown}, {"json", ReportFormat::json},
     {"csv", ReportFormat::csv},   {"svg", ReportFormat::svg},     {"png", ReportFormat::png}};
 
-std::vector<RunReport> reports_of(std::span<const RunData> runs) {
+std::vector<RunReport> reports_of(std::span<const RunData> runs, bool smooth = false) {
   std::vector<RunReport> reports;
   for (const RunData& data : runs) {
     RunReport report{.data = &data,
                      .summary = summarize(data),
                      .figures = {},
                      .prefix = runs.size() == 1 ? "" : fmt::format("r{}-", reports.size() + 1)};
-    report.figures = figures_of(report.summary, data);
+    report.figures = figures_of(report.summary, data, smooth);
     reports.push_back(std::move(report));
   }
   return reports;
@@ -143,11 +143,11 @@ std::set<ReportFormat> parse_report_formats(std::string_view names) {
 }
 
 void write_report(std::span<const RunData> runs, const std::filesystem::path& out_dir, std::ostream& warnings,
-                  const std::set<ReportFormat>& formats) {
+                  const std::set<ReportFormat>& formats, bool smooth) {
   if (runs.empty())
     throw std::invalid_argument(
         "A report needs at least one run, got none. Name one: decodelab report latest --out DIR.");
-  const std::vector<RunReport> reports = reports_of(runs);
+  const std::vector<RunReport> reports = reports_of(runs, smooth);
   const WorkFolder folder(out_dir);
   const auto wanted = [&](ReportFormat format) { return formats.contains(format); };
   if (wanted(ReportFormat::html) || wanted(ReportFormat::svg) || wanted(ReportFormat::png)) {

@@ -3,7 +3,7 @@
 import unittest
 from collections import defaultdict
 
-from perfetto import ask, need_perfetto
+from perfetto_engine import ask, need_perfetto
 from sample_traces import TRACES, Traces
 
 # What the viewer draws beside the rows of the model.

@@ -9,7 +9,7 @@ import unittest
 from program import ProgramTest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../profiles"))
-from perfetto import ERRORS, ask, need_perfetto
+from perfetto_engine import ERRORS, ask, need_perfetto
 
 STEPS = 3
 SLICES = "select name, count(*) n, sum(dur) ns from slice where category in ('operator', 'step_span', 'layer_span', 'stage_span') group by name"

@@ -207,8 +207,9 @@ int run(const std::string& kind, const std::filesystem::path& folder) {
   const auto again = std::chrono::steady_clock::now();
   write_report(std::span(&data, 1), folder / "data", warnings,
                {ReportFormat::markdown, ReportFormat::json, ReportFormat::csv});
-  fmt::print("{{\"seconds\": {:.3f}, \"seconds_of_page\": {:.3f}, \"seconds_without_figures\": {:.3f}, \"warned\": {}}}\n",
-             all, page, seconds(again), warnings.str().empty() ? "false" : "true");
+  fmt::print(
+      "{{\"seconds\": {:.3f}, \"seconds_of_page\": {:.3f}, \"seconds_without_figures\": {:.3f}, \"warned\": {}}}\n",
+      all, page, seconds(again), warnings.str().empty() ? "false" : "true");
   std::cerr << warnings.str();
   return 0;
 }

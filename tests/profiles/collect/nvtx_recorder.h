@@ -8,6 +8,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 
@@ -24,11 +25,16 @@ struct NvtxEvent {
 /// Told of every event of a domain.
 inline std::function<void(const NvtxEvent&)> nvtx_told;
 
+/// Strings of handles, which are good until the process ends. Reachable then, so that no leak is reported.
+inline std::string* keep(const char* text) {
+  static auto* const kept = new std::deque<std::string>();
+  return &kept->emplace_back(text);
+}
 inline nvtxDomainHandle_t NVTX_API create_domain(const char* name) {
-  return reinterpret_cast<nvtxDomainHandle_t>(new std::string(name));
+  return reinterpret_cast<nvtxDomainHandle_t>(keep(name));
 }
 inline nvtxStringHandle_t NVTX_API register_string(nvtxDomainHandle_t, const char* text) {
-  return reinterpret_cast<nvtxStringHandle_t>(new std::string(text));
+  return reinterpret_cast<nvtxStringHandle_t>(keep(text));
 }
 inline int NVTX_API push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* event) {
   const bool registered = event->messageType == NVTX_MESSAGE_TYPE_REGISTERED;
@@ -45,7 +51,7 @@ inline int NVTX_API pop(nvtxDomainHandle_t domain) {
   return 0;
 }
 
-/// What NVTX calls when it meets its first range. The strings above live as long as the process, as those of a tool do.
+/// What NVTX calls when it meets its first range.
 inline int attach_recorder(NvtxGetExportTableFunc_t get) {
   const auto* const callbacks = static_cast<const NvtxExportTableCallbacks*>(get(NVTX_ETID_CALLBACKS));
   NvtxFunctionTable table = nullptr;

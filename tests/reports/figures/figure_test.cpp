@@ -113,6 +113,28 @@ TEST(Figure, CaptionsSayWhichIntervalsArePaired) {
   EXPECT_TRUE(contains(named(figures, "prefill-ratios").caption, {"paired within blocks", "80 % power"}));
 }
 
+TEST(Figure, ASmoothedLineIsAddedAndReplacesNoPoint) {
+  SampleOptions options;
+  options.batches = {1};
+  options.lengths = {16, 32, 64, 128, 256, 512};
+  const RunData data = sample_run(options);
+  const RunSummary summary = summarize(data);
+  const auto layers_of = [&](bool smooth) {
+    const Figure figure = named(figures_of(summary, data, smooth), "decode-latency");
+    EXPECT_EQ(figure.caption.find("local regressions") != std::string::npos, smooth);
+    return figure.spec.at("vconcat").at(0).at("hconcat").at(0).at("layer");
+  };
+  const nlohmann::ordered_json plain = layers_of(false);
+  nlohmann::ordered_json smoothed = layers_of(true);
+  ASSERT_EQ(smoothed.size(), plain.size() + 1);
+  const auto is_regression = [](const nlohmann::ordered_json& layer) {
+    return layer.dump().find("\"loess\"") != std::string::npos;
+  };
+  ASSERT_EQ(std::ranges::count_if(smoothed, is_regression), 1);
+  smoothed.erase(std::ranges::find_if(smoothed, is_regression));
+  EXPECT_EQ(smoothed, plain);
+}
+
 TEST(Figure, ArmsDifferInMoreThanColour) {
   std::vector<ArmRecord> arms;
   for (std::int64_t i = 0; i < 12; ++i)
