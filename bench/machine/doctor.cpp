@@ -91,7 +91,7 @@ Finding load(const std::filesystem::path& root) {
   if (first.empty()) {
     return {.name = "load", .value = kNotVisible, .advice = ""};
   }
-  const bool busy = std::atof(first.c_str()) > kCalmLoad;
+  const bool busy = std::strtod(first.c_str(), nullptr) > kCalmLoad;
   return {.name = "load",
           .value = first + " over the last minute",
           .advice = busy ? "other work runs here; it widens every interval" : ""};
@@ -147,7 +147,7 @@ std::optional<std::int64_t> throttle_events(const std::filesystem::path& root) {
   for (const auto& cpu : cpu_folders(root)) {
     for (const char* counter : {"core_throttle_count", "package_throttle_count"}) {
       if (const std::string text = text_of(cpu / "thermal_throttle" / counter); !text.empty()) {
-        events = events.value_or(0) + std::atoll(text.c_str());
+        events = events.value_or(0) + std::strtoll(text.c_str(), nullptr, 10);
       }
     }
   }

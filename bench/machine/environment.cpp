@@ -211,7 +211,7 @@ std::string instruction_sets() { return {}; }
 std::optional<std::int64_t> kilobyte_field(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     std::string_view line = take_line(text);
-    if (line.size() > name.size() && line.substr(0, name.size()) == name && line[name.size()] == ':') {
+    if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == ':') {
       line.remove_prefix(name.size() + 1);
       const std::optional<std::int64_t> kilobytes = to_integer(take_word(line));
       return kilobytes ? std::optional(*kilobytes * kKilobyte) : std::nullopt;
@@ -247,7 +247,7 @@ std::string parse_os_name(std::string_view os_release) {
   constexpr std::string_view kKey = "PRETTY_NAME=";
   while (!os_release.empty()) {
     std::string_view line = take_line(os_release);
-    if (line.substr(0, kKey.size()) == kKey) {
+    if (line.starts_with(kKey)) {
       line.remove_prefix(kKey.size());
       const bool quoted =
           line.size() >= 2 && line.front() == line.back() && (line.front() == '"' || line.front() == '\'');
@@ -320,7 +320,7 @@ CpuSnapshot parse_proc_stat(std::string_view text, double ticks_per_second) {
         snapshot.busy_seconds += busy ? static_cast<double>(*ticks) / ticks_per_second : 0.0;
       }
       found = true;
-    } else if (name.size() > 3 && name.substr(0, 3) == "cpu") {
+    } else if (name.size() > 3 && name.starts_with("cpu")) {
       ++snapshot.cores;
     }
   }
