@@ -86,7 +86,7 @@ Table attribution_table(const RunData& data, Names& names) {
 }  // namespace
 
 std::string breakdown_section(const SectionContext& context) {
-  const std::string figures = figures_html(context, FigureSection::breakdown);
+  std::string figures = figures_html(context, FigureSection::breakdown);
   if (!figures.empty()) return figures;
   if (context.run.data->traces.empty()) return how_to_trace(context.run);
   return "<p>The traces of this run have no account that can be drawn; the section Traces says why.</p>\n";
