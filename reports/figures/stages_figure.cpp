@@ -124,6 +124,8 @@ Figure stages_figure(const FigureInput& input) {
     for (const TracedArm& arm : cell.arms)
       longest = std::max(longest, static_cast<double>(arm.trace->steps_ns) / static_cast<double>(arm.trace->steps));
   }
+  const bool of_device =
+      std::ranges::any_of(cells, [](const TracedCell& cell) { return is_of_device(*cell.arms.front().trace); });
   double axis_ns = longest;
   for (const TracedCell& cell : cells) {
     for (const TracedArm& arm : cell.arms) axis_ns = std::max(axis_ns, arm.row->cell_mean_ns.value_or(0));
@@ -173,9 +175,10 @@ Figure stages_figure(const FigureInput& input) {
   Figure figure{
       .title = title,
       .caption = fmt::format(
-          "Host time of a traced step by stage; the residual is in none. The bar is the traced step, which tracing "
+          "{} of a traced step by stage; the residual is in none. The bar is the traced step, which tracing "
           "lengthens; the tick is the mean of the untraced steps of the same cell. "
           "{} Where JavaScript runs, a click in the legend shows one stage alone.",
+          of_device ? "Device time, busy and idle," : "Host time",
           cells.size() == kMostCells ? fmt::format("The {} largest of the cells with most traced arms.", kMostCells)
                                      : ""),
       .spec = start_spec(title),

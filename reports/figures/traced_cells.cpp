@@ -39,13 +39,24 @@ std::vector<TracedCell> traced_cells(const FigureInput& input, std::size_t most)
   return cells;
 }
 
+bool is_of_device(const TraceRecord& trace) {
+  return std::ranges::any_of(
+      trace.shares, [](const TraceShareRecord& share) { return share.kind == "stage" && share.device_ns > 0; });
+}
+
 std::vector<std::pair<std::string, double>> stages_of(const TraceRecord& trace) {
   std::vector<std::pair<std::string, double>> stages;
-  const auto steps = static_cast<double>(trace.steps);
+  const bool device = is_of_device(trace);
+  std::int64_t rest = trace.steps_ns;
   for (const TraceShareRecord& share : trace.shares) {
-    if (share.kind == "stage") stages.emplace_back(share.name, static_cast<double>(share.host_ns) / steps);
+    const bool gap = share.kind == "gap";
+    const std::int64_t ns = device ? share.device_ns : share.host_ns;
+    if (gap && !device) continue;
+    rest -= ns;
+    stages.emplace_back(gap ? "idle: " + share.name : share.name,
+                        static_cast<double>(ns) / static_cast<double>(trace.steps));
   }
-  stages.emplace_back(kResidual, static_cast<double>(trace.residual_ns) / steps);
+  stages.emplace_back(kResidual, static_cast<double>(rest) / static_cast<double>(trace.steps));
   return stages;
 }
 

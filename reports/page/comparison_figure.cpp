@@ -15,6 +15,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kWidth = 640;
 constexpr int kStep = 18;
+// Of a label in whatever font a reader has; what is drawn measures it in its own, and the page cuts what stands out.
+constexpr int kPixelsACharacter = 7;
+constexpr int kMostExtent = 330;
 constexpr std::size_t kMostRows = 80;  // a taller figure is a worse table
 /// Bars end at this factor beyond the extreme ratios: the interval of two launches can span decades and say nothing.
 constexpr double kFrame = 4;
@@ -29,6 +32,7 @@ const char* side_of(const ComparedCell& row) {
 std::optional<Figure> comparison_figure(const RunComparison& comparison) {
   Json values = Json::array();
   Json labels = Json::array();
+  int longest = 0;
   double lowest = 1;
   double highest = 1;
   for (const ComparedCell& row : comparison.rows) {
@@ -39,7 +43,9 @@ std::optional<Figure> comparison_figure(const RunComparison& comparison) {
   const auto framed = [&](double ratio) { return shortened(std::clamp(ratio, lowest / kFrame, highest * kFrame)); };
   for (const ComparedCell& row : comparison.rows) {
     if (!row.time_ratio) continue;
-    labels.push_back(fmt::format("{}  {}", cell_label(row.cell), row.arm));
+    const std::string label = fmt::format("{}  {}", cell_label(row.cell), row.arm);
+    longest = std::max(longest, static_cast<int>(label.size()));
+    labels.push_back(label);
     values.push_back({{"label", labels.back()},
                       {"ratio", shortened(*row.time_ratio)},
                       {"low", row.interval ? Json(framed(row.interval->low)) : Json(nullptr)},
@@ -55,11 +61,13 @@ std::optional<Figure> comparison_figure(const RunComparison& comparison) {
           "launches, of single cells; they end at 4 times the extreme ratios.",
       .spec = start_spec("Time ratios, candidate over baseline"),
       .data = comparison_page_table(comparison)};
-  const Json y{{"field", "label"},
-               {"type", "nominal"},
-               {"sort", labels},
-               {"title", nullptr},
-               {"axis", {{"grid", true}, {"tickSize", 0}, {"domain", false}, {"labelLimit", 320}}}};
+  const int extent = std::min(kMostExtent, kPixelsACharacter * longest);
+  const Json y{
+      {"field", "label"},
+      {"type", "nominal"},
+      {"sort", labels},
+      {"title", nullptr},
+      {"axis", {{"grid", true}, {"tickSize", 0}, {"domain", false}, {"labelLimit", 320}, {"minExtent", extent}}}};
   const auto x = [](const char* field) {
     return Json{{"field", field},
                 {"type", "quantitative"},

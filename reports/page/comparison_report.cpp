@@ -58,7 +58,18 @@ constexpr const char* kRatiosText =
     "cases; a launch is a fresh process, the unit that the interval is over. Counters are counts of what a step did, a "
     "stage is a part of a step, and what lies in no stage has a row of its own.";
 
+// Longer than any command that a person writes; a shorter one could not be run again.
+constexpr std::size_t kLongestCommand = 4000;
+
 std::string title_of(const RunComparison& comparison) {
+  const auto& rows = comparison.rows;
+  const auto of_one_pair = [&](const ComparedCell& row) {
+    return row.arm == rows.front().arm && row.baseline_arm == rows.front().baseline_arm;
+  };
+  if (comparison.is_one_run() && !rows.empty() && std::ranges::all_of(rows, of_one_pair)) {
+    return fmt::format("{} compared with {} in {}", rows.front().arm, rows.front().baseline_arm,
+                       run_title(comparison.baseline));
+  }
   return fmt::format("{} compared with {}", run_title(comparison.candidate), run_title(comparison.baseline));
 }
 
@@ -72,11 +83,11 @@ std::vector<Section> sections_of(const RunComparison& comparison) {
   sections.push_back(
       {.id = "differences",
        .title = "What differs between the two",
-       .paragraphs = {comparison.is_one_run() ? "Two arms of one run: the same machine, build, model and blocks."
-                                              : "Everything below may come from any of these."},
+       .paragraphs = {comparison.is_one_run()
+                          ? "Two arms of one run: the same machine, weights, prompts and blocks. What else differs:"
+                          : "Everything below may come from any of these."},
        .figure = std::nullopt,
-       .tables = {}});
-  if (!comparison.is_one_run()) sections.back().tables.push_back(comparison_differences_table(comparison));
+       .tables = {comparison_differences_table(comparison)}});
   sections.push_back({.id = "ratios",
                       .title = "How fast",
                       .paragraphs = {comparison.is_one_run() ? kPairedText : kUnpairedText},
@@ -87,6 +98,10 @@ std::vector<Section> sections_of(const RunComparison& comparison) {
                       .paragraphs = {},
                       .figure = std::nullopt,
                       .tables = {comparison_counters_table(comparison)}});
+  if (sections.back().tables.front().rows.empty()) {
+    sections.back().paragraphs = sections.back().tables.front().notes;
+    sections.back().tables.clear();
+  }
   sections.push_back({.id = "moved",
                       .title = "Where the time moved",
                       .paragraphs = {},
@@ -121,8 +136,8 @@ std::string selector_of(const RunComparison& comparison, bool candidate) {
 
 /// Two runs that were measured, and this page.
 std::string commands_of(const RunComparison& comparison) {
-  std::string text = one_line(comparison.baseline.command) + "\n";
-  if (!comparison.is_one_run()) text += one_line(comparison.candidate.command) + "\n";
+  std::string text = one_line(comparison.baseline.command, kLongestCommand) + "\n";
+  if (!comparison.is_one_run()) text += one_line(comparison.candidate.command, kLongestCommand) + "\n";
   return text + fmt::format("decodelab compare {} {} --out comparison\n", selector_of(comparison, false),
                             selector_of(comparison, true));
 }
@@ -174,7 +189,7 @@ std::string navigation(std::span<const RunComparison> comparisons) {
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     const std::string prefix = prefix_of(i, comparisons.size());
     if (comparisons.size() > 1) html += fmt::format("<b>{}</b>&ensp;", escape_html(title_of(comparisons[i])));
-    html += fmt::format("<a href=\"#{}verdict\">outcome</a>", prefix);
+    html += fmt::format("<a href=\"#{}verdict\">Outcome</a>", prefix);
     for (const Section& section : sections_of(comparisons[i]))
       html += fmt::format("<a href=\"#{}{}\">{}</a>", prefix, section.id, escape_html(section.title));
     html += fmt::format("<a href=\"#{}repeat\">Repeat it</a>", prefix);
@@ -191,7 +206,7 @@ std::string compared_sentence(const RunComparison& comparison) {
     if (std::ranges::find(pairs, pair) == pairs.end()) pairs.push_back(std::move(pair));
   }
   std::string arms = pairs.empty() ? "nothing" : pairs.front();
-  if (pairs.size() > 1) arms += fmt::format(" and {} more arms", pairs.size() - 1);
+  if (pairs.size() > 1) arms += fmt::format(" and {} more arm{}", pairs.size() - 1, pairs.size() == 2 ? "" : "s");
   const std::string where = comparison.is_one_run()
                                 ? run_title(comparison.candidate)
                                 : fmt::format("{} (commit {}) against {} (commit {})", run_title(comparison.candidate),

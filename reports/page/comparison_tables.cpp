@@ -109,7 +109,7 @@ Table moves_table(const StageMoves& moves) {
 
 Table comparison_overview_table(const RunComparison& comparison) {
   Table table{
-      .title = "In short",
+      .title = "Time ratios over all cells",
       .columns = {{"Arm"}, {"Cells", true}, {"Geometric mean", true}, {"Lowest", true}, {"Highest", true}, {"Reading"}},
       .rows = {},
       .notes = {"Geometric mean, lowest and highest of the time ratios of the cells that were compared."}};
@@ -165,7 +165,9 @@ Table comparison_differences_table(const RunComparison& comparison) {
     if (engine_of(*before) != engine_of(*after) && told.insert(row.arm + row.baseline_arm).second)
       table.rows.push_back({0, 0, {"Engine", engine_of(*before), engine_of(*after)}});
   }
-  if (!equal.empty()) table.notes.push_back(fmt::format("Equal on both sides: {}.", fmt::join(equal, ", ")));
+  // Of two arms of one run all fields of the run are equal, and some are not those of a worker.
+  if (!equal.empty() && !comparison.is_one_run())
+    table.notes.push_back(fmt::format("Equal on both sides: {}.", fmt::join(equal, ", ")));
   if (table.rows.empty()) table.notes.insert(table.notes.begin(), "Nothing that is known of the two runs differs.");
   return table;
 }

@@ -33,7 +33,7 @@ figure { margin: 14px 0 26px; padding: 16px 18px 12px; background: var(--card); 
     border-radius: 6px; }
 figure h3 { margin-top: 0; }
 .drawing { overflow-x: auto; color: var(--ink); }
-.drawing svg { display: block; max-width: 100%; height: auto; }
+.drawing svg { display: block; max-width: 100%; height: auto; overflow: visible; }
 figcaption { max-width: 100ch; margin-top: 8px; }
 .scroll { overflow-x: auto; margin: 8px 0; }
 table { border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }

@@ -1,6 +1,7 @@
 """Tests of tools/gpu_check with programs and an nvidia-smi that only write down how they were called; no GPU."""
 
 import os
+import shutil
 import stat
 import subprocess
 import tempfile
@@ -24,9 +25,13 @@ DECODELAB = """
             printf 'cpu\\n%s\\n' "${FAKE_DEVICE-cuda:0}" ;;
       sweep) touch "$FAKE_OUT/gpu.sqlite"; exit "${FAKE_SWEEP_CODE:-0}" ;;
       report) mkdir -p "$FAKE_OUT/report"; touch "$FAKE_OUT/report/report.html" ;;
+      trace) printf '%s' "$FAKE_TRACE" > "${*: -1}"; exit 4 ;;
       store) [[ -f $FAKE_OUT/gpu.sqlite ]] ;;
     esac
 """
+# Runs what stands behind its two options.
+NCU = 'shift 2; exec "$@"'
+TRACE = '{"session": {"collectors": [{"name": "spans", "on": true, "reason": ""}, {"name": "cupti", "on": false, "reason": "%s"}]}}'
 PASSING = '[==========] 3 tests from 2 test suites ran. (5 ms total)\n[  PASSED  ] 3 tests.'
 
 
@@ -40,6 +45,7 @@ class GpuCheckTest(unittest.TestCase):
         for directory in (self.bin, self.build):
             os.mkdir(directory)
         self.write(self.bin, "nvidia-smi", NVIDIA_SMI)
+        self.write(self.bin, "ncu", NCU)
         self.write(self.build, "decodelab", DECODELAB)
         for program in ("engine_test", "variants_test"):
             self.write_test_program(program, PASSING)
@@ -55,7 +61,8 @@ class GpuCheckTest(unittest.TestCase):
 
     def run_script(self, *arguments, path=None, **environment):
         return subprocess.run([SCRIPT, "--build", self.build, "--out", self.out, *arguments], capture_output=True, text=True, timeout=120, check=False,
-                              env={**os.environ, "PATH": path or f"{self.bin}:{os.environ['PATH']}", "FAKE_CALLS": self.calls, "FAKE_OUT": self.out, **environment})
+                              env={**os.environ, "PATH": path or f"{self.bin}:{os.environ['PATH']}", "FAKE_CALLS": self.calls, "FAKE_OUT": self.out,
+                                   "FAKE_TRACE": TRACE % "ncu has it", **environment})
 
     def lines(self):
         with open(self.calls, encoding="utf-8") as file:
@@ -117,6 +124,23 @@ class GpuCheckTest(unittest.TestCase):
                 self.assertNotIn("all passed", result.stdout)
                 if code == 0:
                     self.assertIn("not checked: 1 of variants_test CudaCounters.*: the device's counters are refused: it is not ours", result.stdout)
+
+    def test_a_trace_under_ncu_has_its_kernels_or_says_why_not(self):
+        result = self.run_script()
+        self.assertIn("pass  a trace under ncu", result.stdout)
+        with open(os.path.join(self.out, "under_ncu.log"), encoding="utf-8") as log:
+            self.assertIn("cupti under ncu: off: ncu has it", log.read())
+        result = self.run_script(FAKE_TRACE=TRACE % "")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("does not say why", result.stdout)
+
+    def test_a_machine_without_ncu_is_told_and_not_called_passed(self):
+        os.remove(os.path.join(self.bin, "ncu"))
+        if shutil.which("ncu"):
+            self.skipTest("this machine has an ncu of its own")
+        result = self.run_script()
+        self.assertIn("not checked: a trace under ncu", result.stdout)
+        self.assertNotIn("all passed", result.stdout)
 
     def test_a_program_that_is_not_built_is_named(self):
         os.remove(os.path.join(self.build, "decodelab"))

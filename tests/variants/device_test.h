@@ -122,8 +122,9 @@ RecordedWork record(TraceTier tier, std::int64_t steps, Work&& work) {
       }
       step.end_ns = trace_clock_ns();
       if (before) {
-        step.launches = devices.launches()->launches - before->launches;
-        step.graph_launches = 0;
+        const LaunchCounts after = *devices.launches();
+        step.launches = after.launches - before->launches;
+        step.graph_launches = after.graph_launches - before->graph_launches;
         events.session.launches_counted = true;
       }
       window.end_step(step);

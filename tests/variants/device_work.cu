@@ -183,6 +183,44 @@ std::vector<SpinTime> DeviceStream::times() {
   return times;
 }
 
+namespace {
+
+cudaGraph_t capture(cudaStream_t stream, const std::function<void()>& work) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  work();
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  return graph;
+}
+
+}  // namespace
+
+DeviceGraph::DeviceGraph(DeviceStream& stream, const std::function<void()>& work) : stream_(stream) {
+  cudaGraph_t graph = capture(stream.impl_->stream, work);
+  cudaGraphExec_t executable = nullptr;
+  const cudaError_t result = cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphDestroy(graph);
+  check(result, "cudaGraphInstantiate");
+  executable_ = executable;
+}
+
+DeviceGraph::~DeviceGraph() {
+  cudaStreamSynchronize(stream_.impl_->stream);
+  cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(executable_));
+}
+
+void DeviceGraph::replay() {
+  check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(executable_), stream_.impl_->stream), "cudaGraphLaunch");
+}
+
+void DeviceGraph::update(const std::function<void()>& work) {
+  cudaGraph_t graph = capture(stream_.impl_->stream, work);
+  cudaGraphExecUpdateResultInfo info{};
+  const cudaError_t result = cudaGraphExecUpdate(static_cast<cudaGraphExec_t>(executable_), graph, &info);
+  cudaGraphDestroy(graph);
+  check(result, "cudaGraphExecUpdate");
+}
+
 EventTimer::EventTimer() {
   for (void*& event : events_) {
     check(cudaEventCreate(reinterpret_cast<cudaEvent_t*>(&event)), "cudaEventCreate");

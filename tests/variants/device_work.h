@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -47,7 +48,26 @@ class DeviceStream final {
   struct Impl;
 
  private:
+  friend class DeviceGraph;
   std::unique_ptr<Impl> impl_;
+};
+
+/// A CUDA graph of what a function launches on a stream, ready to be replayed there. Throws as the stream does.
+class DeviceGraph final {
+ public:
+  DeviceGraph(DeviceStream& stream, const std::function<void()>& work);
+  ~DeviceGraph();
+  DeviceGraph(const DeviceGraph&) = delete;
+  DeviceGraph& operator=(const DeviceGraph&) = delete;
+
+  void replay();
+  /// Gives the nodes that are there the arguments of `work`, which must launch the same kernels in the same order
+  /// (cudaGraphExecUpdate).
+  void update(const std::function<void()>& work);
+
+ private:
+  DeviceStream& stream_;
+  void* executable_ = nullptr;
 };
 
 /// CUDA's events on the stream that libtorch runs on unless it is told otherwise.
@@ -93,6 +113,13 @@ class DeviceStream final {
   void set(std::size_t) {}
   void wait() {}
   std::vector<SpinTime> times() { return {}; }
+};
+
+class DeviceGraph final {
+ public:
+  DeviceGraph(DeviceStream&, const std::function<void()>&) { throw std::logic_error("this build has no CUDA"); }
+  void replay() {}
+  void update(const std::function<void()>&) {}
 };
 
 class EventTimer final {

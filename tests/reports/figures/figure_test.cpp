@@ -2,6 +2,7 @@
 #include "reports/figures/figure.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -133,6 +134,26 @@ TEST(Figure, ASmoothedLineIsAddedAndReplacesNoPoint) {
   ASSERT_EQ(std::ranges::count_if(smoothed, is_regression), 1);
   smoothed.erase(std::ranges::find_if(smoothed, is_regression));
   EXPECT_EQ(smoothed, plain);
+}
+
+TEST(Figure, AStepOfADeviceIsWhatKeptItBusyAndItsGapsByCause) {
+  RunData data = testing::rich_run();
+  for (TraceRecord& trace : data.traces) {
+    trace.steps = 2;
+    trace.steps_ns = 2'000'000;
+    trace.shares = {{.kind = "stage", .name = "attention", .host_ns = 1'800'000, .device_ns = 1'200'000},
+                    {.kind = "gap", .name = "dispatch", .device_ns = 700'000}};
+  }
+  const Figure figure = named(figures_of_run(data), "decode-stages");
+  EXPECT_TRUE(contains(figure.caption, {"Device time"}));
+  std::map<std::string, double> of_first;
+  const nlohmann::ordered_json& bars = figure.spec.at("datasets").at("stages");
+  for (const nlohmann::ordered_json& bar : bars) {
+    if (bar.at("arm") == bars[0].at("arm") && bar.at("label") == bars[0].at("label"))
+      of_first[bar.at("stage")] = bar.at("ms");
+  }
+  EXPECT_EQ(of_first,
+            (std::map<std::string, double>{{"attention", 0.6}, {"idle: dispatch", 0.35}, {"residual", 0.05}}));
 }
 
 TEST(Figure, ArmsDifferInMoreThanColour) {
