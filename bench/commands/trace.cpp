@@ -31,6 +31,7 @@ struct Options {
   TraceRequest trace;
   std::int64_t tier = 2;
   std::int64_t pairs = -1;
+  bool bytes = false;
   std::vector<std::string> outputs;
   std::string run;
   std::string store = kDefaultStore;
@@ -146,6 +147,9 @@ TraceVerdict run_job(const Options& options, const Plan& plan, const Job& job,
     write_trace_file(traced.trace, traced.quality, traced.attribution, files.back());
   }
   print(job, traced, files);
+  if (options.bytes) {
+    fmt::print("{}\n", bytes_text(count_bytes(engine, input, job.cell)));
+  }
   if (store != nullptr) {
     TraceRecord record = trace_record(traced.trace, traced.quality, traced.attribution);
     record.cell_id = job.cell.id;
@@ -215,6 +219,8 @@ void add_trace_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--pairs", options->pairs,
                       "Pairs of traced and untraced visits that tell what tracing costs; 0: none. Default: as many as "
                       "fit two seconds, 8 at least");
+  command->add_flag("--bytes", options->bytes,
+                    "Also count, in a step of its own, what each stage moves in the GPU's memory, beside the model");
   command->add_option("--most-events", options->trace.most_events, "A trace of more rows is refused before it is taken")
       ->capture_default_str();
   command->add_option("--run", options->run,

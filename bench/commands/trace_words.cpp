@@ -4,11 +4,14 @@
 #include "bench/commands/files.h"
 #include "profiles/trace/summary_json.h"
 #include "profiles/write/write_trace.h"
+#include "reports/page/format.h"
+#include "reports/page/table.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <stdexcept>
 
@@ -76,6 +79,32 @@ std::string how_to_open(const std::string& path) {
   const auto found =
       std::ranges::find_if(kViewers, [&](const Viewer& viewer) { return path.ends_with(viewer.ending); });
   return found == kViewers.end() ? path : fmt::format("{}: {}", path, found->how);
+}
+
+std::string bytes_text(const CountedBytes& counted) {
+  if (!counted.refusal.empty()) return fmt::format("bytes were not counted: {}\n", counted.refusal);
+  Table table{
+      .title = "Bytes of one step in the device's memory, counted in a pass of their own",
+      .columns = {{"Stage"}, {"Modelled", true}, {"Read", true}, {"Written", true}, {"Moved / modelled", true}},
+      .rows = {},
+      .notes = {"Below 1: some of it came from the device's caches. Above 1: something is moved more than once."}};
+  StageTraffic all;
+  const auto add = [&table](const std::string& name, const StageTraffic& stage) {
+    const double moved = stage.read_bytes + stage.written_bytes;
+    table.rows.push_back(
+        {.fields = {name, format_bytes(stage.modelled_bytes), format_bytes(std::llround(stage.read_bytes)),
+                    format_bytes(std::llround(stage.written_bytes)),
+                    stage.modelled_bytes > 0 ? fmt::format("{:.3f}", moved / static_cast<double>(stage.modelled_bytes))
+                                             : std::string()}});
+  };
+  for (const StageTraffic& stage : counted.stages) {
+    all.modelled_bytes += stage.modelled_bytes;
+    all.read_bytes += stage.read_bytes;
+    all.written_bytes += stage.written_bytes;
+    add(kStageNames.at(static_cast<std::size_t>(stage.stage)), stage);
+  }
+  add("sum", all);
+  return to_text(table);
 }
 
 TraceRecord trace_record(const Trace& trace, const TraceQuality& quality, const Attribution& attribution) {

@@ -1,6 +1,7 @@
-// What the subcommands of `decodelab trace` share: files by their endings, and the account as the store keeps it.
+// What the subcommands of `decodelab trace` share: files by their endings, and the account as the store keeps it, and counted bytes.
 #pragma once
 
+#include "bench/measure/engine_bytes.h"
 #include "profiles/trace/attribution.h"
 #include "profiles/trace/quality.h"
 #include "profiles/trace/trace.h"
@@ -19,6 +20,9 @@ void write_trace_file(const Trace& trace, const TraceQuality& quality, const Att
 
 /// How a person looks at the file, by its ending.
 std::string how_to_open(const std::string& path);
+
+/// A table of counted beside modelled bytes, or the sentence why there is none.
+std::string bytes_text(const CountedBytes& counted);
 
 /// The account as the store keeps it; without `cell_id` and `arm_id`.
 TraceRecord trace_record(const Trace& trace, const TraceQuality& quality, const Attribution& attribution);

@@ -51,6 +51,11 @@ class TraceTest(ProgramTest):
         self.assertIn("kv_write", difference)
         self.assertIn("sum", difference)
 
+    def test_bytes_that_cannot_be_counted_are_a_sentence(self):
+        printed = self.trace("--arm", "causal", "--bytes").stdout
+        self.assertIn("verdict ok", printed)
+        self.assertIn("bytes were not counted: a CPU does not tell", printed)
+
     def test_a_file_becomes_another(self):
         self.trace("--arm", "causal", "--out", self.path("t.pftrace"))
         self.run_program("trace", "import", self.path("t.pftrace"), "--out", self.path("t.summary.json"))

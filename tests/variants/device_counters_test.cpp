@@ -1,21 +1,14 @@
 // Bytes that a GPU's own counters saw, against what a copy must move and what the model of bytes says of each stage.
-#include "tests/variants/device_counters.h"
-#include "bench/plan/modelled_work.h"
+#include "bench/measure/engine_bytes.h"
+#include "profiles/collect/range_counters.h"
 #include "tests/variants/arms.h"
 #include "tests/variants/device_test.h"
 #include "tests/variants/device_work.h"
 
-#include <array>
 #include <map>
-#include <numeric>
-#include <utility>
 
 namespace decodelab {
 namespace {
-
-using testing::CountedRange;
-using testing::CountersRefused;
-using testing::RangeCounters;
 
 /// What tools/gpu_check knows such a skip by: a device may keep its counters for its owner, and no program of ours can change that.
 constexpr const char* kRefused = "the device's counters are refused: ";
@@ -31,23 +24,17 @@ class CudaCounters : public testing::DeviceTest {
     work(counters);
     return counters.stop();
   }
-
-  static double bytes(const std::vector<CountedRange>& ranges) {
-    return std::accumulate(ranges.begin(), ranges.end(), 0.0, [](double sum, const CountedRange& range) {
-      return sum + range.read_bytes + range.written_bytes;
-    });
-  }
 };
 
 TEST(CounterMetrics, ReadsAndWritesTakeOnePassOnKnownChips) {
   for (const char* chip : {"GA100", "GH100", "GB100", "AD102"}) {
     try {
-      EXPECT_EQ(testing::passes_to_count(chip), 1) << chip;
+      EXPECT_EQ(passes_to_count(chip), 1) << chip;
     } catch (const CountersRefused& refused) {
       GTEST_SKIP() << refused.what();
     }
   }
-  EXPECT_THROW(testing::passes_to_count("no such chip"), std::runtime_error);
+  EXPECT_THROW(passes_to_count("no such chip"), std::runtime_error);
 }
 
 TEST_F(CudaCounters, ACopyMovesItsBytesTwice) {
@@ -82,7 +69,6 @@ TEST_F(CudaCounters, ACopyMovesItsBytesTwice) {
 }
 
 TEST_F(CudaCounters, StagesOfADecodeStepMoveWhatTheModelSays) {
-  constexpr std::int64_t kMostRanges = 256;
   constexpr double kTolerance = 0.05;
   ModelConfig config = testing::small_config();
   config.hidden_size = 3072;  // The matrices of one layer are several times what a cache holds.
@@ -93,46 +79,34 @@ TEST_F(CudaCounters, StagesOfADecodeStepMoveWhatTheModelSays) {
       .phase = "decode", .batch = 4, .length = 16, .dtype = "bf16", .device = testing::kGpu, .threads = 1};
   const Engine engine =
       testing::engine_for("bigcode", testing::small_model(config, ElementType::bfloat16, testing::kGpu));
-  Session session(engine, {.batch_size = cell.batch, .max_tokens = 32, .details = {}});
-  session.fill_random(cell.length, 1);
-  session.force_tokens(std::array<std::int64_t, 4>{1, 2, 3, 4});
-  session.decode();  // Loads the kernels.
-
-  std::vector<CountedRange> ranges;
-  try {
-    ranges = counted(kMostRanges, [&](RangeCounters& counters) {
-      RangeListener* const before = std::exchange(range_listener, &counters);
-      session.decode();
-      range_listener = before;
-    });
-  } catch (const CountersRefused& refused) {
-    GTEST_SKIP() << kRefused << refused.what();
+  const CountedBytes counted = count_bytes(engine, CellInput{}, cell);
+  if (!counted.refusal.empty()) {
+    GTEST_SKIP() << kRefused << counted.refusal;
   }
-  std::map<std::string, double> measured;
-  for (const CountedRange& range : ranges) {
-    measured[range.name.substr(range.name.find(' ') + 1)] += range.read_bytes + range.written_bytes;
-  }
-  const StageBytes model = modelled_stage_bytes(config, cell, cell.length + 1);
   double modelled = 0;
+  double measured = 0;
   std::int64_t compared = 0;
-  std::map<std::string, double> seen{{"measured_bytes", bytes(ranges)}, {"ranges", static_cast<double>(ranges.size())}};
-  for (std::size_t stage = 0; stage < kStageNames.size(); ++stage) {
-    const std::string name = kStageNames[stage];
-    const auto of_stage = static_cast<double>(config.layers * model.in_layer[stage] + model.outside[stage]);
+  std::map<std::string, double> seen;
+  for (const StageTraffic& stage : counted.stages) {
+    const std::string name = kStageNames.at(static_cast<std::size_t>(stage.stage));
+    const auto of_stage = static_cast<double>(stage.modelled_bytes);
+    const double moved = stage.read_bytes + stage.written_bytes;
     modelled += of_stage;
+    measured += moved;
     seen[name + "_model_bytes"] = of_stage;
-    seen[name + "_measured_bytes"] = measured[name];
+    seen[name + "_measured_bytes"] = moved;
     // What fits the cache may come from there; what does not must come from memory.
     if (of_stage > 2 * static_cast<double>(testing::l2_bytes())) {
       ++compared;
-      EXPECT_NEAR(measured[name], of_stage, kTolerance * of_stage) << name;
+      EXPECT_NEAR(moved, of_stage, kTolerance * of_stage) << name;
     }
   }
+  seen["measured_bytes"] = measured;
   seen["model_bytes"] = modelled;
   evidence(seen);
   EXPECT_GT(compared, 0)
       << "no stage is larger than the cache of this device: the model of the test is too small for it";
-  EXPECT_GT(bytes(ranges), (1 - kTolerance) * modelled - static_cast<double>(testing::l2_bytes()));
+  EXPECT_GT(measured, (1 - kTolerance) * modelled - static_cast<double>(testing::l2_bytes()));
 }
 
 }  // namespace

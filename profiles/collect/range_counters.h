@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace decodelab::testing {
+namespace decodelab {
 
 /// The device, its driver or its owner does not let us count; the text is one sentence.
 class CountersRefused final : public std::runtime_error {
@@ -55,4 +55,4 @@ class RangeCounters final : public RangeListener {
   std::int64_t entered_ = 0;
 };
 
-}  // namespace decodelab::testing
+}  // namespace decodelab

@@ -1,7 +1,7 @@
 // Drives CUPTI's range profiler: one pass that counts the bytes read from and written to the device's memory.
-#include "tests/variants/device_counters.h"
+#include "profiles/collect/range_counters.h"
 
-#include "tests/variants/device_profiler_host.h"
+#include "profiles/collect/profiler_host.h"
 
 #ifdef DECODELAB_HAS_CUPTI
 
@@ -9,7 +9,7 @@
 #include <cupti_range_profiler.h>
 #include <cupti_target.h>
 
-namespace decodelab::testing {
+namespace decodelab {
 namespace {
 
 /// Calls the function of the driver that is named.
@@ -189,7 +189,7 @@ std::vector<CountedRange> RangeCounters::stop() {
 
 #else
 
-namespace decodelab::testing {
+namespace decodelab {
 
 struct RangeCounters::Impl {};
 
@@ -219,4 +219,4 @@ void RangeCounters::leave() {
   }
 }
 
-}  // namespace decodelab::testing
+}  // namespace decodelab

@@ -1,7 +1,7 @@
 // CUPTI's calls by name, and what its range profiler does on the host: which counters of a chip answer a metric, and what they say.
 #pragma once
 
-#include "tests/variants/device_counters.h"
+#include "profiles/collect/range_counters.h"
 
 #ifdef DECODELAB_HAS_CUPTI
 
@@ -12,7 +12,7 @@
 
 #include <array>
 
-namespace decodelab::testing {
+namespace decodelab {
 
 inline std::array<const char*, 2> counter_metrics() { return {"dram__bytes_read.sum", "dram__bytes_write.sum"}; }
 
@@ -135,6 +135,6 @@ inline std::int64_t passes_of(std::vector<std::uint8_t>& config) {
   return static_cast<std::int64_t>(params.numOfPasses);
 }
 
-}  // namespace decodelab::testing
+}  // namespace decodelab
 
 #endif
