@@ -105,7 +105,8 @@ OpenRun resume(Store& store, const std::string& selector) {
   return {.id = id, .config = source.config, .max_tokens = plan.max_tokens};
 }
 
-/// Where the seconds of this session went: its blocks are those since `start_unix_ns`. Warm-up steps are counted, not stored: they take what the timed ones of their visit take.
+/// Where the seconds of this session went: its blocks are those since `start_unix_ns`. Warm-up steps are counted, not stored: that each
+/// takes what the timed ones of its visit take is a guess, and all of them together can be guessed too long.
 std::string time_use(const RunData& data, std::int64_t start_unix_ns, double seconds) {
   const double total = 1e9 * seconds;
   double timed = 0;
@@ -120,9 +121,9 @@ std::string time_use(const RunData& data, std::int64_t start_unix_ns, double sec
       warm += wall / static_cast<double>(visit.samples_ns.size()) * static_cast<double>(visit.warmup_steps);
     }
   }
-  return fmt::format("{}: {:.1f} % timed steps, {:.1f} % warm-up, {:.1f} % starts, checks and fills",
+  return fmt::format("{}: {:.1f} % timed steps, about {:.1f} % warm-up, {:.1f} % starts, checks and fills",
                      duration_words(seconds), 100 * timed / total, 100 * warm / total,
-                     100 * (1 - (timed + warm) / total));
+                     100 * std::max(0.0, 1 - (timed + warm) / total));
 }
 
 ExitCode run(Options& options) {
