@@ -6,6 +6,7 @@
 #include "engine/runtime.h"
 #include "profiles/collect/range_counters.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -57,10 +58,11 @@ CountedBytes count_bytes(const Engine& engine, const CellInput& input, const Cel
   if (cell.phase == "generate")
     return {.stages = {}, .refusal = "a completion is many steps: take phase prefill or decode"};
   CellRunner runner(engine, input, cell, 0);
-  runner.prepare(kSteps);
+  const std::int64_t steps = cell.phase == "decode" ? std::min(kSteps, decode_room(config, cell)) : 1;
+  runner.prepare(steps);
   runner.step();
   const bool goes_on = runner.has_room();
-  if (!goes_on) runner.prepare(kSteps);
+  if (!goes_on) runner.prepare(steps);
   synchronize(device);
   std::vector<CountedRange> ranges;
   try {
