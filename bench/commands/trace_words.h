@@ -1,4 +1,4 @@
-// What the subcommands of `decodelab trace` share: files by their endings, and the account as the store keeps it, and counted bytes.
+// What the subcommands of `decodelab trace` share: files by their endings, the account as the store keeps it, and counted bytes.
 #pragma once
 
 #include "bench/measure/engine_bytes.h"
