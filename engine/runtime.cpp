@@ -5,7 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <sched.h>
+
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <stdexcept>
 #include <string_view>
@@ -25,6 +28,30 @@ std::int64_t cuda_device_count() {
 
 void set_threads(std::int64_t threads) { at::set_num_threads(static_cast<int>(threads)); }
 std::int64_t threads() { return at::get_num_threads(); }
+
+void place_threads(const std::vector<std::int64_t>& places) {
+  if (places.empty()) {
+    return;
+  }
+  if (std::ssize(places) != threads()) {
+    throw std::invalid_argument(fmt::format("{} places for {} threads: expected one each", places.size(), threads()));
+  }
+  std::atomic<std::int64_t> refused = -1;
+  at::parallel_for(0, threads(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const auto core = static_cast<std::size_t>(places[static_cast<std::size_t>(index)]);
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      CPU_SET(core, &set);
+      if (sched_setaffinity(0, sizeof set, &set) != 0) {
+        refused = static_cast<std::int64_t>(core);
+      }
+    }
+  });
+  if (refused >= 0) {
+    throw std::invalid_argument(fmt::format("no thread can be bound to core {}", refused.load()));
+  }
+}
 
 std::vector<std::string> present_devices() {
   std::vector<std::string> devices{"cpu"};

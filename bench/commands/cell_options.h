@@ -18,9 +18,10 @@ struct CellOptions {
   std::string scope = "step";
   std::string token_visible = "each";
   bool at_length = false;
+  double turn_ms = 1e-6 * static_cast<double>(kTurnNs);
 };
 
-/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --blocks, --seed, --max-tokens, --fill, --scope, --at-length, --token-visible, --worker-timeout and
+/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed, --max-tokens, --fill, --scope, --at-length, --token-visible, --turn, --worker-timeout and
 /// --name. Both must live as long as the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 

@@ -65,6 +65,7 @@ ExitCode run(Options& options) {
   ResolutionRequest& resolution = options.resolution;
   resolution.threads = resolution.threads == 0 ? machine.cores : resolution.threads;
   set_threads(resolution.threads);
+  place_threads(thread_places(resolution.threads));
   std::vector<Finding> findings{
       {.name = "processor", .value = machine.cpu, .advice = ""},
       {.name = "vector extensions", .value = machine.isa, .advice = ""},

@@ -7,7 +7,6 @@
 #include "bench/measure/launch_runner.h"
 #include "bench/measure/launcher.h"
 #include "bench/measure/process/child_process.h"
-#include "bench/measure/steps.h"
 #include "bench/measure/torch_roofline.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
@@ -41,6 +40,7 @@ ExitCode run(const Options& options) {
   const LaunchPlan plan = launch_plan_from_json(planned.run.plan_json);
   bind_to_cores(plan.affinity);  // a resumed run's parent knows nothing of it
   set_threads(plan.threads);
+  place_threads(places_of(plan));
   std::shared_ptr<const Model> model;
   // Where every arm is another process, there is nothing to load.
   if (!all_external(planned.arms)) {
@@ -79,7 +79,7 @@ ExitCode run(const Options& options) {
           },
       .arm_started = [](std::int64_t arm_id) { send({.event = "arm", .kind = "", .arm_id = arm_id, .message = ""}); },
       .stop_requested = interrupted,
-      .fewest_steps = plan.tail ? tail_steps(planned.run.launches, planned.run.blocks_per_launch) : 0,
+      .visits = visit_plan(plan, planned.run),
   };
   return run_launch(store, options.run, options.launch, context) == LaunchEnd::complete ? ExitCode::ok
                                                                                         : ExitCode::interrupted;

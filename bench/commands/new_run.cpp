@@ -34,6 +34,8 @@ void describe_run(RunData& data, const SweepRequest& request, const CheckpointSo
                                           .fill = fill_of(request),
                                           .worker_seconds = request.worker_seconds,
                                           .affinity = request.affinity,
+                                          .turn_ns = request.turn_ns,
+                                          .pin = request.pin,
                                           .tail = request.tail,
                                           .adaptive = request.adaptive,
                                           .ablate = request.ablate,

@@ -90,6 +90,7 @@ NullContrasts in_process(Store& store, const ResolutionRequest& asked, const Che
       .piece_done = [](const LaunchPiece&, double) {},
       .arm_started = [](std::int64_t) {},
       .stop_requested = [&] { return interrupted() || Clock::now() > end; },
+      .visits = {.turn_ns = sweep.turn_ns},
   };
   const auto start = Clock::now();
   run_launch(store, planned.run.id, 0, context);

@@ -181,6 +181,7 @@ ExitCode run(Options& options) {
   const Plan plan = store ? plan_of_run(options, *store) : plan_of_cells(options);
   options.trace.model = plan.launch.model;
   set_threads(plan.launch.threads);
+  place_threads(places_of(plan.launch));
   const auto model = Model::load(plan.launch.checkpoint, dtype_from_name(plan.launch.dtype), plan.launch.device);
   bool believable = true;
   for (const Job& job : plan.jobs) {

@@ -43,6 +43,7 @@ ExitCode run(const Options& options) {
       .devices = {"cpu", "cuda"},
       .exact = true,
       .forced = true,
+      .turns = true,
   };
   const auto load = [&](const WorkerLoad& asked) {
     set_threads(asked.threads);

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -152,16 +153,29 @@ std::int64_t own_status_bytes(std::string_view name) {
   return *bytes;
 }
 
-std::int64_t usable_cores() {
+std::vector<std::int64_t> cores_of_this_thread() {
+  std::vector<std::int64_t> cores;
   // The kernel refuses a mask shorter than its own, so grow until it fits.
   for (std::size_t words = 16; words <= 4096; words *= 2) {
     std::vector<cpu_set_t> mask((words * sizeof(std::uint64_t) + sizeof(cpu_set_t) - 1) / sizeof(cpu_set_t));
     const std::size_t bytes = mask.size() * sizeof(cpu_set_t);
     if (sched_getaffinity(0, bytes, mask.data()) == 0) {
-      return CPU_COUNT_S(bytes, mask.data());
+      for (std::size_t core = 0; core < 8 * bytes; ++core) {
+        if (CPU_ISSET_S(core, bytes, mask.data())) {
+          cores.push_back(static_cast<std::int64_t>(core));
+        }
+      }
+      return cores;
     }
   }
-  return std::max(1U, std::thread::hardware_concurrency());
+  cores.resize(std::max(1U, std::thread::hardware_concurrency()));
+  std::iota(cores.begin(), cores.end(), std::int64_t{0});
+  return cores;
+}
+
+std::vector<std::int64_t>& remembered_cores() {
+  static std::vector<std::int64_t> cores = cores_of_this_thread();
+  return cores;
 }
 
 #if defined(__x86_64__)
@@ -295,7 +309,7 @@ MachineRecord detect_machine() {
   utsname kernel{};
   uname(&kernel);
   return {.cpu = parse_cpu_model(read_file("/proc/cpuinfo").value_or("")),
-          .cores = usable_cores(),
+          .cores = std::ssize(usable_cores()),
           .memory_bytes = parse_meminfo(required_file("/proc/meminfo")).total_bytes,
           .isa = instruction_sets(),
           .os = fmt::format("{}, {} {}", parse_os_name(read_file("/etc/os-release").value_or("")), kernel.sysname,
@@ -331,6 +345,12 @@ CpuSnapshot parse_proc_stat(std::string_view text, double ticks_per_second) {
   return snapshot;
 }
 
+const std::vector<std::int64_t>& usable_cores() { return remembered_cores(); }
+
+std::vector<std::int64_t> thread_places(std::int64_t threads) {
+  return std::ssize(usable_cores()) == threads ? usable_cores() : std::vector<std::int64_t>();
+}
+
 void bind_to_cores(const std::vector<std::int64_t>& cores) {
   if (cores.empty()) {
     return;
@@ -351,6 +371,7 @@ void bind_to_cores(const std::vector<std::int64_t>& cores) {
         fmt::format("this process cannot be bound to the cores {}: the machine has {}, of which it may use some",
                     fmt::join(cores, ","), sysconf(_SC_NPROCESSORS_ONLN)));
   }
+  remembered_cores() = cores_of_this_thread();
 }
 
 std::int64_t unix_ns() {

@@ -4,6 +4,7 @@
 #include "bench/measure/launch_runner.h"
 #include "bench/measure/steps.h"
 #include "bench/measure/warmup.h"
+#include "bench/plan/step_scope.h"
 
 #include <fmt/format.h>
 
@@ -18,6 +19,9 @@ namespace {
 
 /// Part of the memory at hand that a cell may ask for: closed forms leave out what allocators and matrix libraries keep for themselves.
 constexpr double kUsableMemory = 0.9;
+
+/// Part of it that the visits of all arms may hold at once.
+constexpr double kSharedMemory = 0.5;
 
 std::string gigabytes(std::int64_t bytes) { return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9); }
 
@@ -75,6 +79,27 @@ void verify(CellArmRecord& row, Worker& worker, const CellRecord& cell, OutputTr
   }
 }
 
+/// Whether the arms of the rows that are left may take turns: each can, their open visits fit into memory together, and no visit has to
+/// end for its tokens to be seen.
+bool take_turns(const CellRecord& cell, const std::vector<CellArmRecord>& rows, const ArmWorkers& workers,
+                std::int64_t available) {
+  if (cell.phase != "generate" && step_scope_from_string(cell.scope).visible_end) {
+    return false;
+  }
+  std::int64_t bytes = 0;
+  for (const CellArmRecord& row : rows) {
+    if (row.status != RowStatus::planned) {
+      continue;
+    }
+    const Worker& worker = *workers.by_arm.at(row.arm_id);
+    if (!worker.takes_turns()) {
+      return false;
+    }
+    bytes += worker.bytes_needed(cell);
+  }
+  return static_cast<double>(bytes) <= kSharedMemory * static_cast<double>(available);
+}
+
 /// Two visits of each arm: its warm-up and its timed steps.
 double block_seconds(const std::vector<std::int64_t>& step_ns, std::int64_t steps) {
   double total = 0;
@@ -102,7 +127,7 @@ CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error) {
 
 CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers,
                      std::int64_t positions, const std::function<std::int64_t()>& available_memory_bytes,
-                     std::int64_t fewest_steps) {
+                     const VisitPlan& visits) {
   const std::int64_t available = available_memory_bytes();
   const auto planned = [](const CellArmRecord& row) { return row.status == RowStatus::planned; };
   for (CellArmRecord& row : rows) {
@@ -117,7 +142,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
     }
   }
   if (std::ranges::none_of(rows, planned)) {
-    return {.rows = std::move(rows), .steps = 0, .block_seconds = 0};
+    return {.rows = std::move(rows)};
   }
 
   std::optional<OutputTrace> expected;
@@ -171,18 +196,27 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
     }
   }
   if (std::ranges::none_of(rows, planned)) {
-    return {.rows = std::move(rows), .steps = 0, .block_seconds = 0};
+    return {.rows = std::move(rows)};
   }
-  const std::int64_t steps =
-      limit_steps(cell, plan_steps(*std::ranges::max_element(step_ns), fewest_steps).steps, positions);
-  if (cell.phase == "decode" && steps % kPeriodSteps != 0) {
+  const auto flag = [&](const char* name) {
     for (CellArmRecord& row : rows) {
       if (planned(row)) {
-        row.flags.emplace_back(kPeriodNotCoveredFlag);
+        row.flags.emplace_back(name);
       }
     }
+  };
+  const std::int64_t slowest = *std::ranges::max_element(step_ns);
+  const std::int64_t steps = limit_steps(cell, plan_steps(slowest, visits.fewest_steps).steps, positions);
+  if (cell.phase == "decode" && steps % kPeriodSteps != 0) {
+    flag(kPeriodNotCoveredFlag);
   }
-  return {.rows = std::move(rows), .steps = steps, .block_seconds = block_seconds(step_ns, steps)};
+  std::int64_t turn_steps = step_ns.size() > 1 ? plan_turn(steps, slowest, visits.turn_ns) : steps;
+  if (turn_steps < steps && !take_turns(cell, rows, workers, available)) {
+    turn_steps = steps;
+    flag(kWholeVisitsFlag);
+  }
+  const double seconds = block_seconds(step_ns, steps);
+  return {.rows = std::move(rows), .steps = steps, .turn_steps = turn_steps, .block_seconds = seconds};
 }
 
 }  // namespace decodelab

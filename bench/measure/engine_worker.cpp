@@ -37,6 +37,47 @@ std::vector<std::string> names_that_differ(const Counters& a, const Counters& b)
   return names;
 }
 
+class EngineVisit final : public OpenVisit {
+ public:
+  EngineVisit(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns)
+      : cell_(cell), runner_(engine, input, cell, slow_ns) {
+    Warmup warmup;
+    while (!warmup.done()) {
+      if (!runner_.has_room()) {
+        runner_.prepare(std::min(decode_room(engine.model().config(), cell), kWarmupMaximumSteps));
+      }
+      warmup.add(runner_.timed_step_ns());
+    }
+    times_.warmup_steps = warmup.steps();
+    times_.quiet = warmup.quiet();
+    times_.samples_ns.reserve(static_cast<std::size_t>(cell.steps));
+    // The cell starts afresh, so that its timed steps are those from its length on, with the growth that belongs to them.
+    runner_.prepare(cell.steps);
+  }
+
+  void turn(std::int64_t steps) override {
+    if (runner_.scope().visible_end) {
+      times_.samples_ns = runner_.visible_end_ns(steps, times_.wall_ns);
+      return;
+    }
+    for (std::int64_t step = 0; step < steps; ++step) {
+      if (!runner_.has_room()) {
+        runner_.prepare(cell_.steps);
+      }
+      times_.samples_ns.push_back(runner_.timed_step_ns());
+      times_.wall_ns += times_.samples_ns.back();
+      runner_.rewind();
+    }
+  }
+
+  const VisitTimes& times() const override { return times_; }
+
+ private:
+  const CellRecord& cell_;
+  CellRunner runner_;
+  VisitTimes times_;
+};
+
 class EngineWorker final : public Worker {
  public:
   EngineWorker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input)
@@ -132,32 +173,8 @@ class EngineWorker final : public Worker {
     return probe;
   }
 
-  VisitTimes visit(const CellRecord& cell) override {
-    CellRunner runner(*engine_, input_, cell, arm_.slow_ns);
-    Warmup warmup;
-    while (!warmup.done()) {
-      if (!runner.has_room()) {
-        runner.prepare(std::min(room(cell), kWarmupMaximumSteps));
-      }
-      warmup.add(runner.timed_step_ns());
-    }
-    VisitTimes times{.warmup_steps = warmup.steps(), .quiet = warmup.quiet(), .wall_ns = 0, .samples_ns = {}};
-    times.samples_ns.reserve(static_cast<std::size_t>(cell.steps));
-    // The cell starts afresh, so that its timed steps are those from its length on, with the growth that belongs to them.
-    runner.prepare(cell.steps);
-    if (runner.scope().visible_end) {
-      times.samples_ns = runner.visible_end_ns(cell.steps, times.wall_ns);
-      return times;
-    }
-    for (std::int64_t step = 0; step < cell.steps; ++step) {
-      if (!runner.has_room()) {
-        runner.prepare(cell.steps);
-      }
-      times.samples_ns.push_back(runner.timed_step_ns());
-      times.wall_ns += times.samples_ns.back();
-      runner.rewind();
-    }
-    return times;
+  std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) override {
+    return std::make_unique<EngineVisit>(*engine_, input_, cell, arm_.slow_ns);
   }
 
  private:

@@ -12,7 +12,8 @@ namespace decodelab {
 
 GateRun::GateRun(Store& store, std::int64_t run_id, GateDisplay display)
     : store_(store), run_id_(run_id), display_(std::move(display)), start_(std::chrono::steady_clock::now()) {
-  const LaunchPlan plan = launch_plan_from_json(store.load_run_record(run_id).plan_json);
+  const RunRecord run = store.load_run_record(run_id);
+  const LaunchPlan plan = launch_plan_from_json(run.plan_json);
   context_ = {
       .make_worker = [&store, plan](const ArmRecord& arm) { return make_process_worker(store, arm, plan); },
       .available_memory_bytes = available_memory_bytes,
@@ -20,6 +21,7 @@ GateRun::GateRun(Store& store, std::int64_t run_id, GateDisplay display)
       .piece_done = [](const LaunchPiece&, double) {},
       .arm_started = [](std::int64_t) {},
       .stop_requested = interrupted,
+      .visits = visit_plan(plan, run),
   };
 }
 

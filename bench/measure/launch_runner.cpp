@@ -3,13 +3,14 @@
 
 #include "bench/machine/environment.h"
 #include "bench/measure/block_order.h"
-#include "bench/measure/cell_check.h"
 #include "bench/measure/external_arm.h"
+#include "bench/measure/steps.h"
 #include "reports/store/shard.h"
 
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <span>
 #include <vector>
 
 namespace decodelab {
@@ -172,13 +173,14 @@ class LaunchRunner {
       copies.push_back(*row);
     }
     const CellCheck result = check_cell(cell, std::move(copies), workers_, data_.run.model.positions,
-                                        context_.available_memory_bytes, context_.fewest_steps);
+                                        context_.available_memory_bytes, context_.visits);
     for (std::size_t index = 0; index < rows.size(); ++index) {
       update(*rows[index], result.rows[index]);
     }
     if (result.steps > 0) {
       cell.steps = result.steps;
-      store_.set_steps(cell.id, cell.steps);
+      cell.turn_steps = result.turn_steps;
+      store_.set_steps(cell.id, cell.steps, cell.turn_steps);
     }
     return result.block_seconds;
   }
@@ -210,22 +212,10 @@ class LaunchRunner {
         static_cast<std::uint64_t>(launch_), static_cast<std::uint64_t>(block));
     const CpuClock others;
     const double external_before = external_cpu_seconds();
-    std::int64_t previous = 0;
-    for (const std::size_t index : order) {
-      CellArmRecord& row = *active[index];
-      try {
-        context_.arm_started(row.arm_id);
-        VisitTimes times = workers_.by_arm.at(row.arm_id)->visit(cell);
-        record.visits.push_back({.arm_id = row.arm_id,
-                                 .position = static_cast<std::int64_t>(record.visits.size()),
-                                 .previous_arm_id = previous,
-                                 .warmup_steps = times.warmup_steps,
-                                 .quiet = times.quiet,
-                                 .wall_ns = times.wall_ns,
-                                 .samples_ns = std::move(times.samples_ns)});
-        previous = row.arm_id;
-      } catch (const std::exception& error) {
-        update(row, row_of_exception(row, error));
+    const std::span<const std::size_t> all(order);
+    const std::size_t together = cell.in_turns() ? active.size() : 1;
+    for (std::size_t begin = 0; begin < all.size(); begin += together) {
+      if (!visit_together(cell, active, all.subspan(begin, together), record)) {
         return false;
       }
     }
@@ -241,6 +231,49 @@ class LaunchRunner {
     return true;
   }
 
+  /// Opens a visit of each of the `order`, runs them in turns, and adds them to the record; false where one threw, whose row says why.
+  bool visit_together(const CellRecord& cell, const std::vector<CellArmRecord*>& active,
+                      std::span<const std::size_t> order, BlockRecord& record) {
+    CellArmRecord* row = nullptr;
+    try {
+      std::vector<std::unique_ptr<OpenVisit>> visits;
+      for (const std::size_t index : order) {
+        row = active[index];
+        context_.arm_started(row->arm_id);
+        visits.push_back(workers_.by_arm.at(row->arm_id)->open_visit(cell));
+      }
+      std::vector<std::size_t> round(order.size());
+      std::iota(round.begin(), round.end(), std::size_t{0});
+      const std::int64_t turn = cell.in_turns() ? cell.turn_steps : cell.steps;
+      for (std::int64_t timed = 0; timed < cell.steps; timed += turn) {
+        for (const std::size_t place : round) {
+          row = active[order[place]];
+          if (order.size() > 1) {
+            context_.arm_started(row->arm_id);
+          }
+          visits[place]->turn(std::min(turn, cell.steps - timed));
+        }
+        std::ranges::reverse(round);
+      }
+      for (std::size_t place = 0; place < order.size(); ++place) {
+        row = active[order[place]];
+        const std::int64_t previous = order.size() > 1 || record.visits.empty() ? 0 : record.visits.back().arm_id;
+        const VisitTimes& times = visits[place]->times();
+        record.visits.push_back({.arm_id = row->arm_id,
+                                 .position = static_cast<std::int64_t>(record.visits.size()),
+                                 .previous_arm_id = previous,
+                                 .warmup_steps = times.warmup_steps,
+                                 .quiet = times.quiet,
+                                 .wall_ns = times.wall_ns,
+                                 .samples_ns = times.samples_ns});
+      }
+      return true;
+    } catch (const std::exception& error) {
+      update(*row, row_of_exception(*row, error));
+      return false;
+    }
+  }
+
   std::size_t cell_index(const CellRecord& cell) const { return static_cast<std::size_t>(&cell - data_.cells.data()); }
 
   Store& store_;
@@ -254,6 +287,10 @@ class LaunchRunner {
 };
 
 }  // namespace
+
+VisitPlan visit_plan(const LaunchPlan& plan, const RunRecord& run) {
+  return {.fewest_steps = plan.tail ? tail_steps(run.launches, run.blocks_per_launch) : 0, .turn_ns = plan.turn_ns};
+}
 
 LaunchEnd run_launch(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context) {
   return LaunchRunner(store, run_id, launch, context).run();

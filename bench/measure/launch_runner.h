@@ -1,7 +1,9 @@
 // What one launch of a sweep does: check cells that nobody checked yet, then run its blocks.
 #pragma once
 
+#include "bench/measure/cell_check.h"
 #include "bench/measure/worker.h"
+#include "bench/plan/sweep_plan.h"
 #include "reports/store/store.h"
 
 #include <cstdint>
@@ -28,8 +30,11 @@ struct LaunchContext {
   std::function<void(std::int64_t arm_id)>
       arm_started;  ///< What runs now, should the process die of it; 0: the oracle, which is no arm of the run.
   std::function<bool()> stop_requested;  ///< Asked between pieces; the one in hand is finished first.
-  std::int64_t fewest_steps = 0;         ///< Timed steps of a visit, as many as kMaximumSteps, however long they take.
+  VisitPlan visits{};
 };
+
+/// What the plan of a run asks of its visits.
+VisitPlan visit_plan(const LaunchPlan& plan, const RunRecord& run);
 
 /// How a launch ended.
 enum class LaunchEnd { complete, stopped };
@@ -52,6 +57,8 @@ inline constexpr const char* kRestartedFlag = "restarted-each-visit";
 /// being tried; each other arm's outputs are compared with the reference (`causal`), and a wrong one becomes `incorrect`; what throws
 /// becomes `oom` or `failed`, with the reason. Where the reference itself does not fit, the comparison is made at the largest half of the
 /// batch, then of the length, that does, and the rows carry the flag `verified-at-bN-lM`. Then the steps are fixed by the slowest arm.
+/// In a block all arms of the first half of the order open their visits, and take turns of the cell's `turn_steps` until their steps are
+/// timed: forth, back, forth, so that a drift meets all of them alike. Then those of the second half do.
 /// Of the run of a shard only the shard's cells are checked and measured; the rows of the others stay `planned`.
 /// Blocks go round-robin over the cells; an arm that throws in a block loses its further visits, never those of the others.
 LaunchEnd run_launch(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context);

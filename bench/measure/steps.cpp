@@ -32,6 +32,13 @@ StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest) {
   return {.steps = periods * kPeriodSteps, .period_covered = true};
 }
 
+std::int64_t plan_turn(std::int64_t steps, std::int64_t slowest_step_ns, std::int64_t turn_ns) {
+  if (turn_ns == 0) {
+    return steps;
+  }
+  return std::min(divided_up(turn_ns, std::max<std::int64_t>(slowest_step_ns, 1)) | 1, steps);
+}
+
 std::int64_t tail_steps(std::int64_t launches, std::int64_t blocks) {
   constexpr std::int64_t kVisitsOfABlock = 2;
   return divided_up(kTailRule.steps, launches * blocks * kVisitsOfABlock);

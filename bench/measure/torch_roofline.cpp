@@ -77,8 +77,8 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) std::uint64_t sum_o
 /// Keeps the sum from being left out.
 std::atomic<std::uint64_t> sink{0};
 
-/// A product may take far longer than the cell's step that it stands for; it need not be repeated as often.
-constexpr auto kLongestVisit = std::chrono::milliseconds(500);
+/// Of all turns of a visit. A product may take far longer than the cell's step that it stands for; it need not be repeated as often.
+constexpr double kLongestVisitNs = 5e8;
 
 at::ScalarType scalar_type(const std::string& dtype) {
   return dtype == "fp32" ? at::kFloat : dtype == "fp16" ? at::kHalf : at::kBFloat16;
@@ -97,21 +97,43 @@ class RooflineWorker final : public Worker {
     return {.peak_bytes = std::nullopt, .step_ns = step(cell)};
   }
 
-  VisitTimes visit(const CellRecord& cell) override {
-    Warmup warmup;
-    while (!warmup.done()) {
-      warmup.add(step(cell));
-    }
-    VisitTimes times{.warmup_steps = warmup.steps(), .quiet = warmup.quiet(), .wall_ns = 0, .samples_ns = {}};
-    const auto start = Clock::now();
-    for (std::int64_t index = 0; index < cell.steps && (index == 0 || Clock::now() - start < kLongestVisit); ++index) {
-      times.samples_ns.push_back(step(cell));
-      times.wall_ns += times.samples_ns.back();
-    }
-    return times;
+  std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) override {
+    return std::make_unique<RooflineVisit>(*this, cell);
   }
 
  private:
+  class RooflineVisit final : public OpenVisit {
+   public:
+    RooflineVisit(const RooflineWorker& worker, const CellRecord& cell) : worker_(worker), cell_(cell) {
+      Warmup warmup;
+      while (!warmup.done()) {
+        warmup.add(worker.step(cell));
+      }
+      times_.warmup_steps = warmup.steps();
+      times_.quiet = warmup.quiet();
+    }
+
+    /// At least one step, and no more than the turn's share of the longest visit.
+    void turn(std::int64_t steps) override {
+      const double longest = kLongestVisitNs * static_cast<double>(steps) / static_cast<double>(cell_.steps);
+      const auto start = Clock::now();
+      for (std::int64_t index = 0; index < steps; ++index) {
+        if (index > 0 && std::chrono::duration<double, std::nano>(Clock::now() - start).count() > longest) {
+          return;
+        }
+        times_.samples_ns.push_back(worker_.step(cell_));
+        times_.wall_ns += times_.samples_ns.back();
+      }
+    }
+
+    const VisitTimes& times() const override { return times_; }
+
+   private:
+    const RooflineWorker& worker_;
+    const CellRecord& cell_;
+    VisitTimes times_;
+  };
+
   std::int64_t step(const CellRecord& cell) const {
     if (cell.phase == "generate") {
       throw std::invalid_argument("a roofline is modelled for prefill and decode steps, not for whole completions");

@@ -5,6 +5,7 @@
 #include "reports/store/record.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,16 @@ struct VisitTimes {
   bool quiet = false;
   std::int64_t wall_ns = 0;
   std::vector<std::int64_t> samples_ns;
+};
+
+/// A visit in hand: it has warmed up, and its steps are timed in one turn or in several, between which other arms may run.
+class OpenVisit {
+ public:
+  virtual ~OpenVisit() = default;
+  /// Times the next `steps` steps. All turns together are the cell's steps.
+  virtual void turn(std::int64_t steps) = 0;
+  /// What was measured until now.
+  virtual const VisitTimes& times() const = 0;
 };
 
 /// What is learned about a cell before its first block.
@@ -58,8 +69,16 @@ class Worker {
   virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) = 0;
   /// Runs a step or a few outside of any timed visit, to learn what they hold and about how long they take.
   virtual Probe probe(const CellRecord& cell) = 0;
-  /// Warm-up, then `cell.steps` timed steps.
-  virtual VisitTimes visit(const CellRecord& cell) = 0;
+  /// Warms up at the cell's own shape. The worker and `cell` must outlive the visit; a worker has one open visit at a time.
+  virtual std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) = 0;
+  /// Whether the steps of a visit may be timed in several turns; asked once the worker has started.
+  virtual bool takes_turns() const { return true; }
+  /// A whole visit in one turn of `cell.steps` steps.
+  VisitTimes visit(const CellRecord& cell) {
+    const auto open = open_visit(cell);
+    open->turn(cell.steps);
+    return open->times();
+  }
 
   virtual OutputRule output_rule(const CellRecord& cell) const {
     return cell.dtype == "fp32" ? OutputRule::free_running : OutputRule::teacher_forced;

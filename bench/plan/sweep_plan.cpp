@@ -1,6 +1,7 @@
 // Makes the cells and arms of a sweep, with a row for each pair.
 #include "bench/plan/sweep_plan.h"
 
+#include "bench/machine/environment.h"
 #include "bench/plan/ablation.h"
 #include "bench/plan/arm.h"
 #include "reports/statistics/summary.h"
@@ -106,6 +107,9 @@ void check_counts(const SweepRequest& request) {
   at_least_one("--threads", request.threads);
   at_least_one("--max-tokens", request.max_tokens);
   at_least_one("--worker-timeout", request.worker_seconds);
+  if (request.turn_ns < 0) {
+    throw std::invalid_argument("--turn: expected milliseconds, 0 (whole visits) or more");
+  }
   if (request.tail && request.launches < kTailRule.launches) {
     throw std::invalid_argument(
         fmt::format("--tail needs at least {} launches, got --launches {}", kTailRule.launches, request.launches));
@@ -119,6 +123,10 @@ void check_counts(const SweepRequest& request) {
 
 }  // namespace
 
+std::vector<std::int64_t> places_of(const LaunchPlan& plan) {
+  return plan.pin && plan.device == "cpu" ? thread_places(plan.threads) : std::vector<std::int64_t>();
+}
+
 std::string to_json(const LaunchPlan& plan) {
   nlohmann::json json{
       {"model", plan.model},   {"checkpoint", plan.checkpoint}, {"dtype", plan.dtype},
@@ -126,6 +134,12 @@ std::string to_json(const LaunchPlan& plan) {
       {"fill", plan.fill},     {"max_tokens", plan.max_tokens}, {"worker_seconds", plan.worker_seconds}};
   if (!plan.affinity.empty()) {
     json["affinity"] = plan.affinity;
+  }
+  if (plan.turn_ns > 0) {
+    json["turn_ns"] = plan.turn_ns;
+  }
+  if (plan.pin) {
+    json["pin"] = true;
   }
   if (plan.tail) {
     json["tail"] = true;
@@ -156,6 +170,9 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             // Runs of older programs had no workers.
             .worker_seconds = json.value("worker_seconds", std::int64_t{0}),
             .affinity = json.value("affinity", std::vector<std::int64_t>{}),
+            // Runs of older programs timed whole visits, on threads that the system placed.
+            .turn_ns = json.value("turn_ns", std::int64_t{0}),
+            .pin = json.value("pin", false),
             .tail = json.value("tail", false),
             .adaptive = json.value("adaptive", false),
             .ablate = json.value("ablate", std::string()),

@@ -16,6 +16,12 @@
 
 namespace decodelab {
 
+/// Time that an arm's turn fills before the next arm's, nanoseconds, where nothing else is asked for.
+///
+/// Short beside the moods of a shared machine, so that all arms of a block meet the same ones; long beside what the first step after
+/// another arm pays for cold caches.
+inline constexpr std::int64_t kTurnNs = 25'000'000;
+
 /// A sweep as asked for. Everything is checked by make_sweep().
 struct SweepRequest {
   std::string model;
@@ -39,7 +45,9 @@ struct SweepRequest {
   std::vector<std::string> workers;
   std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
   StepScope scope{};                  ///< As far as it fits the phase.
-  bool tail = false;                  ///< As many launches and steps as the p99 of a row needs.
+  std::int64_t turn_ns = kTurnNs;     ///< Time of an arm's turn in a block; 0: whole visits.
+  bool pin = true;    ///< Each thread on a core of its own, where there are as many; see thread_places().
+  bool tail = false;  ///< As many launches and steps as the p99 of a row needs.
   bool quick = false;
   bool adaptive = false;  ///< Launches are added until the looks decide; `launches` is the most.
   bool roofline = false;  ///< Adds the arms roofline-read and roofline-gemm.
@@ -63,11 +71,16 @@ struct LaunchPlan {
   std::string fill;
   std::int64_t worker_seconds = 0;
   std::vector<std::int64_t> affinity{};
+  std::int64_t turn_ns = 0;    ///< As in SweepRequest.
+  bool pin = false;            ///< As in SweepRequest.
   bool tail = false;           ///< As in SweepRequest.
   bool adaptive = false;       ///< Read back by is_adaptive() too.
   std::string ablate{};        ///< As in SweepRequest; read back by summarize() too.
   std::optional<Shard> shard;  ///< Read back by shard_of() too, which needs no more than the store.
 };
+
+/// Where the threads of a launch run; none on a GPU, or where the plan leaves it to the system.
+std::vector<std::int64_t> places_of(const LaunchPlan& plan);
 
 std::string to_json(const LaunchPlan& plan);
 LaunchPlan launch_plan_from_json(const std::string& text);

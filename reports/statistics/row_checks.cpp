@@ -53,6 +53,37 @@ std::map<std::int64_t, Pair> pairs_of(const BlockRecord& block) {
   return pairs;
 }
 
+double median_of(Samples samples) {
+  std::vector<double> sorted(samples.begin(), samples.end());
+  std::ranges::sort(sorted);
+  return quantile(sorted, 0.5);
+}
+
+// Whether the arms of a block took turns: then no visit follows one other.
+bool in_turns(const BlockRecord& block) {
+  return block.visits.size() > 1 && std::ranges::none_of(block.visits, &VisitRecord::previous_arm_id);
+}
+
+// The log of how much longer the first steps of turns after another arm's are than the other steps of a visit.
+std::optional<double> first_of_turns(const BlockRecord& block, const VisitRecord& visit, std::int64_t turn_steps) {
+  const auto arms = static_cast<std::int64_t>(block.visits.size()) / 2;
+  const std::int64_t place = visit.position % arms;
+  std::vector<std::int64_t> first;
+  std::vector<std::int64_t> other;
+  for (std::size_t step = 0; step < visit.samples_ns.size(); ++step) {
+    const std::int64_t turn = static_cast<std::int64_t>(step) / turn_steps;
+    // Rounds go forth and back, so that the arm at the end of one is the first of the next.
+    const bool follows_itself = turn > 0 && place == (turn % 2 == 0 ? 0 : arms - 1);
+    const bool begins = static_cast<std::int64_t>(step) % turn_steps == 0;
+    if (!begins)
+      other.push_back(visit.samples_ns[step]);
+    else if (!follows_itself)
+      first.push_back(visit.samples_ns[step]);
+  }
+  if (first.empty() || other.empty()) return std::nullopt;
+  return std::log(median_of(first) / median_of(other));
+}
+
 // What a place costs in one block; none where only the middle is there.
 std::optional<double> slot_of(const std::map<std::int64_t, Pair>& pairs) {
   std::vector<double> slopes;
@@ -75,12 +106,6 @@ std::optional<double> mean_log(const BlockRecord& block, std::int64_t arm_id, Pa
   return mean(logs);
 }
 
-double median_of(Samples samples) {
-  std::vector<double> sorted(samples.begin(), samples.end());
-  std::ranges::sort(sorted);
-  return quantile(sorted, 0.5);
-}
-
 }  // namespace
 
 bool LaunchEffect::exceeds(double limit) const {
@@ -90,14 +115,22 @@ bool LaunchEffect::exceeds(double limit) const {
 std::optional<LaunchEffect> slot_effect(Blocks blocks_of_cell) {
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
+    if (in_turns(*block)) continue;
     if (const auto slot = slot_of(pairs_of(*block))) launches.add(block->launch, *slot);
   }
   return launches.effect();
 }
 
-std::optional<LaunchEffect> carry_over(Blocks blocks_of_cell, std::int64_t arm_id) {
+std::optional<LaunchEffect> carry_over(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t turn_steps) {
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
+    if (in_turns(*block)) {
+      for (const VisitRecord& visit : block->visits) {
+        const auto first = visit.arm_id == arm_id ? first_of_turns(*block, visit, turn_steps) : std::nullopt;
+        if (first) launches.add(block->launch, *first / static_cast<double>(turn_steps));
+      }
+      continue;
+    }
     const auto pairs = pairs_of(*block);
     const auto middle = pairs.find(arm_id);
     const auto slot = slot_of(pairs);
@@ -131,9 +164,9 @@ std::optional<LaunchEffect> median_contrast(Blocks blocks_of_cell, std::int64_t 
   return launches.effect();
 }
 
-RowChecks check_row(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id, double margin,
-                    std::optional<Verdict> verdict) {
-  RowChecks checks{.carry_over = carry_over(blocks_of_cell, arm_id), .flags = {}};
+RowChecks check_row(Blocks blocks_of_cell, std::int64_t turn_steps, std::int64_t arm_id, std::int64_t baseline_id,
+                    double margin, std::optional<Verdict> verdict) {
+  RowChecks checks{.carry_over = carry_over(blocks_of_cell, arm_id, turn_steps), .flags = {}};
   const double limit = std::log1p(margin);
   if (checks.carry_over && checks.carry_over->exceeds(kCarryOverShare * limit))
     checks.flags.emplace_back(kCarryOverFlag);

@@ -151,14 +151,16 @@ class RunMerge {
   bool unite_steps() {
     bool changed = false;
     for (std::size_t i = 0; i < source_.cells.size(); ++i) {
-      const std::int64_t here = target_.cells[i].steps;
-      const std::int64_t there = source_.cells[i].steps;
-      if (there == 0 || here == there) continue;
-      if (here != 0) {
-        contradiction(fmt::format("the cell {}", cell_name(source_.cells[i])),
-                      fmt::format("{} timed steps against {}", there, here));
+      const CellRecord& here = target_.cells[i];
+      const CellRecord& there = source_.cells[i];
+      if (there.steps == 0 || (here.steps == there.steps && here.turn_steps == there.turn_steps)) continue;
+      if (here.steps != 0) {
+        contradiction(fmt::format("the cell {}", cell_name(there)),
+                      fmt::format("{} timed steps in turns of {} against {} in turns of {}", there.steps,
+                                  there.turn_steps, here.steps, here.turn_steps));
       }
-      execute(database_, "UPDATE cells SET steps = ? WHERE id = ?", there, target_.cells[i].id);
+      execute(database_, "UPDATE cells SET steps = ?, turn_steps = ? WHERE id = ?", there.steps, there.turn_steps,
+              here.id);
       changed = true;
     }
     return changed;

@@ -178,7 +178,13 @@ CREATE TABLE trace_shares (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers, kTraces};
+// The steps after which it is the next arm's turn; until then every arm timed whole visits.
+constexpr const char* kTurns = R"sql(
+ALTER TABLE cells ADD COLUMN turn_steps INTEGER NOT NULL DEFAULT 0;
+UPDATE cells SET turn_steps = steps;
+)sql";
+
+constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers, kTraces, kTurns};
 static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
 
 }  // namespace

@@ -70,8 +70,8 @@ std::optional<RunRecord> read_run(SQLite::Database& database, std::int64_t run_i
 std::vector<CellRecord> read_cells(SQLite::Database& database, std::int64_t run_id) {
   std::vector<CellRecord> cells;
   auto row = prepared(database,
-                      "SELECT id, phase, batch, length, dtype, device, threads, scope, fill, steps FROM cells WHERE "
-                      "run_id = ? ORDER BY id",
+                      "SELECT id, phase, batch, length, dtype, device, threads, scope, fill, steps, turn_steps FROM "
+                      "cells WHERE run_id = ? ORDER BY id",
                       run_id);
   while (row.executeStep()) {
     cells.push_back({.id = row.getColumn(0).getInt64(),
@@ -83,7 +83,8 @@ std::vector<CellRecord> read_cells(SQLite::Database& database, std::int64_t run_
                      .threads = row.getColumn(6).getInt64(),
                      .scope = row.getColumn(7).getString(),
                      .fill = row.getColumn(8).getString(),
-                     .steps = row.getColumn(9).getInt64()});
+                     .steps = row.getColumn(9).getInt64(),
+                     .turn_steps = row.getColumn(10).getInt64()});
   }
   return cells;
 }

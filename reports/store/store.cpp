@@ -148,9 +148,10 @@ void Store::identify_arm(const ArmRecord& arm) {
   });
 }
 
-void Store::set_steps(std::int64_t cell_id, std::int64_t steps) {
+void Store::set_steps(std::int64_t cell_id, std::int64_t steps, std::int64_t turn_steps) {
   impl_->file.write([&](SQLite::Database& database) {
-    impl_->update(database, fmt::format("cell {}", cell_id), "UPDATE cells SET steps = ? WHERE id = ?", steps, cell_id);
+    impl_->update(database, fmt::format("cell {}", cell_id), "UPDATE cells SET steps = ?, turn_steps = ? WHERE id = ?",
+                  steps, turn_steps, cell_id);
   });
 }
 

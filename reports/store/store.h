@@ -29,7 +29,7 @@ class StoreError : public std::runtime_error {
 /// Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 4;
+  static constexpr int kSchemaVersion = 5;
 
   Store(const std::filesystem::path& path, StoreAccess access);
   ~Store();
@@ -45,8 +45,8 @@ class Store {
   /// Keeps what a worker said of itself (`engine`, `version`, `settings`) on its arm. Throws std::invalid_argument where the run
   /// holds something else already: one arm is one engine.
   void identify_arm(const ArmRecord& arm);
-  /// Fixes the number of timed steps of a cell, before its first block.
-  void set_steps(std::int64_t cell_id, std::int64_t steps);
+  /// Fixes the number of timed steps of a cell, and of a turn, before its first block.
+  void set_steps(std::int64_t cell_id, std::int64_t steps, std::int64_t turn_steps);
   /// Makes the launches of a run fewer than planned. Throws std::invalid_argument where a block of a later launch is there already.
   void set_launches(std::int64_t run_id, std::int64_t launches);
   /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch, block, cell) is refused.

@@ -72,10 +72,10 @@ void insert_run(SQLite::Database& database, RunRecord& run) {
 
 std::int64_t insert_cell(SQLite::Database& database, std::int64_t run_id, const CellRecord& cell) {
   return execute(database,
-                 "INSERT INTO cells (run_id, phase, batch, length, dtype, device, threads, scope, fill, steps) VALUES "
-                 "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 "INSERT INTO cells (run_id, phase, batch, length, dtype, device, threads, scope, fill, steps, "
+                 "turn_steps) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                  run_id, cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.threads, cell.scope,
-                 cell.fill, cell.steps);
+                 cell.fill, cell.steps, cell.turn_steps);
 }
 
 std::int64_t insert_arm(SQLite::Database& database, std::int64_t run_id, const ArmRecord& arm) {

@@ -32,8 +32,9 @@ for line in requests:
     if kind == "hello":
         version = str(time.monotonic_ns()) if how == "changes-its-version" else "1.0"
         reply(reply="hello", protocol=2 if how == "speaks-another-version" else 1, engine="fake", version=version,
-              settings={"mood": how}, phases=["decode"], fills=["generated"], dtypes=["fp32"], devices=["cpu"],
-              forced=how != "shows-no-logits", exact=how == "exact")
+              settings={"mood": how, **({"places": os.environ.get("OMP_PLACES", ""), "bind": os.environ.get("OMP_PROC_BIND", ""), "cores": len(os.sched_getaffinity(0))}
+                                 if how == "tells-its-places" else {})}, phases=["decode"], fills=["generated"], dtypes=["fp32"], devices=["cpu"],
+              forced=how != "shows-no-logits", exact=how == "exact", turns=how == "takes-turns" or "in-turn" in how)
     elif kind == "load":
         reply(reply="loaded", settings={"threads": request["threads"]})
     elif kind == "prepare":
@@ -53,6 +54,12 @@ for line in requests:
             while time.process_time() < end:
                 pass
         reply(reply="visit", warmup_steps=2, quiet=True, wall_ns=step_ns * steps, samples_ns=[step_ns] * steps)
+    elif kind == "begin":
+        steps_seen = 0
+        reply(reply="begun", warmup_steps=3, quiet=True)
+    elif kind == "turn":
+        steps_seen += request["steps"]
+        reply(reply="turn", wall_ns=1000 * request["steps"], samples_ns=[1000 + steps_seen] * request["steps"])
     elif kind == "bye":
         reply(reply="bye")
         break

@@ -72,7 +72,7 @@ class ServerTest(unittest.TestCase):
     def test_hello_says_what_the_engine_can_do(self):
         self.assertEqual(self.ask("hello", protocol=1), {"reply": "hello", "protocol": 1, "engine": "fake", "version": "1.0", "settings": {"colour": "none"},
                                                          "phases": ["prefill", "decode", "generate"], "scopes": ["step", "generate"], "fills": ["generated"],
-                                                         "dtypes": ["fp32", "bf16"], "devices": ["cpu"]})
+                                                         "dtypes": ["fp32", "bf16"], "devices": ["cpu"], "turns": True})
 
     def test_refuses_another_protocol(self):
         self.assert_error(self.ask("hello", protocol=2), "unsupported", "protocol 2", "speaks 1")
@@ -130,6 +130,30 @@ class ServerTest(unittest.TestCase):
         self.ask("visit", steps=8, warmup={**WARMUP, "maximum_steps": 1})
         fed = self.engine.log[2:]  # after the warm-up's fill and its one step
         self.assertEqual([call == "prefill" for call in fed], [True, False, False, False] * 2 + [True, False, False])
+
+    def test_turns_go_on_where_the_last_one_ended(self):
+        self.ready(room=5)
+        begun = self.ask("begin", steps=8, warmup={**WARMUP, "maximum_steps": 1})
+        self.assertEqual((begun["reply"], begun["warmup_steps"]), ("begun", 1))
+        self.engine.log.clear()
+        for steps in (3, 3, 2):
+            reply = self.ask("turn", steps=steps)
+            self.assertEqual((reply["reply"], len(reply["samples_ns"])), ("turn", steps))
+            self.assertGreaterEqual(reply["wall_ns"], sum(reply["samples_ns"]))
+        self.assertEqual([call == "prefill" for call in self.engine.log], [True, *[False] * 5, True, *[False] * 3])
+
+    def test_a_turn_needs_a_visit_that_has_begun(self):
+        self.ready()
+        self.assert_error(self.ask("turn", steps=3), "failed", "before begin")
+        self.ask("begin", steps=8, warmup=WARMUP)
+        self.assert_error(self.ask("turn", steps=0), "failed", "0 steps")
+        self.ask("counters")
+        self.assert_error(self.ask("turn", steps=3), "failed", "before begin")
+
+    def test_an_engine_that_keeps_its_loop_knows_no_turns(self):
+        self.engine.turns = False
+        self.ready()
+        self.assert_error(self.ask("begin", steps=8, warmup=WARMUP), "unsupported", "no turns")
 
     def test_a_visit_fills_again_where_the_positions_end(self):
         self.ready([[1] * 30], room=50)

@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import tempfile
+import threading
 from importlib.metadata import version
 
 from worker_engine import Engine, clock_ns
@@ -27,7 +28,8 @@ LOGGED = {"isa": r"Selected ISA: (\S+)", "mkl": r"Use Intel MKL: (\S+)", "gemm":
 
 class CTranslate2Engine(Engine):
     name = "ctranslate2"
-    generator = cell = None
+    turns = True
+    generator = cell = decoding = None
 
     def __init__(self, isa, mkl):
         os.environ["CT2_VERBOSE"] = "1"
@@ -75,13 +77,17 @@ class CTranslate2Engine(Engine):
         from checkpoint import kv_bytes
         from ctranslate2_model import word
 
+        self.fill()
         self.cell = cell
         self.words = [[word(token) for token in row] for row in cell.prompts]
         size = ELEMENT_BYTES[self.dtype]
         return kv_bytes(self.config, 1, cell.batch, cell.length + cell.room, size) + cell.batch * self.vocabulary * size
 
     def fill(self):
-        """Nothing: the engine holds its keys inside one call, so that run() begins with an untimed prefill."""
+        """Ends the call that the last steps ran in. The engine holds its keys inside one call, so that the next run() begins with an untimed prefill."""
+        if self.decoding:
+            self.decoding.end()
+            self.decoding = None
 
     def generate(self, tokens, **options):
         results = self.generator.generate_batch(self.words, max_length=tokens, beam_size=1, sampling_topk=1, include_prompt_in_result=False, end_token=[], **options)
@@ -103,23 +109,12 @@ class CTranslate2Engine(Engine):
         return end - begin
 
     def run_decode(self, limit, sink):
-        last_row, begin, start, end, stopped = self.cell.batch - 1, 0, 0, 0, False
-
-        def callback(result):
-            nonlocal begin, start, end, stopped
-            if result.batch_id == last_row and not stopped:
-                end = clock_ns()
-                if result.step == 0:  # the choice after the prompt
-                    begin = end
-                else:
-                    stopped = bool(sink(end - start))
-                start = clock_ns()
-            return stopped
-
-        self.generate(limit + 1, callback=callback)
-        return end - begin
+        if not self.decoding:
+            self.decoding = Decoding(self)
+        return self.decoding.run(limit, sink)
 
     def outputs(self, steps, forced, keep_logits, first=None):
+        self.fill()
         skipped = int(self.cell.phase == "decode")  # its first step comes after the choice that the prompt gave
         if first or (forced is not None and steps > 1):
             return self.forced_outputs(steps, forced or [], skipped, keep_logits, first)
@@ -139,6 +134,55 @@ class CTranslate2Engine(Engine):
         logits = as_float32(self.generator.forward_batch(texts))[:, -steps:]
         rows = [logits[:, step].copy() for step in range(steps)]
         return [row.argmax(-1).tolist() for row in rows], rows if keep_logits else None
+
+
+class Decoding:
+    """One call of the engine in a thread of its own, which its callback holds between turns."""
+
+    def __init__(self, engine):
+        # A limit that is not reached until run() sets one.
+        self.last_row, self.limit, self.sink, self.ended, self.problem = engine.cell.batch - 1, -1, None, False, None
+        self.begin = self.start = self.last = 0  # ns: of the turn, of the step, and the last step's end
+        self.asked, self.done = threading.Semaphore(0), threading.Semaphore(0)
+        self.thread = threading.Thread(target=self.work, args=(engine,), daemon=True)
+        self.thread.start()
+
+    def work(self, engine):
+        try:
+            engine.generate(engine.cell.room + 1, callback=self.callback)
+        except Exception as problem:  # it belongs to whoever asked for the steps
+            self.problem = problem
+        self.ended = True
+        self.done.release()
+
+    def callback(self, result):
+        if result.batch_id != self.last_row or self.ended:
+            return self.ended
+        self.last = clock_ns()
+        if result.step > 0:  # the first is the choice after the prompt
+            self.limit -= 1
+            if self.sink(self.last - self.start):
+                self.limit = 0
+        if self.limit == 0:
+            self.done.release()
+        if self.limit == 0 or result.step == 0:
+            self.asked.acquire()
+            self.begin = clock_ns()
+        self.start = clock_ns()
+        return self.ended
+
+    def run(self, limit, sink):
+        self.limit, self.sink = limit, sink
+        self.asked.release()
+        self.done.acquire()
+        if self.problem:
+            raise self.problem
+        return self.last - self.begin
+
+    def end(self):
+        self.ended = True
+        self.asked.release()
+        self.thread.join()
 
 
 def as_float32(view):
@@ -179,7 +223,10 @@ def main():
     parser.add_argument("--isa", choices=["GENERIC", "AVX", "AVX2", "AVX512"], help="the instruction set; the library's own choice where nothing is said, which is never AVX512")
     parser.add_argument("--mkl", choices=["0", "1"], help="whether Intel MKL multiplies matrices; the library's own choice where nothing is said: on Intel processors only")
     arguments = parser.parse_args()
-    return serve(CTranslate2Engine(arguments.isa, arguments.mkl))
+    engine = CTranslate2Engine(arguments.isa, arguments.mkl)
+    code = serve(engine)
+    engine.fill()  # a call that is still held would keep the process
+    return code
 
 
 if __name__ == "__main__":

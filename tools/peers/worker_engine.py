@@ -28,6 +28,7 @@ class Engine:
     phases = ("prefill", "decode", "generate")
     dtypes = ("fp32",)
     devices = ("cpu",)
+    turns = False  # whether run() goes on where it left off, so that a visit can be timed in turns
     positions = 0  # longest sequence, known after load
     vocabulary = 0  # width of a row of logits, known after load
 
@@ -44,7 +45,7 @@ class Engine:
         raise NotImplementedError
 
     def run(self, limit, sink):
-        """Runs up to `limit` steps since fill(), calls sink(ns) after each until that returns True, and returns the ns from the first start to the last end."""
+        """Runs up to `limit` steps, calls sink(ns) after each until that returns True, and returns the ns from the first start to the last end. Called once after fill(), or, with `turns`, again and again."""
         raise NotImplementedError
 
     def outputs(self, steps, forced, keep_logits, first=None):
@@ -63,6 +64,7 @@ class Engine:
 class StepEngine(Engine):
     """An engine whose prefill and decode steps are calls of their own; token ids are lists with one id a row."""
 
+    turns = True
     cell = None
     tokens = None
 

@@ -81,6 +81,28 @@ def run_steps(engine, capacity, steps, sink):
     return wall_ns
 
 
+class Visit:
+    """A visit whose steps are timed in turns: it has warmed up, and fills the engine again where its capacity ends."""
+
+    def __init__(self, engine, capacity, warmup):
+        self.engine, self.capacity, self.left = engine, capacity, 0
+        run_steps(engine, capacity, warmup.maximum_steps, warmup.add)
+
+    def turn(self, steps):
+        """The times of the next steps, and the ns of all pieces."""
+        samples, wall_ns = [], 0
+        while len(samples) < steps:
+            if self.left == 0:
+                self.engine.fill()
+                self.left = steps if self.capacity is None else self.capacity
+            before = len(samples)
+            wall_ns += self.engine.run(min(self.left, steps - before), samples.append)
+            if len(samples) == before:
+                raise RuntimeError(f"{self.engine.name} ran no step of a turn; expected {steps}")
+            self.left -= len(samples) - before
+        return samples, wall_ns
+
+
 class Server:
     """Answers requests for one engine, and remembers what is loaded and prepared."""
 
@@ -88,14 +110,17 @@ class Server:
         self.engine = engine
         self.loaded = None  # the load request
         self.cell = None
+        self.visit = None
 
     def answer(self, line):
         """The reply to one line, and whether to go on."""
         try:
             request = parse(line)
             handler = getattr(self, "on_" + request["request"], None)
+            if request["request"] != "turn":
+                self.visit = None
             if handler is None:
-                raise Refusal(f"unknown request '{request['request']}': protocol {PROTOCOL} has hello, load, prepare, outputs, counters, visit and bye")
+                raise Refusal(f"unknown request '{request['request']}': protocol {PROTOCOL} has hello, load, prepare, outputs, counters, visit, begin, turn and bye")
             return {"reply": REPLY_NAMES.get(request["request"], request["request"]), **handler(request)}, request["request"] != "bye"
         except Refusal as refusal:
             return error(refusal.kind, refusal), True
@@ -112,7 +137,7 @@ class Server:
         engine = self.engine
         scopes = [scope for phase, scope in PHASE_SCOPES if phase in engine.phases]
         return {"protocol": PROTOCOL, "engine": engine.name, "version": engine.version, "settings": engine.settings, "phases": list(engine.phases),
-                "scopes": list(dict.fromkeys(scopes)), "fills": ["generated"], "dtypes": list(engine.dtypes), "devices": list(engine.devices)}
+                "scopes": list(dict.fromkeys(scopes)), "fills": ["generated"], "dtypes": list(engine.dtypes), "devices": list(engine.devices), "turns": engine.turns}
 
     def on_load(self, request):
         model, dtype, device, threads = (request[key] for key in ("model", "dtype", "device", "threads"))
@@ -195,11 +220,27 @@ class Server:
         wall_ns = run_steps(self.engine, capacity, steps, samples.append)
         return {"warmup_steps": len(warmup.samples), "quiet": warmup.quiet(), "wall_ns": wall_ns, "samples_ns": samples}
 
+    def on_begin(self, request):
+        cell, engine = self.prepared("begin"), self.engine
+        if not engine.turns:
+            raise Refusal(f"{engine.name} knows no turns: ask for a visit", "unsupported")
+        warmup = Warmup(**request["warmup"])
+        self.visit = Visit(engine, engine.capacity(cell), warmup)
+        return {"warmup_steps": len(warmup.samples), "quiet": warmup.quiet()}
+
+    def on_turn(self, request):
+        if self.visit is None:
+            raise Refusal("turn came before begin")
+        if request["steps"] < 1:
+            raise Refusal(f"a turn of {request['steps']} steps was asked for; expected at least 1")
+        samples, wall_ns = self.visit.turn(request["steps"])
+        return {"wall_ns": wall_ns, "samples_ns": samples}
+
     def on_bye(self, request):
         return {}
 
 
-REPLY_NAMES = {"load": "loaded", "prepare": "prepared"}
+REPLY_NAMES = {"load": "loaded", "prepare": "prepared", "begin": "begun"}
 
 
 def parse(line):

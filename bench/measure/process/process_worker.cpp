@@ -52,7 +52,7 @@ void ProcessWorker::start() {
     throw WorkerDied(
         fmt::format("the worker died {} times and was given up; its command was: {}", deaths_, options_.command));
   }
-  process_.emplace(options_.command);
+  process_.emplace(options_.command, options_.places);
   try {
     hello_ = parse_hello(ask(hello_request()));
     require("device", options_.load.device.substr(0, options_.load.device.find(':')), hello_->devices);
@@ -101,18 +101,25 @@ void ProcessWorker::rest() {
 }
 
 template <typename Call>
-auto ProcessWorker::awake(const CellRecord& cell, Call&& call) {
-  start();
+auto ProcessWorker::going_on(std::chrono::milliseconds wake_up, Call&& call) {
   process_->go_on();
-  std::this_thread::sleep_for(kWakeUp);
+  std::this_thread::sleep_for(wake_up);
   struct Rest {
     ProcessWorker& worker;
     ~Rest() { worker.rest(); }
   } const at_the_end{*this};
-  prepare(cell);
   auto result = call();
   deaths_ = 0;
   return result;
+}
+
+template <typename Call>
+auto ProcessWorker::awake(const CellRecord& cell, Call&& call) {
+  start();
+  return going_on(kWakeUp, [&] {
+    prepare(cell);
+    return call();
+  });
 }
 
 OutputTrace ProcessWorker::outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) {
@@ -133,22 +140,64 @@ Probe ProcessWorker::probe(const CellRecord& cell) {
   return awake(cell, [&] { return parse_counters(ask(counters_request())); });
 }
 
-VisitTimes ProcessWorker::visit(const CellRecord& cell) {
-  return awake(cell, [&] {
-    const auto start = std::chrono::steady_clock::now();
-    VisitTimes times = parse_visit(ask(visit_request(cell.steps)));
-    const auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
-    if (std::ssize(times.samples_ns) != cell.steps) {
-      throw WorkerError(RowStatus::failed,
-                        fmt::format("asked for {} timed steps, got {}", cell.steps, times.samples_ns.size()));
-    }
-    const std::int64_t sum = std::accumulate(times.samples_ns.begin(), times.samples_ns.end(), std::int64_t{0});
-    if (sum > took || times.wall_ns > took) {
-      throw WorkerError(RowStatus::failed, fmt::format("reported {} ns of steps in a call that took {} ns",
-                                                       std::max(sum, times.wall_ns), took));
-    }
-    return times;
-  });
+VisitTimes ProcessWorker::ask_for_steps(std::int64_t steps, const std::string& request,
+                                        VisitTimes (*parse)(std::string_view line)) {
+  const auto start = std::chrono::steady_clock::now();
+  VisitTimes times = parse(ask(request));
+  const auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  if (std::ssize(times.samples_ns) != steps) {
+    throw WorkerError(RowStatus::failed,
+                      fmt::format("asked for {} timed steps, got {}", steps, times.samples_ns.size()));
+  }
+  const std::int64_t sum = std::accumulate(times.samples_ns.begin(), times.samples_ns.end(), std::int64_t{0});
+  if (sum > took || times.wall_ns > took) {
+    throw WorkerError(RowStatus::failed, fmt::format("reported {} ns of steps in a call that took {} ns",
+                                                     std::max(sum, times.wall_ns), took));
+  }
+  return times;
+}
+
+/// Of a worker that knows no turns: warm-up and all steps are one request.
+class ProcessWorker::WholeVisit final : public OpenVisit {
+ public:
+  WholeVisit(ProcessWorker& worker, const CellRecord& cell) : worker_(worker), cell_(cell) {}
+
+  void turn(std::int64_t steps) override {
+    times_ = worker_.awake(cell_, [&] { return worker_.ask_for_steps(steps, visit_request(steps), parse_visit); });
+  }
+  const VisitTimes& times() const override { return times_; }
+
+ private:
+  ProcessWorker& worker_;
+  const CellRecord& cell_;
+  VisitTimes times_;
+};
+
+class ProcessWorker::VisitInTurns final : public OpenVisit {
+ public:
+  VisitInTurns(ProcessWorker& worker, const CellRecord& cell) : worker_(worker) {
+    times_ = worker.awake(cell, [&] { return parse_begun(worker.ask(begin_request(cell.steps))); });
+  }
+
+  void turn(std::int64_t steps) override {
+    const VisitTimes turn = worker_.going_on(
+        std::chrono::milliseconds(0), [&] { return worker_.ask_for_steps(steps, turn_request(steps), parse_turn); });
+    times_.wall_ns += turn.wall_ns;
+    times_.samples_ns.insert(times_.samples_ns.end(), turn.samples_ns.begin(), turn.samples_ns.end());
+  }
+  const VisitTimes& times() const override { return times_; }
+
+ private:
+  ProcessWorker& worker_;
+  VisitTimes times_;
+};
+
+std::unique_ptr<OpenVisit> ProcessWorker::open_visit(const CellRecord& cell) {
+  start();
+  if (cell.in_turns() && takes_turns()) {
+    return std::make_unique<VisitInTurns>(*this, cell);
+  }
+  return std::make_unique<WholeVisit>(*this, cell);
 }
 
 OutputRule ProcessWorker::output_rule(const CellRecord& cell) const {

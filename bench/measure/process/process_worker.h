@@ -17,7 +17,8 @@ namespace decodelab {
 struct ProcessWorkerOptions {
   std::string command;
   WorkerLoad load;
-  std::int64_t vocabulary = 0;  ///< Of the model: prompts are drawn from it.
+  std::vector<std::int64_t> places{};  ///< As in WorkerProcess.
+  std::int64_t vocabulary = 0;         ///< Of the model: prompts are drawn from it.
   std::int64_t positions = 0;
   std::chrono::seconds reply_limit{300};               ///< For each reply; loading and compiling count as one.
   std::function<void(const WorkerHello&)> identified;  ///< Told at each start; may throw WorkerError to refuse it.
@@ -25,6 +26,7 @@ struct ProcessWorkerOptions {
 
 /// Starts its process when it is first needed, keeps it stopped between calls, and starts it again after a death.
 ///
+/// Between the turns of a visit it is stopped too, and goes on without the time to wake up: it has warmed up, and the cores are busy.
 /// Every call may throw WorkerError (WorkerDied and WorkerTimedOut are such); after kMostDeaths in a row the worker is given up. A visit whose
 /// steps are not as many as were asked for, or took longer than the call itself, is a WorkerError.
 class ProcessWorker final : public Worker {
@@ -40,7 +42,8 @@ class ProcessWorker final : public Worker {
   std::int64_t bytes_needed(const CellRecord&) const override { return 0; }
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override;
   Probe probe(const CellRecord& cell) override;
-  VisitTimes visit(const CellRecord& cell) override;
+  std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) override;
+  bool takes_turns() const override { return hello_ && hello_->turns && !leaves_; }
   OutputRule output_rule(const CellRecord& cell) const override;
   void start() override;
   double cpu_seconds() const override;
@@ -48,10 +51,17 @@ class ProcessWorker final : public Worker {
   void leave_between_calls() override { leaves_ = true; }
 
  private:
+  class WholeVisit;
+  class VisitInTurns;
+
   std::string ask(const std::string& request);
   void prepare(const CellRecord& cell);
   template <typename Call>
   auto awake(const CellRecord& cell, Call&& call);
+  template <typename Call>
+  auto going_on(std::chrono::milliseconds wake_up, Call&& call);
+  /// Asks for steps, and distrusts their times.
+  VisitTimes ask_for_steps(std::int64_t steps, const std::string& request, VisitTimes (*parse)(std::string_view line));
   void rest();
 
   ProcessWorkerOptions options_;

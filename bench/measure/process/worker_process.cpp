@@ -1,12 +1,15 @@
 // Starts a worker by fork and exec, talks over a socket with time limits, and reads what the kernel tells of its group.
 #include "bench/measure/process/worker_process.h"
 
+#include "bench/machine/environment.h"
 #include "bench/measure/process/process_group.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -41,9 +44,38 @@ std::string how_it_ended(int status) {
   return fmt::format("the process ended with exit code {}", WEXITSTATUS(status));
 }
 
+cpu_set_t set_of(const std::vector<std::int64_t>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::int64_t core : cores) {
+    if (core < CPU_SETSIZE) {
+      CPU_SET(static_cast<std::size_t>(core), &set);
+    }
+  }
+  return set;
+}
+
+/// This process's variables, with those that place OpenMP's threads where there are `places`.
+std::vector<std::string> environment_with(const std::vector<std::int64_t>& places) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (places.empty() || (!text.starts_with("OMP_PLACES=") && !text.starts_with("OMP_PROC_BIND="))) {
+      variables.emplace_back(text);
+    }
+  }
+  if (!places.empty()) {
+    variables.push_back(fmt::format("OMP_PLACES={{{}}}", fmt::join(places, "},{")));
+    variables.emplace_back("OMP_PROC_BIND=close");
+  }
+  return variables;
+}
+
 /// In the child: only async-signal-safe calls.
-[[noreturn]] void become(const char* command, int socket, int log, pid_t parent) {
+[[noreturn]] void become(const char* command, char* const* environment, const cpu_set_t& cores, int socket, int log,
+                         pid_t parent) {
   setpgid(0, 0);
+  sched_setaffinity(0, sizeof cores, &cores);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) {
     _exit(kExecFailed);
@@ -57,13 +89,20 @@ std::string how_it_ended(int status) {
   dup2(high, WorkerProcess::kRequestDescriptor);
   dup2(high, WorkerProcess::kReplyDescriptor);
   close_range(WorkerProcess::kReplyDescriptor + 1, ~0U, 0);
-  execl("/bin/sh", "sh", "-c", command, static_cast<char*>(nullptr));
+  execle("/bin/sh", "sh", "-c", command, static_cast<char*>(nullptr), environment);
   _exit(kExecFailed);
 }
 
 }  // namespace
 
-WorkerProcess::WorkerProcess(const std::string& command) {
+WorkerProcess::WorkerProcess(const std::string& command, const std::vector<std::int64_t>& places) {
+  std::vector<std::string> environment = environment_with(places);
+  std::vector<char*> variables;
+  for (std::string& variable : environment) {
+    variables.push_back(variable.data());
+  }
+  variables.push_back(nullptr);
+  const cpu_set_t cores = set_of(usable_cores());
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     throw std::runtime_error(fmt::format("cannot make a socket: {}", std::strerror(errno)));
@@ -79,7 +118,7 @@ WorkerProcess::WorkerProcess(const std::string& command) {
     throw std::runtime_error(fmt::format("cannot start a process: {}", std::strerror(error)));
   }
   if (process_ == 0) {
-    become(command.c_str(), ends[1], log_, parent);
+    become(command.c_str(), variables.data(), cores, ends[1], log_, parent);
   }
   // In both processes, whichever comes first.
   setpgid(process_, process_);

@@ -29,13 +29,16 @@ class WorkerTimedOut : public WorkerError {
 ///
 /// stdout and stderr go to a file without a name, whose last line explains a death. Destroying the object kills the whole group. When
 /// the runner itself is killed, the shell dies with it, and the kernel sends SIGHUP to what is left of a stopped group.
+///
+/// It may use all usable_cores(), however this thread is bound. With `places` (a core for each of its threads) OMP_PLACES and OMP_PROC_BIND say
+/// so, which libgomp and its like go by; a library with threads of its own must place them itself.
 class WorkerProcess {
  public:
   static constexpr int kRequestDescriptor = 3;
   static constexpr int kReplyDescriptor = 4;
 
   /// Throws std::runtime_error when no process can be started.
-  explicit WorkerProcess(const std::string& command);
+  explicit WorkerProcess(const std::string& command, const std::vector<std::int64_t>& places = {});
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;

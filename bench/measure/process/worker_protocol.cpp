@@ -61,6 +61,26 @@ Json cell_json(const CellRecord& cell) {
           {"scope", cell.scope}, {"fill", cell.fill},     {"steps", cell.steps}};
 }
 
+Json warmup_json() {
+  return {{"minimum_ns", kWarmupMinimumNs},       {"window", kWarmupWindow},
+          {"quiet_share", kWarmupQuietShare},     {"slow_step_ns", kWarmupSlowStepNs},
+          {"maximum_steps", kWarmupMaximumSteps}, {"maximum_ns", kWarmupMaximumNs}};
+}
+
+/// What a reply says of a visit's warm-up, and of its steps.
+void read_warmup(const Json& reply, VisitTimes& times) {
+  times.warmup_steps = reply.at("warmup_steps");
+  times.quiet = reply.at("quiet");
+}
+
+void read_steps(std::string_view line, const Json& reply, VisitTimes& times) {
+  times.wall_ns = reply.at("wall_ns");
+  times.samples_ns = reply.at("samples_ns").get<std::vector<std::int64_t>>();
+  if (std::ranges::any_of(times.samples_ns, [](std::int64_t sample) { return sample <= 0; })) {
+    refuse(line, "a step took no time");
+  }
+}
+
 std::vector<std::vector<float>> read_logits(const std::filesystem::path& path, std::size_t steps,
                                             std::size_t row_values, std::string_view line) {
   static_assert(std::endian::native == std::endian::little, "the logits file is little-endian");
@@ -115,16 +135,14 @@ std::string outputs_request(std::int64_t steps, const OutputTrace* forced) {
 std::string counters_request() { return line_of({{"request", "counters"}}); }
 
 std::string visit_request(std::int64_t steps) {
-  return line_of({{"request", "visit"},
-                  {"steps", steps},
-                  {"warmup",
-                   {{"minimum_ns", kWarmupMinimumNs},
-                    {"window", kWarmupWindow},
-                    {"quiet_share", kWarmupQuietShare},
-                    {"slow_step_ns", kWarmupSlowStepNs},
-                    {"maximum_steps", kWarmupMaximumSteps},
-                    {"maximum_ns", kWarmupMaximumNs}}}});
+  return line_of({{"request", "visit"}, {"steps", steps}, {"warmup", warmup_json()}});
 }
+
+std::string begin_request(std::int64_t steps) {
+  return line_of({{"request", "begin"}, {"steps", steps}, {"warmup", warmup_json()}});
+}
+
+std::string turn_request(std::int64_t steps) { return line_of({{"request", "turn"}, {"steps", steps}}); }
 
 std::string bye_request() { return line_of({{"request", "bye"}}); }
 
@@ -142,7 +160,8 @@ WorkerHello parse_hello(std::string_view line) {
                       .dtypes = reply.at("dtypes"),
                       .devices = reply.at("devices"),
                       .exact = reply.value("exact", false),
-                      .forced = reply.value("forced", true)};
+                      .forced = reply.value("forced", true),
+                      .turns = reply.value("turns", false)};
     if (hello.engine.empty() || hello.version.empty()) {
       refuse(line, "engine and version must not be empty");
     }
@@ -181,13 +200,25 @@ Probe parse_counters(std::string_view line) {
 
 VisitTimes parse_visit(std::string_view line) {
   return read_reply(line, "visit", [&](const Json& reply) {
-    VisitTimes times{.warmup_steps = reply.at("warmup_steps"),
-                     .quiet = reply.at("quiet"),
-                     .wall_ns = reply.at("wall_ns"),
-                     .samples_ns = reply.at("samples_ns")};
-    if (std::ranges::any_of(times.samples_ns, [](std::int64_t sample) { return sample <= 0; })) {
-      refuse(line, "a step took no time");
-    }
+    VisitTimes times;
+    read_warmup(reply, times);
+    read_steps(line, reply, times);
+    return times;
+  });
+}
+
+VisitTimes parse_begun(std::string_view line) {
+  return read_reply(line, "begun", [](const Json& reply) {
+    VisitTimes times;
+    read_warmup(reply, times);
+    return times;
+  });
+}
+
+VisitTimes parse_turn(std::string_view line) {
+  return read_reply(line, "turn", [&](const Json& reply) {
+    VisitTimes times;
+    read_steps(line, reply, times);
     return times;
   });
 }
@@ -238,7 +269,8 @@ WorkerRequest parse_request(std::string_view line) {
                       .scope = cell.at("scope"),
                       .fill = cell.at("fill"),
                       .steps = cell.at("steps")};
-    } else if (request.kind == "outputs" || request.kind == "visit") {
+    } else if (request.kind == "outputs" || request.kind == "visit" || request.kind == "begin" ||
+               request.kind == "turn") {
       request.steps = json.at("steps");
       if (const Json forced = json.value("forced", Json()); !forced.is_null()) {
         request.forced.emplace();
@@ -264,7 +296,8 @@ std::string hello_reply(const WorkerHello& hello) {
                   {"dtypes", hello.dtypes},
                   {"devices", hello.devices},
                   {"exact", hello.exact},
-                  {"forced", hello.forced}});
+                  {"forced", hello.forced},
+                  {"turns", hello.turns}});
 }
 
 std::string done_reply(std::string_view kind) { return line_of({{"reply", kind}}); }
@@ -300,6 +333,14 @@ std::string visit_reply(const VisitTimes& times) {
                   {"quiet", times.quiet},
                   {"wall_ns", times.wall_ns},
                   {"samples_ns", times.samples_ns}});
+}
+
+std::string begun_reply(const VisitTimes& times) {
+  return line_of({{"reply", "begun"}, {"warmup_steps", times.warmup_steps}, {"quiet", times.quiet}});
+}
+
+std::string turn_reply(const VisitTimes& times) {
+  return line_of({{"reply", "turn"}, {"wall_ns", times.wall_ns}, {"samples_ns", times.samples_ns}});
 }
 
 std::string error_reply(RowStatus status, std::string_view message) {

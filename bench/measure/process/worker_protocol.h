@@ -25,6 +25,7 @@ struct WorkerHello {
   std::vector<std::string> devices;
   bool exact = false;  ///< Claims that its fp32 tokens are the reference's; otherwise it is held to the rule of ties.
   bool forced = true;  ///< Can be fed another engine's tokens, and shows its logits.
+  bool turns = false;  ///< Can time the steps of a visit in turns: `begin` and `turn` beside `visit`.
 };
 
 /// What every cell of a run has in common.
@@ -45,6 +46,8 @@ std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std:
 std::string outputs_request(std::int64_t steps, const OutputTrace* forced);
 std::string counters_request();
 std::string visit_request(std::int64_t steps);
+std::string begin_request(std::int64_t steps);
+std::string turn_request(std::int64_t steps);
 std::string bye_request();
 
 /// What stands in replies. Each parser throws WorkerError for a reply that says "error", that is no JSON, or in which something is
@@ -55,12 +58,16 @@ std::string parse_loaded(std::string_view line);
 void parse_prepared(std::string_view line);
 Probe parse_counters(std::string_view line);
 VisitTimes parse_visit(std::string_view line);
+/// Only the warm-up of a visit.
+VisitTimes parse_begun(std::string_view line);
+/// Only the steps of a turn.
+VisitTimes parse_turn(std::string_view line);
 /// Reads the logits file, where there is one, and removes it.
 OutputTrace parse_outputs(std::string_view line, const CellRecord& cell);
 
 /// The other side: a request taken apart, and replies.
 struct WorkerRequest {
-  std::string kind;  ///< hello, load, prepare, outputs, counters, visit or bye.
+  std::string kind;  ///< hello, load, prepare, outputs, counters, visit, begin, turn or bye.
   WorkerLoad load{};
   CellRecord cell{};
   std::int64_t steps = 0;
@@ -73,6 +80,8 @@ std::string done_reply(std::string_view kind);
 std::string outputs_reply(const OutputTrace& trace, const std::string& logits_file);
 std::string counters_reply(const Probe& probe);
 std::string visit_reply(const VisitTimes& times);
+std::string begun_reply(const VisitTimes& times);
+std::string turn_reply(const VisitTimes& times);
 std::string error_reply(RowStatus status, std::string_view message);
 
 }  // namespace decodelab

@@ -65,11 +65,15 @@ class Server {
       return done_reply("bye");
     }
     if (request.kind == "load") {
+      visit_.reset();
       worker_ = load_(request.load);
       return done_reply("loaded");
     }
     if (worker_ == nullptr) {
       return error_reply(RowStatus::failed, fmt::format("'{}' before 'load'", request.kind));
+    }
+    if (request.kind != "turn") {
+      visit_.reset();
     }
     if (request.kind == "prepare") {
       cell_ = request.cell;
@@ -89,14 +93,37 @@ class Server {
       cell_->steps = request.steps;
       return visit_reply(worker_->visit(*cell_));
     }
+    if (request.kind == "begin") {
+      cell_->steps = request.steps;
+      visit_ = worker_->open_visit(*cell_);
+      return begun_reply(visit_->times());
+    }
+    if (request.kind == "turn") {
+      return turn(request.steps);
+    }
     return error_reply(RowStatus::failed, fmt::format("the request '{}' is unknown", request.kind));
   }
 
  private:
+  /// The times of this turn alone.
+  std::string turn(std::int64_t steps) {
+    if (visit_ == nullptr) {
+      return error_reply(RowStatus::failed, "'turn' before 'begin'");
+    }
+    const std::int64_t wall_before = visit_->times().wall_ns;
+    const std::ptrdiff_t steps_before = std::ssize(visit_->times().samples_ns);
+    visit_->turn(steps);
+    VisitTimes times = visit_->times();
+    times.wall_ns -= wall_before;
+    times.samples_ns.erase(times.samples_ns.begin(), times.samples_ns.begin() + steps_before);
+    return turn_reply(times);
+  }
+
   const WorkerHello& hello_;
   const std::function<std::unique_ptr<Worker>(const WorkerLoad&)>& load_;
   std::unique_ptr<Worker> worker_;
   std::optional<CellRecord> cell_;
+  std::unique_ptr<OpenVisit> visit_;  ///< Of the worker and the cell above it.
 };
 
 }  // namespace

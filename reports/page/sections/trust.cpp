@@ -117,10 +117,9 @@ std::string trust_section(const SectionContext& context) {
   nulls.notes = {
       "The in-run null spans 0 in about 95 % of the rows when nothing drifts within blocks. It is no A/A test: effects "
       "of a launch do not show in it.",
-      "A place: what it adds to a visit to come one place later in its block (drift, heat). Another before: what it "
-      "adds "
-      "to follow another arm instead of itself (caches, clocks); flagged carry-over beyond a third of the gate's "
-      "margin."};
+      "A place: what it adds to a visit to come one place later in its block (drift, heat); blank where arms take "
+      "turns. Another before: what it adds to follow another arm instead of itself (caches, clocks); flagged "
+      "carry-over beyond a third of the gate's margin."};
   if (detail == Detail::compact)
     nulls.notes.emplace_back(
         "Only rows with a flag, a skipped block or a null that does not span 0 are listed here; blocks.csv has all "

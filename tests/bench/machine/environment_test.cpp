@@ -199,6 +199,23 @@ TEST(CpuClock, NeverGivesOthersLessThanNothing) {
   EXPECT_EQ(other_cpu_share(from, from), 0.0);
 }
 
+TEST(Environment, GivesEachThreadACoreWhereThereAreAsManyAsThreads) {
+  const std::vector<std::int64_t> cores = usable_cores();
+  const auto count = std::ssize(cores);
+  ASSERT_GE(count, 1);
+  EXPECT_EQ(thread_places(count), cores);
+  EXPECT_TRUE(thread_places(count + 1).empty());
+  EXPECT_EQ(detect_machine().cores, count);
+  // In a thread of its own, for a binding is not taken back.
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(cores.back()), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_EQ(usable_cores(), cores) << "where a thread runs is no limit of the process";
+  }).join();
+}
+
 TEST(CpuClock, SeesAnotherProcessSpin) {
   CpuClock clock;
   const pid_t child = fork();

@@ -22,11 +22,13 @@ struct Behaviour {
   std::int64_t token = 3;     ///< What it chooses in every step.
   bool throws_in_outputs = false;
   int throws_in_visit = -1;  ///< Number of the visit that throws.
+  bool takes_turns = true;
 };
 
 struct Log {
   std::vector<std::string> outputs;  ///< "arm bN" for each call
   std::vector<std::string> visits;
+  std::vector<std::string> turns;  ///< "arm steps" for each turn
 };
 
 class FakeWorker final : public Worker {
@@ -47,18 +49,31 @@ class FakeWorker final : public Worker {
     return trace;
   }
   Probe probe(const CellRecord&) override { return {.peak_bytes = behaviour_.bytes, .step_ns = behaviour_.step_ns}; }
-  VisitTimes visit(const CellRecord& cell) override {
-    if (visits_++ == behaviour_.throws_in_visit) {
-      throw std::bad_alloc();
-    }
-    log_.visits.push_back(label_);
-    return {.warmup_steps = 2,
-            .quiet = true,
-            .wall_ns = behaviour_.step_ns * cell.steps,
-            .samples_ns = std::vector<std::int64_t>(static_cast<std::size_t>(cell.steps), behaviour_.step_ns)};
-  }
+  bool takes_turns() const override { return behaviour_.takes_turns; }
+  std::unique_ptr<OpenVisit> open_visit(const CellRecord&) override { return std::make_unique<Visit>(*this); }
 
  private:
+  class Visit final : public OpenVisit {
+   public:
+    explicit Visit(FakeWorker& worker) : worker_(worker) {
+      if (worker.visits_++ == worker.behaviour_.throws_in_visit) {
+        throw std::bad_alloc();
+      }
+      worker.log_.visits.push_back(worker.label_);
+      times_ = {.warmup_steps = 2, .quiet = true, .wall_ns = 0, .samples_ns = {}};
+    }
+    void turn(std::int64_t steps) override {
+      worker_.log_.turns.push_back(worker_.label_ + " " + std::to_string(steps));
+      times_.wall_ns += worker_.behaviour_.step_ns * steps;
+      times_.samples_ns.resize(times_.samples_ns.size() + static_cast<std::size_t>(steps), worker_.behaviour_.step_ns);
+    }
+    const VisitTimes& times() const override { return times_; }
+
+   private:
+    FakeWorker& worker_;
+    VisitTimes times_;
+  };
+
   std::string label_;
   Behaviour behaviour_;
   Log& log_;
@@ -109,6 +124,7 @@ class LaunchRunnerTest : public ::testing::Test {
         .piece_done = [&](const LaunchPiece&, double) { ++pieces; },
         .arm_started = [](std::int64_t) {},
         .stop_requested = [&] { return stop_after_pieces >= 0 && pieces >= stop_after_pieces; },
+        .visits = {.turn_ns = turn_ns_},
     };
     return run_launch(*store_, run_, index, context);
   }
@@ -129,6 +145,7 @@ class LaunchRunnerTest : public ::testing::Test {
   std::map<std::string, Behaviour> behaviours_;
   std::int64_t available_ = 1'000'000;
   Log log_;
+  std::int64_t turn_ns_ = 0;
   std::string ruled_out_;          ///< An arm all of whose rows add_run() makes unsupported.
   std::vector<std::string> made_;  ///< Arms that workers were made for.
 };
@@ -158,6 +175,54 @@ TEST_F(LaunchRunnerTest, StoresMirroredBlocksOfEveryArm) {
   }
   EXPECT_EQ(row("a").status, RowStatus::ok);
   EXPECT_EQ(row("a").peak_bytes, 1000);
+}
+
+TEST_F(LaunchRunnerTest, LetsTheArmsOfHalfABlockTakeTurnsForthAndBack) {
+  turn_ns_ = 30'000'000;  // of 64 steps of a millisecond
+  add_run({"causal", "a", "b"}, {2}, 1);
+  launch(0);
+  const RunData data = store_->load_run(run_);
+  EXPECT_EQ(data.cells[0].turn_steps, 31);
+  ASSERT_EQ(log_.turns.size(), 2U * 3 * 3) << "two halves, three rounds, three arms";
+  for (std::size_t place = 0; place < 3; ++place) {
+    const std::string arm = log_.visits[place];
+    EXPECT_EQ(log_.turns[place], arm + " 31");
+    EXPECT_EQ(log_.turns[5 - place], arm + " 31") << "the second round goes back";
+    EXPECT_EQ(log_.turns[6 + place], arm + " 2") << "what is left";
+    EXPECT_EQ(log_.visits[5 - place], arm) << "the second half of a block mirrors the first";
+    EXPECT_EQ(log_.turns[9 + place], log_.visits[3 + place] + " 31");
+  }
+  for (const VisitRecord& visit : data.blocks.at(0).visits) {
+    EXPECT_EQ(std::ssize(visit.samples_ns), data.cells[0].steps);
+    EXPECT_EQ(visit.wall_ns, 64'000'000);
+    EXPECT_EQ(visit.previous_arm_id, 0);
+  }
+  EXPECT_EQ(row("a").flags, std::vector<std::string>());
+}
+
+TEST_F(LaunchRunnerTest, RunsWholeVisitsWhereAnArmTakesNoTurnsOrAllTogetherNeedTooMuchMemory) {
+  turn_ns_ = 30'000'000;
+  for (const bool too_large : {false, true}) {
+    behaviours_["a"] = {.bytes = too_large ? 300'000 : 1000, .takes_turns = too_large};
+    add_run({"causal", "a"}, {2}, 1);
+    log_.turns.clear();
+    launch(0);
+    EXPECT_EQ(store_->load_run(run_).cells[0].turn_steps, 64);
+    EXPECT_EQ(log_.turns.size(), 4U);
+    EXPECT_EQ(row("causal").flags, std::vector<std::string>{kWholeVisitsFlag});
+    EXPECT_EQ(row("a").flags, std::vector<std::string>{kWholeVisitsFlag});
+  }
+}
+
+TEST_F(LaunchRunnerTest, GoesOnWithTheOthersWhenAnArmThrowsWhileAllTakeTurns) {
+  turn_ns_ = 10'000'000;
+  add_run({"causal", "dies"});
+  behaviours_["dies"].throws_in_visit = 1;
+  launch(0);
+  EXPECT_EQ(row("dies").status, RowStatus::oom);
+  EXPECT_EQ(row("causal").status, RowStatus::ok);
+  ASSERT_EQ(store_->load_run(run_).blocks.size(), 2U);
+  EXPECT_EQ(store_->load_run(run_).blocks[0].visits.size(), 2U);
 }
 
 TEST_F(LaunchRunnerTest, MeasuresTheCellsOfAShardAloneAndInTheOrdersOfTheWholePlan) {

@@ -50,6 +50,14 @@ TEST(Steps, AreAsManyAsARunForPercentilesNeedsHoweverLongTheyTake) {
   EXPECT_EQ(plan_steps(300 * kMillisecond, 1000).steps, kMaximumSteps);
 }
 
+TEST(Steps, OfATurnAreAnOddNumberThatFillsItsTime) {
+  EXPECT_EQ(plan_turn(64, 3 * kMillisecond, 25 * kMillisecond), 9);
+  EXPECT_EQ(plan_turn(64, 4 * kMillisecond, 25 * kMillisecond), 7);
+  EXPECT_EQ(plan_turn(8, 100 * kMillisecond, 25 * kMillisecond), 1);
+  EXPECT_EQ(plan_turn(64, kMillisecond / 10, 25 * kMillisecond), 64) << "a visit that is shorter than a turn is whole";
+  EXPECT_EQ(plan_turn(64, 3 * kMillisecond, 0), 64) << "no turns were asked for";
+}
+
 TEST(Steps, AreRefusedForATimeThatIsNotPositive) {
   EXPECT_THROW(plan_steps(0), std::invalid_argument);
   EXPECT_THROW(plan_steps(-5), std::invalid_argument);

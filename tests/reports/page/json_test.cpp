@@ -34,7 +34,7 @@ TEST(Json, HasTheDocumentedKeysInTheirOrder) {
   for (const auto& [key, value] : json["rows"][0].items()) keys += key + " ";
   EXPECT_EQ(keys,
             "arm model phase scope batch length dtype device threads status reason engaged launches blocks steps "
-            "warmup median_ns mean_ns min_ns max_ns "
+            "turn_steps warmup median_ns mean_ns min_ns max_ns "
             "p90_ns p95_ns p99_ns time_ratio time_ratio_low time_ratio_high speedup mde verdict bound_share peak_bytes "
             "flags counters verdict_reason p_t p_sign_flip p_family bound_share_low bound_share_high "
             "slot_effect carry_over ");

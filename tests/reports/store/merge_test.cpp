@@ -62,7 +62,7 @@ std::int64_t add(const std::filesystem::path& path, const std::string& shard, Ch
   RunData data = planned_run(kSmall);
   data.run = measured.run;
   if (!shard.empty()) data.run.uuid = "";
-  for (CellRecord& cell : data.cells) cell.steps = 0;
+  for (CellRecord& cell : data.cells) cell.steps = cell.turn_steps = 0;
   Store store(path, StoreAccess::write);
   store.add_run(data);
   const auto here = [&](std::int64_t sample_id, const auto& rows) {
@@ -70,7 +70,7 @@ std::int64_t add(const std::filesystem::path& path, const std::string& shard, Ch
   };
   for (CellArmRecord row : measured.cell_arms) {
     if (!ours(row.cell_id)) continue;
-    store.set_steps(here(row.cell_id, data.cells), kSmall.steps);
+    store.set_steps(here(row.cell_id, data.cells), kSmall.steps, kSmall.steps);
     row.cell_id = here(row.cell_id, data.cells);
     row.arm_id = here(row.arm_id, data.arms);
     store.update_cell_arm(row);
@@ -296,9 +296,9 @@ TEST(Merge, RefusesAnotherStepCountOfACell) {
   const TemporaryFolder folder;
   add(folder / "target", "");
   add(folder / "bad", "");
-  Store(folder / "bad", StoreAccess::write).set_steps(2, 16);
+  Store(folder / "bad", StoreAccess::write).set_steps(2, 16, 16);
   EXPECT_TRUE(contains(message_of([&] { merge_stores(folder / "target", {folder / "bad"}); }),
-                       {"prefill batch 1 length 128", "16 timed steps against 8"}));
+                       {"prefill batch 1 length 128", "16 timed steps in turns of 16 against 8 in turns of 8"}));
 }
 
 TEST(Merge, KeepsShardsOfDifferentMachinesApartAndSaysSo) {

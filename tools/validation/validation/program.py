@@ -1,6 +1,7 @@
 """Runs decodelab and reads its store."""
 
 import array
+import functools
 import json
 import os
 import sqlite3
@@ -20,6 +21,12 @@ def run(*arguments, allowed=(0,), timeout=3600):
 def run_with_messages(*arguments, timeout=3600):
     """What the program says on stderr."""
     return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=timeout).stderr
+
+
+@functools.cache
+def build():
+    """What the program calls itself."""
+    return run("--version")[0].splitlines()[0]
 
 
 def run_json(*arguments, **keywords):

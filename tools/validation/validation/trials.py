@@ -3,6 +3,8 @@
 import json
 import pathlib
 
+from . import program
+
 
 class Trials:
     def __init__(self, folder, name):
@@ -15,6 +17,7 @@ class Trials:
                     self.rows.append(json.loads(line))
 
     def add(self, **row):
+        row["build"] = program.build()
         self.rows.append(row)
         with self.path.open("a") as file:
             file.write(json.dumps(row) + "\n")

@@ -1,9 +1,12 @@
 // A worker that behaves gives what it measured; one that does not gives a reason, in time, and never a hang.
 #include "bench/measure/process/process_worker.h"
 
+#include "bench/machine/environment.h"
 #include "bench/measure/process/process_group.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sched.h>
 
 #include <csignal>
 #include <fstream>
@@ -59,6 +62,52 @@ TEST(ProcessWorker, GivesWhatTheOtherSideMeasured) {
   EXPECT_EQ(heard.version, "1.0");
   EXPECT_EQ(heard.settings_json, R"({"mood":"good","threads":1})") << "what was decided at load is added";
   EXPECT_EQ(worker.visit(cell(4)).samples_ns.size(), 8U) << "another cell is prepared anew";
+}
+
+TEST(ProcessWorker, TimesAVisitInTurnsWhereTheOtherSideCan) {
+  CellRecord turns = cell();
+  turns.turn_steps = 5;
+  ProcessWorker worker(options("takes-turns"));
+  worker.start();
+  EXPECT_TRUE(worker.takes_turns());
+  const auto visit = worker.open_visit(turns);
+  visit->turn(5);
+  visit->turn(3);
+  EXPECT_EQ(visit->times().samples_ns, (std::vector<std::int64_t>{1005, 1005, 1005, 1005, 1005, 1008, 1008, 1008}));
+  EXPECT_EQ(visit->times().wall_ns, 8000);
+  EXPECT_EQ(visit->times().warmup_steps, 3);
+  EXPECT_EQ(worker.visit(cell()).samples_ns.size(), 8U) << "and a whole visit where no turns are asked for";
+
+  ProcessWorker other(options("good"));
+  other.start();
+  EXPECT_FALSE(other.takes_turns());
+
+  ProcessWorker dies(options("dies-in-turn"));
+  const auto lost = dies.open_visit(turns);
+  EXPECT_NE(reason<WorkerDied>([&] { lost->turn(5); }).find("exit code 3"), std::string::npos);
+}
+
+TEST(ProcessWorker, MayUseAllCoresAndIsToldWhereItsThreadsBelong) {
+  const auto settings = [](const std::vector<std::int64_t>& places) {
+    auto wanted = options("tells-its-places");
+    wanted.places = places;
+    WorkerHello heard;
+    wanted.identified = [&](const WorkerHello& hello) { heard = hello; };
+    // A thread of its own is bound to one core, as the first thread of a launch is.
+    std::thread([&] {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(static_cast<std::size_t>(usable_cores().back()), &one);
+      EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+      ProcessWorker(std::move(wanted)).start();
+    }).join();
+    return nlohmann::json::parse(heard.settings_json);
+  };
+  const auto placed = settings({4, 2});
+  EXPECT_EQ(placed.at("places"), "{4},{2}");
+  EXPECT_EQ(placed.at("bind"), "close");
+  EXPECT_EQ(placed.at("cores"), std::ssize(usable_cores()));
+  EXPECT_EQ(settings({}).at("places"), "") << "nothing is said where the system places threads";
 }
 
 TEST(ProcessWorker, IsHeldAgainstTheReferenceAsItsHelloSays) {

@@ -60,6 +60,11 @@ TEST(WorkerProtocol, CarriesReplies) {
   const VisitTimes times =
       parse_visit(visit_reply({.warmup_steps = 1, .quiet = true, .wall_ns = 3, .samples_ns = {1, 2}}));
   EXPECT_EQ(times.samples_ns, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(parse_begun(begun_reply(times)).warmup_steps, 1);
+  EXPECT_EQ(parse_turn(turn_reply(times)).samples_ns, times.samples_ns);
+  EXPECT_EQ(parse_turn(turn_reply(times)).wall_ns, 3);
+  EXPECT_EQ(parse_request(begin_request(9)).steps, 9);
+  EXPECT_EQ(parse_request(turn_request(7)).steps, 7);
 }
 
 TEST(WorkerProtocol, ReadsLogitsOnceAndRefusesAFileOfAnotherSize) {
@@ -87,6 +92,8 @@ TEST(WorkerProtocol, RefusesWhatIsNoReply) {
         R"({"reply":"visit","warmup_steps":1,"quiet":true,"wall_ns":1,"samples_ns":"x"})", R"({"reply":"hello"})"}) {
     EXPECT_THROW(parse_visit(line), WorkerError) << line;
   }
+  EXPECT_THROW(parse_begun(R"({"reply":"begun","quiet":true})"), WorkerError);
+  EXPECT_THROW(parse_turn(R"({"reply":"turn","wall_ns":1,"samples_ns":[0]})"), WorkerError);
   EXPECT_THROW(parse_counters(R"({"reply":"counters","step_ns":0})"), WorkerError);
   EXPECT_THROW(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3]]})", kCell), WorkerError);
   EXPECT_THROW(parse_hello(R"({"reply":"hello","protocol":1,"engine":"","version":"","phases":[],"fills":[],)"
