@@ -1,7 +1,8 @@
-// Weights packed once, so that products of few rows read them at the speed of memory.
+// Weights packed once: products of few rows read them at the speed of memory, products of many multiply at the speed of the cores.
 #include "engine/kernels/activate.h"
 #include "engine/kernels/packed_matrix.h"
 #include "engine/layers/linear.h"
+#include "engine/layers/onednn_linear.h"
 #include "engine/layers/prepared_weights.h"
 #include "engine/layers/step_memory.h"
 #include "engine/scalar_type.h"
@@ -21,8 +22,12 @@ constexpr std::int64_t kElementsOfATask = 16384;
 
 class PackedLinear final : public Linear {
  public:
-  PackedLinear(const LinearWeights& weights, std::shared_ptr<const PackedMatrix> packed)
-      : weight_(weights.weight), packed_(std::move(packed)), isa_(best_cpu_isa(packed_->dtype())) {
+  PackedLinear(const LinearWeights& weights, std::shared_ptr<const PackedMatrix> packed,
+               std::shared_ptr<const OneDnnLinear> many_rows)
+      : weight_(weights.weight),
+        packed_(std::move(packed)),
+        many_rows_(std::move(many_rows)),
+        isa_(best_cpu_isa(packed_->dtype())) {
     if (weights.bias != nullptr) {
       bias_ = *weights.bias;
     }
@@ -38,6 +43,9 @@ class PackedLinear final : public Linear {
   at::Tensor multiply(const at::Tensor& x, std::optional<Activation> activation, StepMemory& memory) const {
     const std::int64_t inputs = packed_->inputs();
     const std::int64_t rows = x.numel() / inputs;
+    if (rows > kMostRows && many_rows_ != nullptr) {
+      return many_rows_->forward(x, bias_, activation);
+    }
     if (rows > kMostRows) {
       at::Tensor y = at::linear(x, weight_, bias_);
       if (activation) {
@@ -71,6 +79,7 @@ class PackedLinear final : public Linear {
   at::Tensor weight_;
   std::optional<at::Tensor> bias_;
   std::shared_ptr<const PackedMatrix> packed_;
+  std::shared_ptr<const OneDnnLinear> many_rows_;  ///< Null where there is no such kernel.
   CpuIsa isa_;
 };
 
@@ -84,7 +93,9 @@ std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, Prepare
                      [&](std::int64_t first, std::int64_t last) { matrix->fill(dense.const_data_ptr(), first, last); });
     return matrix;
   });
-  return std::make_unique<PackedLinear>(weights, std::move(packed));
+  auto many_rows =
+      prepared.get<OneDnnLinear>("onednn " + weights.name, [&] { return OneDnnLinear::make(weights.weight); });
+  return std::make_unique<PackedLinear>(weights, std::move(packed), std::move(many_rows));
 }
 
 void apply(EnginePlan& plan, const Parameters&) { plan.linear.bind("packed-linear", make_packed_linear); }
@@ -106,9 +117,9 @@ std::string unsupported(const RunsOn& where) {
 
 [[maybe_unused]] const bool registered = register_variant({
     .name = "packed-linear",
-    .summary =
-        "Packs the weights into panels once, and multiplies up to 32 rows by kernels that read them once, in order.",
-    .source = "GotoBLAS (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053), for few rows",
+    .summary = "Packs the weights once: up to 32 rows are multiplied by kernels that read them once, in order, more by "
+               "oneDNN's.",
+    .source = "GotoBLAS (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053), for few rows; oneDNN for many",
     .parameters = {},
     .expects = expects,
     .unsupported = unsupported,
