@@ -57,11 +57,10 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
   command.add_flag("!--no-pin", request.pin,
                    "Leave it to the system where threads run. Otherwise each has a core of its own, where there are as "
                    "many cores as threads");
-  command
-      .add_option(
-          "--turn", options.turn_ms,
-          "Milliseconds that an arm is timed before it is the next arm's turn; 0: whole visits, one after the other")
-      ->capture_default_str();
+  command.add_option(
+      "--turn", options.turn_ms,
+      "Milliseconds that an arm is timed before it is the next arm's turn; 0: whole visits, one after the "
+      "other. Default: 25, in a sweep with --worker 0");
   command.add_option("--worker-timeout", request.worker_seconds, "Seconds that a worker may take for one reply")
       ->capture_default_str();
   command.add_option("--name", request.name, "A name to find the run by");
@@ -82,7 +81,9 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
   request.scope = {.forward = options.scope == "forward",
                    .at_length = options.at_length,
                    .visible_end = options.token_visible == "end"};
-  request.turn_ns = std::llround(1e6 * options.turn_ms);
+  if (options.turn_ms) {
+    request.turn_ns = std::llround(1e6 * *options.turn_ms);
+  }
   request.device = require_device(request.device);
   if (!options.affinity.empty()) {
     request.affinity = parse_axis("--affinity", options.affinity, 0);

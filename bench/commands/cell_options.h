@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <optional>
 #include <string>
 
 namespace decodelab {
@@ -18,7 +19,7 @@ struct CellOptions {
   std::string scope = "step";
   std::string token_visible = "each";
   bool at_length = false;
-  double turn_ms = 1e-6 * static_cast<double>(kTurnNs);
+  std::optional<double> turn_ms{};
 };
 
 /// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed, --max-tokens, --fill, --scope, --at-length, --token-visible, --turn, --worker-timeout and

@@ -36,7 +36,8 @@ std::int64_t plan_turn(std::int64_t steps, std::int64_t slowest_step_ns, std::in
   if (turn_ns == 0) {
     return steps;
   }
-  return std::min(divided_up(turn_ns, std::max<std::int64_t>(slowest_step_ns, 1)) | 1, steps);
+  const std::int64_t filling = divided_up(turn_ns, std::max<std::int64_t>(slowest_step_ns, 1));
+  return std::min(std::max(filling, kFewestTurnSteps) | 1, steps);
 }
 
 std::int64_t tail_steps(std::int64_t launches, std::int64_t blocks) {

@@ -107,7 +107,7 @@ void check_counts(const SweepRequest& request) {
   at_least_one("--threads", request.threads);
   at_least_one("--max-tokens", request.max_tokens);
   at_least_one("--worker-timeout", request.worker_seconds);
-  if (request.turn_ns < 0) {
+  if (request.turn_ns.value_or(0) < 0) {
     throw std::invalid_argument("--turn: expected milliseconds, 0 (whole visits) or more");
   }
   if (request.tail && request.launches < kTailRule.launches) {
@@ -182,6 +182,10 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
     throw std::invalid_argument(fmt::format(
         "the plan that the store holds for this run cannot be read ({}): the store is damaged", error.what()));
   }
+}
+
+std::int64_t turn_ns_of(const SweepRequest& request) {
+  return request.turn_ns.value_or(request.workers.empty() ? kTurnNs : 0);
 }
 
 std::string fill_of(const SweepRequest& request) {
