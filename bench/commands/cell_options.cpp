@@ -3,6 +3,7 @@
 
 #include "bench/commands/commands.h"
 #include "bench/commands/new_run.h"
+#include "bench/commands/sampling_options.h"
 #include "bench/machine/environment.h"
 #include "bench/plan/axis.h"
 
@@ -64,6 +65,7 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
   command.add_option("--worker-timeout", request.worker_seconds, "Seconds that a worker may take for one reply")
       ->capture_default_str();
   command.add_option("--name", request.name, "A name to find the run by");
+  add_sampling_flags(command, request.sampling);
 }
 
 void complete_cells(const CellOptions& options, SweepRequest& request) {
@@ -80,7 +82,9 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
   check_word("--token-visible", options.token_visible, kTokenVisible);
   request.scope = {.forward = options.scope == "forward",
                    .at_length = options.at_length,
-                   .visible_end = options.token_visible == "end"};
+                   .visible_end = options.token_visible == "end",
+                   .warped = request.sampling.sample || request.sampling.penalizes()};
+  check_sampling(request.sampling);
   if (options.turn_ms) {
     request.turn_ns = std::llround(1e6 * *options.turn_ms);
   }

@@ -22,8 +22,8 @@ struct CellOptions {
   std::optional<double> turn_ms{};
 };
 
-/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed, --max-tokens, --fill, --scope, --at-length, --token-visible, --turn, --worker-timeout and
-/// --name. Both must live as long as the command.
+/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed, --max-tokens, --fill, --scope, --at-length, --token-visible, --turn, --worker-timeout,
+/// --name, and those of sampling. Both must live as long as the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 
 /// Reads the lists, binds this process and those that it starts to the cores, finds the device and the number of threads, and notes

@@ -118,7 +118,7 @@ void write_logits(const std::filesystem::path& file, const std::vector<Completio
   write_safetensors(file, {&tensor, 1});
 }
 
-ExitCode run(const CLI::App& command, const Options& options) {
+ExitCode run(const Options& options) {
   if (options.output != "text" && options.output != "json") {
     throw std::invalid_argument(fmt::format("-o '{}': generate prints text or json", options.output));
   }
@@ -149,7 +149,7 @@ ExitCode run(const CLI::App& command, const Options& options) {
     throw std::invalid_argument(
         "--prompt-ids: no prompt was given; try --prompt-ids 1,2,3, or --prompt TEXT where the model has a tokenizer");
   }
-  request.sampling = sampling_of(command, options.sampling, request.prompts.size());
+  request.sampling = sampling_of(options.sampling, request.prompts.size());
   std::optional<StopStrings> stop;
   if (!options.sampling.stop.empty()) {
     if (!lookup.tokenizer) {
@@ -223,13 +223,14 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--logits", options->logits_file,
                       "Write the logits of each prompt's last token to this safetensors file");
   command->add_option("-o,--output", options->output, "text or json")->capture_default_str();
-  add_sampling_flags(*command, options->sampling);
+  add_sampling_flags(*command, options->sampling.all);
+  add_completion_flags(*command, options->sampling);
   command->footer(
       "Example:\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm "
       "bigcode -o json\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --temperature 0.8 --top-p 0.95 "
       "--seed 7 "
       "--arm bigcode,+philox-rng");
-  command->callback([command, options, &exit_code] { exit_code = run(*command, *options); });
+  command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 
 }  // namespace decodelab

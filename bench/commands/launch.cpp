@@ -50,7 +50,7 @@ ExitCode run(const Options& options) {
         .kind = "load",
         .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
         .message = ""});
-  const CellInput input{.seed = static_cast<std::uint64_t>(plan.seed), .max_tokens = plan.max_tokens};
+  const CellInput input = cell_input(plan);
   const LaunchContext context{
       .make_worker = [&](const ArmRecord& record) -> std::unique_ptr<Worker> {
         if (!record.command.empty()) {

@@ -37,6 +37,7 @@ void describe_run(RunData& data, const SweepRequest& request, const CheckpointSo
                                           .turn_ns = turn_ns_of(request),
                                           .pin = request.pin,
                                           .tail = request.tail,
+                                          .sampling = request.sampling,
                                           .adaptive = request.adaptive,
                                           .ablate = request.ablate,
                                           .shard = request.shard});

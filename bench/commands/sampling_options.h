@@ -18,11 +18,14 @@ struct SamplingOptions {
   std::vector<std::string> stop;
 };
 
-/// Adds --sample, --temperature, --top-k, --top-p, --typical-p, --repetition-penalty, --seed and --stop.
-void add_sampling_flags(CLI::App& command, SamplingOptions& options);
+/// Adds --sample, --temperature, --top-k, --top-p, --typical-p and --repetition-penalty; a flag that greedy decoding has no use for turns
+/// sampling on.
+void add_sampling_flags(CLI::App& command, SamplingParameters& parameters);
 
-/// What each of `rows` rows asks; a flag that greedy decoding has no use for turns sampling on. Throws std::invalid_argument as
-/// complete_sampling(), and for another number of seeds than 1 or `rows`.
-std::vector<SamplingParameters> sampling_of(const CLI::App& command, const SamplingOptions& options, std::size_t rows);
+/// Adds --seed, which turns sampling on too, and --stop.
+void add_completion_flags(CLI::App& command, SamplingOptions& options);
+
+/// What each of `rows` rows asks. Throws std::invalid_argument as complete_sampling(), and for another number of seeds than 1 or `rows`.
+std::vector<SamplingParameters> sampling_of(const SamplingOptions& options, std::size_t rows);
 
 }  // namespace decodelab

@@ -139,7 +139,7 @@ TraceVerdict run_job(const Options& options, const Plan& plan, const Job& job,
                      const std::shared_ptr<const Model>& model, Store* store) {
   const Arm arm = parse_arm(job.arm.label);
   const Engine engine(model, bind_arm(arm, reference_plan()));
-  const CellInput input{.seed = static_cast<std::uint64_t>(plan.launch.seed), .max_tokens = plan.launch.max_tokens};
+  const CellInput input = cell_input(plan.launch);
   const TracedCell traced = trace_cell(engine, arm, input, job.cell, options.trace);
   std::vector<std::string> files;
   for (const std::string& output : options.outputs) {

@@ -96,7 +96,9 @@ class EngineWorker final : public Worker {
         std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
     OutputTrace trace{
         .first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
-    CellRunner runner(*engine_, input_, cell, arm_.slow_ns);
+    CellInput greedy = input_;
+    greedy.sampling = {};
+    CellRunner runner(*engine_, greedy, cell, arm_.slow_ns);
     const auto keep = [&](StepResult result) {
       trace.tokens.push_back(std::move(result.token_ids));
       trace.logits.push_back(runner.session().last_logits());
@@ -186,6 +188,15 @@ class EngineWorker final : public Worker {
 };
 
 }  // namespace
+
+CellInput cell_input(const LaunchPlan& plan) {
+  CellInput input{
+      .seed = static_cast<std::uint64_t>(plan.seed), .max_tokens = plan.max_tokens, .sampling = plan.sampling};
+  if (input.sampling.sample) {
+    input.sampling.seed = input.seed;
+  }
+  return input;
+}
 
 std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input) {
   return std::make_unique<EngineWorker>(std::move(engine), std::move(arm), input);

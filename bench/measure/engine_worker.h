@@ -3,6 +3,7 @@
 
 #include "bench/measure/worker.h"
 #include "bench/plan/arm.h"
+#include "bench/plan/sweep_plan.h"
 #include "engine/engine.h"
 
 #include <memory>
@@ -13,8 +14,12 @@ namespace decodelab {
 struct CellInput {
   std::uint64_t seed = 1;        ///< Prompts and random cache contents come from it, the same for every arm.
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
-  SamplingParameters sampling;   ///< Of every row.
+  SamplingParameters
+      sampling;  ///< Of every row, but where outputs are compared: arms draw random numbers in ways of their own.
 };
+
+/// What the cells of a plan are made of.
+CellInput cell_input(const LaunchPlan& plan);
 
 /// Cells run by `engine`, whose plan has `arm` bound, and which is shared with nobody while a call is under way.
 std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input);

@@ -9,14 +9,19 @@
 namespace decodelab {
 namespace {
 
-constexpr std::array kScopes{StepScope{}, StepScope{.forward = true}, StepScope{.at_length = true},
-                             StepScope{.forward = true, .at_length = true}, StepScope{.visible_end = true}};
+constexpr std::array kScopes{StepScope{},
+                             StepScope{.forward = true},
+                             StepScope{.at_length = true},
+                             StepScope{.forward = true, .at_length = true},
+                             StepScope{.visible_end = true},
+                             StepScope{.warped = true},
+                             StepScope{.at_length = true, .warped = true}};
 
 }  // namespace
 
 std::string to_string(const StepScope& scope) {
-  return fmt::format("{}{}{}", scope.forward ? "forward" : "step", scope.at_length ? "-at-length" : "",
-                     scope.visible_end ? "-visible-end" : "");
+  return fmt::format("{}{}{}{}", scope.forward ? "forward" : "step", scope.at_length ? "-at-length" : "",
+                     scope.visible_end ? "-visible-end" : "", scope.warped ? "-warped" : "");
 }
 
 StepScope step_scope_from_string(std::string_view text) {
@@ -32,7 +37,7 @@ StepScope step_scope_from_string(std::string_view text) {
 
 std::string scope_of(std::string_view phase, const StepScope& asked) {
   if (phase == "generate") {
-    return "generate";
+    return asked.warped ? "generate-warped" : "generate";
   }
   StepScope scope = asked;
   if (phase == "prefill") {

@@ -14,10 +14,12 @@ struct StepScope {
       false;  ///< Decode: every timed step starts from the cell's length; else the steps follow one another.
   bool visible_end =
       false;  ///< Tokens are read when the last step of a visit is issued, not after each: what running ahead hides.
+  bool warped =
+      false;  ///< Tokens are drawn at random, or a penalty is laid on them, instead of the plain greedy choice.
   bool operator==(const StepScope&) const = default;
 };
 
-/// `step`, `forward`, `step-at-length`, `step-visible-end`, ....
+/// `step`, `forward`, `step-at-length`, `step-visible-end`, `step-warped`, ....
 std::string to_string(const StepScope& scope);
 /// Throws std::invalid_argument that names the scopes there are.
 StepScope step_scope_from_string(std::string_view text);

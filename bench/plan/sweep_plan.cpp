@@ -119,6 +119,11 @@ void check_counts(const SweepRequest& request) {
         "--token-visible end: a CPU runs nothing ahead of the host; leave it away, or measure on a GPU");
   }
   step_scope_from_string(to_string(request.scope));  // refuses what does not go together
+  if (request.scope.warped && (!request.workers.empty() || request.apart)) {
+    throw std::invalid_argument(
+        "sampling: processes of their own (--worker, --apart, a gate's builds) choose greedily; leave out the flags of "
+        "sampling, or measure arms of this build in one process");
+  }
 }
 
 }  // namespace
@@ -126,6 +131,27 @@ void check_counts(const SweepRequest& request) {
 std::vector<std::int64_t> places_of(const LaunchPlan& plan) {
   return plan.pin && plan.device == "cpu" ? thread_places(plan.threads) : std::vector<std::int64_t>();
 }
+
+namespace {
+
+nlohmann::json json_of(const SamplingParameters& sampling) {
+  return {{"sample", sampling.sample},       {"temperature", sampling.temperature},
+          {"top_k", sampling.top_k},         {"top_p", sampling.top_p},
+          {"typical_p", sampling.typical_p}, {"repetition_penalty", sampling.repetition_penalty}};
+}
+
+SamplingParameters sampling_of(const nlohmann::json& json) {
+  SamplingParameters sampling;
+  sampling.sample = json.at("sample");
+  sampling.temperature = json.at("temperature");
+  sampling.top_k = json.at("top_k");
+  sampling.top_p = json.at("top_p");
+  sampling.typical_p = json.at("typical_p");
+  sampling.repetition_penalty = json.at("repetition_penalty");
+  return sampling;
+}
+
+}  // namespace
 
 std::string to_json(const LaunchPlan& plan) {
   nlohmann::json json{
@@ -143,6 +169,9 @@ std::string to_json(const LaunchPlan& plan) {
   }
   if (plan.tail) {
     json["tail"] = true;
+  }
+  if (plan.sampling.sample || plan.sampling.penalizes()) {
+    json["sampling"] = json_of(plan.sampling);
   }
   if (plan.adaptive) {
     json["adaptive"] = true;
@@ -174,6 +203,7 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             .turn_ns = json.value("turn_ns", std::int64_t{0}),
             .pin = json.value("pin", false),
             .tail = json.value("tail", false),
+            .sampling = json.contains("sampling") ? sampling_of(json.at("sampling")) : SamplingParameters(),
             .adaptive = json.value("adaptive", false),
             .ablate = json.value("ablate", std::string()),
             .shard = json.contains("shard") ? std::optional(parse_shard(json.at("shard").get<std::string>()))

@@ -4,6 +4,7 @@
 #include "bench/plan/step_scope.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/sampling/sampling_parameters.h"
 #include "reports/store/record.h"
 #include "reports/store/shard.h"
 
@@ -45,6 +46,8 @@ struct SweepRequest {
   std::vector<std::string> workers;
   std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
   StepScope scope{};                  ///< As far as it fits the phase.
+  SamplingParameters
+      sampling{};  ///< Of every row, in arms of our own in this process: other processes choose greedily.
   std::optional<std::int64_t>
       turn_ns{};      ///< Time of an arm's turn in a block; 0: whole visits; empty: by turn_ns_of().
   bool pin = true;    ///< Each thread on a core of its own, where there are as many; see thread_places().
@@ -72,12 +75,13 @@ struct LaunchPlan {
   std::string fill;
   std::int64_t worker_seconds = 0;
   std::vector<std::int64_t> affinity{};
-  std::int64_t turn_ns = 0;    ///< As in SweepRequest.
-  bool pin = false;            ///< As in SweepRequest.
-  bool tail = false;           ///< As in SweepRequest.
-  bool adaptive = false;       ///< Read back by is_adaptive() too.
-  std::string ablate{};        ///< As in SweepRequest; read back by summarize() too.
-  std::optional<Shard> shard;  ///< Read back by shard_of() too, which needs no more than the store.
+  std::int64_t turn_ns = 0;       ///< As in SweepRequest.
+  bool pin = false;               ///< As in SweepRequest.
+  bool tail = false;              ///< As in SweepRequest.
+  SamplingParameters sampling{};  ///< As in SweepRequest; the seed is the plan's.
+  bool adaptive = false;          ///< Read back by is_adaptive() too.
+  std::string ablate{};           ///< As in SweepRequest; read back by summarize() too.
+  std::optional<Shard> shard;     ///< Read back by shard_of() too, which needs no more than the store.
 };
 
 /// Where the threads of a launch run; none on a GPU, or where the plan leaves it to the system.

@@ -12,6 +12,27 @@ PROMPTS = ("--prompt-ids", "5,17,96", "--prompt-ids", "7")
 ARMS = ("causal", "bigcode", "bigcode,+philox-rng")
 
 
+class SampledSweeps(ProgramTest):
+    def test_time_the_choice_that_was_asked_for_and_compare_plain_outputs(self):
+        flags = ("sweep", "-m", "synthetic:tiny", "--phase", "decode,generate", "--batch", 2, "--length", 16, "--max-tokens", 4, "--quick", "--launches", 1, "--arm", "causal", "--arm", "bigcode")
+        rows = {}
+        for name, sampled in (("plain", ()), ("drawn", ("--temperature", 0.8, "--top-k", 5)), ("penalized", ("--repetition-penalty", 1.2))):
+            rows[name] = {(row["phase"], row["arm"]): row for row in self.run_json(*flags, *sampled)["rows"]}
+            self.assertEqual({row["status"] for row in rows[name].values()}, {"ok"}, name)
+        for arm in ("causal", "bigcode"):
+            choices = [rows[name]["decode", arm]["counters"]["choice.operators"] for name in ("plain", "drawn", "penalized")]
+            self.assertGreater(choices[1], choices[0], "drawing takes operators")
+            self.assertGreater(choices[2], choices[0], "a penalty takes operators")
+        self.assertEqual([rows[name]["decode", "causal"]["scope"] for name in rows], ["step", "step-warped", "step-warped"])
+        self.assertEqual([rows[name]["generate", "causal"]["scope"] for name in rows], ["generate", "generate-warped", "generate-warped"])
+
+    def test_are_refused_where_other_processes_choose_greedily_and_for_values_without_meaning(self):
+        flags = ("sweep", "-m", "synthetic:tiny", "--phase", "decode", "--arm", "causal")
+        self.assert_one_sentence(self.run_program(*flags, "--top-k", 5, "--apart", expect=2), "greedily", "--apart")
+        self.assert_one_sentence(self.run_program(*flags, "--temperature", -1, expect=2), "temperature")
+        self.assert_one_sentence(self.run_program(*flags, "--top-k", 5, "--scope", "forward", expect=2), "scope")
+
+
 class Sampling(ProgramTest):
     def setUp(self):
         super().setUp()

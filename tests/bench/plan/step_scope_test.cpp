@@ -32,6 +32,9 @@ TEST(StepScope, OfAPrefillHasNoLengthToGoBackTo) {
   EXPECT_EQ(scope_of("prefill", asked), "forward");
   EXPECT_EQ(scope_of("decode", asked), "forward-at-length");
   EXPECT_EQ(scope_of("generate", asked), "generate");
+  const StepScope warped{.warped = true};
+  EXPECT_EQ(scope_of("prefill", warped), "step-warped") << "times of another choice stand in another table";
+  EXPECT_EQ(scope_of("generate", warped), "generate-warped");
 }
 
 }  // namespace

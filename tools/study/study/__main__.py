@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def arguments_of(question, options):
-    words = ["sweep", "-m", options.model, "--device", options.device, "--launches", options.launches, "--blocks", 1]
-    for flag, value in question.sweep.items():
+    words = ["sweep", "-m", options.model, "--device", options.device]
+    for flag, value in {"--launches": options.launches, "--blocks": 1, **question.sweep}.items():
         if value is True:
             words.append(flag)
         else:

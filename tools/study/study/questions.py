@@ -47,14 +47,14 @@ QUESTIONS = [
              (Claim("vectorized pre- and post-processing is faster at large batches", "vector", DECODE, "faster", least_batch=8),), "slope"),
     Question("padding", "Is the curve a saw-tooth without key padding, and is 8 the least that helps?",
              sweep(["bigcode,-padded-keys", "bigcode", "bigcode,+padded-keys:multiple=16", "bigcode,+padded-keys:multiple=32", "bigcode,+padded-keys:multiple=64"],
-                   "decode", "8", "129-255+7", dtype="bf16"),
+                   "decode", "8", "129-255+7", dtype="bf16", **{"at-length": True}),
              (Claim("keys padded to 8 are faster", "bigcode", DECODE, "faster"),), "residues"),
     Question("details", "What do details cost?",
              sweep(["bigcode", "bigcode,-details-on-request"], "prefill,decode", "1,4", "128"),
              (Claim("details that nobody asked for cost time in prefill", "bigcode,-details-on-request", PREFILL, "slower"),
               Claim("details that nobody asked for cost time in decode", "bigcode,-details-on-request", DECODE, "slower"))),
     Question("head", "What does the head on the last token save?",
-             sweep(["bigcode", "bigcode,-last-token-lm-head"], "prefill", "1,4", "128,512"),
+             sweep(["bigcode", "bigcode,-last-token-lm-head"], "prefill", "1,4", "128,256"),
              (Claim("the head on all positions takes longer", "bigcode,-last-token-lm-head", PREFILL, "slower"),), "memory"),
     Question("fused-norm", "Does a fused layer norm pay at large batch?",
              sweep(["bigcode", "bigcode,+fused-layer-norm"], "decode", "1,8,32", "128"),
@@ -65,5 +65,5 @@ QUESTIONS = [
     Question("bound", "Where does decode leave the bound of reading the weights?",
              {**sweep(["bigcode", "native"], "decode", "1,2,4,8,16,32,64", "128"), "--roofline": True}, (), "bound"),
     Question("memory", "Who runs out of memory first?",
-             sweep(["causal", "flash", "bigcode", "native"], "prefill", "4", "128,512"), (), "memory"),
+             sweep(["causal", "flash", "bigcode", "native"], "prefill", "4", "128,512", launches=1), (), "memory"),  # bytes are exact: one launch
 ]
