@@ -21,13 +21,17 @@ std::optional<c10::TypedOperatorHandle<Signature>> find(const char* name) {
   return handle ? std::optional(handle->typed<Signature>()) : std::nullopt;
 }
 
+const auto& pointwise() {
+  static const auto found = find<Pointwise>("mkldnn::_linear_pointwise");
+  return found;
+}
+
 }  // namespace
 
 std::unique_ptr<OneDnnLinear> OneDnnLinear::make(const at::Tensor& weight) {
   static const auto reorder = find<Reorder>("mkldnn::_reorder_linear_weight");
-  static const auto pointwise = find<Pointwise>("mkldnn::_linear_pointwise");
   const bool bf16 = weight.scalar_type() == at::kBFloat16;
-  if (!at::hasMKLDNN() || !reorder || !pointwise || !weight.is_cpu() ||
+  if (!at::hasMKLDNN() || !reorder || !pointwise() || !weight.is_cpu() ||
       (bf16 && best_cpu_isa(ElementType::bfloat16) < CpuIsa::avx512)) {
     return nullptr;
   }
@@ -36,11 +40,10 @@ std::unique_ptr<OneDnnLinear> OneDnnLinear::make(const at::Tensor& weight) {
 
 at::Tensor OneDnnLinear::forward(const at::Tensor& x, const std::optional<at::Tensor>& bias,
                                  std::optional<Activation> activation) const {
-  static const auto pointwise = find<Pointwise>("mkldnn::_linear_pointwise");
   const std::string_view attribute = activation ? "gelu" : "none";
   const std::string_view form = activation == Activation::gelu_tanh ? "tanh" : "none";
-  return pointwise->call(x, packed_, bias, attribute, c10::List<std::optional<at::Scalar>>(),
-                         activation ? std::optional(form) : std::nullopt);
+  return pointwise()->call(x, packed_, bias, attribute, c10::List<std::optional<at::Scalar>>(),
+                           activation ? std::optional(form) : std::nullopt);
 }
 
 }  // namespace decodelab

@@ -125,6 +125,7 @@ std::optional<LaunchEffect> carry_over(Blocks blocks_of_cell, std::int64_t arm_i
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
     if (in_turns(*block)) {
+      if (turn_steps < 2) continue;  // a store that was made otherwise may say nothing of turns
       for (const VisitRecord& visit : block->visits) {
         const auto first = visit.arm_id == arm_id ? first_of_turns(*block, visit, turn_steps) : std::nullopt;
         if (first) launches.add(block->launch, *first / static_cast<double>(turn_steps));

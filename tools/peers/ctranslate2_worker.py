@@ -53,6 +53,7 @@ class CTranslate2Engine(Engine):
         return tuple(dtype for dtype, kind in COMPUTE_TYPES.items() if kind in kinds)
 
     def load(self, model, dtype, device, threads, seed):
+        self.fill()
         os.environ["OMP_NUM_THREADS"] = str(threads)
         import ctranslate2
         from checkpoint import Checkpoint, converted

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import math
 import os
 import statistics
 import sys
@@ -62,45 +63,32 @@ class Warmup:
         return bool(self.samples) and sum(self.samples) >= self.minimum_ns and self.quiet()
 
 
-def run_steps(engine, capacity, steps, sink):
-    """Fills and runs, again where the capacity ends, until `steps` have run or `sink` returned True; returns the timed ns of all pieces."""
-    wall_ns, ran, stopped = 0, 0, False
+class Steps:
+    """The steps of an engine from a fresh fill on, which is filled again, untimed, where its capacity ends."""
 
-    def count(step_ns):
-        nonlocal ran, stopped
-        ran += 1
-        stopped = bool(sink(step_ns))
-        return stopped
+    def __init__(self, engine, capacity):
+        self.engine, self.capacity, self.left = engine, math.inf if capacity is None else capacity, 0
 
-    while ran < steps and not stopped:
-        before = ran
-        engine.fill()
-        wall_ns += engine.run(steps - ran if capacity is None else min(capacity, steps - ran), count)
-        if ran == before:
-            raise RuntimeError(f"{engine.name} ran no step after a fill; expected {capacity}")
-    return wall_ns
+    def run(self, steps, sink):
+        """Runs until `steps` have run or `sink` returned True; returns the timed ns of all pieces."""
+        wall_ns, ran, stopped = 0, 0, False
 
+        def count(step_ns):
+            nonlocal ran, stopped
+            ran += 1
+            stopped = bool(sink(step_ns))
+            return stopped
 
-class Visit:
-    """A visit whose steps are timed in turns: it has warmed up, and fills the engine again where its capacity ends."""
-
-    def __init__(self, engine, capacity, warmup):
-        self.engine, self.capacity, self.left = engine, capacity, 0
-        run_steps(engine, capacity, warmup.maximum_steps, warmup.add)
-
-    def turn(self, steps):
-        """The times of the next steps, and the ns of all pieces."""
-        samples, wall_ns = [], 0
-        while len(samples) < steps:
+        while ran < steps and not stopped:
             if self.left == 0:
                 self.engine.fill()
-                self.left = steps if self.capacity is None else self.capacity
-            before = len(samples)
-            wall_ns += self.engine.run(min(self.left, steps - before), samples.append)
-            if len(samples) == before:
-                raise RuntimeError(f"{self.engine.name} ran no step of a turn; expected {steps}")
-            self.left -= len(samples) - before
-        return samples, wall_ns
+                self.left = self.capacity
+            before = ran
+            wall_ns += self.engine.run(min(self.left, steps - ran), count)
+            if ran == before:
+                raise RuntimeError(f"{self.engine.name} ran no step of {steps - ran}; expected {min(self.left, steps - ran)}")
+            self.left -= ran - before
+        return wall_ns
 
 
 class Server:
@@ -208,33 +196,40 @@ class Server:
 
     def on_counters(self, request):
         cell, samples = self.prepared("counters"), []
-        run_steps(self.engine, self.engine.capacity(cell), PROBE_STEPS, samples.append)
+        Steps(self.engine, self.engine.capacity(cell)).run(PROBE_STEPS, samples.append)
         return {"step_ns": min(samples), "peak_bytes": self.engine.peak_bytes(), "counters": {}, "unsteady": [], "engaged": None, "missing": ""}
 
     def on_visit(self, request):
         cell, steps = self.prepared("visit"), request["steps"]
         if steps < 1:
             raise Refusal(f"a visit of {steps} steps was asked for; expected at least 1")
-        warmup, samples, capacity = Warmup(**request["warmup"]), [], self.engine.capacity(cell)
-        run_steps(self.engine, capacity, warmup.maximum_steps, warmup.add)
-        wall_ns = run_steps(self.engine, capacity, steps, samples.append)
-        return {"warmup_steps": len(warmup.samples), "quiet": warmup.quiet(), "wall_ns": wall_ns, "samples_ns": samples}
+        begun = self.begin(cell, request["warmup"])
+        return {**begun, **self.turn(steps)}
+
+    def begin(self, cell, rule):
+        """Warms up; the steps of a turn begin afresh."""
+        warmup, capacity = Warmup(**rule), self.engine.capacity(cell)
+        Steps(self.engine, capacity).run(warmup.maximum_steps, warmup.add)
+        self.visit = Steps(self.engine, capacity)
+        return {"warmup_steps": len(warmup.samples), "quiet": warmup.quiet()}
+
+    def turn(self, steps):
+        samples = []
+        wall_ns = self.visit.run(steps, samples.append)
+        return {"wall_ns": wall_ns, "samples_ns": samples}
 
     def on_begin(self, request):
-        cell, engine = self.prepared("begin"), self.engine
-        if not engine.turns:
-            raise Refusal(f"{engine.name} knows no turns: ask for a visit", "unsupported")
-        warmup = Warmup(**request["warmup"])
-        self.visit = Visit(engine, engine.capacity(cell), warmup)
-        return {"warmup_steps": len(warmup.samples), "quiet": warmup.quiet()}
+        cell = self.prepared("begin")
+        if not self.engine.turns:
+            raise Refusal(f"{self.engine.name} knows no turns: ask for a visit", "unsupported")
+        return self.begin(cell, request["warmup"])
 
     def on_turn(self, request):
         if self.visit is None:
             raise Refusal("turn came before begin")
         if request["steps"] < 1:
             raise Refusal(f"a turn of {request['steps']} steps was asked for; expected at least 1")
-        samples, wall_ns = self.visit.turn(request["steps"])
-        return {"wall_ns": wall_ns, "samples_ns": samples}
+        return self.turn(request["steps"])
 
     def on_bye(self, request):
         return {}

@@ -64,16 +64,15 @@ class Server {
     if (request.kind == "bye") {
       return done_reply("bye");
     }
-    if (request.kind == "load") {
+    if (request.kind != "turn") {
       visit_.reset();
+    }
+    if (request.kind == "load") {
       worker_ = load_(request.load);
       return done_reply("loaded");
     }
     if (worker_ == nullptr) {
       return error_reply(RowStatus::failed, fmt::format("'{}' before 'load'", request.kind));
-    }
-    if (request.kind != "turn") {
-      visit_.reset();
     }
     if (request.kind == "prepare") {
       cell_ = request.cell;
@@ -113,10 +112,9 @@ class Server {
     const std::int64_t wall_before = visit_->times().wall_ns;
     const std::ptrdiff_t steps_before = std::ssize(visit_->times().samples_ns);
     visit_->turn(steps);
-    VisitTimes times = visit_->times();
-    times.wall_ns -= wall_before;
-    times.samples_ns.erase(times.samples_ns.begin(), times.samples_ns.begin() + steps_before);
-    return turn_reply(times);
+    const VisitTimes& times = visit_->times();
+    return turn_reply({.wall_ns = times.wall_ns - wall_before,
+                       .samples_ns = {times.samples_ns.begin() + steps_before, times.samples_ns.end()}});
   }
 
   const WorkerHello& hello_;
