@@ -77,7 +77,7 @@ ExitCode run(const Options& options) {
                   .block_seconds = piece.block_seconds,
                   .message = ""});
           },
-      .arm_started = [](std::int64_t arm_id) { send({.event = "arm", .kind = "", .arm_id = arm_id, .message = ""}); },
+      .arm_started = ChildProcess::leave_note,
       .stop_requested = interrupted,
       .visits = visit_plan(plan, planned.run),
   };

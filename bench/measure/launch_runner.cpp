@@ -47,6 +47,12 @@ class LaunchRunner {
     }
   }
 
+  ~LaunchRunner() {
+    std::ranges::for_each(owned_, [](const auto& worker) { worker->begin_end(); });
+  }
+  LaunchRunner(const LaunchRunner&) = delete;
+  LaunchRunner& operator=(const LaunchRunner&) = delete;
+
   LaunchEnd run() {
     start_workers();
     if (!check_cells()) {
@@ -89,19 +95,28 @@ class LaunchRunner {
 
   /// One that cannot start says so again, and gets its rows, when its first cell is checked or visited.
   void start_workers() {
-    std::int64_t held = 0;
+    std::vector<Worker*> order;
     for (std::size_t index = 0; index < data_.arms.size(); ++index) {
       const std::size_t turned = (index + static_cast<std::size_t>(launch_)) % data_.arms.size();
       const auto worker = workers_.by_arm.find(data_.arms[turned].id);
-      if (worker == workers_.by_arm.end()) {
-        continue;
+      if (worker != workers_.by_arm.end()) {
+        order.push_back(worker->second);
       }
-      try {
-        worker->second->start();
-      } catch (const std::exception&) {
-        continue;
+    }
+    const auto attempt = [&order](void (Worker::*call)()) {
+      for (Worker* worker : order) {
+        try {
+          (worker->*call)();
+        } catch (const std::exception&) {
+          continue;
+        }
       }
-      held += worker->second->resident_bytes();
+    };
+    attempt(&Worker::begin_start);
+    attempt(&Worker::start);
+    std::int64_t held = 0;
+    for (const Worker* worker : order) {
+      held += worker->resident_bytes();
     }
     if (static_cast<double>(held) > kWorkerMemory * static_cast<double>(context_.available_memory_bytes() + held)) {
       std::ranges::for_each(owned_, [](const auto& worker) { worker->leave_between_calls(); });

@@ -25,13 +25,12 @@ constexpr int kInterruptedExit = 130;
 /// What a launch was doing when it was last heard of.
 struct LastHeard {
   std::optional<std::int64_t> cell;
-  std::int64_t arm_id = 0;
   std::string error;
   bool store_failed = false;  ///< No fault of the cell.
 };
 
-/// Makes rows of a death; false when the launch died outside of any cell.
-bool record_death(Store& store, const RunData& data, const LastHeard& last, int status) {
+/// Makes rows of a death, of every arm of the cell where `arm_id` is 0; false when the launch died outside of any cell.
+bool record_death(Store& store, const RunData& data, const LastHeard& last, std::int64_t arm_id, int status) {
   if (!last.cell) {
     return false;
   }
@@ -42,7 +41,7 @@ bool record_death(Store& store, const RunData& data, const LastHeard& last, int 
   for (CellArmRecord row : data.cell_arms) {
     const bool open = row.status == RowStatus::planned || row.status == RowStatus::ok;
     if (open && row.cell_id == data.cells[static_cast<std::size_t>(*last.cell)].id &&
-        (last.arm_id == 0 || row.arm_id == last.arm_id)) {
+        (arm_id == 0 || row.arm_id == arm_id)) {
       row.status = killed ? RowStatus::oom : RowStatus::failed;
       row.reason = fmt::format("the process died here ({}){}", how, last.error.empty() ? "" : ": " + last.error);
       store.update_cell_arm(row);
@@ -54,8 +53,11 @@ bool record_death(Store& store, const RunData& data, const LastHeard& last, int 
 }  // namespace
 
 std::string to_json_line(const LaunchEvent& event) {
-  return nlohmann::json{{"event", event.event},    {"kind", event.kind},       {"cell", event.cell},
-                        {"arm_id", event.arm_id},  {"seconds", event.seconds}, {"block_seconds", event.block_seconds},
+  return nlohmann::json{{"event", event.event},
+                        {"kind", event.kind},
+                        {"cell", event.cell},
+                        {"seconds", event.seconds},
+                        {"block_seconds", event.block_seconds},
                         {"message", event.message}}
              .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) +
          "\n";
@@ -67,7 +69,6 @@ LaunchEvent launch_event_from_json(const std::string& line) {
     return {.event = json.at("event"),
             .kind = json.at("kind"),
             .cell = json.at("cell"),
-            .arm_id = json.at("arm_id"),
             .seconds = json.at("seconds"),
             .block_seconds = json.at("block_seconds"),
             .message = json.at("message")};
@@ -103,8 +104,6 @@ SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std
         } else if (event.event == "done") {
           progress.done(event.seconds, event.block_seconds);
           last.cell.reset();
-        } else if (event.event == "arm") {
-          last.arm_id = event.arm_id;
         } else if (event.event == "error") {
           last.error = event.message;
           last.store_failed = event.kind == kStoreFailed;
@@ -126,7 +125,7 @@ SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std
       throw StoreError(last.error);
     } else {
       data.cell_arms = store.load_plan(run_id).cell_arms;
-      if (!record_death(store, data, last, status)) {
+      if (!record_death(store, data, last, child.note(), status)) {
         throw std::runtime_error(fmt::format("launch {} died outside of any cell: {}", launch + 1,
                                              last.error.empty() ? "no reason was given" : last.error));
       }

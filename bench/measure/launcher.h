@@ -14,10 +14,9 @@ namespace decodelab {
 
 /// What a launch tells its parent, one JSON object per line on a descriptor of its own (libraries print on stdout).
 struct LaunchEvent {
-  std::string event;  ///< loaded, started, done, arm, error
+  std::string event;  ///< started, done, error
   std::string kind;   ///< load, check or block; of an error, kStoreFailed where it was the store's
   std::int64_t cell = 0;
-  std::int64_t arm_id = 0;
   double seconds = 0;
   double block_seconds = 0;  ///< See LaunchPiece.
   std::string message;

@@ -85,6 +85,10 @@ class Worker {
   }
   /// Brings up what has to run before a first visit; for a worker in this process there is nothing.
   virtual void start() {}
+  /// Sets going what start() or the destructor will wait for, so that several workers come up, or go, at the same time. The worker is not
+  /// used between begin_start() and start(), nor after begin_end().
+  virtual void begin_start() {}
+  virtual void begin_end() {}
   /// Core seconds used and bytes held by processes of its own, beside this one.
   virtual double cpu_seconds() const { return 0; }
   virtual std::int64_t resident_bytes() const { return 0; }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,13 +18,18 @@ namespace decodelab {
 namespace {
 
 constexpr int kExecFailed = 127;
+/// Above the descriptors that a child is given.
+constexpr int kSpareDescriptors = 10;
 
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
+  note_ = memfd_create("note", MFD_CLOEXEC);
   int ends[2];
-  if (pipe(ends) != 0) {
-    throw std::runtime_error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  if (note_ < 0 || pipe2(ends, O_CLOEXEC) != 0) {
+    const int error = errno;
+    close(note_);
+    throw std::runtime_error(fmt::format("cannot make a pipe: {}", std::strerror(error)));
   }
   std::vector<char*> words;
   for (const std::string& argument : arguments) {
@@ -33,6 +40,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
   process_ = fork();
   if (process_ < 0) {
     const int error = errno;
+    close(note_);
     close(ends[0]);
     close(ends[1]);
     throw std::runtime_error(fmt::format("cannot start a process: {}", std::strerror(error)));
@@ -43,13 +51,10 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
     if (getppid() != parent) {
       _exit(kExecFailed);
     }
-    if (ends[1] != kEventDescriptor) {
-      dup2(ends[1], kEventDescriptor);
-      close(ends[1]);
-    }
-    if (ends[0] != kEventDescriptor) {
-      close(ends[0]);
-    }
+    const int events = fcntl(ends[1], F_DUPFD_CLOEXEC, kSpareDescriptors);
+    const int note = fcntl(note_, F_DUPFD_CLOEXEC, kSpareDescriptors);
+    dup2(events, kEventDescriptor);
+    dup2(note, kNoteDescriptor);
     execv(words[0], words.data());
     _exit(kExecFailed);
   }
@@ -64,6 +69,16 @@ ChildProcess::~ChildProcess() {
     wait();
   }
   close(descriptor_);
+  close(note_);
+}
+
+std::int64_t ChildProcess::note() const {
+  std::int64_t note = 0;
+  return pread(note_, &note, sizeof(note), 0) == sizeof(note) ? note : 0;
+}
+
+void ChildProcess::leave_note(std::int64_t note) {
+  [[maybe_unused]] const auto written = pwrite(kNoteDescriptor, &note, sizeof(note), 0);
 }
 
 int ChildProcess::wait() {

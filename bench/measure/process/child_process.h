@@ -3,6 +3,7 @@
 
 #include "bench/measure/process/line_reader.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ class ChildProcess {
  public:
   /// The descriptor that the child writes its messages to.
   static constexpr int kEventDescriptor = 3;
+  /// The descriptor of a number that the child leaves for its parent; no one is woken by it.
+  static constexpr int kNoteDescriptor = 4;
 
   /// Starts `arguments[0]` with `arguments`. Throws std::runtime_error when it cannot.
   explicit ChildProcess(const std::vector<std::string>& arguments);
@@ -29,11 +32,16 @@ class ChildProcess {
   bool ended() const { return reader_->ended(); }
   /// Waits for the end: the exit status as waitpid() tells it.
   int wait();
+  /// The number that the child left last, also after its death; 0 where it left none.
+  std::int64_t note() const;
+  /// In the child: leaves a number. Nothing happens in a process that is no such child.
+  static void leave_note(std::int64_t note);
   void signal(int number) const;
 
  private:
   pid_t process_ = -1;
   int descriptor_ = -1;
+  int note_ = -1;
   std::optional<LineReader> reader_;
 };
 

@@ -44,15 +44,22 @@ std::string ProcessWorker::ask(const std::string& request) {
   }
 }
 
+void ProcessWorker::begin_start() {
+  if (!process_ && deaths_ < kMostDeaths) {
+    process_.emplace(options_.command, options_.places);
+    greeted_ = false;
+  }
+}
+
 void ProcessWorker::start() {
-  if (process_) {
+  if (process_ && greeted_) {
     return;
   }
   if (deaths_ >= kMostDeaths) {
     throw WorkerDied(
         fmt::format("the worker died {} times and was given up; its command was: {}", deaths_, options_.command));
   }
-  process_.emplace(options_.command, options_.places);
+  begin_start();
   try {
     hello_ = parse_hello(ask(hello_request()));
     require("device", options_.load.device.substr(0, options_.load.device.find(':')), hello_->devices);
@@ -68,7 +75,14 @@ void ProcessWorker::start() {
     process_.reset();
     throw;
   }
+  greeted_ = true;
   process_->stop();
+}
+
+void ProcessWorker::begin_end() {
+  if (process_) {
+    process_->begin_end();
+  }
 }
 
 void ProcessWorker::prepare(const CellRecord& cell) {

@@ -45,7 +45,9 @@ class ProcessWorker final : public Worker {
   std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) override;
   bool takes_turns() const override { return hello_ && hello_->turns && !leaves_; }
   OutputRule output_rule(const CellRecord& cell) const override;
+  void begin_start() override;
   void start() override;
+  void begin_end() override;
   double cpu_seconds() const override;
   std::int64_t resident_bytes() const override { return process_ ? process_->resident_bytes() : 0; }
   void leave_between_calls() override { leaves_ = true; }
@@ -68,6 +70,7 @@ class ProcessWorker final : public Worker {
   std::optional<WorkerProcess> process_;
   std::optional<WorkerHello> hello_;
   std::string prepared_;  ///< The request that prepared the cell at hand.
+  bool greeted_ = false;  ///< The process has said hello and has loaded its model.
   int deaths_ = 0;
   bool leaves_ = false;
   double past_cpu_seconds_ = 0;  ///< Of processes that were ended; what those that died had used is not known any more.

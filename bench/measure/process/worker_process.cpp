@@ -205,12 +205,16 @@ void WorkerProcess::go_on() const {
   }
 }
 
+void WorkerProcess::begin_end() const {
+  go_on();
+  shutdown(socket_, SHUT_RDWR);
+}
+
 void WorkerProcess::end(std::chrono::milliseconds limit) {
   if (process_ < 0) {
     return;
   }
-  go_on();
-  shutdown(socket_, SHUT_RDWR);
+  begin_end();
   const auto deadline = Clock::now() + limit;
   while (Clock::now() < deadline) {
     int status = 0;

@@ -48,7 +48,9 @@ class WorkerProcess {
   /// Stops the whole group, so that an idle worker takes no core time (SIGSTOP), or lets it go on (SIGCONT).
   void stop() const;
   void go_on() const;
-  /// Closes the descriptors, so that a worker in order ends by itself, and kills what is left after `limit`.
+  /// Closes the descriptors, so that a worker in order ends by itself.
+  void begin_end() const;
+  /// begin_end(), where that was not done; waits, and kills what is left after `limit`.
   void end(std::chrono::milliseconds limit);
 
   /// Core seconds that the group's processes have used, and bytes that they hold; 0 where they are gone.

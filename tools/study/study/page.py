@@ -1,27 +1,13 @@
 """The page: for each question its command, a table, and what became of the study's claim."""
 
-import json
-import pathlib
+import math
+import shlex
 import statistics
 
-from validation import program
 from validation.table import markdown
 
 # Two arms whose ratio's interval lies within this are the same.
 SAME = 0.02
-
-
-def run_of(store, question):
-    """The latest run of a question, ended; None where there is none."""
-    if not pathlib.Path(store).exists():
-        return None
-    rows = program.query(store, "SELECT id FROM runs WHERE name = ? AND ended_unix_ns <> 0 ORDER BY id DESC LIMIT 1", question.name)
-    return rows[0][0] if rows else None
-
-
-def rows_of(store, run):
-    out, _ = program.run("store", "export", run, "--store", store, "-o", "jsonl")
-    return [json.loads(line) for line in out.splitlines()]
 
 
 def milliseconds(row):
@@ -97,6 +83,61 @@ def bound(rows):
     return markdown(["cell", *(f"{arm}: ms; share of the bound" for arm in arms), "reading, ms", "multiplying, ms"], lines)
 
 
+def shares(row):
+    """The share of the bound with its interval, percent."""
+    if row["bound_share"] is None:
+        return "-"
+    if row["bound_share_low"] is None:
+        return f"{100 * row['bound_share']:.0f} %"
+    return f"{100 * row['bound_share']:.0f} % [{100 * row['bound_share_low']:.0f}, {100 * row['bound_share_high']:.0f}]"
+
+
+def engines(rows):
+    """A table a scope: the baseline's milliseconds and share of the bound, and of each other engine milliseconds, ratio and share."""
+    base, *others = [arm for arm in arms_of(rows) if not arm.startswith("roofline")]
+    tables = []
+    for scope in dict.fromkeys(row["scope"] for row in rows):
+        lines = []
+        for name, arms in by_cell(rows, lambda row, scope=scope: row["scope"] == scope).items():
+            line = [name, milliseconds(arms[base]), shares(arms[base])]
+            for arm in others:
+                row = arms[arm]
+                line += [milliseconds(row), ratio(row), shares(row)] if row["status"] == "ok" else [row["status"], "-", "-"]
+            lines.append(line)
+        heads = ["cell", f"{base}, ms", "of the bound"]
+        for arm in others:
+            heads += [f"{arm}, ms", f"/ {base}", "of the bound"]
+        tables.append(f"Scope `{scope}`:\n\n" + markdown(heads, lines))
+    return "\n".join(tables)
+
+
+def settings(rows):
+    """Milliseconds of each arm, and the geometric mean of its times over the cells that all could run, by the engine's best."""
+    arms = arms_of(rows)
+    cells = by_cell(rows)
+    lines = [[arm, *(milliseconds(cells[name][arm]) for name in cells), "-" if geometric(rows, arm) is None else f"{geometric(rows, arm):.3g}"] for arm in arms]
+    return markdown(["setting", *(f"{name}, ms" for name in cells), "geometric mean, ms"], lines)
+
+
+def geometric(rows, arm):
+    """Milliseconds; None where the arm could not run a cell."""
+    mine = [row for row in rows if row["arm"] == arm]
+    if any(row["status"] != "ok" for row in mine):
+        return None
+    return math.exp(statistics.mean(math.log(row["median_ns"] / 1e6) for row in mine))
+
+
+def ranked(rows):
+    """An ablation: the arms by what they cost, most first, a table a cell."""
+    base, *others = arms_of(rows)
+    tables = []
+    for name, arms in by_cell(rows).items():
+        there = [arm for arm in others if arms[arm]["time_ratio"] is not None and arms[arm]["time_ratio_low"] is not None]
+        lines = [[arm, milliseconds(arms[arm]), ratio(arms[arm])] for arm in sorted(there, key=lambda arm, arms=arms: -arms[arm]["time_ratio"])]
+        tables.append(f"{name}: {base} takes {milliseconds(arms[base])} ms.\n\n" + markdown(["without", "ms", f"/ {base}"], lines))
+    return "\n".join(tables)
+
+
 def judged(claim, rows):
     """The study's claim in one line, with how many cells bear it out."""
     counts = {"faster": 0, "slower": 0, "same": 0, "undecided": 0}
@@ -115,38 +156,23 @@ def judged(claim, rows):
     return [claim.text, word, ", ".join(f"{count} {name}" for name, count in counts.items() if count) + f" of {total} cells"]
 
 
-LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "bound": bound}
+LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked}
 
 
-def section(store, question, words):
-    run = run_of(store, question)
-    lines = [f"## {question.title}\n", "```\ndecodelab " + " ".join(f"'{word}'" if " " in word else word for word in words) + "\n```\n"]
-    if run is None:
-        return "\n".join([*lines, "Not measured.\n"]), False
-    rows = rows_of(store, run)
-    lines.append(LAYOUTS[question.shows](rows))
+def section(question, answer, claimed_by):
+    if answer is None:
+        return f"## {question.title}\n\nNot measured.\n"
+    rows = answer.rows
+    lines = [f"## {question.title}\n", "```\ndecodelab " + shlex.join(answer.words) + "\n```\n", f"On {answer.where}.\n", LAYOUTS[question.shows](rows)]
     if question.claims:
-        lines.append(markdown(["the study (A100, 2023)", "here", "95 % intervals"], [judged(claim, rows) for claim in question.claims]))
+        lines.append(markdown([claimed_by, "here", "95 % intervals"], [judged(claim, rows) for claim in question.claims]))
     reasons = sorted({f"{row['arm']}: {row['status']}, {row['reason']}" for row in rows if row["status"] != "ok"})
     lines += [f"* {reason}\n" for reason in reasons]
-    return "\n".join(lines), True
+    return "\n".join(lines)
 
 
-def whole(store, questions, words_of, machine):
-    sections, complete = [], True
-    for question in questions:
-        text, done = section(store, question, words_of(question))
-        sections.append(text)
-        complete = complete and done
-    where = machine_of(store) or machine
-    head = f"# The study's findings on this machine\n\nMade by `tools/findings` on {where}. Ratios are times over the first arm's, below 1 is faster, with 95 % intervals over launches.\n"
-    return head + "\n" + "\n".join(sections), complete
-
-
-def machine_of(store):
-    """Where and with what build the newest run was made; None where there is none."""
-    if not pathlib.Path(store).exists():
-        return None
-    found = program.query(store, "SELECT m.cpu, m.cores, m.isa, b.git_commit, n.name FROM runs r JOIN machines m ON m.id = r.machine_id "
-                                 "JOIN builds b ON b.id = r.build_id JOIN models n ON n.id = r.model_id ORDER BY r.id DESC LIMIT 1")
-    return "{} ({} cores, {}), decodelab {}, model {}".format(*found[0]) if found else None
+def whole(study, answers):
+    """The page, and whether every question has its answer."""
+    found = [(question, answers.get(question)) for question in study.questions]
+    head = f"# {study.title}\n\nMade by `{study.command}`. Ratios are times over the first arm's, below 1 is faster, with 95 % intervals over launches.\n{study.head}"
+    return head + "\n" + "\n".join(section(question, answer, study.claimed_by) for question, answer in found), all(answer for _, answer in found)

@@ -21,9 +21,21 @@ class Claim:
 class Question:
     name: str
     title: str
-    sweep: dict  # flag: value or list of values
+    sweep: dict  # flag: value or list of values; or what makes it of the answers to earlier questions
     claims: tuple = ()
-    shows: str = "times"  # how the rows are laid out: times, slope, residues, memory or bound
+    shows: str = "times"  # how the rows are laid out: a name of page.LAYOUTS
+    model: str = ""  # this one, whatever was asked for
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """Questions that make one page."""
+
+    title: str
+    command: str
+    questions: tuple
+    claimed_by: str = ""
+    head: str = ""
 
 
 def sweep(arms, phase, batch, length, **more):
@@ -31,7 +43,7 @@ def sweep(arms, phase, batch, length, **more):
 
 
 # Nothing here is a result: what is claimed is the study's (A100, 2023), what comes out is this machine's.
-QUESTIONS = [
+QUESTIONS = (
     Question("flash", "Is flash attention good for prefill and bad for decode?",
              sweep(["causal", "causal,+flash-prefill", "causal,+flash-decode"], "prefill,decode", "1", "128,512"),
              (Claim("flash is good for prefill", "causal,+flash-prefill", PREFILL, "faster"),
@@ -59,11 +71,18 @@ QUESTIONS = [
     Question("fused-norm", "Does a fused layer norm pay at large batch?",
              sweep(["bigcode", "bigcode,+fused-layer-norm"], "decode", "1,8,32", "128"),
              (Claim("the fused norm is slower at large batch", "bigcode,+fused-layer-norm", DECODE, "slower", least_batch=32),)),
+    Question("degrade", "Do flash and causal fall behind at large batches and long lengths?",
+             sweep(["bigcode", "causal", "flash"], "decode", "1,8", "128,1024"),
+             (Claim("causal is slower than bigcode at large batches and long lengths", "causal", DECODE, "slower", least_length=1024, least_batch=8),
+              Claim("flash is slower than bigcode at large batches and long lengths", "flash", DECODE, "slower", least_length=1024, least_batch=8))),
     Question("growth", "Why does causal go wrong at long lengths?",
              sweep(["causal", "causal,+kv-grow", "causal,+kv-preallocated", "causal,+kv-static"], "decode", "8", "128,512,1024,2000"),
              (Claim("a cache that is concatenated at each step is slower than one that is there", "causal,+kv-preallocated", DECODE, "faster", least_length=1024),), "memory"),
     Question("bound", "Where does decode leave the bound of reading the weights?",
-             {**sweep(["bigcode", "native"], "decode", "1,2,4,8,16,32,64", "128"), "--roofline": True}, (), "bound"),
+             {**sweep(["bigcode", "native"], "decode", "1,2,4,8,16,32,64,256", "128"), "--roofline": True}, (), "bound"),
     Question("memory", "Who runs out of memory first?",
              sweep(["causal", "flash", "bigcode", "native"], "prefill", "4", "128,512", launches=1), (), "memory"),  # bytes are exact: one launch
-]
+    Question("switches", "What is each switch of native worth?",
+             {"--arm": "native", "--ablate": "leave-one-out", "--dtype": "bf16", "--phase": "prefill,decode", "--batch": "1", "--length": "128"}, (), "ranked", "synthetic:santacoder"),
+)
+STUDY = Study("The study's findings on this machine", "tools/findings", QUESTIONS, claimed_by="the study (A100, 2023)")

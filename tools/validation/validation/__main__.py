@@ -2,7 +2,6 @@
 
 import argparse
 import pathlib
-import platform
 import sys
 import time
 
@@ -43,12 +42,24 @@ def page(rows):
     return markdown(["what", "seen", "target", ""], [[row["what"], row["seen"], row["target"], words[row["ok"]]] for row in rows])
 
 
+HEAD = """# Can decodelab's verdicts be trusted?
+
+Printed by `tools/validate_measurement --report-only`; [what each part does](../../../tools/validation/README.md). The trials stand beside this page, a line each.
+"""
+
+
+def places(where):
+    """Which trials were run where."""
+    lines = [[place, ", ".join(f"{name} {count}" for name, count in counts.items())] for place, counts in where.items()]
+    return markdown(["machine and build", "trials"], lines)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tools/validate_measurement", description=__doc__)
     table = parts(False)
     parser.add_argument("--part", action="append", choices=list(table), help="only this part; repeat for more")
     parser.add_argument("--quick", action="store_true", help=f"a few trials of each part, within {QUICK_MINUTES} minutes: most verdicts need more")
-    parser.add_argument("--out", default="validation", help="folder of the trials (default: %(default)s under the repository)")
+    parser.add_argument("--out", default="reports/measured/validation", help="folder of the trials and the page (default: %(default)s under the repository)")
     parser.add_argument("--time", type=float, default=float("inf"), metavar="LIMIT_S", help="begin no further trial after so many seconds")
     parser.add_argument("--report-only", action="store_true", help="run nothing, print what is stored")
     arguments = parser.parse_args()
@@ -61,15 +72,21 @@ def main():
     def keep_going():
         return not arguments.report_only and time.monotonic() - start < arguments.time
 
-    rows = []
+    rows, where = [], {}
     for name, (collect, judge) in parts(arguments.quick).items():
         if arguments.part and name not in arguments.part:
             continue
         if not arguments.report_only:
             print(f"{time.strftime('%H:%M:%S')} {name}", file=sys.stderr, flush=True)
-        rows += judge(collect(out, keep_going))
+        trials = collect(out, keep_going)
+        rows += judge(trials)
+        for row in trials.rows:
+            place = f"{row['machine']}, {row['build']}"
+            where.setdefault(place, {}).setdefault(name, 0)
+            where[place][name] += 1
     text = page(rows)
-    (out / "validation.md").write_text(f"# Validation of the measurement on {platform.processor() or platform.machine()}\n\n{text}")
+    if not arguments.part:
+        (out / "validation.md").write_text(f"{HEAD}\n{text}\n{places(where)}")
     print(text, end="")
     verdicts = [row["ok"] for row in rows]
     return 1 if False in verdicts else 3 if None in verdicts else 0

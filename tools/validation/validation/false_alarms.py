@@ -3,6 +3,7 @@
 import json
 import pathlib
 import tempfile
+import time
 
 from . import program
 from .loads import load
@@ -73,9 +74,10 @@ def collect_gates(out, name, gates, keep_going):
     with load(name):
         while len(trials) < gates and keep_going():
             with tempfile.TemporaryDirectory() as folder:
+                start = time.monotonic()
                 text, code = program.run("gate", *GATE, "--baseline-arm", ARM, "--candidate-arm", ARM, "--seed", 1 + len(trials), "--store",
                                          pathlib.Path(folder) / "gate.sqlite", "-o", "json", allowed=(0, 1, 3, 4))
-            trials.add(exit=code, gate_blocks=json.loads(text).get("gate_blocks") if text.strip() else None)
+            trials.add(exit=code, seconds=time.monotonic() - start, gate_blocks=json.loads(text).get("gate_blocks") if text.strip() else None)
     return trials
 
 

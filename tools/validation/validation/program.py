@@ -29,6 +29,14 @@ def build():
     return run("--version")[0].splitlines()[0]
 
 
+@functools.cache
+def processor():
+    """The processor's model, as the kernel names it, and the number of cores."""
+    with open("/proc/cpuinfo") as file:
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return f"{names[0] if names else 'unknown'}, {threads()} cores"
+
+
 def run_json(*arguments, **keywords):
     out, _ = run(*arguments, "-o", "json", **keywords)
     return json.loads(out)

@@ -3,6 +3,7 @@
 import functools
 import pathlib
 import tempfile
+import time
 
 import numpy
 from scipy import stats
@@ -10,11 +11,13 @@ from scipy import stats
 from . import program
 from .loads import load
 from .power import ARM, CELL, pilot
-from .statistics_values import visit_mean
+from .statistics_values import alarms, contrasts, visit_mean
 from .trials import Trials
 
 REPETITIONS = 9
 SLOW = 0.03
+# Of decodelab's own sweep of the three arms: the fewest that carry a verdict.
+LAUNCHES = 6
 
 
 def criterion(a, b):
@@ -54,6 +57,14 @@ def _repetitions(arm, seed, folder):
     return [visit_mean(row[-1]) for row in program.visits(store, 1)][:REPETITIONS]
 
 
+def _ours(slow, seed, folder):
+    """Contrasts by launch of the arm with itself and with the slow one, of a sweep by decodelab's own schedule."""
+    store = pathlib.Path(folder) / "o.sqlite"
+    program.run("sweep", *CELL, "--arm", ARM, "--arm", slow, "--null-arm", "--launches", LAUNCHES, "--blocks", 1, "--seed", seed, "--store", store)
+    rows = program.visits(store, 1)
+    return {"ours_same": list(contrasts(rows, ARM, f"null:{ARM}").values()), "ours_slow": list(contrasts(rows, ARM, slow).values())}
+
+
 def collect(out, name, pairs, keep_going):
     trials = Trials(out, f"rivals-{name}")
     piloted = functools.cache(pilot)
@@ -62,18 +73,24 @@ def collect(out, name, pairs, keep_going):
             step_ns, _ = piloted()
             with tempfile.TemporaryDirectory() as folder:
                 seed = 1 + len(trials)
-                a, same = _repetitions(ARM, seed, folder), _repetitions(ARM, seed, folder)
-                slow = _repetitions(f"slow-{round(SLOW * step_ns)}:{ARM}", seed, folder)
-            trials.add(a=a, same=same, slow=slow)
+                slow_arm = f"slow-{round(SLOW * step_ns)}:{ARM}"
+                start = time.monotonic()
+                a, same, slow = (_repetitions(arm, seed, folder) for arm in (ARM, ARM, slow_arm))
+                between = time.monotonic()
+                ours = _ours(slow_arm, seed, folder)
+                end = time.monotonic()
+            trials.add(a=a, same=same, slow=slow, seconds=between - start, **ours, ours_seconds=end - between)
     return trials
 
 
 def judge(trials, pairs, name):
     rows = trials.rows[:pairs]
-    result = []
-    for rule, changed in RULES.items():
-        false = sum(changed(row["a"], row["same"]) for row in rows)
-        missed = sum(not changed(row["same"], row["slow"]) for row in rows)
-        result.append({"what": f"{rule}, {name}: false alarms, and misses of +{100 * SLOW:.0f} %, in {len(rows)} pairs", "seen": f"{false}, {missed}",
-                       "target": "beside ours", "ok": True if len(rows) == pairs else None})
-    return result
+
+    def line(rule, false, missed, seconds):
+        took = numpy.mean([row[seconds] for row in rows]) if rows else float("nan")
+        return {"what": f"{rule}, {name}: false alarms, and misses of +{100 * SLOW:.0f} %, in {len(rows)} pairs of {took:.0f} s", "seen": f"{false}, {missed}",
+                "target": "none: rules side by side", "ok": True if len(rows) == pairs else None}
+
+    ours = line(f"decodelab, {LAUNCHES} launches", sum(alarms(row["ours_same"]) for row in rows), sum(not alarms(row["ours_slow"]) for row in rows), "ours_seconds")
+    return [ours] + [line(rule, sum(changed(row["a"], row["same"]) for row in rows), sum(not changed(row["same"], row["slow"]) for row in rows), "seconds")
+                     for rule, changed in RULES.items()]

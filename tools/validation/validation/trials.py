@@ -18,6 +18,7 @@ class Trials:
 
     def add(self, **row):
         row["build"] = program.build()
+        row["machine"] = program.processor()
         self.rows.append(row)
         with self.path.open("a") as file:
             file.write(json.dumps(row) + "\n")

@@ -2,6 +2,7 @@
 #include "bench/measure/process/process_worker.h"
 
 #include "bench/machine/environment.h"
+#include "bench/measure/process/child_process.h"
 #include "bench/measure/process/process_group.h"
 
 #include <gtest/gtest.h>
@@ -202,6 +203,28 @@ TEST(ProcessWorker, IsStoppedWhileIdleAndItsTimeIsCounted) {
   EXPECT_GT(worker.resident_bytes(), 1'000'000);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_EQ(worker.cpu_seconds(), after) << "nothing runs between calls";
+}
+
+TEST(ProcessWorker, ComesUpAndGoesWhileOthersDo) {
+  ProcessWorker worker(options("good"));
+  worker.begin_start();
+  worker.begin_start();
+  EXPECT_GT(worker.resident_bytes(), 0) << "its process is there";
+  worker.start();
+  EXPECT_EQ(worker.visit(cell()).samples_ns.size(), 8U);
+  worker.begin_end();
+  EXPECT_THROW(worker.probe(cell()), WorkerDied);
+}
+
+TEST(ChildProcess, LeavesANoteThatItsParentReadsAfterItsDeath) {
+  ChildProcess child(
+      {"/bin/sh", "-c", R"(printf '\007\001\000\000\000\000\000\000' >&4; echo said >&3; kill -KILL $$)"});
+  EXPECT_EQ(child.read_line(10'000), "said");
+  child.wait();
+  EXPECT_EQ(child.note(), 0x107);
+  ChildProcess silent({"/bin/sh", "-c", "exit 3"});
+  silent.wait();
+  EXPECT_EQ(silent.note(), 0);
 }
 
 TEST(ProcessWorker, LeavesBetweenCallsWhereMemoryIsShort) {

@@ -1,0 +1,66 @@
+"""Tests of tools/findings: a sweep's answer is kept, a page is made of it, and the settings of other engines are chosen by it."""
+
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+sys.path[:0] = [str(TOOLS / "study"), str(TOOLS / "validation")]
+os.environ.setdefault("DECODELAB", "decodelab")
+from study import engines, page  # noqa: E402
+from study.answers import Answer, Answers  # noqa: E402
+from study.questions import Claim, Question, Study  # noqa: E402
+
+
+def row(arm, batch=1, ms=1.0, ratio=None, status="ok", **more):
+    low, high = (ratio[1], ratio[2]) if ratio else (None, None)
+    return {"arm": arm, "phase": "decode", "scope": "step", "batch": batch, "length": 128, "status": status, "reason": "" if status == "ok" else "it cannot", "median_ns": 1e6 * ms,
+            "min_ns": 1e6 * ms, "time_ratio": ratio[0] if ratio else 1, "time_ratio_low": low, "time_ratio_high": high, "bound_share": None, "bound_share_low": None, "bound_share_high": None,
+            "peak_bytes": 1 << 20, "counters": {"counted_steps": 1}, **more}
+
+
+class FindingsTest(unittest.TestCase):
+    def claim(self, says, *ratios):
+        rows = [row("other", batch, ratio=ratio) for batch, ratio in enumerate(ratios, 1)]
+        return page.judged(Claim("it is", "other", "decode", says), rows)[1:]
+
+    def test_a_claim_agrees_only_where_every_interval_bears_it_out(self):
+        slower, faster, unclear = (1.2, 1.1, 1.3), (0.8, 0.7, 0.9), (1.1, 0.9, 1.3)
+        self.assertEqual(self.claim("slower", slower, slower), ["**agrees**", "2 slower of 2 cells"])
+        self.assertEqual(self.claim("slower", slower, unclear), ["agrees in part", "1 slower, 1 undecided of 2 cells"])
+        self.assertEqual(self.claim("slower", faster), ["**disagrees**", "1 faster of 1 cells"])
+        self.assertEqual(self.claim("slower", unclear), ["undecided", "1 undecided of 1 cells"])
+        self.assertEqual(self.claim("same", (1.0, 0.99, 1.01)), ["**agrees**", "1 same of 1 cells"])
+        self.assertEqual(self.claim("slower"), ["not measured", " of 0 cells"])
+
+    def test_a_page_says_what_was_not_measured_and_why_a_row_is_not_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            answers = Answers(folder)
+            study = Study("T", "command", (Question("one", "One?", {}, shows="engines"), Question("two", "Two?", {})), claimed_by="asked")
+            answers.path(study.questions[0]).write_text('{"sweep": ["sweep", "--worker", "a b=c"], "where": "here"}\n' + "".join(
+                json.dumps(each) + "\n" for each in (row("native"), row("slow", ms=2, ratio=(2, 1.9, 2.1)), row("none", status="unsupported"))))
+            text, complete = page.whole(study, answers)
+        self.assertFalse(complete)
+        self.assertIn("decodelab sweep --worker 'a b=c'", text)
+        self.assertIn("| decode b1 L128 | 1 | - | 2 | 2.000 [1.900, 2.100] | - | unsupported | - | - |", text)
+        self.assertIn("* none: unsupported, it cannot", text)
+        self.assertIn("## Two?\n\nNot measured.", text)
+
+    def test_the_best_setting_is_the_one_whose_cells_all_ran_in_the_least_time(self):
+        flags = engines.GRID["llama.cpp", "bf16"]
+        rows = [row(f"llama.cpp {one}", batch, ms) for one, times in zip(flags, ((2, 8), (3, 3), (1, 1), (4, 4)), strict=True) for batch, ms in zip((1, 8), times, strict=True)]
+        rows[4]["status"] = "failed"
+
+        class Measured:
+            def get(self, question):
+                return Answer([], "here", rows) if question.name == "settings-bf16" else None
+
+        self.assertEqual(engines.best(Measured(), "llama.cpp", "bf16"), flags[1])
+        self.assertEqual(engines.best(Measured(), "llama.cpp", "fp32"), engines.GRID["llama.cpp", "fp32"][0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,52 @@
+"""What was measured for each question, kept as one file of JSON lines: how and where first, then a row a line."""
+
+import dataclasses
+import json
+import pathlib
+
+from validation import program
+
+# Of a row of `store export`: what the pages use, and what tells a reader how sure it is.
+KEPT = ("arm", "phase", "scope", "batch", "length", "dtype", "threads", "status", "reason", "engaged", "launches", "steps", "median_ns", "mean_ns", "min_ns", "time_ratio", "time_ratio_low",
+        "time_ratio_high", "mde", "verdict", "bound_share", "bound_share_low", "bound_share_high", "peak_bytes", "flags")
+COUNTERS = ("counted_steps", "choice.operators", "details.operators")
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    words: list  # the sweep's arguments
+    where: str
+    rows: list
+
+
+class Answers:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+
+    def path(self, question):
+        return self.folder / f"{question.name}.jsonl"
+
+    def get(self, question):
+        """None where it was not measured."""
+        path = self.path(question)
+        if not path.exists():
+            return None
+        head, *rows = map(json.loads, path.read_text().splitlines())
+        return Answer(head["sweep"], head["where"], rows)
+
+    def measure(self, question, words, store):
+        program.run(*words, "--name", question.name, "--store", store)
+        [[run]] = program.query(store, "SELECT max(id) FROM runs WHERE name = ?", question.name)
+        exported = map(json.loads, program.run("store", "export", run, "--store", store, "-o", "jsonl")[0].splitlines())
+        rows = [{key: row[key] for key in KEPT} | {"counters": {name: row["counters"][name] for name in COUNTERS if name in row["counters"]}} for row in exported]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        whole = self.path(question).with_suffix(".part")
+        whole.write_text("".join(json.dumps(line) + "\n" for line in ({"sweep": words, "where": place_of(store, run)}, *rows)))
+        whole.replace(self.path(question))
+
+
+def place_of(store, run):
+    """Where and with what build a run was made."""
+    [[cpu, cores, isa, commit]] = program.query(store, "SELECT m.cpu, m.cores, m.isa, b.git_commit FROM runs r JOIN machines m ON m.id = r.machine_id JOIN builds b ON b.id = r.build_id "
+                                                       "WHERE r.id = ?", run)
+    return f"{cpu} ({cores} cores, {isa}), decodelab {commit}"

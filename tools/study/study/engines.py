@@ -1,0 +1,76 @@
+"""Other engines beside `native`: first each in a few settings, then the best of each in the same blocks as ours."""
+
+from . import page
+from .questions import Claim, Question, Study, DECODE, PREFILL
+
+SMALL, LARGE = "synthetic:tiny-starcoder", "synthetic:santacoder"
+# The declared grid. llama.cpp's fused attention casts fp32 keys to fp16, so that fp32 goes without; what a processor lacks becomes a row that says so.
+GRID = {
+    ("llama.cpp", "bf16"): ("--flash-attention off", "--flash-attention on", "--flash-attention on --kv-unified on", "--flash-attention on --mmap off"),
+    ("llama.cpp", "fp32"): ("--flash-attention off", "--flash-attention off --kv-unified on", "--flash-attention off --mmap off"),
+    ("transformers", "bf16"): ("--attention sdpa", "--attention eager", "--cache static", "--cache static --compile"),
+    ("transformers", "fp32"): ("--attention sdpa", "--attention eager", "--cache static", "--cache static --compile"),
+    ("ctranslate2", "fp32"): ("--isa AVX2 --mkl 0", "--isa AVX2 --mkl 1", "--isa AVX512 --mkl 0", "--isa AVX512 --mkl 1"),
+    # Shown, so that its row says why it is not measured.
+    ("ctranslate2", "bf16"): ("--isa AVX512",),
+}
+ENGINES_OF = tuple(dict.fromkeys(engine for engine, _ in GRID))
+
+
+def worker(engine, flags):
+    return f"tools/peers/run {engine.replace('.', '_')} {flags}".rstrip()
+
+
+def pilot_name(dtype):
+    return f"settings-{dtype}"
+
+
+def pilot(dtype):
+    """Every setting of the grid in the same blocks; the name of an arm is its engine and its flags."""
+    workers = [f"{engine} {flags}={worker(engine, flags)}" for (engine, of), grid in GRID.items() if of == dtype for flags in grid]
+    return Question(pilot_name(dtype), f"Which settings suit the other engines, {dtype}?",
+                    {"--worker": workers, "--dtype": dtype, "--phase": "prefill,decode", "--batch": "1,8", "--length": "128", "--launches": 2}, shows="settings", model=SMALL)
+
+
+def best(answers, engine, dtype):
+    """The flags with the least geometric mean over the cells; the first of the grid where none was measured."""
+    grid = GRID[engine, dtype]
+    answer = answers.get(pilot(dtype))
+    if answer is None:
+        return grid[0]
+    means = {flags: page.geometric(answer.rows, f"{engine} {flags}") for flags in grid}
+    there = [flags for flags in grid if means[flags] is not None]
+    return min(there, key=means.get) if there else grid[0]
+
+
+def beside(dtype, phases, batch, **more):
+    """Makes a sweep of native and of the best setting of each engine."""
+    def sweep(answers):
+        workers = [f"{engine}={worker(engine, best(answers, engine, dtype))}" for engine in ENGINES_OF]
+        return {"--arm": "native", "--worker": workers, "--roofline": True, "--dtype": dtype, "--phase": phases, "--batch": batch, "--length": "128",
+                **{f"--{key.replace('_', '-')}": value for key, value in more.items()}}
+    return sweep
+
+
+def claims(phases):
+    return tuple(Claim(f"{engine} takes longer than native in {phase}", engine, phase, "slower") for phase in phases for engine in ENGINES_OF)
+
+
+ENGINES = Study(
+    "Other engines in the same blocks",
+    "tools/findings --study engines",
+    (
+        pilot("bf16"),
+        Question("small-bf16", "164 M parameters, bf16", beside("bf16", "prefill,decode", "1,8"), claims((PREFILL, DECODE)), "engines", SMALL),
+        Question("small-bf16-32", "164 M parameters, bf16, 32 rows", beside("bf16", "decode", "32"), claims((DECODE,)), "engines", SMALL),
+        Question("small-bf16-whole", "164 M parameters, bf16, whole completions", beside("bf16", "generate", "1", max_tokens=32), (), "engines", SMALL),
+        pilot("fp32"),
+        Question("small-fp32", "164 M parameters, fp32", beside("fp32", "prefill,decode", "1,8"), claims((PREFILL, DECODE)), "engines", SMALL),
+        Question("small-fp32-32", "164 M parameters, fp32, 32 rows", beside("fp32", "decode", "32"), claims((DECODE,)), "engines", SMALL),
+        Question("large-bf16", "SantaCoder's shape (1.1 B parameters), bf16", beside("bf16", "prefill,decode", "1,8"), claims((PREFILL, DECODE)), "engines", LARGE),
+        Question("large-bf16-32", "SantaCoder's shape, bf16, 32 rows", beside("bf16", "decode", "32", launches=3), claims((DECODE,)), "engines", LARGE),
+    ),
+    claimed_by="asked",
+    head="The weights are random. `native` is our fastest set; the share of the bound is that of max(bytes over the read rate, FLOPs over the matrix rate), both measured in the same blocks. "
+         "Each other engine runs the best of its settings in a declared grid; it is fed our tokens, and its logits are held to the tolerance of the dtype.\n",
+)
