@@ -210,7 +210,11 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
   if (cell.phase == "decode" && steps % kPeriodSteps != 0) {
     flag(kPeriodNotCoveredFlag);
   }
-  std::int64_t turn_steps = step_ns.size() > 1 ? plan_turn(steps, slowest, visits.turn_ns) : steps;
+  std::int64_t fewest_turn_steps = 1;
+  for (const auto& [id, worker] : workers.by_arm) {
+    fewest_turn_steps = std::max(fewest_turn_steps, worker->fewest_turn_steps());
+  }
+  std::int64_t turn_steps = step_ns.size() > 1 ? plan_turn(steps, slowest, visits.turn_ns, fewest_turn_steps) : steps;
   if (turn_steps < steps && !take_turns(cell, rows, workers, available)) {
     turn_steps = steps;
     flag(kWholeVisitsFlag);

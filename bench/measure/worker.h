@@ -73,6 +73,8 @@ class Worker {
   virtual std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) = 0;
   /// Whether the steps of a visit may be timed in several turns; asked once the worker has started.
   virtual bool takes_turns() const { return true; }
+  /// Fewest steps of a turn.
+  virtual std::int64_t fewest_turn_steps() const { return 1; }
   /// A whole visit in one turn of `cell.steps` steps.
   VisitTimes visit(const CellRecord& cell) {
     const auto open = open_visit(cell);

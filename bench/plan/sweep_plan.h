@@ -19,9 +19,10 @@ namespace decodelab {
 
 /// Time that an arm's turn fills before the next arm's, nanoseconds, where nothing else is asked for; see turn_ns_of().
 ///
-/// Short beside the moods of a shared machine, so that all arms of a block meet the same ones; long beside what the first step after
-/// another arm pays for cold caches.
-inline constexpr std::int64_t kTurnNs = 25'000'000;
+/// Short beside the moods of a shared machine, so that all arms of a block meet the same ones: there the noise of a block falls down to turns
+/// of a few milliseconds (steps of 1.4 and 4 ms on a shared 2-core machine, one arm's steps dealt out to two: 2.4 and 2.4 % in turns of 25 ms,
+/// 1.2 and 1.1 % in turns of 4 ms). Long beside what a step below a millisecond pays for caches that another arm has filled.
+inline constexpr std::int64_t kTurnNs = 8'000'000;
 
 /// A sweep as asked for. Everything is checked by make_sweep().
 struct SweepRequest {
@@ -90,8 +91,8 @@ std::vector<std::int64_t> places_of(const LaunchPlan& plan);
 std::string to_json(const LaunchPlan& plan);
 LaunchPlan launch_plan_from_json(const std::string& text);
 
-/// The time of a turn: as the request says; else kTurnNs, and whole visits where there are workers. Another engine may pay more for being
-/// stopped and going on than this one: of llama.cpp, in turns of three steps of 9 ms, 6 % were seen.
+/// The time of a turn: as the request says; else kTurnNs, and whole visits where there are workers: another engine may pay more for being
+/// stopped and going on than this one.
 std::int64_t turn_ns_of(const SweepRequest& request);
 
 /// How the cells of a request are filled: as it says, or by its rule.

@@ -84,6 +84,26 @@ std::optional<double> first_of_turns(const BlockRecord& block, const VisitRecord
   return std::log(median_of(first) / median_of(other));
 }
 
+// In turns of one step, the log of how much longer a step after another arm's is than one after the arm's own. Only the arms at the ends of
+// a round ever follow themselves: every other step, which is every other key held too. In the block's second visit, at the other end, it is
+// the other half of them, so that what the number of keys costs falls out of the mean of both.
+std::optional<double> after_another(const BlockRecord& block, std::int64_t arm_id) {
+  const auto arms = static_cast<std::int64_t>(block.visits.size()) / 2;
+  std::vector<double> logs;
+  for (const VisitRecord& visit : block.visits) {
+    const std::int64_t place = visit.position % arms;
+    if (visit.arm_id != arm_id || (place != 0 && place != arms - 1)) continue;
+    std::vector<std::int64_t> own;
+    std::vector<std::int64_t> other;
+    for (std::size_t step = 1; step < visit.samples_ns.size(); ++step) {
+      ((step % 2 == 0) == (place == 0) ? own : other).push_back(visit.samples_ns[step]);
+    }
+    if (!own.empty() && !other.empty()) logs.push_back(std::log(median_of(other) / median_of(own)));
+  }
+  if (logs.size() < 2) return std::nullopt;
+  return mean(logs);
+}
+
 // What a place costs in one block; none where only the middle is there.
 std::optional<double> slot_of(const std::map<std::int64_t, Pair>& pairs) {
   std::vector<double> slopes;
@@ -125,7 +145,11 @@ std::optional<LaunchEffect> carry_over(Blocks blocks_of_cell, std::int64_t arm_i
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
     if (in_turns(*block)) {
-      if (turn_steps < 2) continue;  // a store that was made otherwise may say nothing of turns
+      if (turn_steps < 1) continue;  // a store that was made otherwise may say nothing of turns
+      if (turn_steps == 1) {
+        if (const auto carried = after_another(*block, arm_id)) launches.add(block->launch, *carried);
+        continue;
+      }
       for (const VisitRecord& visit : block->visits) {
         const auto first = visit.arm_id == arm_id ? first_of_turns(*block, visit, turn_steps) : std::nullopt;
         if (first) launches.add(block->launch, *first / static_cast<double>(turn_steps));

@@ -44,6 +44,8 @@ class ProcessWorker final : public Worker {
   Probe probe(const CellRecord& cell) override;
   std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) override;
   bool takes_turns() const override { return hello_ && hello_->turns && !leaves_; }
+  /// The first of them waits for threads to wake, and must not be the most.
+  std::int64_t fewest_turn_steps() const override { return 3; }
   OutputRule output_rule(const CellRecord& cell) const override;
   void begin_start() override;
   void start() override;

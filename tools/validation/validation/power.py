@@ -1,8 +1,11 @@
 """How often a slow-down of known size is found in a given time, in one process and relaunched."""
 
+import dataclasses
 import functools
 import json
+import math
 import pathlib
+import statistics
 import tempfile
 import time
 
@@ -12,44 +15,62 @@ from .statistics_values import contrasts, t_p, visit_mean
 from .trials import Trials
 
 ARM = "bigcode"
-# A decode step of some 5 ms on two cores; the pilot says what it is here.
-CELL = ["-m", "synthetic:tiny", "--phase", "decode", "--batch", "8", "--length", "512"]
+# What a decode step shall take; the pilot finds the batch.
+STEP_NS = 5e6
+BATCHES = "8,16,24,32,48"
+
+
+def cell(batch):
+    return ["-m", "synthetic:tiny", "--phase", "decode", "--batch", batch, "--length", "512"]
+
+
 # The gate's margin stands far below the slow-down that it must find.
 POLICY = {"margins": {"decode": 0.002}, "on_inconclusive": "report"}
 
 
+@dataclasses.dataclass(frozen=True)
+class Pilot:
+    cell: list  # whose step comes nearest to STEP_NS
+    step_ns: float
+    start_s: float  # of a sweep in one process, before its first block
+    block_s: float  # of two arms
+
+
 def pilot():
-    """Nanoseconds of a step, and seconds of a block of two arms."""
     with tempfile.TemporaryDirectory() as folder:
         store = pathlib.Path(folder) / "pilot.sqlite"
-        program.run("sweep", *CELL, "--arm", ARM, "--null-arm", "--launches", 1, "--blocks", 2, "--store", store)
-        rows = program.visits(store, 1)
-        start = time.monotonic()
-        program.run("sweep", *CELL, "--arm", ARM, "--null-arm", "--launches", 1, "--blocks", 6, "--store", store)
-        six = time.monotonic() - start
-        start = time.monotonic()
-        program.run("sweep", *CELL, "--arm", ARM, "--null-arm", "--launches", 1, "--blocks", 2, "--store", store)
-        two = time.monotonic() - start
-    steps = [visit_mean(row[-1]) for row in rows]
-    return sum(steps) / len(steps), (six - two) / 4
+        program.run("sweep", *cell(BATCHES), "--arm", ARM, "--null-arm", "--launches", 1, "--blocks", 2, "--store", store)
+        batch_of = dict(program.query(store, "SELECT id, batch FROM cells"))
+        means = {}
+        for row in program.visits(store, 1):
+            means.setdefault(batch_of[row[2]], []).append(visit_mean(row[-1]))
+        steps = {batch: sum(values) / len(values) for batch, values in means.items()}
+        batch = min(steps, key=lambda one: abs(math.log(steps[one] / STEP_NS)))
+        took = {}
+        for blocks in (2, 10):
+            start = time.monotonic()
+            program.run("sweep", *cell(batch), "--arm", ARM, "--null-arm", "--launches", 1, "--blocks", blocks, "--store", store)
+            took[blocks] = time.monotonic() - start
+    block_s = (took[10] - took[2]) / 8
+    return Pilot(cell(batch), steps[batch], took[2] - 2 * block_s, block_s)
 
 
 def in_one_process(out, trials_wanted, keep_going, share=0.005, seconds=30):
     trials = Trials(out, "power-in-process")
     piloted = functools.cache(pilot)
     while len(trials) < trials_wanted and keep_going():
-        step_ns, block_s = piloted()
-        slow = f"slow-{round(share * step_ns)}:{ARM}"
+        found = piloted()
+        slow = f"slow-{round(share * found.step_ns)}:{ARM}"
         with tempfile.TemporaryDirectory() as folder:
             store = pathlib.Path(folder) / "s.sqlite"
-            blocks = max(4, int(seconds / block_s))
+            blocks = max(4, int((seconds - found.start_s) / found.block_s))
             start = time.monotonic()
-            program.run("sweep", *CELL, "--arm", ARM, "--arm", slow, "--launches", 1, "--blocks", blocks, "--seed", 1 + len(trials), "--store", store)
+            program.run("sweep", *found.cell, "--arm", ARM, "--arm", slow, "--launches", 1, "--blocks", blocks, "--seed", 1 + len(trials), "--store", store)
             took = time.monotonic() - start
             # In one process the block is the unit: each as its own launch.
             rows = [(block, 0, cell, label, place, samples) for _, block, cell, label, place, samples in program.visits(store, 1)]
             values = list(contrasts(rows, ARM, slow).values())
-        trials.add(step_ns=step_ns, blocks=len(values), seconds=took, mean=sum(values) / len(values), p=t_p(values))
+        trials.add(step_ns=found.step_ns, blocks=len(values), seconds=took, mean=statistics.mean(values), sd=statistics.stdev(values), p=t_p(values))
     return trials
 
 
@@ -58,15 +79,15 @@ def relaunched(out, name, trials_wanted, keep_going, share, seconds):
     piloted = functools.cache(pilot)
     with load(name):
         while len(trials) < trials_wanted and keep_going():
-            step_ns, _ = piloted()
+            found = piloted()
             with tempfile.TemporaryDirectory() as folder:
                 policy = pathlib.Path(folder) / "policy.json"
                 policy.write_text(json.dumps({**POLICY, "time_budget_s": seconds}))
                 start = time.monotonic()
-                text, code = program.run("gate", *CELL, "--baseline-arm", ARM, "--candidate-arm", f"slow-{round(share * step_ns)}:{ARM}", "--policy", policy,
+                text, code = program.run("gate", *found.cell, "--baseline-arm", ARM, "--candidate-arm", f"slow-{round(share * found.step_ns)}:{ARM}", "--policy", policy,
                                          "--seed", 1 + len(trials), "--store", pathlib.Path(folder) / "g.sqlite", "-o", "json", allowed=(0, 1, 3, 4))
                 took = time.monotonic() - start
-            trials.add(step_ns=step_ns, exit=code, seconds=took)
+            trials.add(step_ns=found.step_ns, exit=code, seconds=took)
     return trials
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from . import program
 from .loads import load
-from .power import ARM, CELL, pilot
+from .power import ARM, pilot
 from .statistics_values import alarms, contrasts, visit_mean
 from .trials import Trials
 
@@ -49,18 +49,18 @@ def llama_bench(a, b):
 RULES = {"criterion": criterion, "google-benchmark compare.py": google_benchmark, "nvbench_compare": nvbench, "llama-bench": llama_bench}
 
 
-def _repetitions(arm, seed, folder):
+def _repetitions(cell, arm, seed, folder):
     """Visit means of one process that runs one arm: two visits a block."""
     store = pathlib.Path(folder) / "r.sqlite"
     store.unlink(missing_ok=True)
-    program.run("sweep", *CELL, "--arm", arm, "--launches", 1, "--blocks", (REPETITIONS + 1) // 2, "--seed", seed, "--store", store)
+    program.run("sweep", *cell, "--arm", arm, "--launches", 1, "--blocks", (REPETITIONS + 1) // 2, "--seed", seed, "--store", store)
     return [visit_mean(row[-1]) for row in program.visits(store, 1)][:REPETITIONS]
 
 
-def _ours(slow, seed, folder):
+def _ours(cell, slow, seed, folder):
     """Contrasts by launch of the arm with itself and with the slow one, of a sweep by decodelab's own schedule."""
     store = pathlib.Path(folder) / "o.sqlite"
-    program.run("sweep", *CELL, "--arm", ARM, "--arm", slow, "--null-arm", "--launches", LAUNCHES, "--blocks", 1, "--seed", seed, "--store", store)
+    program.run("sweep", *cell, "--arm", ARM, "--arm", slow, "--null-arm", "--launches", LAUNCHES, "--blocks", 1, "--seed", seed, "--store", store)
     rows = program.visits(store, 1)
     return {"ours_same": list(contrasts(rows, ARM, f"null:{ARM}").values()), "ours_slow": list(contrasts(rows, ARM, slow).values())}
 
@@ -70,14 +70,14 @@ def collect(out, name, pairs, keep_going):
     piloted = functools.cache(pilot)
     with load(name):
         while len(trials) < pairs and keep_going():
-            step_ns, _ = piloted()
+            found = piloted()
             with tempfile.TemporaryDirectory() as folder:
                 seed = 1 + len(trials)
-                slow_arm = f"slow-{round(SLOW * step_ns)}:{ARM}"
+                slow_arm = f"slow-{round(SLOW * found.step_ns)}:{ARM}"
                 start = time.monotonic()
-                a, same, slow = (_repetitions(arm, seed, folder) for arm in (ARM, ARM, slow_arm))
+                a, same, slow = (_repetitions(found.cell, arm, seed, folder) for arm in (ARM, ARM, slow_arm))
                 between = time.monotonic()
-                ours = _ours(slow_arm, seed, folder)
+                ours = _ours(found.cell, slow_arm, seed, folder)
                 end = time.monotonic()
             trials.add(a=a, same=same, slow=slow, seconds=between - start, **ours, ours_seconds=end - between)
     return trials
