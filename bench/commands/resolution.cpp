@@ -113,7 +113,7 @@ NullContrasts relaunched(Store& store, const ResolutionRequest& asked, const Che
   SweepRequest sweep = request_of(asked);
   sweep.workers = {"baseline=" + own_worker(asked.arm), "candidate=" + own_worker(asked.arm)};
   sweep.launches = kManyLaunches;
-  sweep.turn_ns = kTurnNs;  // as in a gate
+  sweep.turn_ns = kProcessTurnNs;  // as in a gate
   sweep.blocks = 1;
   const std::int64_t run_id = add_run(store, sweep, source).run.id;
   GateRun gate(store, run_id, [&](std::int64_t, double) { tick(); });

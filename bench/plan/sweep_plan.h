@@ -19,10 +19,12 @@ namespace decodelab {
 
 /// Time that an arm's turn fills before the next arm's, nanoseconds, where nothing else is asked for; see turn_ns_of().
 ///
-/// Short beside the moods of a shared machine, so that all arms of a block meet the same ones: there the noise of a block falls down to turns
-/// of a few milliseconds (steps of 1.4 and 4 ms on a shared 2-core machine, one arm's steps dealt out to two: 2.4 and 2.4 % in turns of 25 ms,
-/// 1.2 and 1.1 % in turns of 4 ms). Long beside what a step below a millisecond pays for caches that another arm has filled.
-inline constexpr std::int64_t kTurnNs = 8'000'000;
+/// Short beside the moods of a shared machine, so that all arms of a block meet the same ones. There the noise of a block falls down to turns of
+/// one step: of steps of 1.4 and 4 ms on a shared 2-core machine, one arm's dealt out to two, from 2.4 and 2.4 % in turns of 25 ms to 0.8 and
+/// 1.1 % in turns of one step. Long beside what a step far below a millisecond pays for caches that another arm has filled.
+inline constexpr std::int64_t kTurnNs = 4'000'000;
+/// The same between processes, which cost some tenths of a millisecond to stop and to let go on.
+inline constexpr std::int64_t kProcessTurnNs = 8'000'000;
 
 /// A sweep as asked for. Everything is checked by make_sweep().
 struct SweepRequest {
