@@ -83,7 +83,7 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
   request.scope = {.forward = options.scope == "forward",
                    .at_length = options.at_length,
                    .visible_end = options.token_visible == "end",
-                   .warped = request.sampling.sample || request.sampling.penalizes()};
+                   .warped = !request.sampling.plain_greedy()};
   check_sampling(request.sampling);
   if (options.turn_ms) {
     request.turn_ns = std::llround(1e6 * *options.turn_ms);

@@ -351,10 +351,7 @@ std::vector<std::int64_t> thread_places(std::int64_t threads) {
   return std::ssize(usable_cores()) == threads ? usable_cores() : std::vector<std::int64_t>();
 }
 
-void bind_to_cores(const std::vector<std::int64_t>& cores) {
-  if (cores.empty()) {
-    return;
-  }
+cpu_set_t set_of_cores(const std::vector<std::int64_t>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const std::int64_t core : cores) {
@@ -363,6 +360,14 @@ void bind_to_cores(const std::vector<std::int64_t>& cores) {
     }
     CPU_SET(static_cast<std::size_t>(core), &set);
   }
+  return set;
+}
+
+void bind_to_cores(const std::vector<std::int64_t>& cores) {
+  if (cores.empty()) {
+    return;
+  }
+  const cpu_set_t set = set_of_cores(cores);
   cpu_set_t bound;
   // The system drops cores that are not there, as long as one is left.
   if (sched_setaffinity(0, sizeof set, &set) != 0 || sched_getaffinity(0, sizeof bound, &bound) != 0 ||

@@ -1,6 +1,8 @@
 // What the machine is, how much memory is left for this process, and how much of its cores others use meanwhile.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -28,6 +30,9 @@ const std::vector<std::int64_t>& usable_cores();
 /// Without places a thread wanders, and a process may stay on the worse side of a machine for its whole life: on a shared 2-core machine that
 /// spread the contrasts of launches of a build with itself by 14 %, and 2.7 % with places.
 std::vector<std::int64_t> thread_places(std::int64_t threads);
+
+/// The same as the kernel's calls take it. Throws std::invalid_argument for a number that no core can have.
+cpu_set_t set_of_cores(const std::vector<std::int64_t>& cores);
 
 /// Binds this thread, and every thread and process that it starts from now on, to these cores; nothing for an empty list. Throws
 /// std::invalid_argument for a core that is not there or that this process may not use.

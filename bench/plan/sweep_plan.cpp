@@ -170,7 +170,7 @@ std::string to_json(const LaunchPlan& plan) {
   if (plan.tail) {
     json["tail"] = true;
   }
-  if (plan.sampling.sample || plan.sampling.penalizes()) {
+  if (!plan.sampling.plain_greedy()) {
     json["sampling"] = json_of(plan.sampling);
   }
   if (plan.adaptive) {

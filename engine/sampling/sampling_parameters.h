@@ -23,6 +23,8 @@ struct SamplingParameters {
   std::optional<std::uint64_t> seed;  ///< Of a sampled row's random numbers; none: complete_sampling() draws one.
 
   bool penalizes() const { return repetition_penalty != 1; }
+  /// Nothing but the highest logit counts.
+  bool plain_greedy() const { return !sample && !penalizes(); }
   bool has_top_k() const { return top_k != 0; }
   bool has_top_p() const { return top_p != 1; }
   bool has_typical_p() const { return typical_p != 1; }

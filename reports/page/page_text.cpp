@@ -104,7 +104,7 @@ one process are averaged, and the 95&nbsp;%
 intervals are Student's t over processes (<b>launches</b>), because memory layout and heuristics change per process
 and not per block.</p>
 <p>The smallest detectable effect is what a two-sided test at .05 finds with 80&nbsp;% power, computed with the upper
-80&nbsp;% limit of the spread:
+90&nbsp;% limit of the spread:
 (t<sub>.975</sub>&nbsp;+&nbsp;t<sub>.8</sub>)&nbsp;&middot;&nbsp;s&nbsp;/&nbsp;&radic;n. Intervals of single rows are
 not adjusted for the number of rows; verdicts are.</p>
 <p>A <b>verdict</b> is FASTER or SLOWER when the difference holds within the family of all contrasts of the run

@@ -17,7 +17,7 @@ constexpr double kTrimmedShare = 0.1;     // measurement.md, "Visits, blocks, la
 constexpr double kTwoSided95 = 0.975;     // upper quantile of a two-sided 95 % interval
 constexpr double kBeyondEachEnd = 0.025;  // of a 95 % interval
 constexpr double kPower = 0.8;
-constexpr double kSpreadConfidence = 0.8;  // of the upper limit of s
+constexpr double kSpreadConfidence = 0.9;  // of the upper limit of s
 
 void require_values(std::size_t count) {
   if (count == 0) throw std::invalid_argument("An estimate needs at least one value, got none.");

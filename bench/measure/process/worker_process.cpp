@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -42,17 +41,6 @@ std::string how_it_ended(int status) {
                        number == SIGKILL ? ", as the system does when memory runs out" : "");
   }
   return fmt::format("the process ended with exit code {}", WEXITSTATUS(status));
-}
-
-cpu_set_t set_of(const std::vector<std::int64_t>& cores) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const std::int64_t core : cores) {
-    if (core < CPU_SETSIZE) {
-      CPU_SET(static_cast<std::size_t>(core), &set);
-    }
-  }
-  return set;
 }
 
 /// This process's variables, with those that place OpenMP's threads where there are `places`.
@@ -102,7 +90,7 @@ WorkerProcess::WorkerProcess(const std::string& command, const std::vector<std::
     variables.push_back(variable.data());
   }
   variables.push_back(nullptr);
-  const cpu_set_t cores = set_of(usable_cores());
+  const cpu_set_t cores = set_of_cores(usable_cores());
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     throw std::runtime_error(fmt::format("cannot make a socket: {}", std::strerror(errno)));

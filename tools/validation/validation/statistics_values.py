@@ -47,9 +47,9 @@ def t_p(values):
 
 
 def detectable(values, level=0.05, power=0.8):
-    """The effect that is printed as detectable: both quantiles of Student's t, times the upper 80 % limit of the standard deviation."""
+    """The effect that is printed as detectable: both quantiles of Student's t, times the upper 90 % limit of the standard deviation."""
     n = len(values)
-    spread = float(numpy.std(values, ddof=1)) * math.sqrt((n - 1) / float(stats.chi2.ppf(1 - 0.8, n - 1)))
+    spread = float(numpy.std(values, ddof=1)) * math.sqrt((n - 1) / float(stats.chi2.ppf(1 - 0.9, n - 1)))
     return float(stats.t.ppf(1 - level / 2, n - 1) + stats.t.ppf(power, n - 1)) * spread / math.sqrt(n)
 
 
