@@ -87,8 +87,8 @@ def judge(trials, pairs, name):
     rows = trials.rows[:pairs]
 
     def line(rule, false, missed, seconds):
-        took = numpy.mean([row[seconds] for row in rows]) if rows else float("nan")
-        return {"what": f"{rule}, {name}: false alarms, and misses of +{100 * SLOW:.0f} %, in {len(rows)} pairs of {took:.0f} s", "seen": f"{false}, {missed}",
+        took = f" of {numpy.mean([row[seconds] for row in rows]):.0f} s" if rows else ""
+        return {"what": f"{rule}, {name}: false alarms, and misses of +{100 * SLOW:.0f} %, in {len(rows)} pairs{took}", "seen": f"{false}, {missed}",
                 "target": "none: rules side by side", "ok": True if len(rows) == pairs else None}
 
     ours = line(f"decodelab, {LAUNCHES} launches", sum(alarms(row["ours_same"]) for row in rows), sum(not alarms(row["ours_slow"]) for row in rows), "ours_seconds")
