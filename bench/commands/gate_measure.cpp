@@ -60,7 +60,8 @@ LaunchEnd measure(Store& store, std::int64_t run_id, const GatePolicy& policy, c
     const auto done = static_cast<double>(launches);
     line.show(progress_line(
         done / total, seconds_each * (total - done),
-        fmt::format("to the look at {} of at most {} gate blocks", wanted, policy.looks.looks.back()), line.columns()));
+        fmt::format("{} gate blocks of at most {}", wanted, policy.looks.looks.back() + policy.fresh_blocks),
+        line.columns()));
   });
   const auto run_until = [&](std::size_t gate_blocks) {
     wanted = static_cast<std::int64_t>(gate_blocks);
@@ -80,10 +81,6 @@ LaunchEnd measure(Store& store, std::int64_t run_id, const GatePolicy& policy, c
     if (decision.next_look == look) {
       break;  // a launch left no block, and would leave none again: the replay says what is missing
     }
-  }
-  if (decision.outcome == GateOutcome::regression && decision.stage == GateStage::time) {
-    // Blocks that the stopping has not chosen, for an estimate of how much slower it is; without them the decision stands.
-    run_until(decision.gate_blocks + policy.fresh_blocks);
   }
   return LaunchEnd::complete;
 }
@@ -123,7 +120,7 @@ std::optional<GateDecision> measure_gate(const GateRequest& request) {
   sweep.fill = sweep.fill.empty() ? "random" : sweep.fill;
   sweep.launches = kLaunchesOfAGateBlock *
                    static_cast<std::int64_t>(request.policy.looks.looks.back() + request.policy.fresh_blocks);
-  RunData data = make_sweep(sweep, config_of(sweep.model));
+  RunData data = plan_gate_run(sweep, config_of(sweep.model));
   const CheckpointSource source = open_checkpoint(sweep.model, dtype_from_name(sweep.dtype));
   describe_run(data, sweep, source);
   const GateChecks checks{.accepted_counters = request.accepted_counters,

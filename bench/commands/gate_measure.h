@@ -12,8 +12,9 @@
 namespace decodelab {
 
 struct GateRequest {
-  /// Cells, dtype, device and so on; its arms and workers are set from the two commands. Launches are as many as the looks need.
-  SweepRequest sweep{.launches = 0, .blocks = 1};
+  /// Cells, dtype, device and so on; its arms and workers are set from the two commands. Launches are as many as the looks need;
+  /// of blocks each has as many as take as long as its start (kFittedBlocks), if none are given.
+  SweepRequest sweep{.launches = 0, .blocks = kFittedBlocks};
   std::string baseline_command;
   std::string candidate_command;
   std::string self_test_arm;

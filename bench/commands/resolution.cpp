@@ -63,8 +63,7 @@ SweepRequest request_of(const ResolutionRequest& asked) {
           .fill = "random"};
 }
 
-RunData add_run(Store& store, const SweepRequest& sweep, const CheckpointSource& source) {
-  RunData data = make_sweep(sweep, source.config);
+RunData added(RunData data, Store& store, const SweepRequest& sweep, const CheckpointSource& source) {
   describe_run(data, sweep, source);
   store.add_run(data);
   return data;
@@ -77,7 +76,7 @@ NullContrasts in_process(Store& store, const ResolutionRequest& asked, const Che
   sweep.null_arm = true;
   sweep.launches = 1;
   sweep.blocks = kManyBlocks;
-  const RunData planned = add_run(store, sweep, source);
+  const RunData planned = added(make_sweep(sweep, source.config), store, sweep, source);
   const auto model = Model::load(source.directory, dtype_from_name(sweep.dtype), "cpu");
   const LaunchContext context{
       .make_worker = [&](const ArmRecord& record) -> std::unique_ptr<Worker> {
@@ -114,8 +113,8 @@ NullContrasts relaunched(Store& store, const ResolutionRequest& asked, const Che
   sweep.workers = {"baseline=" + own_worker(asked.arm), "candidate=" + own_worker(asked.arm)};
   sweep.launches = kManyLaunches;
   sweep.turn_ns = kProcessTurnNs;  // as in a gate
-  sweep.blocks = 1;
-  const std::int64_t run_id = add_run(store, sweep, source).run.id;
+  sweep.blocks = kFittedBlocks;
+  const std::int64_t run_id = added(plan_gate_run(sweep, source.config), store, sweep, source).run.id;
   GateRun gate(store, run_id, [&](std::int64_t, double) { tick(); });
   const auto start = Clock::now();
   std::int64_t blocks = 0;

@@ -220,6 +220,8 @@ std::string instruction_sets() {
 std::string instruction_sets() { return {}; }
 #endif
 
+bool is_core(std::int64_t core) { return core >= 0 && core < CPU_SETSIZE; }
+
 }  // namespace
 
 std::optional<std::int64_t> kilobyte_field(std::string_view text, std::string_view name) {
@@ -355,10 +357,9 @@ cpu_set_t set_of_cores(const std::vector<std::int64_t>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const std::int64_t core : cores) {
-    if (core < 0 || core >= CPU_SETSIZE) {
-      throw std::invalid_argument(fmt::format("there is no core {}", core));
+    if (is_core(core)) {
+      CPU_SET(static_cast<std::size_t>(core), &set);
     }
-    CPU_SET(static_cast<std::size_t>(core), &set);
   }
   return set;
 }
@@ -366,6 +367,9 @@ cpu_set_t set_of_cores(const std::vector<std::int64_t>& cores) {
 void bind_to_cores(const std::vector<std::int64_t>& cores) {
   if (cores.empty()) {
     return;
+  }
+  if (const auto unknown = std::ranges::find_if_not(cores, is_core); unknown != cores.end()) {
+    throw std::invalid_argument(fmt::format("there is no core {}", *unknown));
   }
   const cpu_set_t set = set_of_cores(cores);
   cpu_set_t bound;

@@ -31,7 +31,7 @@ const std::vector<std::int64_t>& usable_cores();
 /// spread the contrasts of launches of a build with itself by 14 %, and 2.7 % with places.
 std::vector<std::int64_t> thread_places(std::int64_t threads);
 
-/// The same as the kernel's calls take it. Throws std::invalid_argument for a number that no core can have.
+/// Cores as the system's calls take them. A number of CPU_SETSIZE or more, which they cannot take, is left out.
 cpu_set_t set_of_cores(const std::vector<std::int64_t>& cores);
 
 /// Binds this thread, and every thread and process that it starts from now on, to these cores; nothing for an empty list. Throws

@@ -10,6 +10,15 @@
 
 namespace decodelab {
 
+RunData plan_gate_run(const SweepRequest& request, const ModelConfig& config) {
+  SweepRequest sweep = request;
+  const bool fitted = sweep.blocks == kFittedBlocks;
+  sweep.blocks = fitted ? 1 : sweep.blocks;
+  RunData data = make_sweep(sweep, config);
+  data.run.blocks_per_launch = fitted ? kFittedBlocks : sweep.blocks;
+  return data;
+}
+
 GateRun::GateRun(Store& store, std::int64_t run_id, GateDisplay display)
     : store_(store), run_id_(run_id), display_(std::move(display)), start_(std::chrono::steady_clock::now()) {
   const RunRecord run = store.load_run_record(run_id);

@@ -12,6 +12,10 @@
 
 namespace decodelab {
 
+/// A sweep of workers alone, to be measured by GateRun. Where the request's blocks are kFittedBlocks, the first launch fixes them. Throws
+/// as make_sweep() does.
+RunData plan_gate_run(const SweepRequest& request, const ModelConfig& config);
+
 /// Told after each launch and check: launches that are done, and seconds that one took on average.
 using GateDisplay = std::function<void(std::int64_t launches, double seconds_each)>;
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -54,11 +55,14 @@ class LaunchRunner {
   LaunchRunner& operator=(const LaunchRunner&) = delete;
 
   LaunchEnd run() {
+    const auto start = Clock::now();
     start_workers();
+    const Clock::duration start_took = Clock::now() - start;
     if (!check_cells()) {
       return LaunchEnd::stopped;
     }
-    for (std::int64_t block = 0; block < data_.run.blocks_per_launch; ++block) {
+    const auto rounds_start = Clock::now();
+    for (std::int64_t block = 0; block == 0 || block < data_.run.blocks_per_launch; ++block) {
       for (std::size_t cell = 0; cell < data_.cells.size(); ++cell) {
         if (data_.cells[cell].steps == 0 || finished_.contains({launch_, block, data_.cells[cell].id})) {
           continue;
@@ -71,11 +75,22 @@ class LaunchRunner {
           return 0.0;
         });
       }
+      if (data_.run.blocks_per_launch == kFittedBlocks) {
+        fit_blocks(start_took, Clock::now() - rounds_start);
+      }
     }
     return LaunchEnd::complete;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  void fit_blocks(Clock::duration start, Clock::duration round) {
+    const double rounds = std::ceil(static_cast<double>(start.count()) / static_cast<double>(round.count()));
+    data_.run.blocks_per_launch = std::clamp(static_cast<std::int64_t>(rounds), std::int64_t{1}, kMostFittedBlocks);
+    store_.set_blocks_per_launch(data_.run.id, data_.run.blocks_per_launch);
+  }
+
   /// An arm that the plan or an earlier launch ruled out in every cell has no worker: its variants may not even fit each other.
   bool runs_anywhere(const ArmRecord& arm) const {
     return std::ranges::any_of(data_.cell_arms, [&arm](const CellArmRecord& row) {

@@ -242,7 +242,7 @@ std::vector<std::string> gate_notes(const GateDecision& decision) {
       notes.begin(),
       fmt::format("Effect: the candidate's time over the baseline's, less 1. Interval: {}, one cell by itself. p: "
                   "one-sided, of all {} rows together (max-T); below {} at this look is significant. Detects: found "
-                  "in 4 of 5 gates of so many blocks.",
+                  "in 4 of 5 gates of so many blocks and as many fresh ones.",
                   kIntervalWithLooks, decision.rows.size(),
                   decision.policy.looks.p_family_level(decision.rows.size())));
   notes.push_back(launch_order_note(decision));
@@ -257,9 +257,9 @@ std::vector<std::string> gate_notes(const GateDecision& decision) {
                                 void_blocks, blocks, format_percent(decision.policy.void_share)));
   for (const GateRow* row : rows_by_evidence(decision)) {
     if (row->look.verdict != LookVerdict::slower || !row->fresh || row->fresh->values == 0) continue;
-    notes.push_back(fmt::format("{}, measured again in {} fresh gate blocks: {} {} (95 %).", gate_row_label(*row),
+    notes.push_back(fmt::format("{}, measured again in {} fresh gate blocks: {} {} ({}).", gate_row_label(*row),
                                 row->fresh->values, format_effect(row->fresh->estimate),
-                                interval_text(row->fresh->interval)));
+                                interval_text(row->fresh->interval), kIntervalWithLooks));
   }
   return notes;
 }

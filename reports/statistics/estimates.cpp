@@ -13,10 +13,9 @@
 namespace decodelab {
 namespace {
 
-constexpr double kTrimmedShare = 0.1;     // measurement.md, "Visits, blocks, launches"
-constexpr double kTwoSided95 = 0.975;     // upper quantile of a two-sided 95 % interval
-constexpr double kBeyondEachEnd = 0.025;  // of a 95 % interval
-constexpr double kPower = 0.8;
+constexpr double kTrimmedShare = 0.1;      // measurement.md, "Visits, blocks, launches"
+constexpr double kTwoSided95 = 0.975;      // upper quantile of a two-sided 95 % interval
+constexpr double kBeyondEachEnd = 0.025;   // of a 95 % interval
 constexpr double kSpreadConfidence = 0.9;  // of the upper limit of s
 
 void require_values(std::size_t count) {
@@ -123,13 +122,13 @@ std::optional<double> detectable_mean(std::span<const double> values) {
   return detectable_mean(values, student_t_quantile(kTwoSided95, values.size()), 0);
 }
 
-std::optional<double> detectable_mean(std::span<const double> values, double critical_t, double margin) {
+std::optional<double> detectable_mean(std::span<const double> values, double critical_t, double margin, double power) {
   const std::size_t n = values.size();
   if (n < 2) return std::nullopt;
   const double freedom = static_cast<double>(n - 1);
   const double lower_chi_squared = boost::math::quantile(boost::math::chi_squared(freedom), 1 - kSpreadConfidence);
   const double spread = standard_deviation(values) * std::sqrt(freedom / lower_chi_squared);
-  return margin + (critical_t + student_t_quantile(kPower, n)) * spread / std::sqrt(static_cast<double>(n));
+  return margin + (critical_t + student_t_quantile(power, n)) * spread / std::sqrt(static_cast<double>(n));
 }
 
 }  // namespace decodelab

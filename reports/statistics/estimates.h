@@ -71,7 +71,11 @@ double standard_deviation(std::span<const double> values);
 /// put into the other windows of its cell, was found in 75 %, by the 90 % limit in 81 % (tools/validate_measurement). None for fewer than two values.
 std::optional<double> detectable_mean(std::span<const double> values);
 
-/// The same for a test with another critical t, as that of a family, and against a margin that the mean must exceed.
-std::optional<double> detectable_mean(std::span<const double> values, double critical_t, double margin);
+/// Of a test that stands alone.
+inline constexpr double kPower = 0.8;
+
+/// The same for a test with another critical t, as that of a family, against a margin that the mean must exceed, and with another power.
+std::optional<double> detectable_mean(std::span<const double> values, double critical_t, double margin,
+                                      double power = kPower);
 
 }  // namespace decodelab

@@ -14,6 +14,7 @@ namespace decodelab {
 namespace {
 
 constexpr double kSecondsOfAMinute = 60;
+constexpr double kLevel95 = 0.025;  // beyond each end
 
 int exit_code_of(GateOutcome outcome, OnInconclusive on_inconclusive) {
   switch (outcome) {
@@ -28,10 +29,10 @@ int exit_code_of(GateOutcome outcome, OnInconclusive on_inconclusive) {
   return 4;
 }
 
-GateEstimate estimate_of(const std::vector<double>& values) {
+GateEstimate estimate_of(const std::vector<double>& values, double level = kLevel95) {
   const std::vector<double> whole = without_gaps(values);
   if (whole.empty()) return {};
-  return {whole.size(), mean(whole), mean_interval(whole)};
+  return {whole.size(), mean(whole), mean_interval(whole, level)};
 }
 
 std::vector<double> weighted(const std::vector<GateCell>& cells, CompositeWeights scheme,
@@ -86,20 +87,53 @@ std::vector<GateProblem> noise_problems(const std::vector<GateRow>& rows, double
   return problems;
 }
 
-void add_fresh_estimates(GateDecision& decision, const RunData& data, const GateArms& arms,
-                         const std::vector<std::int64_t>& all) {
-  const std::size_t used = decision.gate_blocks;
-  const std::size_t fresh = std::min(all.size() - used, decision.policy.fresh_blocks);
-  if (fresh == 0) return;
-  const auto first = all.begin() + static_cast<std::ptrdiff_t>(used);
-  const auto cells =
-      gate_cells(data, arms, {first, first + static_cast<std::ptrdiff_t>(fresh)}, decision.policy.void_share);
-  const Family family = family_of(cells, decision.policy);
-  for (std::size_t j = 0; j < decision.rows.size(); ++j) decision.rows[j].fresh = estimate_of(family.contrasts[j]);
+LookMargin margin_of(const GateRow& row) { return {std::log1p(row.margin), std::log1p(row.margin)}; }
+
+// What this look called slower, in the gate blocks behind it. `needed`: gate blocks in all that the answer rests on, or waits for.
+Evidence second_look(GateDecision& decision, const RunData& data, const GateArms& arms,
+                     const std::vector<std::int64_t>& all, std::size_t& needed) {
+  const GatePolicy& policy = decision.policy;
+  needed = decision.gate_blocks;
+  if (policy.fresh_blocks == 0) return Evidence::borne_out;
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(decision.gate_blocks);
+  const auto family_after = [&](std::size_t count) {
+    const auto end = first + static_cast<std::ptrdiff_t>(count);
+    return family_of(gate_cells(data, arms, {first, end}, policy.void_share), policy);
+  };
+  std::vector<std::vector<double>> suspects;
+  std::vector<LookMargin> margins;
+  const Family there = family_after(std::min(all.size() - decision.gate_blocks, policy.fresh_blocks));
+  for (std::size_t j = 0; j < decision.rows.size(); ++j) {
+    if (decision.rows[j].look.verdict != LookVerdict::slower) continue;
+    suspects.push_back(there.contrasts[j]);
+    margins.push_back(margin_of(decision.rows[j]));
+  }
+  std::size_t fresh = 0;
+  const Evidence evidence = second_look(suspects, margins, policy.looks, policy.fresh_blocks, fresh);
+  needed += fresh;
+  if (evidence == Evidence::awaited) return evidence;
+  const Family rested = family_after(fresh);
+  for (std::size_t j = 0; j < decision.rows.size(); ++j)
+    decision.rows[j].fresh = estimate_of(rested.contrasts[j], policy.looks.level);
+  return evidence;
 }
 
-// Undecided: is there another look, and time for it?
-void go_on_or_stop(GateDecision& decision, const RunData& data, const std::vector<std::int64_t>& used) {
+// Goes on to `next` gate blocks, for `purpose`, where the time budget holds them.
+void go_on_or_stop(GateDecision& decision, const RunData& data, const std::vector<std::int64_t>& used, std::size_t next,
+                   const std::string& purpose) {
+  const double block_s = decision.gate_block_s.value_or(0);
+  const double end_s = gate_elapsed_seconds(data, used) + block_s * static_cast<double>(next - decision.gate_blocks);
+  if (decision.policy.time_budget_s && end_s > *decision.policy.time_budget_s) {
+    decision.outcome = GateOutcome::inconclusive;
+    decision.problems.push_back(
+        {std::nullopt, fmt::format("{} would end after {:.1f} minutes, and the time budget is {:.1f}", purpose,
+                                   end_s / kSecondsOfAMinute, *decision.policy.time_budget_s / kSecondsOfAMinute)});
+    return;
+  }
+  decision.next_look = next;
+}
+
+void go_on_to_next_look(GateDecision& decision, const RunData& data, const std::vector<std::int64_t>& used) {
   const std::vector<std::size_t>& looks = decision.policy.looks.looks;
   if (decision.looks_done == looks.size()) {
     decision.outcome = GateOutcome::inconclusive;
@@ -108,17 +142,32 @@ void go_on_or_stop(GateDecision& decision, const RunData& data, const std::vecto
     return;
   }
   const std::size_t next = looks[decision.looks_done];
-  const double block_s = decision.gate_block_s.value_or(0);
-  const double end_s = gate_elapsed_seconds(data, used) + block_s * static_cast<double>(next - decision.gate_blocks);
-  if (decision.policy.time_budget_s && end_s > *decision.policy.time_budget_s) {
-    decision.outcome = GateOutcome::inconclusive;
-    decision.problems.push_back(
-        {std::nullopt,
-         fmt::format("the look at {} gate blocks would end after {:.1f} minutes, and the time budget is {:.1f}", next,
-                     end_s / kSecondsOfAMinute, *decision.policy.time_budget_s / kSecondsOfAMinute)});
+  go_on_or_stop(decision, data, used, next, fmt::format("the look at {} gate blocks", next));
+}
+
+// A FAIL needs what the look saw and gate blocks that it had not seen.
+void fail_or_go_on(GateDecision& decision, const RunData& data, const GateArms& arms,
+                   const std::vector<std::int64_t>& used, const std::vector<std::int64_t>& all) {
+  std::size_t needed = 0;
+  const Evidence evidence = second_look(decision, data, arms, all, needed);
+  if (evidence == Evidence::borne_out) {
+    decision.outcome = GateOutcome::regression;
     return;
   }
-  decision.next_look = next;
+  const std::size_t fresh = needed - decision.gate_blocks;
+  if (evidence == Evidence::awaited) {
+    --decision.looks_done;  // the look ends with its fresh gate blocks
+    go_on_or_stop(decision, data, used, needed,
+                  fmt::format("the {} fresh gate blocks that must bear out a slow-down", fresh));
+    return;
+  }
+  decision.notes.push_back(fmt::format(
+      "The look at {} gate blocks saw a slow-down that the {} fresh ones behind it did not bear out: undecided.",
+      decision.gate_blocks, fresh));
+  for (GateRow& row : decision.rows) {
+    if (row.look.verdict == LookVerdict::slower) row.look.verdict = LookVerdict::undecided;
+  }
+  go_on_to_next_look(decision, data, used);
 }
 
 void decide_by_time(GateDecision& decision, const RunData& data, const GateArms& arms, std::size_t look) {
@@ -144,7 +193,7 @@ void decide_by_time(GateDecision& decision, const RunData& data, const GateArms&
   }
   Family family = family_of(gate_cells(data, arms, used, policy.void_share), policy);
   std::vector<LookMargin> margins;
-  for (const GateRow& row : family.rows) margins.push_back({std::log1p(row.margin), std::log1p(row.margin)});
+  for (const GateRow& row : family.rows) margins.push_back(margin_of(row));
   const std::vector<LookContrast> decided = decide_look(family.contrasts, margins, policy.looks);
   for (std::size_t j = 0; j < decided.size(); ++j) family.rows[j].look = decided[j];
   decision.rows = std::move(family.rows);
@@ -155,12 +204,11 @@ void decide_by_time(GateDecision& decision, const RunData& data, const GateArms&
   if (!decision.problems.empty()) {
     decision.outcome = GateOutcome::invalid;
   } else if (std::ranges::any_of(decision.rows, has(LookVerdict::slower))) {
-    decision.outcome = GateOutcome::regression;
-    add_fresh_estimates(decision, data, arms, all);
+    fail_or_go_on(decision, data, arms, used, all);
   } else if (std::ranges::all_of(decision.rows, has(LookVerdict::within))) {
     decision.outcome = GateOutcome::pass;
   } else {
-    go_on_or_stop(decision, data, used);
+    go_on_to_next_look(decision, data, used);
   }
 }
 

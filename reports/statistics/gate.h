@@ -15,9 +15,9 @@
 namespace decodelab {
 
 enum class GateOutcome {
-  proceed,         ///< Not decided: `next_look` gate blocks are needed.
-  pass,            ///< Nothing rose, and every cell and the composite are slower by less than their margins.
-  regression,      ///< A counter rose or changed, or a time is significantly slower by its margin.
+  proceed,  ///< Not decided: `next_look` gate blocks are needed.
+  pass,     ///< Nothing rose, and every cell and the composite are slower by less than their margins.
+  regression,  ///< A counter rose or changed, or a time is significantly slower by its margin and fresh gate blocks bear it out.
   inconclusive,    ///< Neither, and no look or time is left.
   invalid,         ///< Noise, or something is missing: no decision can be had from this run.
   outputs_differ,  ///< An arm was found incorrect.
@@ -42,7 +42,7 @@ struct GateRow {
   double margin = 0;               ///< As a share.
   LookContrast look;
   GateEstimate launch_order;  ///< 95 %. What it adds to have the candidate's process started first.
-  /// After a FAIL, from gate blocks that the stopping has not chosen: 95 %.
+  /// From the gate blocks behind a look that called something slower, which must bear it out: kIntervalWithLooks.
   std::optional<GateEstimate> fresh;
   std::int64_t blocks = 0;  ///< Of the cell, void ones included; 0 for the composite.
   std::int64_t void_blocks = 0;
@@ -58,7 +58,7 @@ struct GateDecision {
   std::vector<GateRow> rows;             ///< In the order of cells, then the composite; empty before the first look.
   std::size_t looks_done = 0;            ///< With this one, if there were blocks enough for it.
   std::size_t gate_blocks = 0;           ///< That this decision rests on.
-  std::optional<std::size_t> next_look;  ///< Gate blocks in all that the next look needs.
+  std::optional<std::size_t> next_look;  ///< Gate blocks in all that the next look needs, or this one's fresh ones.
   std::optional<double> gate_block_s;    ///< How long one takes.
   std::string plan;                      ///< gate_plan_hash().
   GatePolicy policy;

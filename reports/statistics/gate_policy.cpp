@@ -205,7 +205,7 @@ const KeyRow kKeys[] = {
      },
      [](const GatePolicy& p) { return Json(p.most_void); }},
     {"fresh_blocks", "a whole number from 0 to 64",
-     "Gate blocks run after a FAIL, for an estimate that the stopping has not chosen.",
+     "Most gate blocks, by the same looks, that may bear out what a look saw slower; 0: the look is enough.",
      [](GatePolicy& p, const Json& json, const Place& place) {
        p.fresh_blocks =
            static_cast<std::size_t>(count(json, place, "a whole number from 0 to 64", 0, kMostFreshBlocks));
@@ -243,6 +243,10 @@ std::vector<std::string> names_in(const std::string& group) {
 }
 
 void require_possible_looks(const GatePolicy& policy, const Place& place) {
+  if (policy.fresh_blocks > 0 && policy.fresh_blocks < policy.looks.looks.front())
+    place.at("fresh_blocks")
+        .refuse(fmt::format("0, or at least the first look ({})", policy.looks.looks.front()),
+                Json(policy.fresh_blocks));
   const double least = std::pow(2.0, -static_cast<double>(policy.looks.looks.front()));
   const double level = policy.looks.p_family_level(2);
   if (least <= level) return;

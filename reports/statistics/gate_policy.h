@@ -42,7 +42,8 @@ struct GatePolicy {
   /// holds under noise, and what is lost is power, which the report states.
   double void_share = kSaturatedShare;
   double most_void = kMostVoid;  ///< Share of a cell's blocks that may be void; beyond it the gate is invalid.
-  std::size_t fresh_blocks = 6;  ///< Gate blocks after a FAIL, for an estimate that the stopping has not chosen.
+  /// Most gate blocks behind a look that called something slower, which must bear it out (second_look()); 0: the look is enough.
+  std::size_t fresh_blocks = 24;
   OnInconclusive on_inconclusive = OnInconclusive::report;
   std::optional<double> time_budget_s;  ///< No look is begun that would probably end later.
 

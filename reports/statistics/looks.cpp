@@ -33,10 +33,10 @@ std::optional<std::size_t> more_values(const LookContrast& contrast, const LookM
 }
 
 // The estimate must be significant and reach the margin: whichever asks for more.
-std::optional<double> detectable(const std::vector<double>& values, double critical, double margin) {
+std::optional<double> detectable(const std::vector<double>& values, double critical, double margin, double power) {
   if (!std::isfinite(critical)) return std::nullopt;
-  const auto significant = detectable_mean(values, critical, 0);
-  const auto beyond_margin = detectable_mean(values, 0, margin);
+  const auto significant = detectable_mean(values, critical, 0, power);
+  const auto beyond_margin = detectable_mean(values, 0, margin, power);
   if (!significant || !beyond_margin) return std::nullopt;
   return std::expm1(std::max(*significant, *beyond_margin));
 }
@@ -63,7 +63,7 @@ void describe(LookContrast& contrast, const std::vector<double>& values, const L
   contrast.p_t = rule.sides == Sides::two ? student_t_p(values) : student_t_p_above(values);
   contrast.tests_disagree = (contrast.p_t <= rule.p_level()) != (contrast.p_sign_flip <= rule.p_level());
   const double quantile = student_t_quantile(1 - rule.level, values.size());
-  contrast.mde = detectable(values, std::max(critical_t, quantile), margin.effect);
+  contrast.mde = detectable(values, std::max(critical_t, quantile), margin.effect, rule.power);
   if (contrast.verdict != LookVerdict::undecided) return;
   const double critical = std::isfinite(critical_t) ? std::max(critical_t, quantile) : quantile;
   contrast.more = more_values(contrast, margin, rule.sides, standard_deviation(values), critical);
@@ -110,6 +110,29 @@ std::vector<LookContrast> decide_look(const std::vector<std::vector<double>>& co
     describe(decided[j], values, margins[j], rule, family.critical_t);
   }
   return decided;
+}
+
+Evidence second_look(const std::vector<std::vector<double>>& suspects, const std::vector<LookMargin>& margins,
+                     const LookRule& rule, std::size_t most, std::size_t& needed) {
+  require_margins(suspects.size(), margins.size());
+  for (const std::size_t look : rule.looks) {
+    if (look > most) break;
+    needed = look;
+    if (suspects.empty() || suspects.front().size() < look) return Evidence::awaited;
+    std::vector<std::vector<double>> seen;
+    for (const std::vector<double>& values : suspects)
+      seen.emplace_back(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(look));
+    const auto verdicts = look_verdicts(seen, std::vector<LookMargin>(seen.size()), rule);
+    bool all_within = true;
+    for (std::size_t j = 0; j < seen.size(); ++j) {
+      const auto interval = mean_interval(without_gaps(seen[j]), rule.level);
+      if (interval && lies_within(*interval, margins[j].within, rule.sides)) continue;
+      if (verdicts[j] == LookVerdict::slower) return Evidence::borne_out;
+      all_within = false;
+    }
+    if (all_within) return Evidence::refuted;
+  }
+  return Evidence::refuted;
 }
 
 std::vector<LookContrast> decide_adaptive_look(const std::vector<std::vector<double>>& contrasts) {

@@ -34,28 +34,81 @@ LookVerdict worst_verdict(const std::vector<LookVerdict>& verdicts) {
   return all_within ? LookVerdict::within : LookVerdict::undecided;
 }
 
+// One made-up gate: its contrasts grow with the gate blocks that the looks and their fresh blocks ask for.
+class SimulatedGate {
+ public:
+  SimulatedGate(const SimulatedGates& simulated, const GatePolicy& policy, double effect, Noise& noise)
+      : spread_(std::log1p(simulated.block_sd)),
+        policy_(policy),
+        margins_(simulated.cells, LookMargin{std::log1p(simulated.margin), std::log1p(simulated.margin)}),
+        effect_(std::log1p(effect)),
+        noise_(noise),
+        contrasts_(simulated.cells) {}
+
+  LookVerdict run() {
+    for (const std::size_t look : policy_.looks.looks) {
+      grow(look);
+      const auto verdicts = look_verdicts(values(0, look), margins_, policy_.looks);
+      const LookVerdict verdict = worst_verdict(verdicts);
+      if (verdict == LookVerdict::within || (verdict == LookVerdict::slower && confirmed(verdicts, look)))
+        return verdict;
+    }
+    return LookVerdict::undecided;
+  }
+  std::size_t gate_blocks() const { return contrasts_.front().size(); }
+
+ private:
+  bool confirmed(const std::vector<LookVerdict>& verdicts, std::size_t look) {
+    if (policy_.fresh_blocks == 0) return true;
+    std::size_t needed = 0;
+    while (true) {
+      grow(look + needed);
+      const auto fresh = values(look, needed);
+      std::vector<std::vector<double>> suspects;
+      for (std::size_t cell = 0; cell < verdicts.size(); ++cell) {
+        if (verdicts[cell] == LookVerdict::slower) suspects.push_back(fresh[cell]);
+      }
+      const std::vector<LookMargin> margins(suspects.size(), margins_.front());
+      const Evidence evidence = second_look(suspects, margins, policy_.looks, policy_.fresh_blocks, needed);
+      if (evidence != Evidence::awaited) return evidence == Evidence::borne_out;
+    }
+  }
+
+  void grow(std::size_t gate_blocks) {
+    for (std::size_t cell = 0; cell < contrasts_.size(); ++cell) {
+      const double center = cell == 0 ? effect_ : 0;
+      while (contrasts_[cell].size() < gate_blocks) contrasts_[cell].push_back(center + spread_ * noise_());
+    }
+  }
+
+  std::vector<std::vector<double>> values(std::size_t first, std::size_t count) const {
+    std::vector<std::vector<double>> slices;
+    for (const std::vector<double>& all : contrasts_) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+      slices.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
+    }
+    return slices;
+  }
+
+  double spread_;
+  const GatePolicy& policy_;
+  std::vector<LookMargin> margins_;
+  double effect_;
+  Noise& noise_;
+  std::vector<std::vector<double>> contrasts_;
+};
+
 }  // namespace
 
 std::vector<OperatingPoint> operating_characteristics(const SimulatedGates& simulated, const GatePolicy& policy) {
   Noise noise(simulated.seed);
-  const double spread = std::log1p(simulated.block_sd);
-  const double margin = std::log1p(simulated.margin);
-  const std::vector<LookMargin> margins(simulated.cells, LookMargin{margin, margin});
   std::vector<OperatingPoint> points;
   for (const double effect : kEffects) {
     OperatingPoint point{.effect = effect * simulated.margin};
-    for (int gate = 0; gate < simulated.gates; ++gate) {
-      std::vector<std::vector<double>> contrasts(simulated.cells);
-      LookVerdict verdict = LookVerdict::undecided;
-      for (const std::size_t look : policy.looks.looks) {
-        for (std::size_t cell = 0; cell < contrasts.size(); ++cell) {
-          const double center = cell == 0 ? std::log1p(point.effect) : 0;
-          while (contrasts[cell].size() < look) contrasts[cell].push_back(center + spread * noise());
-        }
-        verdict = worst_verdict(look_verdicts(contrasts, margins, policy.looks));
-        if (verdict != LookVerdict::undecided) break;
-      }
-      point.gate_blocks += static_cast<double>(contrasts.front().size());
+    for (int number = 0; number < simulated.gates; ++number) {
+      SimulatedGate gate(simulated, policy, point.effect, noise);
+      const LookVerdict verdict = gate.run();
+      point.gate_blocks += static_cast<double>(gate.gate_blocks());
       double& counted = verdict == LookVerdict::slower   ? point.fail
                         : verdict == LookVerdict::within ? point.pass
                                                          : point.inconclusive;

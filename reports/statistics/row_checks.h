@@ -32,8 +32,10 @@ std::optional<LaunchEffect> slot_effect(std::span<const BlockRecord* const> bloc
 /// What it adds to an arm's visit to follow another arm instead of itself.
 ///
 /// Where arms take turns of `turn_steps`: what the first steps of turns after another arm's are longer than the rest, by their medians, spread
-/// over a turn; in turns of one step, than the steps after its own, which only arms at the ends of a round have. Where visits are whole (`turn_steps` is 0 or a visit's steps): in a block whose middle it is, an arm follows another arm first and itself then; the difference, less what a place costs in that
-/// block, is the effect. None where the arm was never in the middle of a block of two launches or more.
+/// over a turn; in turns of one step, than the steps after its own, which only arms at the ends of a round have. Where visits are whole
+/// (`turn_steps` is 0 or a visit's steps): in a block whose middle it is, an arm follows another arm first and itself then; the difference,
+/// less what a place costs in that block, is the effect, and there is none where the arm was never in the middle of a block of two launches
+/// or more.
 std::optional<LaunchEffect> carry_over(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
                                        std::int64_t turn_steps);
 

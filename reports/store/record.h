@@ -167,6 +167,9 @@ struct TraceRecord {
   bool operator==(const TraceRecord&) const = default;
 };
 
+/// Blocks of a launch before the first launch of a gate has fixed them.
+inline constexpr std::int64_t kFittedBlocks = 0;
+
 /// One invocation of `sweep`.
 struct RunRecord {
   std::int64_t id = 0;
@@ -176,7 +179,7 @@ struct RunRecord {
   std::string plan_json;  ///< The whole plan, so that `--resume` needs nothing else.
   std::int64_t seed = 0;
   std::int64_t launches = 0;
-  std::int64_t blocks_per_launch = 0;
+  std::int64_t blocks_per_launch = kFittedBlocks;
   std::int64_t started_unix_ns = 0;
   std::int64_t ended_unix_ns = 0;  ///< 0 while the run is not finished.
   bool quick = false;

@@ -155,6 +155,13 @@ void Store::set_steps(std::int64_t cell_id, std::int64_t steps, std::int64_t tur
   });
 }
 
+void Store::set_blocks_per_launch(std::int64_t run_id, std::int64_t blocks) {
+  impl_->file.write([&](SQLite::Database& database) {
+    impl_->update(database, fmt::format("run {}", run_id), "UPDATE runs SET blocks_per_launch = ? WHERE id = ?", blocks,
+                  run_id);
+  });
+}
+
 void Store::set_launches(std::int64_t run_id, std::int64_t launches) {
   impl_->file.write([&](SQLite::Database& database) {
     if (first_id(prepared(database, "SELECT id FROM blocks WHERE run_id = ? AND launch >= ?", run_id, launches))) {

@@ -47,6 +47,8 @@ class Store {
   void identify_arm(const ArmRecord& arm);
   /// Fixes the number of timed steps of a cell, and of a turn, before its first block.
   void set_steps(std::int64_t cell_id, std::int64_t steps, std::int64_t turn_steps);
+  /// Fixes the blocks of each launch of a run that was planned with kFittedBlocks.
+  void set_blocks_per_launch(std::int64_t run_id, std::int64_t blocks);
   /// Makes the launches of a run fewer than planned. Throws std::invalid_argument where a block of a later launch is there already.
   void set_launches(std::int64_t run_id, std::int64_t launches);
   /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch, block, cell) is refused.

@@ -13,7 +13,7 @@ namespace decodelab::testing {
 struct GateRunOptions {
   std::vector<std::string> phases{"decode"};
   std::vector<std::int64_t> lengths{64, 128};
-  std::int64_t gate_blocks = 6;
+  std::int64_t gate_blocks = 12;  ///< The first look, and what must bear a slow-down out.
   std::int64_t blocks = 1;
   double slow_down = 0;  ///< Of the candidate in every cell.
   double noise = 0.004;  ///< Of an arm's level in a launch, which makes the sd of a gate block's contrast.

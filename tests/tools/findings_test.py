@@ -51,7 +51,7 @@ class FindingsTest(unittest.TestCase):
 
     def test_the_best_setting_is_the_one_whose_cells_all_ran_in_the_least_time(self):
         flags = engines.GRID["llama.cpp", "bf16"]
-        rows = [row(f"llama.cpp {one}", batch, ms) for one, times in zip(flags, ((2, 8), (3, 3), (1, 1), (4, 4)), strict=True) for batch, ms in zip((1, 8), times, strict=True)]
+        rows = [row(engines.setting("llama.cpp", one), batch, ms) for one, times in zip(flags, ((2, 8), (3, 3), (1, 1), (4, 4)), strict=True) for batch, ms in zip((1, 8), times, strict=True)]
         rows[4]["status"] = "failed"
 
         class Measured:
@@ -60,6 +60,13 @@ class FindingsTest(unittest.TestCase):
 
         self.assertEqual(engines.best(Measured(), "llama.cpp", "bf16"), flags[1])
         self.assertEqual(engines.best(Measured(), "llama.cpp", "fp32"), engines.GRID["llama.cpp", "fp32"][0])
+
+    def test_every_setting_has_a_name_of_its_own_that_a_worker_may_have(self):
+        for dtype in ("bf16", "fp32"):
+            names = [worker.split("=")[0] for worker in engines.pilot(dtype).sweep["--worker"]]
+            self.assertEqual(len(set(names)), len(names))
+            for name in names:
+                self.assertRegex(name, r"\A[A-Za-z0-9._-]+\Z")
 
 
 if __name__ == "__main__":

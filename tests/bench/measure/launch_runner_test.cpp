@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
+#include <thread>
 
 namespace decodelab {
 namespace {
@@ -23,6 +25,7 @@ struct Behaviour {
   bool throws_in_outputs = false;
   int throws_in_visit = -1;  ///< Number of the visit that throws.
   bool takes_turns = true;
+  std::chrono::milliseconds start{0};
 };
 
 struct Log {
@@ -36,6 +39,7 @@ class FakeWorker final : public Worker {
   FakeWorker(std::string label, Behaviour behaviour, Log& log)
       : label_(std::move(label)), behaviour_(behaviour), log_(log) {}
 
+  void start() override { std::this_thread::sleep_for(behaviour_.start); }
   std::int64_t bytes_needed(const CellRecord& cell) const override { return behaviour_.bytes * cell.batch; }
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace*) override {
     log_.outputs.push_back(label_ + " b" + std::to_string(cell.batch));
@@ -175,6 +179,21 @@ TEST_F(LaunchRunnerTest, StoresMirroredBlocksOfEveryArm) {
   }
   EXPECT_EQ(row("a").status, RowStatus::ok);
   EXPECT_EQ(row("a").peak_bytes, 1000);
+}
+
+TEST_F(LaunchRunnerTest, GivesEveryLaunchAsManyBlocksAsTheFirstFindsToTakeAsLongAsAStart) {
+  for (const bool slow_start : {false, true}) {
+    behaviours_["a"].start = std::chrono::milliseconds(slow_start ? 500 : 0);
+    add_run({"causal", "a"}, {2, 4}, kFittedBlocks);
+    EXPECT_EQ(launch(0), LaunchEnd::complete);
+    const std::int64_t fitted = store_->load_run(run_).run.blocks_per_launch;
+    EXPECT_TRUE(slow_start ? fitted > 1 && fitted <= kMostFittedBlocks : fitted == 1) << fitted;
+    behaviours_["a"].start = std::chrono::milliseconds(0);
+    EXPECT_EQ(launch(1), LaunchEnd::complete);
+    const RunData data = store_->load_run(run_);
+    EXPECT_EQ(data.run.blocks_per_launch, fitted) << "launches are alike";
+    EXPECT_EQ(static_cast<std::int64_t>(data.blocks.size()), 2 * 2 * fitted);
+  }
 }
 
 TEST_F(LaunchRunnerTest, LetsTheArmsOfHalfABlockTakeTurnsForthAndBack) {

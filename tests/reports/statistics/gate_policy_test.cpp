@@ -102,6 +102,7 @@ TEST(GatePolicy, SaysWhatAValueMustBe) {
       {R"({"void_share": 2})", "'void_share'", "from 0 to 1"},
       {R"({"most_void": 0.9})", "'most_void'", "from 0 to 0.5"},
       {R"({"fresh_blocks": -1})", "'fresh_blocks'", "from 0 to 64"},
+      {R"({"fresh_blocks": 5})", "'fresh_blocks'", "0, or at least the first look (6)"},
       {R"({"on_inconclusive": "ignore"})", "'on_inconclusive'", "report, pass, fail"},
       {R"({"composite_weights": 1})", "'composite_weights'", "phase-then-batch, cell"},
       {R"({"time_budget_s": 0})", "'time_budget_s'", "seconds above 0"},
@@ -121,7 +122,8 @@ TEST(GatePolicy, SaysWhatAValueMustBe) {
 }
 
 TEST(GatePolicy, HashOfThePlanIsThatOfThePolicyAndTheCellsInAnyOrder) {
-  const GatePolicy policy;
+  GatePolicy policy;
+  policy.fresh_blocks = 6;  // the default of stored plans
   std::vector<CellRecord> cells{cell_of("decode", 1, 64), cell_of("prefill", 1, 64)};
   const std::string hash = gate_plan_hash(policy, cells);
   EXPECT_EQ(hash.size(), 16U);

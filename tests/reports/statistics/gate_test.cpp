@@ -215,7 +215,7 @@ TEST(Gate, IsInvalidWhereThePlanIsNotTheOneThatWasFixed) {
 }
 
 TEST(Gate, DoesNotCountTheGateBlockThatIsUnderWay) {
-  RunData data = gate_run();
+  RunData data = gate_run({.gate_blocks = 6});
   data.run.ended_unix_ns = 0;
   data.blocks.pop_back();  // the last cell of the last launch
   EXPECT_EQ(decide(data).outcome, GateOutcome::proceed);
@@ -263,14 +263,52 @@ TEST(Gate, MeasuresWhatTheOrderOfLaunchesDoesAndIsNotMovedByIt) {
   }
 }
 
-TEST(Gate, AddsAnEstimateFromFreshBlocksAfterAFail) {
-  EXPECT_EQ(decide(gate_run({.slow_down = 0.06})).rows.front().fresh, std::nullopt);
+TEST(Gate, FailsOnlyWhatFreshBlocksBearOut) {
+  const GateDecision waits = decide(gate_run({.gate_blocks = 11, .slow_down = 0.06}));
+  EXPECT_EQ(waits.outcome, GateOutcome::proceed);
+  EXPECT_EQ(waits.next_look, 12U);
+  EXPECT_EQ(waits.looks_done, 0U) << "the look ends with its fresh blocks";
+  EXPECT_EQ(waits.rows.front().fresh, std::nullopt);
+
   const GateDecision decision = decide(gate_run({.gate_blocks = 14, .slow_down = 0.06}));
+  EXPECT_EQ(decision.outcome, GateOutcome::regression);
   EXPECT_EQ(decision.gate_blocks, 6U);
   ASSERT_TRUE(decision.rows.front().fresh.has_value());
   EXPECT_EQ(decision.rows.front().fresh->values, 6U);
   EXPECT_NEAR(std::expm1(decision.rows.front().fresh->estimate), 0.06, 0.01);
   EXPECT_NE(decision.rows.front().fresh->estimate, decision.rows.front().look.estimate);
+
+  GatePolicy hasty;
+  hasty.fresh_blocks = 0;
+  EXPECT_EQ(decide_gate(gate_run({.gate_blocks = 6, .slow_down = 0.06}), hasty, 0).outcome, GateOutcome::regression);
+}
+
+/// Slower by 6 % in the first six gate blocks and equal from then on, as beside a load that went away.
+RunData slower_at_first(std::int64_t gate_blocks) {
+  RunData data = gate_run({.gate_blocks = gate_blocks});
+  for (BlockRecord& block : data.blocks) {
+    for (VisitRecord& visit : block.visits) {
+      if (block.launch >= 12 || visit.arm_id != kAfter) continue;
+      for (std::int64_t& ns : visit.samples_ns) ns += 6 * ns / 100;
+    }
+  }
+  return data;
+}
+
+TEST(Gate, GoesOnWhereFreshBlocksDoNotBearASlowDownOut) {
+  const RunData data = slower_at_first(12);
+  const GateDecision refuted = decide(data);
+  EXPECT_EQ(refuted.outcome, GateOutcome::proceed);
+  EXPECT_EQ(refuted.next_look, 10U);
+  EXPECT_EQ(refuted.looks_done, 1U);
+  EXPECT_EQ(refuted.rows.front().look.verdict, LookVerdict::undecided);
+  ASSERT_TRUE(refuted.rows.front().fresh.has_value());
+  EXPECT_NEAR(std::expm1(refuted.rows.front().fresh->estimate), 0, 0.01);
+  ASSERT_FALSE(refuted.notes.empty());
+  EXPECT_TRUE(contains(refuted.notes.back(), {"at 6 gate blocks", "6 fresh ones", "did not bear out"}));
+  EXPECT_NE(replay_gate(slower_at_first(24), {}).outcome, GateOutcome::regression);
+  EXPECT_EQ(replay_gate(slower_at_first(11), {}).exit_code, 3)
+      << "it ended while a slow-down was still to be borne out";
 }
 
 TEST(Gate, StopsWhereTheNextLookWouldEndAfterTheTimeBudget) {
@@ -283,6 +321,9 @@ TEST(Gate, StopsWhereTheNextLookWouldEndAfterTheTimeBudget) {
   EXPECT_TRUE(contains(problem_of(decision), {"10 gate blocks", "time budget is 12.0"}));
   policy.time_budget_s = 30 * 60;
   EXPECT_EQ(decide_gate(noisy, policy, 0).outcome, GateOutcome::proceed);
+  policy.time_budget_s = 20 * 60;
+  EXPECT_TRUE(contains(problem_of(decide_gate(gate_run({.gate_blocks = 6, .slow_down = 0.06}), policy, 0)),
+                       {"the 6 fresh gate blocks that must bear out a slow-down", "time budget is 20.0"}));
 }
 
 TEST(Gate, ReplayDecidesAsTheGateDidAndLooksNoFurther) {

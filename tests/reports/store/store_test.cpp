@@ -190,6 +190,7 @@ TEST(Store, UpdatesRowsStepsAndTheEnd) {
   row.reason = "tokens differ";
   store.update_cell_arm(row);
   store.set_steps(2, 48, 6);
+  store.set_blocks_per_launch(1, 3);
   store.end_run(1, 77);
   const RunData loaded = store.load_run(1);
   EXPECT_EQ(loaded.cell_arms[2].status, RowStatus::incorrect);
@@ -197,6 +198,8 @@ TEST(Store, UpdatesRowsStepsAndTheEnd) {
   EXPECT_EQ(loaded.cells[1].steps, 48);
   EXPECT_EQ(loaded.cells[1].turn_steps, 6);
   EXPECT_EQ(loaded.run.ended_unix_ns, 77);
+  EXPECT_EQ(loaded.run.blocks_per_launch, 3);
+  EXPECT_TRUE(contains(message_of([&] { store.set_blocks_per_launch(99, 1); }), {"no run 99"}));
   EXPECT_TRUE(contains(message_of([&] { store.set_steps(99, 1, 1); }), {"no cell 99"}));
   EXPECT_TRUE(contains(message_of([&] { store.end_run(99, 1); }), {"no run 99"}));
   row.cell_id = 9;

@@ -21,14 +21,15 @@ def worker(engine, flags):
     return f"tools/peers/run {engine.replace('.', '_')} {flags}".rstrip()
 
 
-def pilot_name(dtype):
-    return f"settings-{dtype}"
+def setting(engine, flags):
+    """The arm of an engine with these flags, by the letters that a worker's name may have."""
+    return f"{engine}-{flags.replace('--', '').replace(' ', '-')}"
 
 
 def pilot(dtype):
-    """Every setting of the grid in the same blocks; the name of an arm is its engine and its flags."""
-    workers = [f"{engine} {flags}={worker(engine, flags)}" for (engine, of), grid in GRID.items() if of == dtype for flags in grid]
-    return Question(pilot_name(dtype), f"Which settings suit the other engines, {dtype}?",
+    """Every setting of the grid in the same blocks."""
+    workers = [f"{setting(engine, flags)}={worker(engine, flags)}" for (engine, of), grid in GRID.items() if of == dtype for flags in grid]
+    return Question(f"settings-{dtype}", f"Which settings suit the other engines, {dtype}?",
                     {"--worker": workers, "--dtype": dtype, "--phase": "prefill,decode", "--batch": "1,8", "--length": "128", "--launches": 2}, shows="settings", model=SMALL)
 
 
@@ -38,7 +39,7 @@ def best(answers, engine, dtype):
     answer = answers.get(pilot(dtype))
     if answer is None:
         return grid[0]
-    means = {flags: page.geometric(answer.rows, f"{engine} {flags}") for flags in grid}
+    means = {flags: page.geometric(answer.rows, setting(engine, flags)) for flags in grid}
     there = [flags for flags in grid if means[flags] is not None]
     return min(there, key=means.get) if there else grid[0]
 

@@ -112,10 +112,12 @@ def engines(rows):
 
 
 def settings(rows):
-    """Milliseconds of each arm, and the geometric mean of its times over the cells that all could run, by the engine's best."""
-    arms = arms_of(rows)
+    """Milliseconds of each arm, and the geometric mean over its cells, none where one did not run."""
     cells = by_cell(rows)
-    lines = [[arm, *(milliseconds(cells[name][arm]) for name in cells), "-" if geometric(rows, arm) is None else f"{geometric(rows, arm):.3g}"] for arm in arms]
+    lines = []
+    for arm in arms_of(rows):
+        mean = geometric(rows, arm)
+        lines.append([arm, *(milliseconds(cells[name][arm]) for name in cells), "-" if mean is None else f"{mean:.3g}"])
     return markdown(["setting", *(f"{name}, ms" for name in cells), "geometric mean, ms"], lines)
 
 

@@ -1,6 +1,7 @@
 """Runs the parts that were asked for and prints every figure beside its target."""
 
 import argparse
+import collections
 import pathlib
 import sys
 import time
@@ -81,9 +82,7 @@ def main():
         trials = collect(out, keep_going)
         rows += judge(trials)
         for row in trials.rows:
-            place = f"{row['machine']}, {row['build']}"
-            where.setdefault(place, {}).setdefault(name, 0)
-            where[place][name] += 1
+            where.setdefault(f"{row['machine']}, {row['build']}", collections.Counter())[name] += 1
     text = page(rows)
     if not arguments.part:
         (out / "validation.md").write_text(f"{HEAD}\n{text}\n{places(where)}")
