@@ -61,7 +61,7 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
   command.add_option(
       "--turn", options.turn_ms,
       "Milliseconds that an arm is timed before it is the next arm's turn; 0: whole visits, one after the "
-      "other. Default: 4, in a gate 8, in a sweep with --worker 0");
+      "other. Default: 4, in a sweep with --worker 0");
   command.add_option("--worker-timeout", request.worker_seconds, "Seconds that a worker may take for one reply")
       ->capture_default_str();
   command.add_option("--name", request.name, "A name to find the run by");

@@ -158,7 +158,7 @@ void add_gate_command(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("gate", "Decide whether a candidate regresses: counters, outputs, time.");
   add_cell_options(*command, options->cells, request.sweep);
   command->get_option("--blocks")
-      ->description("Mirrored blocks in each launch; 0: as many as take as long as its start");
+      ->description("Mirrored blocks in each launch; 0: as many as take twice as long as its start");
   add_config_option(*command);
   command->add_option("--baseline-worker", request.baseline_command, "Command that starts the baseline's worker");
   command->add_option("--candidate-worker", request.candidate_command, "Command that starts the candidate's worker");

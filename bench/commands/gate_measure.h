@@ -13,7 +13,7 @@ namespace decodelab {
 
 struct GateRequest {
   /// Cells, dtype, device and so on; its arms and workers are set from the two commands. Launches are as many as the looks need;
-  /// of blocks each has as many as take as long as its start (kFittedBlocks), if none are given.
+  /// of blocks each has as many as its start asks for (kFittedBlocks), if none are given.
   SweepRequest sweep{.launches = 0, .blocks = kFittedBlocks};
   std::string baseline_command;
   std::string candidate_command;

@@ -112,7 +112,7 @@ NullContrasts relaunched(Store& store, const ResolutionRequest& asked, const Che
   SweepRequest sweep = request_of(asked);
   sweep.workers = {"baseline=" + own_worker(asked.arm), "candidate=" + own_worker(asked.arm)};
   sweep.launches = kManyLaunches;
-  sweep.turn_ns = kProcessTurnNs;  // as in a gate
+  sweep.turn_ns = kTurnNs;  // as in a gate
   sweep.blocks = kFittedBlocks;
   const std::int64_t run_id = added(plan_gate_run(sweep, source.config), store, sweep, source).run.id;
   GateRun gate(store, run_id, [&](std::int64_t, double) { tick(); });

@@ -86,7 +86,8 @@ class LaunchRunner {
   using Clock = std::chrono::steady_clock;
 
   void fit_blocks(Clock::duration start, Clock::duration round) {
-    const double rounds = std::ceil(static_cast<double>(start.count()) / static_cast<double>(round.count()));
+    const double rounds =
+        std::ceil(kRoundsPerStart * static_cast<double>(start.count()) / static_cast<double>(round.count()));
     data_.run.blocks_per_launch = std::clamp(static_cast<std::int64_t>(rounds), std::int64_t{1}, kMostFittedBlocks);
     store_.set_blocks_per_launch(data_.run.id, data_.run.blocks_per_launch);
   }

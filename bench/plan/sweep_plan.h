@@ -23,8 +23,6 @@ namespace decodelab {
 /// one step: of steps of 1.4 and 4 ms on a shared 2-core machine, one arm's dealt out to two, from 2.4 and 2.4 % in turns of 25 ms to 0.8 and
 /// 1.1 % in turns of one step. Long beside what a step far below a millisecond pays for caches that another arm has filled.
 inline constexpr std::int64_t kTurnNs = 4'000'000;
-/// The same between processes, which cost some tenths of a millisecond to stop and to let go on.
-inline constexpr std::int64_t kProcessTurnNs = 8'000'000;
 
 /// A sweep as asked for. Everything is checked by make_sweep().
 struct SweepRequest {

@@ -181,7 +181,7 @@ TEST_F(LaunchRunnerTest, StoresMirroredBlocksOfEveryArm) {
   EXPECT_EQ(row("a").peak_bytes, 1000);
 }
 
-TEST_F(LaunchRunnerTest, GivesEveryLaunchAsManyBlocksAsTheFirstFindsToTakeAsLongAsAStart) {
+TEST_F(LaunchRunnerTest, GivesEveryLaunchAsManyBlocksAsTheStartOfTheFirstAsksFor) {
   for (const bool slow_start : {false, true}) {
     behaviours_["a"].start = std::chrono::milliseconds(slow_start ? 500 : 0);
     add_run({"causal", "a"}, {2, 4}, kFittedBlocks);
