@@ -32,13 +32,10 @@ TEST(OperatingCharacteristics, OfOneLookAreThoseOfTheNoncentralT) {
 TEST(OperatingCharacteristics, FailNoneMoreOftenThanTheLooksPromiseAndTwentyTimesMoreSeldomWithFreshBlocks) {
   GatePolicy looks_alone;
   looks_alone.fresh_blocks = 0;
-  for (const std::size_t cells : {1, 4}) {
-    // Noise of five margins: nothing but the tests stands between it and a FAIL.
-    const SimulatedGates gates{.block_sd = 0.15, .margin = kMargin, .cells = cells, .gates = 2000, .seed = 6};
-    EXPECT_LE(operating_characteristics(gates, looks_alone)[0].fail, 0.06) << cells << ": .05 and 2 standard errors";
-    EXPECT_LE(operating_characteristics(gates, {})[0].fail, 0.008)
-        << cells << ": .0025 where it is asked once, and 3 standard errors";
-  }
+  // Noise of five margins: nothing but the tests stands between it and a FAIL.
+  const SimulatedGates gates{.block_sd = 0.15, .margin = kMargin, .cells = 1, .gates = 400, .seed = 6};
+  EXPECT_LE(operating_characteristics(gates, looks_alone)[0].fail, 0.072) << ".05 and 2 standard errors";
+  EXPECT_LE(operating_characteristics(gates, {})[0].fail, 0.01) << ".0025 and 3 standard errors";
 }
 
 TEST(OperatingCharacteristics, NeverPassASlowDownOfTheMarginNorFailNoneMoreOftenThanPromised) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sched.h>
 
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <thread>
@@ -209,6 +210,11 @@ TEST(ProcessWorker, ComesUpAndGoesWhileOthersDo) {
   ProcessWorker worker(options("good"));
   worker.begin_start();
   worker.begin_start();
+  // It comes up by itself, though not at once: a process that was only just forked is not in its group yet.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (worker.resident_bytes() == 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   EXPECT_GT(worker.resident_bytes(), 0) << "its process is there";
   worker.start();
   EXPECT_EQ(worker.visit(cell()).samples_ns.size(), 8U);
