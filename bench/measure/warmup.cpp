@@ -12,9 +12,16 @@ namespace {
 
 constexpr std::size_t kHalf = 4;
 
-double median_of_half(std::array<std::int64_t, kHalf> steps) {
+struct Half {
+  double median = 0;
+  double gap = 0;  ///< Between the two steps about the median: what steps differ by that show no trend.
+};
+
+Half describe(std::array<std::int64_t, kHalf> steps) {
   std::sort(steps.begin(), steps.end());
-  return 0.5 * (static_cast<double>(steps[1]) + static_cast<double>(steps[2]));
+  const auto low = static_cast<double>(steps[1]);
+  const auto high = static_cast<double>(steps[2]);
+  return {.median = 0.5 * (low + high), .gap = high - low};
 }
 
 }  // namespace
@@ -50,8 +57,9 @@ bool Warmup::quiet() const {
     earlier[i] = last_[oldest % kWarmupWindow];
     later[i] = last_[(oldest + kHalf) % kWarmupWindow];
   }
-  const double before = median_of_half(earlier);
-  return std::abs(median_of_half(later) - before) < kWarmupQuietShare * before;
+  const Half before = describe(earlier);
+  const Half after = describe(later);
+  return std::abs(after.median - before.median) < std::max(kWarmupQuietShare * before.median, before.gap + after.gap);
 }
 
 bool Warmup::done() const {

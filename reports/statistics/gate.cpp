@@ -89,33 +89,29 @@ std::vector<GateProblem> noise_problems(const std::vector<GateRow>& rows, double
 
 LookMargin margin_of(const GateRow& row) { return {std::log1p(row.margin), std::log1p(row.margin)}; }
 
-// What this look called slower, in the gate blocks behind it. `needed`: gate blocks in all that the answer rests on, or waits for.
-Evidence second_look(GateDecision& decision, const RunData& data, const GateArms& arms,
-                     const std::vector<std::int64_t>& all, std::size_t& needed) {
+// What this look called slower, in the gate blocks behind it.
+SecondLook look_behind(GateDecision& decision, const RunData& data, const GateArms& arms,
+                       const std::vector<std::int64_t>& all) {
   const GatePolicy& policy = decision.policy;
-  needed = decision.gate_blocks;
-  if (policy.fresh_blocks == 0) return Evidence::borne_out;
+  if (policy.fresh_blocks == 0) return {Evidence::borne_out, 0};
   const auto first = all.begin() + static_cast<std::ptrdiff_t>(decision.gate_blocks);
-  const auto family_after = [&](std::size_t count) {
-    const auto end = first + static_cast<std::ptrdiff_t>(count);
-    return family_of(gate_cells(data, arms, {first, end}, policy.void_share), policy);
-  };
+  const std::size_t fresh = std::min(all.size() - decision.gate_blocks, policy.fresh_blocks);
+  const std::vector<std::int64_t> blocks(first, first + static_cast<std::ptrdiff_t>(fresh));
+  Family behind = family_of(gate_cells(data, arms, blocks, policy.void_share), policy);
   std::vector<std::vector<double>> suspects;
   std::vector<LookMargin> margins;
-  const Family there = family_after(std::min(all.size() - decision.gate_blocks, policy.fresh_blocks));
   for (std::size_t j = 0; j < decision.rows.size(); ++j) {
     if (decision.rows[j].look.verdict != LookVerdict::slower) continue;
-    suspects.push_back(there.contrasts[j]);
+    suspects.push_back(behind.contrasts[j]);
     margins.push_back(margin_of(decision.rows[j]));
   }
-  std::size_t fresh = 0;
-  const Evidence evidence = second_look(suspects, margins, policy.looks, policy.fresh_blocks, fresh);
-  needed += fresh;
-  if (evidence == Evidence::awaited) return evidence;
-  const Family rested = family_after(fresh);
-  for (std::size_t j = 0; j < decision.rows.size(); ++j)
-    decision.rows[j].fresh = estimate_of(rested.contrasts[j], policy.looks.level);
-  return evidence;
+  const SecondLook second = second_look(suspects, margins, policy.looks, policy.fresh_blocks);
+  if (second.evidence == Evidence::awaited) return second;
+  for (std::size_t j = 0; j < decision.rows.size(); ++j) {
+    behind.contrasts[j].resize(second.values);
+    decision.rows[j].fresh = estimate_of(behind.contrasts[j], policy.looks.level);
+  }
+  return second;
 }
 
 // Goes on to `next` gate blocks, for `purpose`, where the time budget holds them.
@@ -148,16 +144,14 @@ void go_on_to_next_look(GateDecision& decision, const RunData& data, const std::
 // A FAIL needs what the look saw and gate blocks that it had not seen.
 void fail_or_go_on(GateDecision& decision, const RunData& data, const GateArms& arms,
                    const std::vector<std::int64_t>& used, const std::vector<std::int64_t>& all) {
-  std::size_t needed = 0;
-  const Evidence evidence = second_look(decision, data, arms, all, needed);
+  const auto [evidence, fresh] = look_behind(decision, data, arms, all);
   if (evidence == Evidence::borne_out) {
     decision.outcome = GateOutcome::regression;
     return;
   }
-  const std::size_t fresh = needed - decision.gate_blocks;
   if (evidence == Evidence::awaited) {
     --decision.looks_done;  // the look ends with its fresh gate blocks
-    go_on_or_stop(decision, data, used, needed,
+    go_on_or_stop(decision, data, used, decision.gate_blocks + fresh,
                   fmt::format("the {} fresh gate blocks that must bear out a slow-down", fresh));
     return;
   }

@@ -112,13 +112,14 @@ std::vector<LookContrast> decide_look(const std::vector<std::vector<double>>& co
   return decided;
 }
 
-Evidence second_look(const std::vector<std::vector<double>>& suspects, const std::vector<LookMargin>& margins,
-                     const LookRule& rule, std::size_t most, std::size_t& needed) {
+SecondLook second_look(const std::vector<std::vector<double>>& suspects, const std::vector<LookMargin>& margins,
+                       const LookRule& rule, std::size_t most) {
   require_margins(suspects.size(), margins.size());
+  SecondLook answer{.evidence = Evidence::refuted};
   for (const std::size_t look : rule.looks) {
     if (look > most) break;
-    needed = look;
-    if (suspects.empty() || suspects.front().size() < look) return Evidence::awaited;
+    answer.values = look;
+    if (suspects.empty() || suspects.front().size() < look) return {Evidence::awaited, look};
     std::vector<std::vector<double>> seen;
     for (const std::vector<double>& values : suspects)
       seen.emplace_back(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(look));
@@ -127,12 +128,12 @@ Evidence second_look(const std::vector<std::vector<double>>& suspects, const std
     for (std::size_t j = 0; j < seen.size(); ++j) {
       const auto interval = mean_interval(without_gaps(seen[j]), rule.level);
       if (interval && lies_within(*interval, margins[j].within, rule.sides)) continue;
-      if (verdicts[j] == LookVerdict::slower) return Evidence::borne_out;
+      if (verdicts[j] == LookVerdict::slower) return {Evidence::borne_out, look};
       all_within = false;
     }
-    if (all_within) return Evidence::refuted;
+    if (all_within) break;
   }
-  return Evidence::refuted;
+  return answer;
 }
 
 std::vector<LookContrast> decide_adaptive_look(const std::vector<std::vector<double>>& contrasts) {

@@ -86,15 +86,19 @@ std::vector<LookVerdict> look_verdicts(const std::vector<std::vector<double>>& c
 /// What other data show of the contrasts that a look called slower.
 enum class Evidence { awaited, borne_out, refuted };
 
+struct SecondLook {
+  Evidence evidence = Evidence::awaited;
+  std::size_t values = 0;  ///< Those that it rests on; where it is awaited, those that the next look needs.
+};
+
 /// Looks at `suspects`, which a look called slower, in data that it has not seen, alone, by the same looks and levels. How much slower is
 /// the first look's to say; here the question is whether it is there at all. A load beside the measurement that came and went must so
 /// deceive twice: 1 in 400 gates of equal builds fails where the noise is much larger than the margin, instead of 1 in 20.
 ///
 /// Borne out: one of them is slower than nothing, and may be so by its margin. Refuted: none may be slower by its margin, or `most` values
-/// (the last of `rule`'s looks that are not more) show nothing. `needed` is the number of values that the answer rests on; where it is
-/// awaited, that the next look needs.
-Evidence second_look(const std::vector<std::vector<double>>& suspects, const std::vector<LookMargin>& margins,
-                     const LookRule& rule, std::size_t most, std::size_t& needed);
+/// (the last of `rule`'s looks that are not more) show nothing.
+SecondLook second_look(const std::vector<std::vector<double>>& suspects, const std::vector<LookMargin>& margins,
+                       const LookRule& rule, std::size_t most);
 
 /// The two-sided rule of `compare --adaptive`: margin 0, and within kSameMargin is the same.
 std::vector<LookContrast> decide_adaptive_look(const std::vector<std::vector<double>>& contrasts);

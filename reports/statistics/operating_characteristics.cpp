@@ -60,18 +60,18 @@ class SimulatedGate {
  private:
   bool confirmed(const std::vector<LookVerdict>& verdicts, std::size_t look) {
     if (policy_.fresh_blocks == 0) return true;
-    std::size_t needed = 0;
-    while (true) {
-      grow(look + needed);
-      const auto fresh = values(look, needed);
+    SecondLook second;
+    while (second.evidence == Evidence::awaited) {
+      grow(look + second.values);
+      const auto fresh = values(look, second.values);
       std::vector<std::vector<double>> suspects;
       for (std::size_t cell = 0; cell < verdicts.size(); ++cell) {
         if (verdicts[cell] == LookVerdict::slower) suspects.push_back(fresh[cell]);
       }
       const std::vector<LookMargin> margins(suspects.size(), margins_.front());
-      const Evidence evidence = second_look(suspects, margins, policy_.looks, policy_.fresh_blocks, needed);
-      if (evidence != Evidence::awaited) return evidence == Evidence::borne_out;
+      second = second_look(suspects, margins, policy_.looks, policy_.fresh_blocks);
     }
+    return second.evidence == Evidence::borne_out;
   }
 
   void grow(std::size_t gate_blocks) {

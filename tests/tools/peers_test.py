@@ -31,7 +31,10 @@ class WarmupTest(unittest.TestCase):
         return len(rule.samples), rule.quiet()
 
     def test_ends_when_the_halves_of_the_window_agree(self):
-        self.assertEqual(self.steps_until_done([400, 300, 200, 150] + [100] * 50), (11, True))
+        self.assertEqual(self.steps_until_done([400, 300, 200, 150] + [100] * 50), (10, True))
+
+    def test_noise_does_not_keep_it_from_ending(self):
+        self.assertEqual(self.steps_until_done([100, 104, 190, 97, 107, 111, 120, 104] + [100] * 50), (8, True))
 
     def test_goes_on_until_the_minimum_although_quiet(self):
         self.assertEqual(self.steps_until_done([10] * 50, minimum_ns=200), (20, True))

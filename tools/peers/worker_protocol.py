@@ -53,7 +53,9 @@ class Warmup:
             return False
         # Medians: a cost that comes every 8th step falls into one half, and would keep any mean unquiet.
         before, after = statistics.median(last[:half]), statistics.median(last[half:])
-        return abs(after - before) < self.quiet_share * before
+        # Halves that differ by no more than steps about their medians do show no trend: more steps would not end the noise.
+        gaps = sum(ordered[half // 2] - ordered[(half - 1) // 2] for ordered in (sorted(last[:half]), sorted(last[half:])))
+        return abs(after - before) < max(self.quiet_share * before, gaps)
 
     def done(self):
         if len(self.samples) >= self.maximum_steps:

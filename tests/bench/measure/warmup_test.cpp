@@ -44,7 +44,7 @@ TEST(Warmup, EndsAtItsLimitOfStepsEvenBelowTwentyMilliseconds) {
 
 TEST(Warmup, GoesOnWhileStepsGetFaster) {
   const Warmup warmup = run([](std::int64_t i) { return i < 10 ? (20 - i) * kMillisecond : 10 * kMillisecond; });
-  EXPECT_EQ(warmup.steps(), 17) << "seven steps of 10 ms follow the last slower one";
+  EXPECT_EQ(warmup.steps(), 16) << "six steps of 10 ms follow the last slower one";
   EXPECT_TRUE(warmup.quiet());
 }
 
@@ -74,11 +74,26 @@ TEST(Warmup, JudgesByOnePercent) {
   EXPECT_FALSE(quiet(9'900'000));
 }
 
+TEST(Warmup, IsQuietWhereTheHalvesDifferByNoMoreThanTheirStepsDo) {
+  const auto quiet = [](std::int64_t shift_ns) {
+    Warmup warmup;
+    for (std::int64_t i = 0; i < 8; ++i) {
+      constexpr std::int64_t kNoise[] = {0, 40, 900, -30};  // one step that something interrupted
+      warmup.add(10'000'000 + 10'000 * kNoise[i % 4] + (i < 4 ? 0 : shift_ns));
+    }
+    return warmup.quiet();
+  };
+  EXPECT_TRUE(quiet(790'000)) << "0.4 ms lie between the two middle steps of each half";
+  EXPECT_TRUE(quiet(-790'000));
+  EXPECT_FALSE(quiet(810'000));
+  EXPECT_FALSE(quiet(-810'000));
+}
+
 TEST(Warmup, LooksAtTheLastEightStepsOnly) {
   Warmup warmup;
   for (int i = 0; i < 11; ++i) {
     warmup.add(i < 3 ? 400 * kMillisecond : 10 * kMillisecond);
-    EXPECT_EQ(warmup.quiet(), i >= 9) << i;  // At i = 9 one slow step is left, which no median sees.
+    EXPECT_EQ(warmup.quiet(), i >= 8) << i;  // At i = 8 two slow steps are left: their half is as uneven as it is slow.
   }
 }
 

@@ -6,7 +6,7 @@ import pathlib
 import sys
 import time
 
-from . import false_alarms, overhead, power, rivals
+from . import false_alarms, host, overhead, power, rivals
 from .table import markdown
 
 # Of `--quick`, for CI: the whole machinery, too few trials for most verdicts.
@@ -70,8 +70,11 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
 
-    def keep_going():
+    def within_time():
         return not arguments.report_only and time.monotonic() - start < arguments.time
+
+    def keep_going():
+        return within_time() and (arguments.quick or host.wait_until_quiet(within_time))
 
     rows, where = [], {}
     for name, (collect, judge) in parts(arguments.quick).items():

@@ -24,7 +24,7 @@ POWER = 0.8
 def collect_decisions(out, decisions, keep_going, quick):
     """A row for each decision: the contrasts of its launches, one cell, disjoint from all others."""
     trials = Trials(out, "false-alarms")
-    while len(trials) < decisions and keep_going():
+    while trials.another(decisions, keep_going):
         with tempfile.TemporaryDirectory() as folder:
             store = pathlib.Path(folder) / "bank.sqlite"
             seed = 1 + len(trials)
@@ -72,7 +72,7 @@ def collect_gates(out, name, gates, keep_going):
     """Whole gates of a build against itself, each with processes of its own, beside a load."""
     trials = Trials(out, f"gates-{name}")
     with load(name):
-        while len(trials) < gates and keep_going():
+        while trials.another(gates, keep_going):
             with tempfile.TemporaryDirectory() as folder:
                 start = time.monotonic()
                 text, code = program.run("gate", *GATE, "--baseline-arm", ARM, "--candidate-arm", ARM, "--seed", 1 + len(trials), "--store",

@@ -6,21 +6,21 @@ import re
 import subprocess
 import tempfile
 
-from . import program
+from . import power, program
 from .trials import Trials
 
 MOST = 0.25
 MOST_NS = 100
-# A sweep of ordinary size whose steps take some 5 ms on two cores.
-SWEEP = ["-m", "synthetic:tiny", "--phase", "decode", "--batch", "8", "--length", "256-1024+256", "--arm", "causal", "--arm", "bigcode", "--launches", 5, "--blocks", 2]
+# A sweep of ordinary size, at the batch whose step takes some 5 ms here.
+SWEEP = ["--length", "256-1024+256", "--arm", "causal", "--arm", "bigcode", "--launches", 5, "--blocks", 2]
 
 
 def collect(out, keep_going):
     trials = Trials(out, "overhead")
-    if len(trials) == 0 and keep_going():
+    if trials.another(1, keep_going):
         with tempfile.TemporaryDirectory() as folder:
             store = pathlib.Path(folder) / "o.sqlite"
-            printed = program.run_with_messages("sweep", *SWEEP, "--store", store)
+            printed = program.run_with_messages("sweep", *power.pilot().cell[:-2], *SWEEP, "--store", store)
             steps = [ns for visit in program.visits(store, 1) for ns in visit[-1]]
         timed, warm = (float(re.search(rf"([\d.]+) % {word}", printed).group(1)) / 100 for word in ("timed steps", "warm-up"))
         benchmark = pathlib.Path(program.PROGRAM).parent / "harness_benchmark"

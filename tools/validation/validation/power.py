@@ -58,7 +58,7 @@ def pilot():
 def in_one_process(out, trials_wanted, keep_going, share=0.005, seconds=30):
     trials = Trials(out, "power-in-process")
     piloted = functools.cache(pilot)
-    while len(trials) < trials_wanted and keep_going():
+    while trials.another(trials_wanted, keep_going):
         found = piloted()
         slow = f"slow-{round(share * found.step_ns)}:{ARM}"
         with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ def relaunched(out, name, trials_wanted, keep_going, share, seconds):
     trials = Trials(out, f"power-relaunched-{name}")
     piloted = functools.cache(pilot)
     with load(name):
-        while len(trials) < trials_wanted and keep_going():
+        while trials.another(trials_wanted, keep_going):
             found = piloted()
             with tempfile.TemporaryDirectory() as folder:
                 policy = pathlib.Path(folder) / "policy.json"

@@ -69,7 +69,7 @@ def collect(out, name, pairs, keep_going):
     trials = Trials(out, f"rivals-{name}")
     piloted = functools.cache(pilot)
     with load(name):
-        while len(trials) < pairs and keep_going():
+        while trials.another(pairs, keep_going):
             found = piloted()
             with tempfile.TemporaryDirectory() as folder:
                 seed = 1 + len(trials)
