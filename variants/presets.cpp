@@ -29,7 +29,7 @@ const std::vector<Preset>& presets() {
       {.name = "native",
        .summary = "The fastest valid set: own kernels for products, norms and decode attention, nothing allocated in a "
                   "decode step.",
-       .variants = {"details-on-request", "flash-prefill", "fused-gelu", "fused-layer-norm", "kv-static",
+       .variants = {"details-on-request", "flash-prefill", "fused-gelu", "fused-layer-norm", "kv-preallocated",
                     "last-token-lm-head", "packed-linear", "split-kv-decode", "vectorized-choice",
                     "workspace-forward"}},
   };

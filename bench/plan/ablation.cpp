@@ -3,13 +3,31 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace decodelab {
 namespace {
 
 constexpr std::string_view kAddOne = "add-one";
 constexpr std::string_view kLeaveOneOut = "leave-one-out";
+
+/// Without the variant, and without the one that needs it.
+Arm without(const Arm& arm, const std::string& name, const RunsOn& where) {
+  const std::string label = arm.label + ",-" + name;
+  Arm alone = read_arm(label);
+  if (unsupported_reason(alone, where).empty() || !unsupported_reason(arm, where).empty()) {
+    return alone;
+  }
+  for (const auto& [other, parameters] : alone.variants) {
+    Arm both = read_arm(label + ",-" + other);
+    if (unsupported_reason(both, where).empty()) {
+      return both;
+    }
+  }
+  return alone;
+}
 
 }  // namespace
 
@@ -25,14 +43,18 @@ Ablation ablation_from_name(std::string_view name) {
 
 std::string default_arm(Ablation ablation) { return ablation == Ablation::add_one ? "causal" : "native"; }
 
-std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm) {
+std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm, const RunsOn& where) {
   std::vector<Arm> arms{arm};
   for (const auto& [name, variant] : registered_variants()) {
     const bool held = arm.variants.contains(name);
     if (ablation == Ablation::add_one && !held) {
       arms.push_back(read_arm(arm.label + ",+" + name));
     } else if (ablation == Ablation::leave_one_out && held) {
-      arms.push_back(read_arm(arm.label + ",-" + name));
+      Arm rest = without(arm, name, where);
+      // Two that need each other leave together, once.
+      if (std::ranges::find(arms, rest.label, &Arm::label) == arms.end()) {
+        arms.push_back(std::move(rest));
+      }
     }
   }
   if (arms.size() == 1) {

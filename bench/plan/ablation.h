@@ -23,8 +23,10 @@ std::string default_arm(Ablation ablation);
 
 /// `arm`, which the others are compared with, and then an arm for each switch, by the name of the variant, parameters at their defaults.
 ///
-/// None is left out for being invalid: where a variant finds its slot taken, or one that is removed leaves another without what it needs,
-/// bind_arm() and unsupported_reason() say why, and so does the arm's row. Throws std::invalid_argument where there is no switch to turn.
-std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm);
+/// A variant that is left out takes the one with it that cannot run `where` without it, and the label names both: what native is worth
+/// without its products is a question all the same. None is left out for being invalid: where a variant finds its slot taken, or leaves
+/// more than one other without what it needs, bind_arm() and unsupported_reason() say why, and so does the arm's row. Throws
+/// std::invalid_argument where there is no switch to turn.
+std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm, const RunsOn& where);
 
 }  // namespace decodelab

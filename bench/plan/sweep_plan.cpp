@@ -36,7 +36,7 @@ ArmRecord parse_worker(const std::string& text) {
   return {.label = name, .command = text.substr(equals + 1)};
 }
 
-std::vector<ArmRecord> make_arms(const SweepRequest& request) {
+std::vector<ArmRecord> make_arms(const SweepRequest& request, const RunsOn& where) {
   if (request.arms.empty() && request.workers.empty() && request.ablate.empty()) {
     throw std::invalid_argument("--arm: a sweep needs at least one arm, e.g. --arm causal --arm bigcode");
   }
@@ -44,7 +44,7 @@ std::vector<ArmRecord> make_arms(const SweepRequest& request) {
   if (!request.ablate.empty()) {
     const Ablation ablation = ablation_from_name(request.ablate);
     const Arm first = parse_arm(request.arms.empty() ? default_arm(ablation) : request.arms.front());
-    for (const Arm& arm : ablated_arms(ablation, first)) {
+    for (const Arm& arm : ablated_arms(ablation, first, where)) {
       arms.push_back({.id = 0, .label = arm.label, .baseline = false});
     }
   }
@@ -252,7 +252,8 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
               .launches = request.launches,
               .blocks_per_launch = request.blocks,
               .quick = request.quick};
-  data.arms = make_arms(request);
+  const RunsOn where{.config = config, .dtype = dtype, .device = request.device};
+  data.arms = make_arms(request, where);
   const std::string fill = fill_of(request);
   for (const std::string& phase : request.phases) {
     for (const std::int64_t batch : request.batches) {
@@ -282,8 +283,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
                        ? fmt::format("needs {} positions, and the model has {}", needed, config.positions)
                    : !data.arms[arm].command.empty() || data.arms[arm].roofline()
                        ? ""
-                       : unsupported_reason(read_arm(data.arms[arm].label),
-                                            {.config = config, .dtype = dtype, .device = request.device});
+                       : unsupported_reason(read_arm(data.arms[arm].label), where);
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
       data.cell_arms.push_back(std::move(row));
     }

@@ -61,6 +61,8 @@ class KvCache {
 
   /// Keys that attention is shown in a step: those that the longest row needs, in a decode step rounded up to `key_multiple`.
   std::int64_t shown_keys(const StepRows& rows) const;
+  /// Slots that each row has once it holds `tokens`.
+  std::int64_t slots_of(std::int64_t tokens) const { return capacity(tokens); }
   /// Tokens that each row holds.
   const std::vector<std::int64_t>& lengths() const { return lengths_; }
   /// Bytes that are allocated for keys and values now.

@@ -61,16 +61,16 @@ class ASweep(ProgramTest):
         self.assertIn("GB", by_batch[20000, "causal"]["reason"])
         self.assertEqual(by_batch[1, "causal"]["status"], "ok")
 
-    def test_measures_an_arm_without_each_of_its_switches_and_says_which_cannot_be_turned(self):
+    def test_measures_an_arm_without_each_of_its_switches_and_with_it_what_cannot_run_without(self):
         arguments = ["-m", "synthetic:tiny", "--arm", "causal,+fused-gelu,+packed-linear", "--ablate", "leave-one-out", "--phase", "decode", "--length", "16",
                      "--launches", 2, "--blocks", 1]
         planned = self.run_program("sweep", *arguments, "--dry-run").stdout
         self.assertIn("3 arms: causal,+fused-gelu,+packed-linear (baseline)", planned)
+        # The tanh form of gelu is fused into own products alone.
         rows = {row["arm"]: row for row in self.sweep(*arguments)["rows"]}
-        self.assertEqual(rows["causal,+packed-linear"]["status"], "ok")
-        self.assertGreater(rows["causal,+packed-linear"]["time_ratio_high"], 0)
-        self.assertEqual(rows["causal,+fused-gelu"]["status"], "unsupported")
-        self.assertIn("packed-linear computes either", rows["causal,+fused-gelu"]["reason"])
+        for arm in ("causal,+packed-linear", "causal"):
+            self.assertEqual(rows[arm]["status"], "ok")
+            self.assertGreater(rows[arm]["time_ratio_high"], 0)
         self.run_program("report", "latest", "--store", self.store, "--out", self.path("report"))
         with open(self.path("report", "report.md"), encoding="utf-8") as report:
             self.assertIn("Switches by effect, compared with causal,+fused-gelu,+packed-linear", report.read())

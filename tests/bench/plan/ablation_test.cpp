@@ -11,7 +11,9 @@ namespace {
 
 std::vector<std::string> labels(Ablation ablation, const std::string& arm) {
   std::vector<std::string> labels;
-  for (const Arm& one : ablated_arms(ablation, parse_arm(arm))) {
+  const ModelConfig config;
+  for (const Arm& one :
+       ablated_arms(ablation, parse_arm(arm), {.config = config, .dtype = ElementType::float32, .device = "cpu"})) {
     labels.push_back(one.label);
   }
   return labels;
@@ -51,10 +53,23 @@ TEST(Ablation, LeavesEachVariantOfTheTopOut) {
   EXPECT_EQ(arms.front(), "native");
   EXPECT_EQ(arms.size(), 1 + parse_arm("native").variants.size());
   for (const auto& [name, parameters] : parse_arm("native").variants) {
-    EXPECT_TRUE(has(arms, "native,-" + name)) << name;
+    EXPECT_EQ(has(arms, "native,-" + name), name != "packed-linear") << name;
   }
+  for (const std::string& arm : arms) {
+    EXPECT_EQ(reason_of(arm), "") << arm;
+  }
+}
+
+TEST(Ablation, LeavesOutWithAVariantTheOneThatCannotRunWithoutIt) {
   EXPECT_EQ(reason_of("native,-packed-linear"), "fused-gelu: the fake needs packed-linear");
-  EXPECT_EQ(reason_of("native,-kv-static"), "");
+  EXPECT_TRUE(has(labels(Ablation::leave_one_out, "native"), "native,-fused-gelu,-packed-linear"));
+}
+
+TEST(Ablation, LeavesOutOneAloneWhereTheTopCannotRunEither) {
+  const std::string top = "causal,+details-on-request,+fused-gelu";
+  EXPECT_NE(reason_of(top), "");
+  EXPECT_EQ(labels(Ablation::leave_one_out, top),
+            (std::vector<std::string>{top, "causal,+fused-gelu", "causal,+details-on-request"}));
 }
 
 TEST(Ablation, KeepsTheParametersAndThePrefixOfItsArm) {

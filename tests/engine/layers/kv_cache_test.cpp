@@ -129,6 +129,18 @@ class Mirror {
   std::vector<std::vector<Row>> held_;  ///< By layer, then by row.
 };
 
+TEST_P(KvCacheTest, SaysHowManySlotsItTakesBeforeItTakesThem) {
+  KvCacheOptions no_rows = options();
+  no_rows.batch_size = 0;
+  no_rows.layout = GetParam().layout;
+  no_rows.key_multiple = GetParam().key_multiple;
+  const std::unique_ptr<KvCache> rule = GetParam().maker(no_rows);
+  EXPECT_EQ(rule->bytes(), 0);
+  const std::unique_ptr<KvCache> cache = GetParam().make();
+  Mirror(*cache).append({10, 10, 10});
+  EXPECT_EQ(cache->bytes(), kLayers * kRows * kWidth * rule->slots_of(10) * static_cast<std::int64_t>(sizeof(float)));
+}
+
 TEST_P(KvCacheTest, HoldsUniformRows) {
   const auto cache = GetParam().make();
   Mirror mirror(*cache);
