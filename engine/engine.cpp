@@ -79,8 +79,7 @@ std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, st
                                                            .key_multiple = impl_->key_multiple,
                                                            .dtype = model().dtype()});
   const std::int64_t slots = rule->slots_of(std::max(keys, max_tokens));
-  const std::int64_t layer_cache =
-      impl_->step_runner()->cache_rows(batch_size) * slots * config.kv_width() * bytes;
+  const std::int64_t layer_cache = impl_->step_runner()->cache_rows(batch_size) * slots * config.kv_width() * bytes;
   // One layer is held twice while it grows.
   const bool grows = rule->slots_of(1) < slots;
   const std::int64_t cache = (config.layers + (grows ? 1 : 0)) * layer_cache;

@@ -15,13 +15,12 @@ constexpr std::string_view kLeaveOneOut = "leave-one-out";
 
 /// Without the variant, and without the one that needs it.
 Arm without(const Arm& arm, const std::string& name, const RunsOn& where) {
-  const std::string label = arm.label + ",-" + name;
-  Arm alone = read_arm(label);
+  Arm alone = read_arm(fmt::format("{},-{}", arm.label, name));
   if (unsupported_reason(alone, where).empty() || !unsupported_reason(arm, where).empty()) {
     return alone;
   }
   for (const auto& [other, parameters] : alone.variants) {
-    Arm both = read_arm(label + ",-" + other);
+    Arm both = read_arm(fmt::format("{},-{}", alone.label, other));
     if (unsupported_reason(both, where).empty()) {
       return both;
     }
