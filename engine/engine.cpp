@@ -70,14 +70,7 @@ std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, st
   const auto bytes = static_cast<std::int64_t>(element_bytes(model().dtype()));
   const std::int64_t keys = past + tokens;
   const std::int64_t rows = batch_size * tokens;
-  // A cache without rows: it takes no memory, and knows the slots that its growth rule gives.
-  const std::unique_ptr<KvCache> rule = impl_->make_cache({.layers = config.layers,
-                                                           .width = config.kv_width(),
-                                                           .max_tokens = max_tokens,
-                                                           .positions = config.positions,
-                                                           .layout = impl_->kv_layout,
-                                                           .key_multiple = impl_->key_multiple,
-                                                           .dtype = model().dtype()});
+  const std::unique_ptr<KvCache> rule = impl_->cache(0, max_tokens, 0);
   const std::int64_t slots = rule->slots_of(std::max(keys, max_tokens));
   const std::int64_t layer_cache = impl_->step_runner()->cache_rows(batch_size) * slots * config.kv_width() * bytes;
   // One layer is held twice while it grows.

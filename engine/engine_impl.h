@@ -51,6 +51,21 @@ struct Engine::Impl {
                         .make_memory = make_memory,
                         .device = model->device()});
   }
+
+  /// A cache by the plan's growth rule. One without rows takes no memory, and knows the slots that the rule gives.
+  std::unique_ptr<KvCache> cache(std::int64_t batch_size, std::int64_t max_tokens, std::int64_t spare_rows) const {
+    const ModelConfig& config = model->config();
+    return make_cache({.layers = config.layers,
+                       .batch_size = batch_size,
+                       .width = config.kv_width(),
+                       .max_tokens = max_tokens,
+                       .positions = config.positions,
+                       .layout = kv_layout,
+                       .key_multiple = key_multiple,
+                       .spare_rows = spare_rows,
+                       .dtype = model->dtype(),
+                       .device = model->device()});
+  }
 };
 
 }  // namespace decodelab

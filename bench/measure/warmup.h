@@ -23,8 +23,8 @@ std::int64_t expected_warmup_steps(std::int64_t step_ns);
 ///
 /// Warm-up is over after at least one step and 20 ms once the cell is quiet, after a window of steps and kWarmupMaximumNs, or after
 /// kWarmupMaximumSteps, whatever they took: for steps below 0.4 ms the limit comes before the 20 ms, for it is what room in the positions was kept
-/// for. Quiet means that the later half of the last 8 steps differs from the earlier half by less than 1 % of it, or by less than steps
-/// about the median of one half differ among themselves: a trend is twice that, and noise is not ended by more steps. Each
+/// for. Quiet means that the later half of the last 8 steps differs from the earlier half by less than 1 % of it, or by less than the gaps
+/// between the two steps about each half's median, added up: a trend is twice that, and noise is not ended by more steps. Each
 /// half counts by the median of its 4 steps, since a cost that comes every 8th step (a cache that grows in blocks) falls into
 /// one half and would keep any mean unquiet. A first step over 0.5 s is enough by itself. The design knows the 1 % alone, by which a machine
 /// whose steps vary by 3 % spends a third of each block in warm-up, and asks that the counters of a step repeat too; counting is a pass

@@ -121,7 +121,9 @@ TEST(EveryVariant, StaysBelowItsClosedFormOfMemory) {
     const Engine engine = engine_for(arm, model);
     EXPECT_GT(engine.step_bytes(4, 32, 0, 40), 0) << arm;
     EXPECT_GT(engine.step_bytes(8, 32, 0, 40), engine.step_bytes(4, 32, 0, 40)) << arm;
-    EXPECT_GE(engine.step_bytes(4, 1, 40, 48), engine.step_bytes(4, 1, 8, 16)) << arm;
+    const std::int64_t longer = engine.step_bytes(4, 1, 40, 48) - engine.step_bytes(4, 1, 8, 16);
+    // A cache of all positions has them from the start.
+    EXPECT_GE(longer, arm.find("kv-static") == std::string::npos ? 1 : 0) << arm;
   }
 }
 

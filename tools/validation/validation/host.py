@@ -1,9 +1,10 @@
 """What the host of a virtual machine takes away: it is seen only where every core is wanted."""
 
 import multiprocessing
-import os
 import sys
 import time
+
+from . import program
 
 LOOK_S = 1.0
 # As much as voids a block.
@@ -38,7 +39,7 @@ def _spin(seconds):
 
 def stolen_now():
     """The share that is stolen while every core is wanted for LOOK_S."""
-    spinning = [multiprocessing.Process(target=_spin, args=(LOOK_S,)) for _ in range(os.cpu_count() or 1)]
+    spinning = [multiprocessing.Process(target=_spin, args=(LOOK_S,)) for _ in range(program.threads())]
     account = CoreTime()
     for process in spinning:
         process.start()

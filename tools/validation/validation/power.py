@@ -20,8 +20,8 @@ STEP_NS = 5e6
 BATCHES = "8,16,24,32,48"
 
 
-def cell(batch):
-    return ["-m", "synthetic:tiny", "--phase", "decode", "--batch", batch, "--length", "512"]
+def cell(batch, length="512"):
+    return ["-m", "synthetic:tiny", "--phase", "decode", "--batch", batch, "--length", length]
 
 
 # The gate's margin stands far below the slow-down that it must find.
@@ -32,10 +32,14 @@ PLANNED = 0.93
 
 @dataclasses.dataclass(frozen=True)
 class Pilot:
-    cell: list  # whose step comes nearest to STEP_NS
+    batch: int  # whose step comes nearest to STEP_NS
     step_ns: float
     start_s: float  # of a sweep in one process, before its first block
     block_s: float  # of two arms
+
+    @property
+    def cell(self):
+        return cell(self.batch)
 
 
 def pilot():
@@ -54,7 +58,7 @@ def pilot():
             program.run("sweep", *cell(batch), "--arm", ARM, "--null-arm", "--launches", 1, "--blocks", blocks, "--store", store)
             took[blocks] = time.monotonic() - start
     block_s = (took[10] - took[2]) / 8
-    return Pilot(cell(batch), steps[batch], took[2] - 2 * block_s, block_s)
+    return Pilot(batch, steps[batch], took[2] - 2 * block_s, block_s)
 
 
 def in_one_process(out, trials_wanted, keep_going, share=0.005, seconds=30):
