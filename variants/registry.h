@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,10 +47,11 @@ struct CountedSteps {
   bool chosen = true;    ///< Tokens were chosen; else logits are all that the steps gave.
 };
 
-/// A counter (StepCounters lists the names) and the value that it has if the variant ran, summed over the counted steps.
+/// A counter (StepCounters lists the names) and the value that it has if the variant ran, summed over the counted steps. Without a value the
+/// variant counts there itself, an unknown number: what others of the arm expect of that counter does not hold.
 struct Expectation {
   std::string counter;
-  std::int64_t value = 0;
+  std::optional<std::int64_t> value;
 };
 
 /// One optimization.

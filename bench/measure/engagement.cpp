@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace decodelab {
 namespace {
@@ -21,22 +24,33 @@ bool only_chooses(const Variant& variant) {
 }  // namespace
 
 Engagement check_engagement(const Arm& arm, const CountedSteps& counted, const Counters& counters) {
-  Engagement engagement;
+  std::vector<std::pair<std::string, Expectation>> all;
+  std::set<std::string> unknown;
   for (const auto& [name, parameters] : arm.variants) {
     const Variant& variant = registered_variants().at(name);
     if (!variant.expects || (!counted.chosen && only_chooses(variant))) {
       continue;
     }
-    for (const Expectation& expected : variant.expects(counted, complete_parameters(variant, parameters))) {
-      const auto found = counters.find(expected.counter);
-      const std::int64_t value = found == counters.end() ? 0 : found->second;
-      if (value != expected.value) {
-        return {.engaged = false,
-                .missing = fmt::format("{} did not run: {} should be {} over {} counted steps and is {}", name,
-                                       expected.counter, expected.value, counted.steps, value)};
+    for (Expectation& expected : variant.expects(counted, complete_parameters(variant, parameters))) {
+      if (!expected.value) {
+        unknown.insert(expected.counter);
       }
-      engagement.engaged = true;
+      all.emplace_back(name, std::move(expected));
     }
+  }
+  Engagement engagement;
+  for (const auto& [name, expected] : all) {
+    if (unknown.contains(expected.counter)) {
+      continue;
+    }
+    const auto found = counters.find(expected.counter);
+    const std::int64_t value = found == counters.end() ? 0 : found->second;
+    if (value != *expected.value) {
+      return {.engaged = false,
+              .missing = fmt::format("{} did not run: {} should be {} over {} counted steps and is {}", name,
+                                     expected.counter, *expected.value, counted.steps, value)};
+    }
+    engagement.engaged = true;
   }
   return engagement;
 }

@@ -94,6 +94,18 @@ TEST(Engagement, EveryPresetIsProvedInBothPhases) {
   }
 }
 
+TEST(Engagement, NativeIsProvedAlsoWhereOneDnnMakesTheOutputsOfManyRows) {
+  const auto model = small_model(small_config());
+  CellRecord cell = cell_of("decode");
+  cell.batch = 40;
+  const auto worker = make_engine_worker(
+      std::make_shared<const Engine>(model, bind_arm(parse_arm("native"), reference_plan())), parse_arm("native"), {});
+  const Probe counted = worker->probe(cell);
+  EXPECT_EQ(counted.engaged, std::optional(true)) << counted.missing;
+  EXPECT_GT(counted.counters.at("mlp.allocations"), 0);
+  EXPECT_FALSE(counted.counters.contains("op.aten::arange"));
+}
+
 TEST(Engagement, ADecodeStepOfNativeAllocatesNothing) {
   for (const bool multi_query : {true, false}) {
     ModelConfig config = small_config(multi_query);
