@@ -99,7 +99,9 @@ rows of cells where they could not are flagged <code>whole-visits</code>. Where 
 thread stays on a core of its own, for its whole life.</p>
 <p>The value of a visit is the mean over whole periods of 8 steps, trimmed by 10&nbsp;% within each place of the
 period: costs that come every few steps
-count, hiccups hardly do. A block compares the logarithms of an arm's visits with those of the baseline's; blocks of
+count, hiccups hardly do. A ratio is taken of pairs: each step of an arm with the baseline's step at the same place of its
+visit, which ran beside it. Of each place of the period, over a block, the pairs whose differences are the outer 20&nbsp;%
+at each end are left out, and the mean times of the others make the block's contrast. Blocks of
 one process are averaged, and the 95&nbsp;%
 intervals are Student's t over processes (<b>launches</b>), because memory layout and heuristics change per process
 and not per block.</p>

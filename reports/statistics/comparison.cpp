@@ -1,20 +1,30 @@
 // Paired contrasts per block, averaged per launch, with Student's t over launches.
 #include "reports/statistics/comparison.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+
+#include "reports/statistics/paired_steps.h"
 
 namespace decodelab {
 namespace {
 
-// Logarithms of the visit statistics of an arm, in the order of its visits.
-std::vector<double> log_visits(const BlockRecord& block, std::int64_t arm_id) {
-  std::vector<double> logs;
+// The k-th visit of the arm with the k-th of the baseline: they ran in the same half of the block.
+std::vector<VisitPair> visit_pairs(const BlockRecord& block, std::int64_t arm_id, std::int64_t baseline_id) {
+  std::vector<VisitPair> pairs;
+  std::size_t arms = 0;
+  std::size_t baselines = 0;
   for (const VisitRecord& visit : block.visits) {
-    if (visit.arm_id != arm_id || visit.samples_ns.empty()) continue;
-    if (const double ns = visit_statistic(visit.samples_ns); ns > 0) logs.push_back(std::log(ns));
+    const bool arm = visit.arm_id == arm_id;
+    if ((!arm && visit.arm_id != baseline_id) || visit.samples_ns.empty()) continue;
+    std::size_t& place = arm ? arms : baselines;
+    if (pairs.size() == place) pairs.emplace_back();
+    (arm ? pairs[place].arm_ns : pairs[place].baseline_ns) = visit.samples_ns;
+    ++place;
   }
-  return logs;
+  pairs.resize(std::min(arms, baselines));
+  return pairs;
 }
 
 using ByLaunch = std::map<std::int64_t, std::vector<double>>;
@@ -55,19 +65,21 @@ Comparison compare_arms(std::span<const BlockRecord* const> blocks_of_cell, std:
   Comparison result;
   ByLaunch nulls;
   for (const BlockRecord* block : blocks_of_cell) {
-    const std::vector<double> arm = log_visits(*block, arm_id);
-    const std::vector<double> baseline = log_visits(*block, baseline_id);
-    if (arm.empty() || baseline.empty()) {
+    const std::vector<VisitPair> pairs = visit_pairs(*block, arm_id, baseline_id);
+    const std::optional<double> ratio = log_ratio_of_pairs(pairs);
+    if (!ratio) {
       ++result.skipped_blocks;
       continue;
     }
-    BlockContrast contrast{.launch = block->launch,
-                           .block = block->block,
-                           .contrast = mean(arm) - mean(baseline),
-                           .in_run_null = std::nullopt};
-    if (arm.size() == 2 && baseline.size() == 2) {
-      contrast.in_run_null = ((baseline[1] - baseline[0]) - (arm[1] - arm[0])) / 2;
-      nulls[block->launch].push_back(*contrast.in_run_null);
+    BlockContrast contrast{
+        .launch = block->launch, .block = block->block, .contrast = *ratio, .in_run_null = std::nullopt};
+    if (pairs.size() == 2) {
+      const auto first = log_ratio_of_pairs(std::span(pairs).first(1));
+      const auto second = log_ratio_of_pairs(std::span(pairs).last(1));
+      if (first && second) {
+        contrast.in_run_null = (*first - *second) / 2;
+        nulls[block->launch].push_back(*contrast.in_run_null);
+      }
     }
     result.blocks.push_back(contrast);
   }

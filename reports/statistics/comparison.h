@@ -40,7 +40,7 @@ ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell, dou
 struct BlockContrast {
   std::int64_t launch = 0;
   std::int64_t block = 0;
-  double contrast = 0;  ///< Mean log visit statistic of the arm minus that of the baseline.
+  double contrast = 0;  ///< log_ratio_of_pairs() of the arm's visits and the baseline's.
   /// Half the difference between the second and the first visits of the two, which no true effect moves: a check of drift
   /// and slots, blind to launch effects. None unless both were visited exactly twice.
   std::optional<double> in_run_null;

@@ -26,15 +26,11 @@ void require_values(std::size_t count) {
 double trimmed_mean(std::span<double> values) {
   if (values.size() == 1) return values.front();
   std::sort(values.begin(), values.end());
-  const double count = static_cast<double>(values.size());
-  const double cut = kTrimmedShare * count;
   double sum = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double rank = static_cast<double>(i);
-    const double kept = std::min({1.0, std::max(0.0, rank + 1 - cut), std::max(0.0, count - rank - cut)});
-    sum += kept * values[i];
+    sum += kept_weight(i, values.size(), kTrimmedShare) * values[i];
   }
-  return sum / (count - 2 * cut);
+  return sum / (static_cast<double>(values.size()) * (1 - 2 * kTrimmedShare));
 }
 
 }  // namespace
@@ -48,6 +44,13 @@ std::vector<double> without_gaps(std::span<const double> values) {
   std::vector<double> result;
   std::ranges::copy_if(values, std::back_inserter(result), [](double value) { return !std::isnan(value); });
   return result;
+}
+
+double kept_weight(std::size_t rank, std::size_t count, double cut_share) {
+  const auto place = static_cast<double>(rank);
+  const auto all = static_cast<double>(count);
+  const double cut = cut_share * all;
+  return std::min({1.0, std::max(0.0, place + 1 - cut), std::max(0.0, all - place - cut)});
 }
 
 double quantile(std::span<const double> sorted, double p) {

@@ -30,11 +30,14 @@ std::vector<double> without_gaps(std::span<const double> values);
 /// [0, 1].
 double quantile(std::span<const double> sorted, double p);
 
+/// What the value at `rank` (from 0) of `count` sorted values keeps of its weight where `cut_share` of the weight is cut at each end: a cut
+/// that is no whole number of values takes a fraction of the outermost one that it reaches (Rosenberger and Gasko 1983).
+double kept_weight(std::size_t rank, std::size_t count, double cut_share);
+
 /// Mean over whole periods of 8 steps, trimmed within each residue class; the plain mean where there are fewer than 8 steps.
 ///
-/// 10 % of the values of a class are cut at each end. A class has at most 8 values at 64 steps, so the cut is a fraction of a
-/// value: the outermost value keeps the share of its weight that is not cut (Rosenberger and Gasko 1983). A last, broken
-/// period does not count.
+/// 10 % of the values of a class are cut at each end; a class has at most 8 values at 64 steps, so the cut is a fraction of a
+/// value. A last, broken period does not count.
 double visit_statistic(std::span<const std::int64_t> samples_ns);
 
 /// The value at 30 bits, 9 significant digits: what decisions compare, so that one made again from the store by another build or on

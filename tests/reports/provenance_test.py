@@ -76,6 +76,19 @@ def visit_statistic(samples):
     return numpy.mean((weights[:, None] * places).sum(axis=0) / weights.sum())
 
 
+def log_ratio_of_pairs(arm, baseline):
+    """Of the steps at each place of a period, over all visits, those pairs whose differences are the middle three fifths, fractions of a pair included."""
+    period = 8 if min(map(len, arm + baseline)) >= 8 else 1
+    totals = [0, 0]
+    for place in range(period):
+        pairs = sorted((pair for ours, theirs in zip(arm, baseline) for pair in zip(ours[: len(ours) // period * period][place::period], theirs[place::period])),
+                       key=lambda pair: pair[0] - pair[1])
+        weights = [max(0, min(i + 1, 0.8 * len(pairs)) - max(i, 0.2 * len(pairs))) for i in range(len(pairs))]
+        for side in (0, 1):
+            totals[side] += sum(weight * pair[side] for weight, pair in zip(weights, pairs)) / sum(weights)
+    return numpy.log(totals[0] / totals[1])
+
+
 class Store:
     """What the store says, computed here and not by the program."""
 
@@ -86,10 +99,10 @@ class Store:
         self._visits = {}
 
     def visits(self, cell, arm):
-        """(launch, block, samples) of every visit."""
+        """(launch, block, samples) of every visit, in the order in which they ran."""
         key = (cell, arm)
         if key not in self._visits:
-            rows = self.database.execute("SELECT launch, block, samples_ns FROM visits JOIN blocks ON blocks.id = block_id WHERE cell_id = ? AND arm_id = ?",
+            rows = self.database.execute("SELECT launch, block, samples_ns FROM visits JOIN blocks ON blocks.id = block_id WHERE cell_id = ? AND arm_id = ? ORDER BY block_id, position",
                                          (cell, self.arms[arm][0]))
             self._visits[key] = [(launch, block, numpy.frombuffer(samples, "<i8")) for launch, block, samples in rows]
         return self._visits[key]
@@ -111,11 +124,11 @@ class Store:
         blocks = {}
         for label in (arm, self.baseline):
             for launch, block, samples in self.visits(cell, label):
-                blocks.setdefault((launch, block), {}).setdefault(label, []).append(numpy.log(visit_statistic(samples)))
+                blocks.setdefault((launch, block), {}).setdefault(label, []).append(samples.tolist())
         launches = {}
-        for (launch, _), logs in blocks.items():
-            if len(logs) == 2:
-                launches.setdefault(launch, []).append(numpy.mean(logs[arm]) - numpy.mean(logs[self.baseline]))
+        for (launch, _), visits in blocks.items():
+            if len(visits) == 2:
+                launches.setdefault(launch, []).append(log_ratio_of_pairs(visits[arm], visits[self.baseline]))
         contrasts = [numpy.mean(values) for values in launches.values()]
         if not contrasts:
             return ()

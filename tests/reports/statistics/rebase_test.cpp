@@ -30,8 +30,8 @@ TEST(Rebase, InvertsTheRatioOfThePlannedBaseline) {
   ASSERT_EQ(after.rows.size(), before.rows.size());
   EXPECT_NEAR(*after.rows[0].time_ratio, 1 / *before.rows[1].time_ratio, 1e-12);
   EXPECT_EQ(after.rows[1].time_ratio, 1);
-  EXPECT_NEAR(*after.rows[2].time_ratio, *before.rows[2].time_ratio / *before.rows[1].time_ratio, 1e-9)
-      << "paired in the same blocks, so ratios multiply";
+  EXPECT_NEAR(*after.rows[2].time_ratio, *before.rows[2].time_ratio / *before.rows[1].time_ratio, 1e-3)
+      << "paired in the same blocks, so ratios multiply but for the hiccups, which each pair of arms has its own of";
   EXPECT_EQ(after.rows[0].decision.verdict, Verdict::slower);
   EXPECT_EQ(before.rows[1].decision.verdict, Verdict::faster);
   EXPECT_EQ(after.rows[0].median_ns, before.rows[0].median_ns);

@@ -14,7 +14,8 @@ from .loads import load
 from .statistics_values import contrasts, t_p, visit_mean
 from .trials import Trials
 
-ARM = "bigcode"
+# Its steps vary least from one to the next.
+ARM = "native"
 # What a decode step shall take; the pilot finds the batch.
 STEP_NS = 5e6
 BATCHES = "8,16,24,32,48"
@@ -61,12 +62,19 @@ def pilot():
     return Pilot(batch, steps[batch], took[2] - 2 * block_s, block_s)
 
 
+def step_of(store):
+    """What a step of the arm itself took there: the machine's speed drifts, and the next trial's slow-down is a share of this."""
+    return statistics.mean(visit_mean(row[-1]) for row in program.visits(store, 1) if row[3] in (ARM, "baseline"))
+
+
 def in_one_process(out, trials_wanted, keep_going, share=0.005, seconds=30):
     trials = Trials(out, "power-in-process")
     piloted = functools.cache(pilot)
+    step_ns = None
     while trials.another(trials_wanted, keep_going):
         found = piloted()
-        slow = f"slow-{round(share * found.step_ns)}:{ARM}"
+        slow_ns = round(share * (step_ns or found.step_ns))
+        slow = f"slow-{slow_ns}:{ARM}"
         with tempfile.TemporaryDirectory() as folder:
             store = pathlib.Path(folder) / "s.sqlite"
             blocks = max(4, int((PLANNED * seconds - found.start_s) / found.block_s))
@@ -74,26 +82,31 @@ def in_one_process(out, trials_wanted, keep_going, share=0.005, seconds=30):
             program.run("sweep", *found.cell, "--arm", ARM, "--arm", slow, "--launches", 1, "--blocks", blocks, "--seed", 1 + len(trials), "--store", store)
             took = time.monotonic() - start
             # In one process the block is the unit: each as its own launch.
+            step_ns = step_of(store)
             rows = [(block, 0, cell, label, place, samples) for _, block, cell, label, place, samples in program.visits(store, 1)]
             values = list(contrasts(rows, ARM, slow).values())
-        trials.add(step_ns=found.step_ns, blocks=len(values), seconds=took, mean=statistics.mean(values), sd=statistics.stdev(values), p=t_p(values))
+        trials.add(step_ns=step_ns, slow_ns=slow_ns, blocks=len(values), seconds=took, mean=statistics.mean(values), sd=statistics.stdev(values), p=t_p(values))
     return trials
 
 
 def relaunched(out, name, trials_wanted, keep_going, share, seconds):
     trials = Trials(out, f"power-relaunched-{name}")
     piloted = functools.cache(pilot)
+    step_ns = None
     with load(name):
         while trials.another(trials_wanted, keep_going):
             found = piloted()
+            slow_ns = round(share * (step_ns or found.step_ns))
             with tempfile.TemporaryDirectory() as folder:
+                store = pathlib.Path(folder) / "g.sqlite"
                 policy = pathlib.Path(folder) / "policy.json"
                 policy.write_text(json.dumps({**POLICY, "time_budget_s": PLANNED * seconds}))
                 start = time.monotonic()
-                text, code = program.run("gate", *found.cell, "--baseline-arm", ARM, "--candidate-arm", f"slow-{round(share * found.step_ns)}:{ARM}", "--policy", policy,
-                                         "--seed", 1 + len(trials), "--store", pathlib.Path(folder) / "g.sqlite", "-o", "json", allowed=(0, 1, 3, 4))
+                text, code = program.run("gate", *found.cell, "--baseline-arm", ARM, "--candidate-arm", f"slow-{slow_ns}:{ARM}", "--policy", policy,
+                                         "--seed", 1 + len(trials), "--store", store, "-o", "json", allowed=(0, 1, 3, 4))
                 took = time.monotonic() - start
-            trials.add(step_ns=found.step_ns, exit=code, seconds=took)
+                step_ns = step_of(store)
+            trials.add(step_ns=step_ns, slow_ns=slow_ns, exit=code, seconds=took)
     return trials
 
 

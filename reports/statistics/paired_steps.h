@@ -1,0 +1,32 @@
+// How much longer an arm's steps take than the baseline's, from steps that ran side by side.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace decodelab {
+
+/// The timed steps of an arm's visit and of the baseline's in the same half of a block.
+struct VisitPair {
+  std::span<const std::int64_t> arm_ns;
+  std::span<const std::int64_t> baseline_ns;
+};
+
+/// Share of the pairs of a class that is cut at each end (Wilcox 2012, ISBN 978-0-12-386983-8, chapter 3).
+inline constexpr double kTrimmedPairs = 0.2;
+
+/// Log of the ratio of the mean step times, arm over baseline, over pairs of steps: step i of a visit with step i of the other.
+///
+/// Where arms take turns, the two ran within a turn of each other and at the same length, so that the machine's mood, which lasts for many
+/// steps, meets both, and what is left is a hiccup of one of them: its pair stands out by its difference. Of each residue class of whole
+/// periods of 8 steps, over all visits, the pairs whose differences are the outer 20 % at each end are cut, fractions of a pair included;
+/// both means are over the pairs that stay, so that a cost that comes every 8th step counts in full, and swapping the arms changes the sign alone.
+/// Steps that the other visit lacks are left out, and one class is made of all pairs where a visit has fewer than 8.
+/// None without a pair.
+///
+/// The design trims each visit by itself, before the comparison; on a virtual machine with neighbours the spread of a block's contrast was
+/// twice as large then, so that the same certainty took four times as long.
+std::optional<double> log_ratio_of_pairs(std::span<const VisitPair> visits);
+
+}  // namespace decodelab
