@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <thread>
 
 namespace decodelab {
@@ -51,18 +52,27 @@ nlohmann::json gate_json_of(const GateRequest& request, const GateChecks& checks
   return json;
 }
 
+/// What a launch may take so that the time budget holds the fewest gate blocks that can fail a gate: the first look's, and as many fresh ones.
+double launch_seconds(const GatePolicy& policy) {
+  const std::size_t first = policy.looks.looks.front();
+  const auto launches =
+      static_cast<double>(kLaunchesOfAGateBlock) * static_cast<double>(first + std::min(first, policy.fresh_blocks));
+  return policy.time_budget_s.value_or(std::numeric_limits<double>::infinity()) / launches;
+}
+
 /// Measures until a replay of what is stored decides; `stopped` where it was interrupted.
 LaunchEnd measure(Store& store, std::int64_t run_id, const GatePolicy& policy, const GateChecks& checks) {
   StatusLine line;
   std::int64_t wanted = 0;
-  GateRun gate(store, run_id, [&](std::int64_t launches, double seconds_each) {
+  const auto display = [&](std::int64_t launches, double seconds_each) {
     const auto total = static_cast<double>(wanted * kLaunchesOfAGateBlock);
     const auto done = static_cast<double>(launches);
     line.show(progress_line(
         done / total, seconds_each * (total - done),
         fmt::format("{} gate blocks of at most {}", wanted, policy.looks.looks.back() + policy.fresh_blocks),
         line.columns()));
-  });
+  };
+  GateRun gate(store, run_id, display, launch_seconds(policy));
   const auto run_until = [&](std::size_t gate_blocks) {
     wanted = static_cast<std::int64_t>(gate_blocks);
     return gate.run_until(wanted);

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 
 namespace decodelab {
@@ -115,7 +116,7 @@ NullContrasts relaunched(Store& store, const ResolutionRequest& asked, const Che
   sweep.turn_ns = kTurnNs;  // as in a gate
   sweep.blocks = kFittedBlocks;
   const std::int64_t run_id = added(plan_gate_run(sweep, source.config), store, sweep, source).run.id;
-  GateRun gate(store, run_id, [&](std::int64_t, double) { tick(); });
+  GateRun gate(store, run_id, [&](std::int64_t, double) { tick(); }, std::numeric_limits<double>::infinity());
   const auto start = Clock::now();
   std::int64_t blocks = 0;
   while (Clock::now() < end && gate.run_until(blocks + 1) == LaunchEnd::complete) {

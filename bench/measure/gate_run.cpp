@@ -19,7 +19,7 @@ RunData plan_gate_run(const SweepRequest& request, const ModelConfig& config) {
   return data;
 }
 
-GateRun::GateRun(Store& store, std::int64_t run_id, GateDisplay display)
+GateRun::GateRun(Store& store, std::int64_t run_id, GateDisplay display, double fitted_seconds)
     : store_(store), run_id_(run_id), display_(std::move(display)), start_(std::chrono::steady_clock::now()) {
   const RunRecord run = store.load_run_record(run_id);
   const LaunchPlan plan = launch_plan_from_json(run.plan_json);
@@ -31,6 +31,7 @@ GateRun::GateRun(Store& store, std::int64_t run_id, GateDisplay display)
       .arm_started = [](std::int64_t) {},
       .stop_requested = interrupted,
       .visits = visit_plan(plan, run),
+      .fitted_seconds = fitted_seconds,
   };
 }
 

@@ -22,8 +22,8 @@ using GateDisplay = std::function<void(std::int64_t launches, double seconds_eac
 /// Runs launches in this process, which only asks its workers, and stores each block as it ends.
 class GateRun {
  public:
-  /// `store` must outlive it; the run may have launches already.
-  GateRun(Store& store, std::int64_t run_id, GateDisplay display);
+  /// `store` must outlive it; the run may have launches already. `fitted_seconds` as in LaunchContext.
+  GateRun(Store& store, std::int64_t run_id, GateDisplay display, double fitted_seconds);
 
   /// Runs until so many gate blocks are there; `stopped` where SIGINT or SIGTERM came first.
   LaunchEnd run_until(std::int64_t gate_blocks);

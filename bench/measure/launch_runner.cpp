@@ -86,9 +86,12 @@ class LaunchRunner {
   using Clock = std::chrono::steady_clock;
 
   void fit_blocks(Clock::duration start, Clock::duration round) {
-    const double rounds =
-        std::ceil(kRoundsPerStart * static_cast<double>(start.count()) / static_cast<double>(round.count()));
-    data_.run.blocks_per_launch = std::clamp(static_cast<std::int64_t>(rounds), std::int64_t{1}, kMostFittedBlocks);
+    const std::chrono::duration<double> start_s = start;
+    const std::chrono::duration<double> round_s = round;
+    const double wanted = std::ceil(kRoundsPerStart * start_s / round_s);
+    const double fitting = std::floor((context_.fitted_seconds - start_s.count()) / round_s.count());
+    const auto most = static_cast<double>(kMostFittedBlocks);
+    data_.run.blocks_per_launch = static_cast<std::int64_t>(std::clamp(std::min(wanted, fitting), 1.0, most));
     store_.set_blocks_per_launch(data_.run.id, data_.run.blocks_per_launch);
   }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,8 @@ struct LaunchContext {
       arm_started;  ///< What runs now, should the process die of it; 0: the oracle, which is no arm of the run.
   std::function<bool()> stop_requested;  ///< Asked between pieces; the one in hand is finished first.
   VisitPlan visits{};
+  /// What a launch shall take at most, where its blocks are kFittedBlocks; one block is the fewest, whatever it takes.
+  double fitted_seconds = std::numeric_limits<double>::infinity();
 };
 
 /// What the plan of a run asks of its visits.
@@ -66,7 +69,7 @@ inline constexpr std::int64_t kMostFittedBlocks = 8;
 /// timed: forth, back, forth, so that a drift meets all of them alike. Then those of the second half do.
 /// Of the run of a shard only the shard's cells are checked and measured; the rows of the others stay `planned`.
 /// Of a run whose blocks are kFittedBlocks, its first launch fixes them for all: as many rounds as take kRoundsPerStart times as long as
-/// the start of the workers, kMostFittedBlocks at most.
+/// the start of the workers, kMostFittedBlocks at most, and no more than fit into the context's `fitted_seconds`.
 /// Blocks go round-robin over the cells; an arm that throws in a block loses its further visits, never those of the others.
 LaunchEnd run_launch(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context);
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -129,6 +130,7 @@ class LaunchRunnerTest : public ::testing::Test {
         .arm_started = [](std::int64_t) {},
         .stop_requested = [&] { return stop_after_pieces >= 0 && pieces >= stop_after_pieces; },
         .visits = {.turn_ns = turn_ns_},
+        .fitted_seconds = fitted_seconds_,
     };
     return run_launch(*store_, run_, index, context);
   }
@@ -150,6 +152,7 @@ class LaunchRunnerTest : public ::testing::Test {
   std::int64_t available_ = 1'000'000;
   Log log_;
   std::int64_t turn_ns_ = 0;
+  double fitted_seconds_ = std::numeric_limits<double>::infinity();
   std::string ruled_out_;          ///< An arm all of whose rows add_run() makes unsupported.
   std::vector<std::string> made_;  ///< Arms that workers were made for.
 };
@@ -194,6 +197,14 @@ TEST_F(LaunchRunnerTest, GivesEveryLaunchAsManyBlocksAsTheStartOfTheFirstAsksFor
     EXPECT_EQ(data.run.blocks_per_launch, fitted) << "launches are alike";
     EXPECT_EQ(static_cast<std::int64_t>(data.blocks.size()), 2 * 2 * fitted);
   }
+}
+
+TEST_F(LaunchRunnerTest, GivesNoLaunchMoreBlocksThanFitIntoItsTime) {
+  behaviours_["a"].start = std::chrono::milliseconds(500);
+  fitted_seconds_ = 0.1;
+  add_run({"causal", "a"}, {2, 4}, kFittedBlocks);
+  EXPECT_EQ(launch(0), LaunchEnd::complete);
+  EXPECT_EQ(store_->load_run(run_).run.blocks_per_launch, 1);
 }
 
 TEST_F(LaunchRunnerTest, LetsTheArmsOfHalfABlockTakeTurnsForthAndBack) {

@@ -29,14 +29,14 @@ def cell(batch, length="512"):
 POLICY = {"margins": {"decode": 0.002}, "on_inconclusive": "report"}
 # Of the time that is given, what a plan may fill: a host that slows down takes the rest, and what is found too late is not found.
 PLANNED = 0.93
+# Blocks that no trial's time suffices for.
+MANY = 1000
 
 
 @dataclasses.dataclass(frozen=True)
 class Pilot:
     batch: int  # whose step comes nearest to STEP_NS
     step_ns: float
-    start_s: float  # of a sweep in one process, before its first block
-    block_s: float  # of two arms
 
     @property
     def cell(self):
@@ -53,13 +53,7 @@ def pilot():
             means.setdefault(batch_of[row[2]], []).append(visit_mean(row[-1]))
         steps = {batch: sum(values) / len(values) for batch, values in means.items()}
         batch = min(steps, key=lambda one: abs(math.log(steps[one] / STEP_NS)))
-        took = {}
-        for blocks in (2, 10):
-            start = time.monotonic()
-            program.run("sweep", *cell(batch), "--arm", ARM, "--null-arm", "--launches", 1, "--blocks", blocks, "--store", store)
-            took[blocks] = time.monotonic() - start
-    block_s = (took[10] - took[2]) / 8
-    return Pilot(batch, steps[batch], took[2] - 2 * block_s, block_s)
+    return Pilot(batch, steps[batch])
 
 
 def step_of(store):
@@ -77,9 +71,8 @@ def in_one_process(out, trials_wanted, keep_going, share=0.005, seconds=30):
         slow = f"slow-{slow_ns}:{ARM}"
         with tempfile.TemporaryDirectory() as folder:
             store = pathlib.Path(folder) / "s.sqlite"
-            blocks = max(4, int((PLANNED * seconds - found.start_s) / found.block_s))
             start = time.monotonic()
-            program.run("sweep", *found.cell, "--arm", ARM, "--arm", slow, "--launches", 1, "--blocks", blocks, "--seed", 1 + len(trials), "--store", store)
+            program.run_for(PLANNED * seconds, "sweep", *found.cell, "--arm", ARM, "--arm", slow, "--launches", 1, "--blocks", MANY, "--seed", 1 + len(trials), "--store", store)
             took = time.monotonic() - start
             # In one process the block is the unit: each as its own launch.
             step_ns = step_of(store)

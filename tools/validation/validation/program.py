@@ -4,10 +4,12 @@ import array
 import functools
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 
 PROGRAM = os.environ.get("DECODELAB", "decodelab")
+INTERRUPTED = 130
 
 
 def run(*arguments, allowed=(0,), timeout=3600):
@@ -21,6 +23,18 @@ def run(*arguments, allowed=(0,), timeout=3600):
 def run_with_messages(*arguments, timeout=3600):
     """What the program says on stderr."""
     return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=timeout).stderr
+
+
+def run_for(seconds, *arguments):
+    """Interrupts it then; the block in hand is finished."""
+    with subprocess.Popen([PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            _, said = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=600)
+        if process.returncode not in (0, INTERRUPTED):
+            raise RuntimeError(f"decodelab {' '.join(map(str, arguments))} ended with {process.returncode}:\n{said}")
 
 
 @functools.cache
