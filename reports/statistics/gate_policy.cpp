@@ -216,7 +216,8 @@ const KeyRow kKeys[] = {
        p.on_inconclusive = one_of(json, place, kOnInconclusive);
      },
      [](const GatePolicy& p) { return Json(to_string(p.on_inconclusive)); }},
-    {"time_budget_s", "seconds above 0, or null", "No look is begun that would probably end later; launches are so short that a failure fits.",
+    {"time_budget_s", "seconds above 0, or null",
+     "No look is begun that would probably end later; launches are so short that a failure fits.",
      [](GatePolicy& p, const Json& json, const Place& place) {
        p.time_budget_s.reset();
        if (!json.is_null())

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "reports/statistics/comparison.h"
+
 namespace decodelab {
 namespace {
 
@@ -126,6 +128,16 @@ std::optional<double> mean_log(const BlockRecord& block, std::int64_t arm_id, Pa
   return mean(logs);
 }
 
+// Mean of all timed steps of an arm in a block; none where it was not timed.
+std::optional<double> mean_of_steps(const BlockRecord& block, std::int64_t arm_id) {
+  std::vector<double> steps;
+  for (const VisitRecord& visit : block.visits) {
+    if (visit.arm_id == arm_id) steps.insert(steps.end(), visit.samples_ns.begin(), visit.samples_ns.end());
+  }
+  if (steps.empty() || mean(steps) <= 0) return std::nullopt;
+  return mean(steps);
+}
+
 }  // namespace
 
 bool LaunchEffect::exceeds(double limit) const {
@@ -189,6 +201,18 @@ std::optional<LaunchEffect> median_contrast(Blocks blocks_of_cell, std::int64_t 
   return launches.effect();
 }
 
+std::optional<LaunchEffect> rare_costs(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id) {
+  Launches launches;
+  for (const BlockRecord* block : blocks_of_cell) {
+    const auto arm = mean_of_steps(*block, arm_id);
+    const auto baseline = mean_of_steps(*block, baseline_id);
+    const Comparison paired = compare_arms(std::span(&block, 1), arm_id, baseline_id);
+    if (arm && baseline && !paired.blocks.empty())
+      launches.add(block->launch, std::log(*arm / *baseline) - paired.blocks.front().contrast);
+  }
+  return launches.effect();
+}
+
 RowChecks check_row(Blocks blocks_of_cell, std::int64_t turn_steps, std::int64_t arm_id, std::int64_t baseline_id,
                     double margin, std::optional<Verdict> verdict) {
   RowChecks checks{.carry_over = carry_over(blocks_of_cell, arm_id, turn_steps), .flags = {}};
@@ -203,6 +227,8 @@ RowChecks check_row(Blocks blocks_of_cell, std::int64_t turn_steps, std::int64_t
   const bool slower = median && median->interval.low > 0;
   if ((verdict == Verdict::faster && !faster) || (verdict == Verdict::slower && !slower))
     checks.flags.emplace_back(kMedianDiffersFlag);
+  if (const auto rare = rare_costs(blocks_of_cell, arm_id, baseline_id); rare && rare->exceeds(limit))
+    checks.flags.emplace_back(kRareCostsFlag);
   return checks;
 }
 

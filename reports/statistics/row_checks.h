@@ -48,11 +48,18 @@ std::optional<LaunchEffect> slope_in_visits(std::span<const BlockRecord* const> 
 std::optional<LaunchEffect> median_contrast(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
                                             std::int64_t baseline_id);
 
+/// What the contrast of the means of all steps has beyond the one of pairs (compare_arms()), of which the outer fifths are cut: costs of one
+/// of the arms that come so seldom, and not every 8th step, that they are cut as hiccups are (a cache that grows by 64 tokens).
+std::optional<LaunchEffect> rare_costs(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
+                                       std::int64_t baseline_id);
+
 /// Flags of rows by these effects, in shares of `margin` (a share of time).
 inline constexpr const char* kCarryOverFlag = "carry-over";   ///< A third of the margin.
 inline constexpr const char* kSlopeFlag = "slope-in-visits";  ///< A quarter of the margin.
 inline constexpr const char* kMedianDiffersFlag =
     "median-differs";  ///< FASTER or SLOWER, and the medians do not say so.
+
+inline constexpr const char* kRareCostsFlag = "rare-costs";  ///< The margin.
 
 /// What is kept of all that on an arm's row.
 struct RowChecks {

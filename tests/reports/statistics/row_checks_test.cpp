@@ -49,6 +49,16 @@ std::vector<const BlockRecord*> pointers(const std::vector<BlockRecord>& blocks)
 
 constexpr double kStep = 1e7;
 
+TEST(RowChecks, FindCostsThatComeTooSeldomForThePairs) {
+  // One step of 32, over two visits of 16, that takes 9 times as long.
+  const auto blocks = blocks_of(
+      [](auto arm, auto, auto place, auto step) { return arm == 2 && place < kArms && step == 5 ? 9 * kStep : kStep; });
+  const auto cell = pointers(blocks);
+  EXPECT_NEAR(rare_costs(cell, 2, 1)->mean, std::log(1.25), 0.01);
+  EXPECT_NEAR(rare_costs(cell, 3, 1)->mean, 0, 1e-6);
+  EXPECT_EQ(check_row(cell, 0, 2, 1, 0.03, std::nullopt).flags, std::vector<std::string>{kRareCostsFlag});
+}
+
 TEST(RowChecks, FindNothingInBlocksThatOnlyDifferByArm) {
   const auto blocks = blocks_of([](auto arm, auto, auto, auto) { return kStep * static_cast<double>(arm); });
   const auto cell = pointers(blocks);

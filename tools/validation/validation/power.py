@@ -18,15 +18,15 @@ from .trials import Trials
 ARM = "native"
 # What a decode step shall take; the pilot finds the batch.
 STEP_NS = 5e6
-BATCHES = "8,16,24,32,48"
+BATCHES = "32,48,64,80,96"
 
 
-def cell(batch, length="512"):
+def cell(batch, length="64"):
     return ["-m", "synthetic:tiny", "--phase", "decode", "--batch", batch, "--length", length]
 
 
-# The gate's margin stands far below the slow-down that it must find.
-POLICY = {"margins": {"decode": 0.002}, "on_inconclusive": "report"}
+# The gate's margin stands far below the slow-down that it must find; one look and its fresh gate blocks are what there is time for.
+POLICY = {"margins": {"decode": 0.002}, "looks": [6], "level": 0.05, "on_inconclusive": "report"}
 # Of the time that is given, what a plan may fill: a host that slows down takes the rest, and what is found too late is not found.
 PLANNED = 0.93
 # Blocks that no trial's time suffices for.
