@@ -54,9 +54,11 @@ TEST(RowChecks, FindCostsThatComeTooSeldomForThePairs) {
   const auto blocks = blocks_of(
       [](auto arm, auto, auto place, auto step) { return arm == 2 && place < kArms && step == 5 ? 9 * kStep : kStep; });
   const auto cell = pointers(blocks);
-  EXPECT_NEAR(rare_costs(cell, 2, 1)->mean, std::log(1.25), 0.01);
+  // Of the four pairs of its class, the pair of that step keeps a fifth of its weight: (7 + (0.2 * 9 + 2.2) / 2.4) / 8 = 13 / 12.
+  EXPECT_NEAR(rare_costs(cell, 2, 1)->mean, std::log(1.25 * 12 / 13), 1e-6);
   EXPECT_NEAR(rare_costs(cell, 3, 1)->mean, 0, 1e-6);
-  EXPECT_EQ(check_row(cell, 0, 2, 1, 0.03, std::nullopt).flags, std::vector<std::string>{kRareCostsFlag});
+  const std::vector<std::string> flags = check_row(cell, 0, 2, 1, 0.03, std::nullopt).flags;
+  EXPECT_NE(std::ranges::find(flags, kRareCostsFlag), flags.end());
 }
 
 TEST(RowChecks, FindNothingInBlocksThatOnlyDifferByArm) {
