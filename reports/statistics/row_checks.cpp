@@ -134,8 +134,9 @@ std::optional<double> mean_of_steps(const BlockRecord& block, std::int64_t arm_i
   for (const VisitRecord& visit : block.visits) {
     if (visit.arm_id == arm_id) steps.insert(steps.end(), visit.samples_ns.begin(), visit.samples_ns.end());
   }
-  if (steps.empty() || mean(steps) <= 0) return std::nullopt;
-  return mean(steps);
+  if (steps.empty()) return std::nullopt;
+  const double ns = mean(steps);
+  return ns > 0 ? std::optional(ns) : std::nullopt;
 }
 
 }  // namespace

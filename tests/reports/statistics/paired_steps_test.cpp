@@ -19,7 +19,7 @@ double log_ratio(const Steps& arm, const Steps& baseline) {
   return log_ratio_of_pairs(std::span(&visit, 1)).value();
 }
 
-/// `steps` of about a millisecond under a mood that lasts for some 30 steps, of which the machine's neighbours lengthen one in ten.
+/// Steps of about a millisecond under a mood that lasts for some 30 steps, of which the machine's neighbours lengthen one in ten.
 struct Moody {
   explicit Moody(std::uint64_t seed) : random(seed) {}
 
@@ -32,6 +32,20 @@ struct Moody {
 
   std::mt19937_64 random;
   double mood = 0;
+};
+
+struct Visits {
+  /// `steps` of two arms side by side; the arm's take `factor` of the baseline's time.
+  Visits(Moody& machine, int steps, double factor) {
+    for (int i = 0; i < steps; ++i) {
+      arm.push_back(machine.step(factor));
+      baseline.push_back(machine.step(1));
+      machine.pass();
+    }
+  }
+
+  Steps arm;
+  Steps baseline;
 };
 
 TEST(PairedSteps, AgreeWithNumPy) {
@@ -58,13 +72,7 @@ TEST(PairedSteps, CountACostOfEveryEighthStepInFullAndAHiccupNotAtAll) {
 
 TEST(PairedSteps, ChangeTheirSignAloneWhenTheArmsAreSwapped) {
   Moody machine(3);
-  Steps arm;
-  Steps baseline;
-  for (int i = 0; i < 61; ++i) {
-    arm.push_back(machine.step(1.5));
-    baseline.push_back(machine.step(1));
-    machine.pass();
-  }
+  const auto [arm, baseline] = Visits(machine, 61, 1.5);
   EXPECT_DOUBLE_EQ(log_ratio(arm, baseline), -log_ratio(baseline, arm));
 }
 
@@ -85,13 +93,7 @@ TEST(PairedSteps, SpreadLessThanTrimmedVisitsUnderMoods) {
   std::vector<double> paired;
   std::vector<double> of_visits;
   for (int block = 0; block < 200; ++block) {
-    Steps arm;
-    Steps baseline;
-    for (int i = 0; i < 64; ++i) {
-      arm.push_back(machine.step(1.01));
-      baseline.push_back(machine.step(1));
-      machine.pass();
-    }
+    const auto [arm, baseline] = Visits(machine, 64, 1.01);
     paired.push_back(log_ratio(arm, baseline));
     of_visits.push_back(std::log(visit_statistic(arm) / visit_statistic(baseline)));
   }

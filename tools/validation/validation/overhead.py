@@ -11,8 +11,9 @@ from .trials import Trials
 
 MOST = 0.25
 MOST_NS = 100
-# A sweep of ordinary size, at the batch whose step takes some 5 ms here.
+# A sweep of ordinary size, at the batch whose step takes some 5 ms here in the middle of the lengths.
 LENGTHS = "256-1024+256"
+PILOT = {"arm": "bigcode", "batches": "8,16,24,32,48", "length": "512"}
 SWEEP = ["--arm", "causal", "--arm", "bigcode", "--launches", 5, "--blocks", 2]
 
 
@@ -21,7 +22,7 @@ def collect(out, keep_going):
     if trials.another(1, keep_going):
         with tempfile.TemporaryDirectory() as folder:
             store = pathlib.Path(folder) / "o.sqlite"
-            printed = program.run_with_messages("sweep", *power.cell(power.pilot().batch, LENGTHS), *SWEEP, "--store", store)
+            printed = program.run_with_messages("sweep", *power.cell(power.pilot(**PILOT).batch, LENGTHS), *SWEEP, "--store", store)
             steps = [ns for visit in program.visits(store, 1) for ns in visit[-1]]
         timed, warm = (float(re.search(rf"([\d.]+) % {word}", printed).group(1)) / 100 for word in ("timed steps", "warm-up"))
         benchmark = pathlib.Path(program.PROGRAM).parent / "harness_benchmark"

@@ -19,9 +19,10 @@ ARM = "native"
 # What a decode step shall take; the pilot finds the batch.
 STEP_NS = 5e6
 BATCHES = "32,48,64,80,96"
+LENGTH = "64"
 
 
-def cell(batch, length="64"):
+def cell(batch, length=LENGTH):
     return ["-m", "synthetic:tiny", "--phase", "decode", "--batch", batch, "--length", length]
 
 
@@ -43,10 +44,10 @@ class Pilot:
         return cell(self.batch)
 
 
-def pilot():
+def pilot(arm=ARM, batches=BATCHES, length=LENGTH):
     with tempfile.TemporaryDirectory() as folder:
         store = pathlib.Path(folder) / "pilot.sqlite"
-        program.run("sweep", *cell(BATCHES), "--arm", ARM, "--null-arm", "--launches", 1, "--blocks", 2, "--store", store)
+        program.run("sweep", *cell(batches, length), "--arm", arm, "--null-arm", "--launches", 1, "--blocks", 2, "--store", store)
         batch_of = dict(program.query(store, "SELECT id, batch FROM cells"))
         means = {}
         for row in program.visits(store, 1):
