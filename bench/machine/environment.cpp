@@ -5,9 +5,6 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include <algorithm>
 #include <array>
@@ -179,22 +176,6 @@ std::vector<std::int64_t>& remembered_cores() {
 }
 
 #if defined(__x86_64__)
-/// AMX exists where the CPU has it and the system saves its tiles: leaf 7 EDX bit 22 (AMX-BF16), XCR0 bits 17 and 18
-/// (Intel SDM 1, 18.2).
-bool has_amx_bf16() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & bit_OSXSAVE) == 0) {
-    return false;
-  }
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & (1U << 22)) == 0) {
-    return false;
-  }
-  unsigned low = 0, high = 0;
-  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  constexpr unsigned kTileState = 3U << 17;
-  return (low & kTileState) == kTileState;
-}
-
 std::string instruction_sets() {
   __builtin_cpu_init();
   const std::array<std::pair<const char*, bool>, 9> features = {{
@@ -206,7 +187,7 @@ std::string instruction_sets() {
       {"avx512vl", static_cast<bool>(__builtin_cpu_supports("avx512vl"))},
       {"avx512vnni", static_cast<bool>(__builtin_cpu_supports("avx512vnni"))},
       {"avx512bf16", static_cast<bool>(__builtin_cpu_supports("avx512bf16"))},
-      {"amx_bf16", has_amx_bf16()},
+      {"amx_bf16", static_cast<bool>(__builtin_cpu_supports("amx-bf16"))},
   }};
   std::string list;
   for (const auto& [name, present] : features) {

@@ -50,6 +50,8 @@ void register_all() {
             ->Arg(1)
             ->Arg(8)
             ->Arg(32)
+            ->Arg(128)
+            ->Arg(512)
             ->UseRealTime();
       }
     }

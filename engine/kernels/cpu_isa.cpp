@@ -1,7 +1,29 @@
 // Asks the processor what it has.
 #include "engine/kernels/cpu_isa.h"
 
+#if defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace decodelab {
+namespace {
+
+#if defined(__x86_64__)
+/// Linux saves the tiles of a process only once it has asked for them (arch_prctl(2), ARCH_REQ_XCOMP_PERM; headers before 5.16 lack both names).
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023;
+  constexpr long kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+CpuIsa best_for_bf16() {
+  static const bool tiles = __builtin_cpu_supports("amx-bf16") && may_use_tiles();
+  return tiles ? CpuIsa::amx_bf16 : CpuIsa::avx512_bf16;
+}
+#endif
+
+}  // namespace
 
 const char* to_string(CpuIsa isa) {
   switch (isa) {
@@ -9,6 +31,7 @@ const char* to_string(CpuIsa isa) {
     case CpuIsa::avx2: return "avx2";
     case CpuIsa::avx512: return "avx512";
     case CpuIsa::avx512_bf16: return "avx512-bf16";
+    case CpuIsa::amx_bf16: return "amx-bf16";
   }
   return "";
 }
@@ -16,8 +39,7 @@ const char* to_string(CpuIsa isa) {
 CpuIsa best_cpu_isa(ElementType dtype) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
-    return dtype == ElementType::bfloat16 && __builtin_cpu_supports("avx512bf16") ? CpuIsa::avx512_bf16
-                                                                                  : CpuIsa::avx512;
+    return dtype == ElementType::bfloat16 && __builtin_cpu_supports("avx512bf16") ? best_for_bf16() : CpuIsa::avx512;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
     return CpuIsa::avx2;

@@ -55,6 +55,7 @@ skinny::AddPanel kernel_of(CpuIsa isa, ElementType dtype) {
     case CpuIsa::avx2: return skinny::avx2_kernel(dtype);
     case CpuIsa::avx512: return skinny::avx512_kernel(dtype);
     case CpuIsa::avx512_bf16:
+    case CpuIsa::amx_bf16:
       return dtype == ElementType::bfloat16 ? skinny::avx512_bf16_kernel() : skinny::avx512_kernel(dtype);
   }
   return skinny::portable_kernel(dtype);
@@ -102,6 +103,10 @@ std::int64_t PackedMatrix::panel_bytes() const {
 void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, CpuIsa isa) {
   const PackedMatrix& weights = product.weights;
   const bool bf16 = weights.dtype() == ElementType::bfloat16;
+  if (bf16 && isa == CpuIsa::amx_bf16) {
+    skinny::multiply_on_tiles(product, first, last);
+    return;
+  }
   const std::int64_t depth = bf16 ? (weights.inputs() + 1) / 2 : weights.inputs();
   const std::int64_t step_bytes = 4;  // one input in fp32, two in bf16
   const std::int64_t block = kBlockBytes / (kPanelOutputs * step_bytes);

@@ -31,4 +31,7 @@ AddPanel avx2_kernel(ElementType dtype);
 AddPanel avx512_kernel(ElementType dtype);
 AddPanel avx512_bf16_kernel();
 
+/// multiply_panels() in bf16 on the tiles of a processor that has them (CpuIsa::amx_bf16).
+void multiply_on_tiles(const SkinnyProduct& product, std::int64_t first, std::int64_t last);
+
 }  // namespace decodelab::skinny

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kSecondsOfAMinute = 60;
 constexpr double kLevel95 = 0.025;  // beyond each end
+constexpr double kLevelOfOneLook = 0.05;
 
 int exit_code_of(GateOutcome outcome, OnInconclusive on_inconclusive) {
   switch (outcome) {
@@ -139,6 +140,10 @@ void go_on_to_next_look(GateDecision& decision, const RunData& data, const std::
   }
   const std::size_t next = looks[decision.looks_done];
   go_on_or_stop(decision, data, used, next, fmt::format("the look at {} gate blocks", next));
+  if (decision.next_look || decision.looks_done > 1) return;
+  decision.notes.push_back(fmt::format(
+      R"(Time for one look alone: a policy with "looks": [{}], "level": {} spends on it what is kept for {}.)",
+      looks.front(), kLevelOfOneLook, looks.size()));
 }
 
 // A FAIL needs what the look saw and gate blocks that it had not seen.

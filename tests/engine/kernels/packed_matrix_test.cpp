@@ -13,7 +13,7 @@ namespace {
 
 std::vector<CpuIsa> supported(ElementType dtype) {
   std::vector<CpuIsa> isas;
-  for (const CpuIsa isa : {CpuIsa::portable, CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16}) {
+  for (const CpuIsa isa : {CpuIsa::portable, CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16, CpuIsa::amx_bf16}) {
     if (isa <= best_cpu_isa(dtype)) {
       isas.push_back(isa);
     }
@@ -85,7 +85,7 @@ TEST_P(SkinnyProductTest, EqualsASumInDoublePrecision) {
   const ElementType dtype = GetParam();
   const double tolerance = dtype == ElementType::float32 ? 1e-5 : 1e-2;
   for (const CpuIsa isa : supported(dtype)) {
-    for (const std::int64_t rows : {1, 2, 5, 6, 7, 13, 32}) {
+    for (const std::int64_t rows : {1, 2, 5, 6, 7, 13, 16, 17, 32, 33}) {
       for (const std::int64_t outputs : {1, 63, 64, 65, 200}) {
         for (const std::int64_t inputs : {1, 2, 3, 64, 129, 770}) {
           const Shape shape{rows, outputs, inputs};
