@@ -42,17 +42,10 @@ struct alignas(64) TileShapes {
 };
 static_assert(sizeof(TileShapes) == 64);
 
-/// The tiles of this thread while it multiplies: 0 to 3 hold the sums of up to 16 rows by 64 outputs, 4 their inputs, and 5 to 7 weights.
+/// The tiles of this thread while it multiplies: 0 to 3 hold the sums of some rows by 64 outputs, 4 their inputs, and 5 to 7 weights.
 class Tiles {
  public:
-  Tiles() = default;
-  Tiles(const Tiles&) = delete;
-  Tiles& operator=(const Tiles&) = delete;
-  [[gnu::target("amx-tile")]] ~Tiles() { _tile_release(); }
-
-  void shape(std::int64_t rows) {
-    if (rows == rows_) return;
-    rows_ = rows;
+  explicit Tiles(std::int64_t rows) {
     TileShapes shapes;
     std::fill_n(shapes.bytes.begin(), 8, static_cast<std::uint16_t>(kTileBytes));
     std::fill_n(shapes.rows.begin(), 5, static_cast<std::uint8_t>(rows));
@@ -60,29 +53,40 @@ class Tiles {
     // Not _tile_loadconfig: g++ 12 has it read eight bytes, and may leave the others unwritten.
     __asm__ volatile("ldtilecfg %0" ::"m"(shapes));
   }
+  Tiles(const Tiles&) = delete;
+  Tiles& operator=(const Tiles&) = delete;
+  [[gnu::target("amx-tile")]] ~Tiles() { _tile_release(); }
+};
 
- private:
-  std::int64_t rows_ = 0;
+/// The rows of a product in passes of one size, so that tiles keep their shape; the last pass may hold rows that no one asked for.
+struct Passes {
+  explicit Passes(std::int64_t product_rows)
+      : count(divided_up(product_rows, kTileRows)), rows(divided_up(product_rows, count)) {}
+
+  std::int64_t count;
+  std::int64_t rows;  ///< Of each.
+
+  std::int64_t all_rows() const { return count * rows; }
 };
 
 /// The activations of a product in the order in which tiles are loaded, [K / 32][rows][32], and behind them what is left of K, in pairs,
 /// [rows][pairs][2]: of rows that lie a power of two apart, the first-level cache holds a few alone.
 class TileInputs {
  public:
-  TileInputs(const SkinnyProduct& product, std::vector<Line>& room)
-      : rows_(product.rows),
+  TileInputs(const SkinnyProduct& product, const Passes& passes, std::vector<Line>& room)
+      : rows_(passes.all_rows()),
         steps_(product.weights.inputs() / kTileInputs),
         left_pairs_(divided_up(product.weights.inputs() % kTileInputs, 2)) {
     if (std::ssize(room) < rows_ * (steps_ + 1)) room.resize(static_cast<std::size_t>(rows_ * (steps_ + 1)));
     data_ = room.front().bytes.data();
     const auto left_bytes = static_cast<std::size_t>(product.weights.inputs() % kTileInputs * kInputBytes);
-    for (std::int64_t row = 0; row < rows_; ++row) {
+    for (std::int64_t row = 0; row < product.rows; ++row) {
       const std::byte* const x = static_cast<const std::byte*>(product.x) + row * product.x_stride * kInputBytes;
       for (std::int64_t step = 0; step < steps_; ++step)
-        std::memcpy(data_ + (step * rows_ + row) * kTileBytes, x + step * kTileBytes, kTileBytes);
+        std::memcpy(place(step, row), x + step * kTileBytes, kTileBytes);
       if (left_bytes == 0) continue;
       // The last input of an odd number has no partner but zero.
-      std::byte* const left = data_ + steps_ * rows_ * kTileBytes + row * left_stride();
+      std::byte* const left = place(steps_, 0) + row * left_stride();
       std::memset(left, 0, static_cast<std::size_t>(left_stride()));
       std::memcpy(left, x + steps_ * kTileBytes, left_bytes);
     }
@@ -90,11 +94,13 @@ class TileInputs {
 
   std::int64_t steps() const { return steps_; }
   std::int64_t step_stride() const { return rows_ * kTileBytes; }
-  const std::byte* at(std::int64_t step, std::int64_t row) const { return data_ + (step * rows_ + row) * kTileBytes; }
+  const std::byte* at(std::int64_t step, std::int64_t row) const { return place(step, row); }
   std::int64_t left_pairs() const { return left_pairs_; }
   std::int64_t left_stride() const { return left_pairs_ * kPairBytes; }
 
  private:
+  std::byte* place(std::int64_t step, std::int64_t row) const { return data_ + (step * rows_ + row) * kTileBytes; }
+
   std::int64_t rows_;
   std::int64_t steps_;
   std::int64_t left_pairs_;
@@ -141,14 +147,14 @@ template <bool asks>
 }
 
 /// The first rows to meet weights ask for those behind them.
-void add_panel(const std::byte* panel, const TileInputs& x, std::int64_t rows, Tiles& tiles, float* sums) {
-  const std::int64_t block = rows <= kTileRows ? x.steps() : kBlockSteps;
+void add_panel(const std::byte* panel, const TileInputs& x, const Passes& passes, float* sums) {
+  const std::int64_t block = passes.count == 1 ? x.steps() : kBlockSteps;
   for (std::int64_t begin = 0; begin < x.steps(); begin += block) {
     const std::int64_t steps = std::min(block, x.steps() - begin);
-    for (std::int64_t row = 0; row < rows; row += kTileRows) {
-      tiles.shape(std::min(kTileRows, rows - row));
-      (row == 0 ? add_steps<true> : add_steps<false>)(panel + begin * kStepBytes, x.at(begin, row), x.step_stride(),
-                                                      steps, sums + row * kPanelOutputs);
+    for (std::int64_t pass = 0; pass < passes.count; ++pass) {
+      const std::int64_t row = pass * passes.rows;
+      (pass == 0 ? add_steps<true> : add_steps<false>)(panel + begin * kStepBytes, x.at(begin, row), x.step_stride(),
+                                                       steps, sums + row * kPanelOutputs);
     }
   }
 }
@@ -157,13 +163,14 @@ void add_panel(const std::byte* panel, const TileInputs& x, std::int64_t rows, T
 
 void multiply_on_tiles(const SkinnyProduct& product, std::int64_t first, std::int64_t last) {
   thread_local std::vector<Line> room;
-  const TileInputs x(product, room);
-  Tiles tiles;
-  std::vector<float> sums(static_cast<std::size_t>(product.rows * kPanelOutputs));
+  const Passes passes(product.rows);
+  const TileInputs x(product, passes, room);
+  const Tiles tiles(passes.rows);
+  std::vector<float> sums(static_cast<std::size_t>(passes.all_rows() * kPanelOutputs));
   for (std::int64_t index = first; index < last; ++index) {
     const std::byte* const panel = product.weights.panel(index);
     std::ranges::fill(sums, 0.0F);
-    add_panel(panel, x, product.rows, tiles, sums.data());
+    add_panel(panel, x, passes, sums.data());
     if (x.left_pairs() > 0)
       avx512_bf16_kernel()(panel + x.steps() * kStepBytes, x.at(x.steps(), 0), x.left_stride(), product.rows,
                            x.left_pairs(), sums.data());
