@@ -82,11 +82,10 @@ class TileInputs {
     const auto left_bytes = static_cast<std::size_t>(product.weights.inputs() % kTileInputs * kInputBytes);
     for (std::int64_t row = 0; row < product.rows; ++row) {
       const std::byte* const x = static_cast<const std::byte*>(product.x) + row * product.x_stride * kInputBytes;
-      for (std::int64_t step = 0; step < steps_; ++step)
-        std::memcpy(place(step, row), x + step * kTileBytes, kTileBytes);
+      for (std::int64_t step = 0; step < steps_; ++step) std::memcpy(at(step, row), x + step * kTileBytes, kTileBytes);
       if (left_bytes == 0) continue;
       // The last input of an odd number has no partner but zero.
-      std::byte* const left = place(steps_, 0) + row * left_stride();
+      std::byte* const left = at(steps_, 0) + row * left_stride();
       std::memset(left, 0, static_cast<std::size_t>(left_stride()));
       std::memcpy(left, x + steps_ * kTileBytes, left_bytes);
     }
@@ -94,13 +93,11 @@ class TileInputs {
 
   std::int64_t steps() const { return steps_; }
   std::int64_t step_stride() const { return rows_ * kTileBytes; }
-  const std::byte* at(std::int64_t step, std::int64_t row) const { return place(step, row); }
+  std::byte* at(std::int64_t step, std::int64_t row) const { return data_ + (step * rows_ + row) * kTileBytes; }
   std::int64_t left_pairs() const { return left_pairs_; }
   std::int64_t left_stride() const { return left_pairs_ * kPairBytes; }
 
  private:
-  std::byte* place(std::int64_t step, std::int64_t row) const { return data_ + (step * rows_ + row) * kTileBytes; }
-
   std::int64_t rows_;
   std::int64_t steps_;
   std::int64_t left_pairs_;

@@ -142,8 +142,8 @@ void go_on_to_next_look(GateDecision& decision, const RunData& data, const std::
   go_on_or_stop(decision, data, used, next, fmt::format("the look at {} gate blocks", next));
   if (decision.next_look || decision.looks_done > 1) return;
   decision.notes.push_back(fmt::format(
-      R"(Time for one look alone: a policy with "looks": [{}], "level": {} spends on it what is kept for {}.)",
-      looks.front(), kLevelOfOneLook, looks.size()));
+      R"(Time for one look alone: a policy with "looks": [{}], "level": {}, "family_level": {} spends on it what is kept for {}.)",
+      looks.front(), kLevelOfOneLook, kLevelOfOneLook, looks.size()));
 }
 
 // A FAIL needs what the look saw and gate blocks that it had not seen.

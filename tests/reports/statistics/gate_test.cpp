@@ -320,7 +320,8 @@ TEST(Gate, StopsWhereTheNextLookWouldEndAfterTheTimeBudget) {
   EXPECT_EQ(decision.outcome, GateOutcome::inconclusive);
   EXPECT_TRUE(contains(problem_of(decision), {"10 gate blocks", "time budget is 12.0"}));
   ASSERT_FALSE(decision.notes.empty());
-  EXPECT_TRUE(contains(decision.notes.back(), {"one look alone", "\"looks\": [6]", "\"level\": 0.05"}));
+  EXPECT_TRUE(contains(decision.notes.back(),
+                       {"one look alone", "\"looks\": [6]", "\"level\": 0.05", "\"family_level\": 0.05"}));
   policy.time_budget_s = 30 * 60;
   EXPECT_EQ(decide_gate(noisy, policy, 0).outcome, GateOutcome::proceed);
   policy.time_budget_s = 20 * 60;
