@@ -10,8 +10,10 @@ namespace decodelab::simd {
 /// arXiv:1606.08415).
 [[gnu::always_inline]] inline Floats gelu_tanh(const Floats& x) {
   constexpr float kTwiceSqrt2OverPi = 1.5957691216057308f;
-  const Floats inner = x * (1.0f + 0.044715f * x * x) * kTwiceSqrt2OverPi;
-  return x / (1.0f + exp(-inner));
+  constexpr float kLog2E = 1.44269504088896341f;
+  constexpr float kCubic = 0.044715f;
+  const Floats inner = x * (-kTwiceSqrt2OverPi * kLog2E - kTwiceSqrt2OverPi * kLog2E * kCubic * x * x);
+  return x / (1.0f + exp2(inner));
 }
 
 /// x * (1 + erf(x / sqrt(2))) / 2; erf within 1.5e-7 (Abramowitz and Stegun 1964, 7.1.26).

@@ -104,7 +104,7 @@ void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int6
   const PackedMatrix& weights = product.weights;
   const bool bf16 = weights.dtype() == ElementType::bfloat16;
   if (bf16 && isa == CpuIsa::amx_bf16) {
-    skinny::multiply_on_tiles(product, first, last);
+    (product.rows <= kFewRows ? skinny::multiply_on_tiles : skinny::multiply_many_on_tiles)(product, first, last);
     return;
   }
   const std::int64_t depth = bf16 ? (weights.inputs() + 1) / 2 : weights.inputs();

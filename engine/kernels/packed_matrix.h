@@ -1,4 +1,4 @@
-// A weight matrix in the order in which a skinny product reads it, and that product: few rows of activations, all of the weights once.
+// A weight matrix in the order in which a skinny product reads it, and that product: few rows of activations, all of the weights once. On tiles, many rows too.
 #pragma once
 
 #include "engine/checkpoint/model_config.h"
@@ -53,12 +53,17 @@ struct SkinnyProduct {
   const PackedMatrix& weights;
   const void* x;  ///< [rows, K] in the weights' type; rows follow each other at `x_stride` elements.
   std::int64_t x_stride;
-  std::int64_t rows;  ///< At most a few dozen: beyond them a matrix library is faster.
+  std::int64_t rows;  ///< Beyond kFewRows a matrix library is faster, but for what multiplies_many_rows() names.
   const void* bias;   ///< [N] in the weights' type, or null.
   void* y;            ///< [rows, N] in the weights' type, at `y_stride` elements.
   std::int64_t y_stride;
   std::optional<Activation> activation = {};  ///< Applied to the sums in fp32, before they are rounded.
 };
+
+/// Up to so many rows, a product waits for its weights.
+inline constexpr std::int64_t kFewRows = 32;
+/// Whether multiply_panels() is fast with any number of rows.
+constexpr bool multiplies_many_rows(CpuIsa isa) { return isa == CpuIsa::amx_bf16; }
 
 /// Computes the outputs of panels [first, last): sums in fp32, the bias added in fp32, rounded once. The order of summation depends on
 /// neither the number of threads nor that of rows, so that a row's result is the same in any batch.

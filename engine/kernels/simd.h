@@ -108,14 +108,33 @@ template <typename Element>
   return most;
 }
 
+/// p(r) * 2^n, n being the integer whose bits stand lowest in `shifted`, a number to which kRounder was added.
+inline constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
+[[gnu::always_inline]] inline Floats scaled(const Floats& p, const Floats& shifted) {
+  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(p) + (reinterpret_cast<Ints>(shifted) << 23));
+}
+
+/// 2^x within 3 units in the last place, for x clamped to [-126, 127]: Taylor's polynomial of degree 6 on |r| <= 1 / 2.
+[[gnu::always_inline]] inline Floats exp2(const Floats& x) {
+  const Floats clamped = max(broadcast(-126.0f), min(broadcast(127.0f), x));
+  const Floats shifted = clamped + kRounder;
+  const Floats r = clamped - (shifted - kRounder);
+  Floats p = broadcast(1.54035304e-4f);
+  p = p * r + 1.33335581e-3f;
+  p = p * r + 9.61812911e-3f;
+  p = p * r + 5.55041087e-2f;
+  p = p * r + 0.240226507f;
+  p = p * r + 0.693147181f;
+  p = p * r + 1.0f;
+  return scaled(p, shifted);
+}
+
 /// e^x within 2 units in the last place, for x clamped to [-87, 88]. 2^n * p(r), n = round(x / ln 2): the classic reduction (Cody and
 /// Waite 1980), with Taylor's polynomial of degree 7, whose error on |r| <= ln 2 / 2 lies below fp32's.
 [[gnu::always_inline]] inline Floats exp(const Floats& x) {
   constexpr float kLog2E = 1.44269504088896341f;
   constexpr float kLn2High = 0.693359375f;
   constexpr float kLn2Low = -2.12194440e-4f;
-  constexpr float kRounder =
-      12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
   const Floats clamped = max(broadcast(-87.0f), min(broadcast(88.0f), x));
   const Floats shifted = clamped * kLog2E + kRounder;
   const Floats n = shifted - kRounder;
@@ -128,8 +147,7 @@ template <typename Element>
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  const Ints exponent = reinterpret_cast<Ints>(shifted) << 23;
-  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(p) + exponent);
+  return scaled(p, shifted);
 }
 
 }  // namespace decodelab::simd

@@ -31,7 +31,9 @@ AddPanel avx2_kernel(ElementType dtype);
 AddPanel avx512_kernel(ElementType dtype);
 AddPanel avx512_bf16_kernel();
 
-/// multiply_panels() in bf16 on the tiles of a processor that has them (CpuIsa::amx_bf16).
+/// multiply_panels() in bf16 on the tiles of a processor that has them (CpuIsa::amx_bf16): for few rows, which wait for weights, and for
+/// many, which wait for the tiles. Both add the products of an output in the same order.
 void multiply_on_tiles(const SkinnyProduct& product, std::int64_t first, std::int64_t last);
+void multiply_many_on_tiles(const SkinnyProduct& product, std::int64_t first, std::int64_t last);
 
 }  // namespace decodelab::skinny

@@ -15,8 +15,6 @@
 namespace decodelab {
 namespace {
 
-/// Beyond so many rows a product is bound by arithmetic, and oneDNN's kernels do that better.
-constexpr std::int64_t kMostRows = 32;
 /// Activations that are worth another thread.
 constexpr std::int64_t kElementsOfATask = 16384;
 
@@ -43,10 +41,11 @@ class PackedLinear final : public Linear {
   at::Tensor multiply(const at::Tensor& x, std::optional<Activation> activation, StepMemory& memory) const {
     const std::int64_t inputs = packed_->inputs();
     const std::int64_t rows = x.numel() / inputs;
-    if (rows > kMostRows && many_rows_ != nullptr) {
+    const bool packed = rows <= kFewRows || multiplies_many_rows(isa_);
+    if (!packed && many_rows_ != nullptr) {
       return many_rows_->forward(x, bias_, activation);
     }
-    if (rows > kMostRows) {
+    if (!packed) {
       at::Tensor y = at::linear(x, weight_, bias_);
       if (activation) {
         activate_all(y, *activation);
@@ -79,7 +78,7 @@ class PackedLinear final : public Linear {
   at::Tensor weight_;
   std::optional<at::Tensor> bias_;
   std::shared_ptr<const PackedMatrix> packed_;
-  std::shared_ptr<const OneDnnLinear> many_rows_;  ///< Null where there is no such kernel.
+  std::shared_ptr<const OneDnnLinear> many_rows_;  ///< Null where there is no such kernel, or ours does.
   CpuIsa isa_;
 };
 
@@ -93,15 +92,18 @@ std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, Prepare
                      [&](std::int64_t first, std::int64_t last) { matrix->fill(dense.const_data_ptr(), first, last); });
     return matrix;
   });
-  auto many_rows =
-      prepared.get<OneDnnLinear>("onednn " + weights.name, [&] { return OneDnnLinear::make(weights.weight); });
+  std::shared_ptr<const OneDnnLinear> many_rows;
+  if (!multiplies_many_rows(best_cpu_isa(packed->dtype()))) {
+    many_rows =
+        prepared.get<OneDnnLinear>("onednn " + weights.name, [&] { return OneDnnLinear::make(weights.weight); });
+  }
   return std::make_unique<PackedLinear>(weights, std::move(packed), std::move(many_rows));
 }
 
 void apply(EnginePlan& plan, const Parameters&) { plan.linear.bind("packed-linear", make_packed_linear); }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.batch_size * (counted.phase == "prefill" ? counted.length : 1) > kMostRows) {
+  if (counted.batch_size * (counted.phase == "prefill" ? counted.length : 1) > kFewRows) {
     // oneDNN makes its outputs, and on some processors a tensor to work in.
     return {{"mlp.allocations", std::nullopt}, {"projection.allocations", std::nullopt}};
   }
@@ -119,7 +121,7 @@ std::string unsupported(const RunsOn& where) {
 [[maybe_unused]] const bool registered = register_variant({
     .name = "packed-linear",
     .summary = "Packs the weights once: up to 32 rows are multiplied by kernels that read them once, in order, more by "
-               "oneDNN's.",
+               "oneDNN's, or on tiles where the processor has them.",
     .source = "GotoBLAS (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053), for few rows; oneDNN for many",
     .parameters = {},
     .expects = expects,

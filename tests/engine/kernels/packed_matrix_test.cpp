@@ -79,6 +79,24 @@ std::vector<float> product_of(const Shape& shape, ElementType dtype, CpuIsa isa,
   return loaded(y, dtype);
 }
 
+/// The product in double precision, and where `y` is not that.
+void expect_sums(const Shape& shape, bool with_bias, double tolerance, const std::vector<float>& x,
+                 const std::vector<float>& y) {
+  const auto weights = random_values(shape.outputs * shape.inputs, 1);
+  const auto bias = random_values(shape.outputs, 3);
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    for (std::int64_t output = 0; output < shape.outputs; ++output) {
+      double sum = with_bias ? bias[static_cast<std::size_t>(output)] : 0.0;
+      for (std::int64_t input = 0; input < shape.inputs; ++input) {
+        sum += static_cast<double>(x[static_cast<std::size_t>(row * shape.inputs + input)]) *
+               weights[static_cast<std::size_t>(output * shape.inputs + input)];
+      }
+      ASSERT_NEAR(y[static_cast<std::size_t>(row * shape.outputs + output)], sum, tolerance * (1 + std::abs(sum)))
+          << shape.rows << " rows, " << shape.outputs << " outputs, " << shape.inputs << " inputs";
+    }
+  }
+}
+
 class SkinnyProductTest : public ::testing::TestWithParam<ElementType> {};
 
 TEST_P(SkinnyProductTest, EqualsASumInDoublePrecision) {
@@ -90,37 +108,42 @@ TEST_P(SkinnyProductTest, EqualsASumInDoublePrecision) {
         for (const std::int64_t inputs : {1, 2, 3, 64, 129, 770}) {
           const Shape shape{rows, outputs, inputs};
           const auto x = random_values(rows * inputs, 2);
-          const auto weights = random_values(outputs * inputs, 1);
-          const auto bias = random_values(outputs, 3);
-          const auto y = product_of(shape, dtype, isa, rows % 2 == 0, x);
-          for (std::int64_t row = 0; row < rows; ++row) {
-            for (std::int64_t output = 0; output < outputs; ++output) {
-              double sum = rows % 2 == 0 ? bias[static_cast<std::size_t>(output)] : 0.0;
-              for (std::int64_t input = 0; input < inputs; ++input) {
-                sum += static_cast<double>(x[static_cast<std::size_t>(row * inputs + input)]) *
-                       weights[static_cast<std::size_t>(output * inputs + input)];
-              }
-              ASSERT_NEAR(y[static_cast<std::size_t>(row * outputs + output)], sum, tolerance * (1 + std::abs(sum)))
-                  << to_string(isa) << ", " << rows << " rows, " << outputs << " outputs, " << inputs << " inputs";
-            }
-          }
+          SCOPED_TRACE(to_string(isa));
+          expect_sums(shape, rows % 2 == 0, tolerance, x, product_of(shape, dtype, isa, rows % 2 == 0, x));
         }
       }
     }
   }
 }
 
+TEST_P(SkinnyProductTest, EqualsThatSumForThePromptsOfABatch) {
+  const ElementType dtype = GetParam();
+  const CpuIsa isa = best_cpu_isa(dtype);
+  // More rows than are multiplied together, and inputs in one part and in two.
+  for (const Shape shape : {Shape{65, 70, 1534}, Shape{66, 70, 1537}, Shape{131, 33, 3072}, Shape{700, 100, 96}}) {
+    const auto x = random_values(shape.rows * shape.inputs, 2);
+    expect_sums(shape, true, dtype == ElementType::float32 ? 1e-5 : 1e-2, x, product_of(shape, dtype, isa, true, x));
+  }
+}
+
 TEST_P(SkinnyProductTest, GivesARowTheSameBitsInAnyBatch) {
   const ElementType dtype = GetParam();
-  const std::int64_t inputs = 777;
   const std::int64_t outputs = 70;
   for (const CpuIsa isa : supported(dtype)) {
-    const auto all = random_values(13 * inputs, 2);
-    const auto together = product_of({13, outputs, inputs}, dtype, isa, true, all);
-    for (const std::int64_t row : {0, 5, 12}) {
-      const std::vector<float> one(all.begin() + row * inputs, all.begin() + (row + 1) * inputs);
-      const auto alone = product_of({1, outputs, inputs}, dtype, isa, true, one);
-      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + row * outputs)) << to_string(isa);
+    for (const std::int64_t inputs : {777, 3100}) {
+      const auto all = random_values(300 * inputs, 2);
+      const auto alone = [&](std::int64_t row) {
+        const std::vector<float> one(all.begin() + row * inputs, all.begin() + (row + 1) * inputs);
+        return product_of({1, outputs, inputs}, dtype, isa, true, one);
+      };
+      for (const std::int64_t rows : {13, 300}) {
+        const auto together =
+            product_of({rows, outputs, inputs}, dtype, isa, true, {all.begin(), all.begin() + rows * inputs});
+        for (const std::int64_t row : {std::int64_t{0}, std::int64_t{5}, rows - 1}) {
+          const auto one = alone(row);
+          EXPECT_TRUE(std::equal(one.begin(), one.end(), together.begin() + row * outputs)) << to_string(isa);
+        }
+      }
     }
   }
 }

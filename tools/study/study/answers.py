@@ -9,6 +9,7 @@ from validation import program
 # Of a row of `store export`: what the pages use, and what tells a reader how sure it is.
 KEPT = ("arm", "phase", "scope", "batch", "length", "dtype", "threads", "status", "reason", "engaged", "launches", "steps", "median_ns", "mean_ns", "min_ns", "time_ratio", "time_ratio_low",
         "time_ratio_high", "mde", "verdict", "bound_share", "bound_share_low", "bound_share_high", "peak_bytes", "flags")
+OUTPUTS_DIFFER = 5  # the exit code
 COUNTERS = ("counted_steps", "choice.operators", "details.operators")
 
 
@@ -35,7 +36,12 @@ class Answers:
         return Answer(head["sweep"], head["where"], rows)
 
     def measure(self, question, words, store):
-        program.run(*words, "--name", question.name, "--store", store)
+        # An arm whose tokens or logits are not ours is a row that says so, and no reason to have none of the others.
+        program.run(*words, "--name", question.name, "--store", store, allowed=(0, OUTPUTS_DIFFER))
+        self.keep(question, words, store)
+
+    def keep(self, question, words, store):
+        """Writes down the newest run of a question that the store has."""
         [[run]] = program.query(store, "SELECT max(id) FROM runs WHERE name = ?", question.name)
         exported = map(json.loads, program.run("store", "export", run, "--store", store, "-o", "jsonl")[0].splitlines())
         rows = [{key: row[key] for key in KEPT} | {"counters": {name: row["counters"][name] for name in COUNTERS if name in row["counters"]}} for row in exported]
