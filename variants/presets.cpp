@@ -27,11 +27,10 @@ const std::vector<Preset>& presets() {
                     "last-token-lm-head", "lean-forward", "merged-kv", "padded-keys", "transposed-linear",
                     "vectorized-choice"}},
       {.name = "native",
-       .summary = "The fastest valid set: own kernels for products, norms and decode attention, nothing allocated in a "
+       .summary = "The fastest valid set: own kernels for products, norms and attention, nothing allocated in a "
                   "decode step.",
-       .variants = {"details-on-request", "flash-prefill", "fused-gelu", "fused-layer-norm", "kv-preallocated",
-                    "last-token-lm-head", "packed-linear", "split-kv-decode", "vectorized-choice",
-                    "workspace-forward"}},
+       .variants = {"details-on-request", "fused-gelu", "fused-layer-norm", "kv-preallocated", "last-token-lm-head",
+                    "packed-linear", "split-kv-decode", "tile-prefill", "vectorized-choice", "workspace-forward"}},
   };
   return table;
 }

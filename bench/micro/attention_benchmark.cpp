@@ -1,4 +1,4 @@
-// Prefill and decode attention of one SantaCoder layer, fp32: arguments are batch and length.
+// Prefill and decode attention of one SantaCoder layer, fp32 and bf16: arguments are batch and length.
 #include "engine/layers/attention.h"
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/softmax.h"
@@ -8,7 +8,7 @@
 namespace decodelab {
 namespace {
 
-void run(benchmark::State& state, const AttentionFactory& factory, bool prefill) {
+void run(benchmark::State& state, const AttentionFactory& factory, bool prefill, at::ScalarType dtype) {
   const c10::InferenceMode inference;
   const ModelConfig config = santacoder();
   const std::int64_t B = state.range(0);
@@ -17,9 +17,9 @@ void run(benchmark::State& state, const AttentionFactory& factory, bool prefill)
   const auto rows_of = [B](std::int64_t value) {
     return std::vector<std::int64_t>(static_cast<std::size_t>(B), value);
   };
-  const at::Tensor query = at::randn({B, T, config.hidden_size});
-  const at::Tensor keys = at::randn({B, L, config.head_dim});
-  const at::Tensor values = at::randn({B, L, config.head_dim});
+  const at::Tensor query = at::randn({B, T, config.hidden_size}, dtype);
+  const at::Tensor keys = at::randn({B, L, config.head_dim}, dtype);
+  const at::Tensor values = at::randn({B, L, config.head_dim}, dtype);
   const auto attention = factory(config, make_unfused_softmax);
   PlainStepMemory memory;
   for (auto _ : state) {
@@ -33,20 +33,23 @@ void run(benchmark::State& state, const AttentionFactory& factory, bool prefill)
                                                benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void register_all() {
-  for (const auto& [name, plan] : plans_of_slot("prefill_attention")) {
+void register_slot(const char* slot, const std::string& name, const AttentionFactory& factory, bool prefill,
+                   const std::vector<std::vector<std::int64_t>>& sizes) {
+  for (const auto& [dtype_name, dtype] : {std::pair("fp32", at::kFloat), std::pair("bf16", at::kBFloat16)}) {
     benchmark::RegisterBenchmark(
-        ("prefill_attention/" + name).c_str(),
-        [factory = plan.prefill_attention.factory()](benchmark::State& state) { run(state, factory, true); })
-        ->ArgsProduct({{1, 8}, {16, 128, 512}})
+        (slot + ("/" + name + "/") + dtype_name).c_str(),
+        [factory, prefill, dtype = dtype](benchmark::State& state) { run(state, factory, prefill, dtype); })
+        ->ArgsProduct(sizes)
         ->UseRealTime();
   }
+}
+
+void register_all() {
+  for (const auto& [name, plan] : plans_of_slot("prefill_attention")) {
+    register_slot("prefill_attention", name, plan.prefill_attention.factory(), true, {{1, 8}, {16, 128, 512}});
+  }
   for (const auto& [name, plan] : plans_of_slot("decode_attention")) {
-    benchmark::RegisterBenchmark(
-        ("decode_attention/" + name).c_str(),
-        [factory = plan.decode_attention.factory()](benchmark::State& state) { run(state, factory, false); })
-        ->ArgsProduct({{1, 8, 32}, {128, 1024}})
-        ->UseRealTime();
+    register_slot("decode_attention", name, plan.decode_attention.factory(), false, {{1, 8, 32}, {128, 1024}});
   }
 }
 

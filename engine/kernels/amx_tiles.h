@@ -1,4 +1,4 @@
-// The tile registers of AMX, and how packed weights in bf16 lie for them. Intel SDM 1, chapter 18.
+// The tile registers of AMX, what is multiplied with them, and how packed weights in bf16 lie for them. Intel SDM 1, chapter 18.
 #pragma once
 
 #include "engine/kernels/packed_matrix.h"
@@ -11,12 +11,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
-namespace decodelab::skinny {
+namespace decodelab::amx {
 
 inline constexpr std::int64_t kTileRows = 16;    ///< At most, of any tile.
 inline constexpr std::int64_t kTileBytes = 64;   ///< Of a row: 16 sums, 16 outputs' pairs of weights, or 32 inputs.
 inline constexpr std::int64_t kTileInputs = 32;  ///< That one instruction takes: a step.
+inline constexpr std::int64_t kTileSums = 16;
 
 inline constexpr std::int64_t kInputBytes = 2;
 inline constexpr std::int64_t kPairBytes = 2 * kInputBytes;
@@ -27,6 +29,12 @@ struct alignas(kTileBytes) TileLine {
   std::array<std::byte, kTileBytes> bytes;
 };
 using TileStep = std::array<TileLine, kStepBytes / kTileBytes>;
+
+/// Memory of at least so many lines, whose contents are undefined.
+inline std::byte* lines_of(std::vector<TileLine>& room, std::int64_t lines) {
+  if (std::ssize(room) < lines) room.resize(static_cast<std::size_t>(lines));
+  return room.front().bytes.data();
+}
 
 /// The weights of a panel's last inputs, where those are no whole step, filled up with zeros: what stands behind them is not theirs.
 inline TileStep last_step(const PackedMatrix& weights, std::int64_t panel) {
@@ -64,5 +72,54 @@ class Tiles {
   static_assert(sizeof(Shapes) == 64);
 };
 
-}  // namespace decodelab::skinny
+// A block is two tiles of rows by two of outputs, so that each tile that is loaded is multiplied twice. The numbers of tiles are part of
+// the instructions' names: 0 to 3 hold its sums, 4 and 5 inputs, 6 and 7 weights.
+inline constexpr std::int64_t kBlockOutputs = 2 * kTileSums;
+inline constexpr std::int64_t kBlockTiles = 6;  ///< Whose rows are those of the block: what Tiles is to be made with.
+
+[[gnu::target("amx-tile"), gnu::always_inline]] inline void zero_block() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+
+/// Sums are [2 * rows of a tile][stride] fp32, of which 32 are the block's.
+[[gnu::target("amx-tile"), gnu::always_inline]] inline void load_block(const float* sums, std::int64_t tile_rows,
+                                                                       std::int64_t stride) {
+  const float* const lower = sums + tile_rows * stride;
+  const auto bytes = stride * static_cast<std::int64_t>(sizeof(float));
+  _tile_loadd(0, sums, bytes);
+  _tile_loadd(1, sums + kTileSums, bytes);
+  _tile_loadd(2, lower, bytes);
+  _tile_loadd(3, lower + kTileSums, bytes);
+}
+[[gnu::target("amx-tile"), gnu::always_inline]] inline void store_block(float* sums, std::int64_t tile_rows,
+                                                                        std::int64_t stride) {
+  float* const lower = sums + tile_rows * stride;
+  const auto bytes = stride * static_cast<std::int64_t>(sizeof(float));
+  _tile_stored(0, sums, bytes);
+  _tile_stored(1, sums + kTileSums, bytes);
+  _tile_stored(2, lower, bytes);
+  _tile_stored(3, lower + kTileSums, bytes);
+}
+
+/// Adds the products of 32 inputs: `x` is [2 * rows of a tile][32] bf16; the weights of the left and of the right 16 outputs are 16 pairs
+/// of inputs, each [16][2] bf16, `weight_stride` bytes apart.
+[[gnu::target("amx-tile,amx-bf16"), gnu::always_inline]] inline void add_step(const std::byte* x,
+                                                                              std::int64_t tile_rows,
+                                                                              const std::byte* left,
+                                                                              const std::byte* right,
+                                                                              std::int64_t weight_stride) {
+  _tile_loadd(6, left, weight_stride);
+  _tile_loadd(4, x, kTileBytes);
+  _tile_loadd(7, right, weight_stride);
+  _tile_loadd(5, x + tile_rows * kTileBytes, kTileBytes);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_dpbf16ps(3, 5, 7);
+}
+
+}  // namespace decodelab::amx
 #endif

@@ -3,6 +3,7 @@
 // The order of the loops is GotoBLAS's (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053): as many rows as the second-level cache
 // holds beside the weights of a panel meet all panels, and what leaves that cache are weights once for each such chunk of rows.
 #include "engine/kernels/amx_tiles.h"
+#include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/skinny_epilogue.h"
 #include "engine/kernels/skinny_kernels.h"
 
@@ -11,14 +12,14 @@
 #include <cstring>
 #include <vector>
 
-#define DECODELAB_VECTORS "avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"
-
 namespace decodelab::skinny {
+
+using namespace amx;
+
 namespace {
 
-constexpr std::int64_t kHalfOutputs = kPanelOutputs / 2;
 constexpr std::int64_t kHalfBytes = kWeightStride / 2;
-constexpr std::int64_t kSumsStride = kHalfOutputs * sizeof(float);
+static_assert(kPanelOutputs == 2 * kBlockOutputs);
 /// Of inputs that are summed before those behind them, for all panels: with more, a chunk has so few rows that it waits for weights.
 constexpr std::int64_t kPartSteps = 48;
 /// Of a chunk's activations: what leaves room for two panels in a second-level cache of 2 MiB.
@@ -56,12 +57,12 @@ class Epilogue {
 
   [[gnu::always_inline]] inline void do_row() {
     if (row_ == end_) return;
-    for (std::int64_t at = 0; at < kHalfOutputs; at += simd::kLanes)
+    for (std::int64_t at = 0; at < kBlockOutputs; at += simd::kLanes)
       finish_sums<simd::Bfloat16>(*product_, sums_ + at, row_, output_ + at);
-    sums_ += kHalfOutputs;
+    sums_ += kBlockOutputs;
     ++row_;
   }
-  [[gnu::target(DECODELAB_VECTORS)]] void do_all() {
+  [[gnu::target(DECODELAB_AVX512)]] void do_all() {
     while (row_ < end_) do_row();
   }
 
@@ -81,57 +82,28 @@ struct Beside {
   std::int64_t rows;  ///< Of it to do, in a step.
 };
 
-// The numbers of tiles are part of the instructions' names: 0 to 3 hold sums, 4 and 5 inputs, 6 and 7 weights.
-[[gnu::target("amx-tile,amx-bf16"), gnu::always_inline]] inline void add_step(const std::byte* x,
-                                                                              std::int64_t tile_rows,
-                                                                              const std::byte* weights) {
-  _tile_loadd(6, weights, kWeightStride);
-  _tile_loadd(4, x, kTileBytes);
-  _tile_loadd(7, weights + kTileBytes, kWeightStride);
-  _tile_loadd(5, x + tile_rows * kTileBytes, kTileBytes);
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(3, 5, 7);
-}
-
-[[gnu::target("amx-tile,amx-bf16," DECODELAB_VECTORS)]] void add_steps(const std::byte* x, std::int64_t tile_rows,
-                                                                       const std::byte* weights, std::int64_t steps,
-                                                                       Beside& beside) {
+[[gnu::target("amx-tile,amx-bf16," DECODELAB_AVX512)]] void add_steps(const std::byte* x, std::int64_t tile_rows,
+                                                                      const std::byte* weights, std::int64_t steps,
+                                                                      Beside& beside) {
   for (std::int64_t step = 0; step < steps; ++step, x += 2 * tile_rows * kTileBytes, weights += kStepBytes) {
     for (std::int64_t line = 0; line < beside.lines; ++line, beside.weights += kTileBytes)
       _mm_prefetch(reinterpret_cast<const char*>(beside.weights), _MM_HINT_T1);
-    add_step(x, tile_rows, weights);
+    add_step(x, tile_rows, weights, weights + kTileBytes, kWeightStride);
     for (std::int64_t row = 0; row < beside.rows; ++row) beside.epilogue.do_row();
   }
 }
 
-[[gnu::target("amx-tile,amx-bf16")]] void add_one_step(const std::byte* x, std::int64_t tile_rows,
-                                                       const std::byte* weights) {
-  add_step(x, tile_rows, weights);
+/// The sums of a block go on from those of the inputs before, where there were any.
+[[gnu::target("amx-tile")]] void begin_sums(const float* sums, std::int64_t tile_rows, bool from_zero) {
+  if (from_zero) return zero_block();
+  load_block(sums, tile_rows, kBlockOutputs);
 }
-
-[[gnu::target("amx-tile")]] void begin_sums(const float* sums, std::int64_t tile_rows, bool first_part) {
-  if (first_part) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    return;
-  }
-  const float* const lower = sums + tile_rows * kHalfOutputs;
-  _tile_loadd(0, sums, kSumsStride);
-  _tile_loadd(1, sums + 16, kSumsStride);
-  _tile_loadd(2, lower, kSumsStride);
-  _tile_loadd(3, lower + 16, kSumsStride);
+[[gnu::target("amx-tile,amx-bf16")]] void add_last_step(const std::byte* x, std::int64_t tile_rows,
+                                                        const std::byte* weights) {
+  add_step(x, tile_rows, weights, weights + kTileBytes, kWeightStride);
 }
-
 [[gnu::target("amx-tile")]] void store_sums(float* sums, std::int64_t tile_rows) {
-  float* const lower = sums + tile_rows * kHalfOutputs;
-  _tile_stored(0, sums, kSumsStride);
-  _tile_stored(1, sums + 16, kSumsStride);
-  _tile_stored(2, lower, kSumsStride);
-  _tile_stored(3, lower + 16, kSumsStride);
+  store_block(sums, tile_rows, kBlockOutputs);
 }
 
 /// Some panels by a chunk of rows.
@@ -150,27 +122,22 @@ class Chunk {
   void multiply() {
     thread_local std::vector<TileLine> inputs_room;
     thread_local std::vector<TileLine> sums_room;
-    const Tiles tiles(blocks_.tile_rows, 6);
+    const Tiles tiles(blocks_.tile_rows, kBlockTiles);
     const std::int64_t parts = divided_up(steps(), kPartSteps);
     const std::int64_t part_steps = divided_up(steps(), parts);
     // Sums of all panels wait for the next part; where there is one part, those of one half wait for their epilogue beside those of the next.
     kept_halves_ = parts > 1 ? 2 * (last_panel_ - first_panel_) : 2;
-    x_ = at_least(inputs_room, part_steps * blocks_.all_rows());
-    sums_ = reinterpret_cast<float*>(at_least(sums_room, kept_halves_ * half_sums() / 16));
+    x_ = lines_of(inputs_room, part_steps * blocks_.all_rows());
+    sums_ = reinterpret_cast<float*>(lines_of(sums_room, kept_halves_ * half_sums() / kTileSums));
     for (std::int64_t begin = 0; begin < steps(); begin += part_steps)
       multiply_part({begin, std::min(begin + part_steps, steps())});
     beside_.epilogue.do_all();
   }
 
  private:
-  static std::byte* at_least(std::vector<TileLine>& room, std::int64_t lines) {
-    if (std::ssize(room) < lines) room.resize(static_cast<std::size_t>(lines));
-    return room.front().bytes.data();
-  }
-
   std::int64_t steps() const { return divided_up(inputs_, kTileInputs); }
   std::int64_t whole_steps() const { return inputs_ / kTileInputs; }
-  std::int64_t half_sums() const { return blocks_.all_rows() * kHalfOutputs; }
+  std::int64_t half_sums() const { return blocks_.all_rows() * kBlockOutputs; }
   std::byte* x_at(const Part& part, std::int64_t block, std::int64_t step) const {
     return x_ + (block * part.steps() + step - part.begin) * blocks_.step_bytes();
   }
@@ -209,17 +176,17 @@ class Chunk {
     TileStep last{};
     if (whole_end < part.end) last = last_step(product_.weights, panel);
     for (std::int64_t block = 0; block < blocks_.count; ++block) {
-      float* const block_sums = sums + block * blocks_.block_rows() * kHalfOutputs;
+      float* const block_sums = sums + block * blocks_.block_rows() * kBlockOutputs;
       begin_sums(block_sums, blocks_.tile_rows, part.begin == 0);
       add_steps(x_at(part, block, part.begin), blocks_.tile_rows, weights + part.begin * kStepBytes,
                 whole_end - part.begin, beside_);
       if (whole_end < part.end)
-        add_one_step(x_at(part, block, whole_end), blocks_.tile_rows, last.front().bytes.data() + half * kHalfBytes);
+        add_last_step(x_at(part, block, whole_end), blocks_.tile_rows, last.front().bytes.data() + half * kHalfBytes);
       store_sums(block_sums, blocks_.tile_rows);
     }
     if (part.end < steps()) return;
     beside_.epilogue.do_all();
-    beside_.epilogue = Epilogue(product_, sums, first_row_, last_row_, panel * kPanelOutputs + half * kHalfOutputs);
+    beside_.epilogue = Epilogue(product_, sums, first_row_, last_row_, panel * kPanelOutputs + half * kBlockOutputs);
   }
 
   const SkinnyProduct& product_;

@@ -97,15 +97,21 @@ template <typename Element>
 [[gnu::always_inline]] inline Floats max(const Floats& a, const Floats& b) { return a > b ? a : b; }
 [[gnu::always_inline]] inline Floats min(const Floats& a, const Floats& b) { return a < b ? a : b; }
 
+/// One number of sixteen, by halves: `combined` of two values is taken of what is left and itself, turned by 8, 4, 2 and 1 lanes.
+template <typename Combine>
+[[gnu::always_inline]] inline float reduced(const Floats& of, Combine&& combined) {
+  Floats value = of;
+  value = combined(value, __builtin_shufflevector(value, value, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  value = combined(value, __builtin_shufflevector(value, value, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  value = combined(value, __builtin_shufflevector(value, value, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+  value = combined(value, __builtin_shufflevector(value, value, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+  return value[0];
+}
 [[gnu::always_inline]] inline float sum(const Floats& value) {
-  float total = 0;
-  for (std::int64_t lane = 0; lane < kLanes; ++lane) total += value[lane];
-  return total;
+  return reduced(value, [](const Floats& a, const Floats& b) __attribute__((always_inline)) { return a + b; });
 }
 [[gnu::always_inline]] inline float largest(const Floats& value) {
-  float most = value[0];
-  for (std::int64_t lane = 1; lane < kLanes; ++lane) most = value[lane] > most ? value[lane] : most;
-  return most;
+  return reduced(value, [](const Floats& a, const Floats& b) __attribute__((always_inline)) { return max(a, b); });
 }
 
 /// p(r) * 2^n, n being the integer whose bits stand lowest in `shifted`, a number to which kRounder was added.

@@ -8,6 +8,9 @@
 #include <vector>
 
 namespace decodelab::skinny {
+
+using namespace amx;
+
 namespace {
 
 constexpr std::int64_t kSumsStride = kPanelOutputs * sizeof(float);
@@ -33,7 +36,9 @@ struct Passes {
 class TileInputs {
  public:
   TileInputs(const SkinnyProduct& product, const Passes& passes, std::vector<TileLine>& room)
-      : rows_(passes.all_rows()), whole_steps_(product.weights.inputs() / kTileInputs) {
+      : rows_(passes.all_rows()),
+        whole_steps_(product.weights.inputs() / kTileInputs),
+        data_(lines_of(room, rows_ * (whole_steps_ + 1))) {
     const std::int64_t left = product.weights.inputs() % kTileInputs;
     if (std::ssize(room) < rows_ * (whole_steps_ + 1))
       room.resize(static_cast<std::size_t>(rows_ * (whole_steps_ + 1)));

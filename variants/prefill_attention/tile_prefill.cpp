@@ -1,0 +1,120 @@
+// Prefill attention by our own kernel on tiles, which reads each key once for all the heads that share it and skips what no query sees.
+#include "engine/checkpoint/model_config.h"
+#include "engine/kernels/prefill_attention.h"
+#include "engine/layers/attention.h"
+#include "engine/layers/step_memory.h"
+#include "engine/layers/step_rows.h"
+#include "engine/tensor.h"
+#include "variants/prefill_attention/sdpa_variant.h"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+namespace {
+
+constexpr const char* kName = "tile-prefill";
+
+bool runs_on_tiles(ElementType dtype, bool cpu) {
+  return cpu && dtype == ElementType::bfloat16 && has_prefill_attention();
+}
+
+class TilePrefill final : public Attention {
+ public:
+  explicit TilePrefill(const ModelConfig& config)
+      : config_(config), elsewhere_(make_sdpa_attention(config, SdpaKernel::flash, kName)) {}
+
+  at::Tensor forward(const AttentionCall& call) const override {
+    const bool bf16 = call.query.scalar_type() == at::kBFloat16;
+    if (!runs_on_tiles(bf16 ? ElementType::bfloat16 : ElementType::float32, call.query.is_cpu())) {
+      return elsewhere_->forward(call);
+    }
+    if (call.bias != nullptr) {
+      throw std::invalid_argument(std::string(kName) + " takes no bias; use the reference's attention here");
+    }
+    const at::Tensor query = call.query.stride(2) == 1 ? call.query : call.query.contiguous();
+    // Elements of a token stand side by side, and keys lie like values.
+    const bool as_they_are = call.keys.stride(2) == 1 && call.keys.strides() == call.values.strides();
+    const at::Tensor keys = as_they_are ? call.keys : call.keys.contiguous();
+    const at::Tensor values = as_they_are ? call.values : call.values.contiguous();
+    const at::Tensor out = call.memory.take({query.size(0), query.size(1), query.size(2)}, query.options());
+    PrefillAttention attention = shape_of(query.size(0), query.size(1), call.rows.keys());
+    attention.query = query.const_data_ptr();
+    attention.query_row_stride = query.stride(0);
+    attention.query_token_stride = query.stride(1);
+    attention.keys = keys.const_data_ptr();
+    attention.values = values.const_data_ptr();
+    attention.row_stride = keys.stride(0);
+    attention.token_stride = keys.stride(1);
+    attention.past = call.rows.past().data();
+    attention.added = call.rows.added().data();
+    attention.out = out.mutable_data_ptr();
+    const at::Tensor packed = call.memory.take({packed_key_bytes(attention)}, query.options().dtype(at::kByte));
+    attention.packed = packed.mutable_data_ptr();
+    at::parallel_for(0, pack_items(attention), 1,
+                     [&](std::int64_t first, std::int64_t last) { pack_keys(attention, first, last); });
+    at::parallel_for(0, query_items(attention), 1,
+                     [&](std::int64_t first, std::int64_t last) { attend_queries(attention, first, last); });
+    return out;
+  }
+
+  std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
+                               std::int64_t element_bytes) const override {
+    const PrefillAttention attention = shape_of(batch_size, tokens, keys);
+    const std::int64_t on_tiles = packed_key_bytes(attention) + at::get_num_threads() * score_bytes(attention) +
+                                  2 * batch_size * tokens * config_.hidden_size * element_bytes;
+    return std::max(on_tiles, elsewhere_->workspace_bytes(batch_size, tokens, keys, element_bytes));
+  }
+
+ private:
+  PrefillAttention shape_of(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys) const {
+    PrefillAttention attention{};
+    attention.batch_size = batch_size;
+    attention.tokens = tokens;
+    attention.kv_heads = config_.kv_heads;
+    attention.shared_heads = config_.heads / config_.kv_heads;
+    attention.head_dim = config_.head_dim;
+    attention.scale = static_cast<float>(config_.attention_scale());
+    attention.most_keys = keys;
+    return attention;
+  }
+
+  ModelConfig config_;
+  std::unique_ptr<Attention> elsewhere_;
+};
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (counted.phase != "prefill") {
+    return {};
+  }
+  const bool cpu = counted.device == "cpu";
+  if (runs_on_tiles(counted.dtype, cpu)) {
+    // Operators that were not called have no counter: the fused kernel elsewhere, and the reference's products.
+    return {{sdpa_operator(SdpaKernel::flash, cpu), 0}, {"op.aten::baddbmm", 0}};
+  }
+  return {{sdpa_operator(SdpaKernel::flash, cpu), counted.config.layers * counted.steps}};
+}
+
+Variant described() {
+  Variant variant = sdpa_variant(
+      {.name = kName,
+       .phase = "prefill",
+       .kernel = SdpaKernel::flash,
+       .summary = "Prefill attention in bf16 on the tiles of a processor that has them (AMX), the scores of 32 queries "
+                  "at a time; elsewhere flash-prefill's kernel.",
+       .source = "Shazeer 2019 (arXiv:1911.02150), all heads of a key together; Intel SDM 1, chapter 18"});
+  variant.expects = expects;
+  variant.apply = [](EnginePlan& plan, const Parameters&) {
+    plan.prefill_attention.bind(
+        kName, [](const ModelConfig& config, const SoftmaxFactory&) { return std::make_unique<TilePrefill>(config); });
+  };
+  return variant;
+}
+
+[[maybe_unused]] const bool registered = register_variant(described());
+
+}  // namespace
+}  // namespace decodelab
