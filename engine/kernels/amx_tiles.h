@@ -15,33 +15,20 @@
 
 namespace decodelab::amx {
 
-inline constexpr std::int64_t kTileRows = 16;    ///< At most, of any tile.
-inline constexpr std::int64_t kTileBytes = 64;   ///< Of a row: 16 sums, 16 outputs' pairs of weights, or 32 inputs.
-inline constexpr std::int64_t kTileInputs = 32;  ///< That one instruction takes: a step.
-inline constexpr std::int64_t kTileSums = 16;
+inline constexpr std::int64_t kTileRows = 16;   ///< At most, of any tile.
+inline constexpr std::int64_t kTileBytes = 64;  ///< Of a row: 16 sums, 16 outputs' pairs of weights, or 32 inputs.
 
 inline constexpr std::int64_t kInputBytes = 2;
-inline constexpr std::int64_t kPairBytes = 2 * kInputBytes;
-inline constexpr std::int64_t kWeightStride = kPanelOutputs * kPairBytes;
-inline constexpr std::int64_t kStepBytes = kTileInputs / 2 * kWeightStride;  ///< Of a panel.
+inline constexpr std::int64_t kTileWeights = kTileRows * kTileBytes;  ///< Bytes: 16 pairs of inputs by 16 outputs.
 
 struct alignas(kTileBytes) TileLine {
   std::array<std::byte, kTileBytes> bytes;
 };
-using TileStep = std::array<TileLine, kStepBytes / kTileBytes>;
 
 /// Memory of at least so many lines, whose contents are undefined.
 inline std::byte* lines_of(std::vector<TileLine>& room, std::int64_t lines) {
   if (std::ssize(room) < lines) room.resize(static_cast<std::size_t>(lines));
   return room.front().bytes.data();
-}
-
-/// The weights of a panel's last inputs, where those are no whole step, filled up with zeros: what stands behind them is not theirs.
-inline TileStep last_step(const PackedMatrix& weights, std::int64_t panel) {
-  TileStep filled{};
-  std::memcpy(filled.front().bytes.data(), weights.panel(panel) + weights.inputs() / kTileInputs * kStepBytes,
-              static_cast<std::size_t>(divided_up(weights.inputs() % kTileInputs, 2) * kWeightStride));
-  return filled;
 }
 
 /// This thread's tiles while it multiplies: `count` of them, from 0, have `rows` rows for sums and activations, the others 16 for weights.
@@ -74,7 +61,7 @@ class Tiles {
 
 // A block is two tiles of rows by two of outputs, so that each tile that is loaded is multiplied twice. The numbers of tiles are part of
 // the instructions' names: 0 to 3 hold its sums, 4 and 5 inputs, 6 and 7 weights.
-inline constexpr std::int64_t kBlockOutputs = 2 * kTileSums;
+inline constexpr std::int64_t kBlockOutputs = 2 * kTileOutputs;
 inline constexpr std::int64_t kBlockTiles = 6;  ///< Whose rows are those of the block: what Tiles is to be made with.
 
 [[gnu::target("amx-tile"), gnu::always_inline]] inline void zero_block() {
@@ -90,35 +77,40 @@ inline constexpr std::int64_t kBlockTiles = 6;  ///< Whose rows are those of the
   const float* const lower = sums + tile_rows * stride;
   const auto bytes = stride * static_cast<std::int64_t>(sizeof(float));
   _tile_loadd(0, sums, bytes);
-  _tile_loadd(1, sums + kTileSums, bytes);
+  _tile_loadd(1, sums + kTileOutputs, bytes);
   _tile_loadd(2, lower, bytes);
-  _tile_loadd(3, lower + kTileSums, bytes);
+  _tile_loadd(3, lower + kTileOutputs, bytes);
 }
 [[gnu::target("amx-tile"), gnu::always_inline]] inline void store_block(float* sums, std::int64_t tile_rows,
                                                                         std::int64_t stride) {
   float* const lower = sums + tile_rows * stride;
   const auto bytes = stride * static_cast<std::int64_t>(sizeof(float));
   _tile_stored(0, sums, bytes);
-  _tile_stored(1, sums + kTileSums, bytes);
+  _tile_stored(1, sums + kTileOutputs, bytes);
   _tile_stored(2, lower, bytes);
-  _tile_stored(3, lower + kTileSums, bytes);
+  _tile_stored(3, lower + kTileOutputs, bytes);
 }
 
-/// Adds the products of 32 inputs: `x` is [2 * rows of a tile][32] bf16; the weights of the left and of the right 16 outputs are 16 pairs
-/// of inputs, each [16][2] bf16, `weight_stride` bytes apart.
+/// Of the weights of a block: 32 inputs by 32 outputs.
+inline constexpr std::int64_t kStepBytes = 2 * kTileWeights;
+
+/// Adds the products of 32 inputs: `x` is [2 * rows of a tile][32] bf16, `weights` the tiles of 16 outputs and of the 16 next.
 [[gnu::target("amx-tile,amx-bf16"), gnu::always_inline]] inline void add_step(const std::byte* x,
                                                                               std::int64_t tile_rows,
-                                                                              const std::byte* left,
-                                                                              const std::byte* right,
-                                                                              std::int64_t weight_stride) {
-  _tile_loadd(6, left, weight_stride);
+                                                                              const std::byte* weights) {
+  _tile_loadd(6, weights, kTileBytes);
   _tile_loadd(4, x, kTileBytes);
-  _tile_loadd(7, right, weight_stride);
+  _tile_loadd(7, weights + kTileWeights, kTileBytes);
   _tile_loadd(5, x + tile_rows * kTileBytes, kTileBytes);
   _tile_dpbf16ps(0, 4, 6);
   _tile_dpbf16ps(1, 4, 7);
   _tile_dpbf16ps(2, 5, 6);
   _tile_dpbf16ps(3, 5, 7);
+}
+
+/// The weights of 32 outputs in WeightOrder::tiles: half a panel.
+inline const std::byte* strip_of(const PackedMatrix& weights, std::int64_t strip) {
+  return weights.panel(0) + strip * divided_up(weights.inputs(), kTileInputs) * kStepBytes;
 }
 
 }  // namespace decodelab::amx

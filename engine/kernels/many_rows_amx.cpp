@@ -1,7 +1,7 @@
 // Products of many rows in bf16 on tiles (AMX): 32 rows by 32 outputs at a time, so that each tile that is loaded is multiplied twice.
 //
 // The order of the loops is GotoBLAS's (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053): as many rows as the second-level cache
-// holds beside the weights of a panel meet all panels, and what leaves that cache are weights once for each such chunk of rows.
+// holds beside the weights of some outputs meet all weights, which come into that cache once for each such chunk of rows.
 #include "engine/kernels/amx_tiles.h"
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/skinny_epilogue.h"
@@ -18,11 +18,10 @@ using namespace amx;
 
 namespace {
 
-constexpr std::int64_t kHalfBytes = kWeightStride / 2;
 static_assert(kPanelOutputs == 2 * kBlockOutputs);
-/// Of inputs that are summed before those behind them, for all panels: with more, a chunk has so few rows that it waits for weights.
+/// Of inputs that are summed before those behind them, for all outputs: with more, a chunk has so few rows that it waits for weights.
 constexpr std::int64_t kPartSteps = 48;
-/// Of a chunk's activations: what leaves room for two panels in a second-level cache of 2 MiB.
+/// Of a chunk's activations: what leaves room for weights in a second-level cache of 2 MiB.
 constexpr std::int64_t kChunkBytes = 768 << 10;
 
 /// The rows of a chunk in blocks of one size, so that tiles keep their shape; the last block may hold rows that no one asked for.
@@ -46,8 +45,8 @@ struct Part {
   std::int64_t steps() const { return end - begin; }
 };
 
-/// What is left to do with the sums of some rows by half a panel. It is done a row at a time between the products of the next half, for
-/// those leave idle what computes on vectors.
+/// What is left to do with the sums of some rows by a strip. It is done a row at a time between the products of the next strip, for those
+/// leave idle what computes on vectors.
 class Epilogue {
  public:
   Epilogue() = default;
@@ -88,7 +87,7 @@ struct Beside {
   for (std::int64_t step = 0; step < steps; ++step, x += 2 * tile_rows * kTileBytes, weights += kStepBytes) {
     for (std::int64_t line = 0; line < beside.lines; ++line, beside.weights += kTileBytes)
       _mm_prefetch(reinterpret_cast<const char*>(beside.weights), _MM_HINT_T1);
-    add_step(x, tile_rows, weights, weights + kTileBytes, kWeightStride);
+    add_step(x, tile_rows, weights);
     for (std::int64_t row = 0; row < beside.rows; ++row) beside.epilogue.do_row();
   }
 }
@@ -98,22 +97,18 @@ struct Beside {
   if (from_zero) return zero_block();
   load_block(sums, tile_rows, kBlockOutputs);
 }
-[[gnu::target("amx-tile,amx-bf16")]] void add_last_step(const std::byte* x, std::int64_t tile_rows,
-                                                        const std::byte* weights) {
-  add_step(x, tile_rows, weights, weights + kTileBytes, kWeightStride);
-}
 [[gnu::target("amx-tile")]] void store_sums(float* sums, std::int64_t tile_rows) {
   store_block(sums, tile_rows, kBlockOutputs);
 }
 
-/// Some panels by a chunk of rows.
+/// Some strips, of 32 outputs each, by a chunk of rows.
 class Chunk {
  public:
-  Chunk(const SkinnyProduct& product, std::int64_t first_panel, std::int64_t last_panel, std::int64_t first_row,
+  Chunk(const SkinnyProduct& product, std::int64_t first_strip, std::int64_t last_strip, std::int64_t first_row,
         std::int64_t last_row)
       : product_(product),
-        first_panel_(first_panel),
-        last_panel_(last_panel),
+        first_strip_(first_strip),
+        last_strip_(last_strip),
         first_row_(first_row),
         last_row_(last_row),
         blocks_(last_row - first_row),
@@ -125,10 +120,10 @@ class Chunk {
     const Tiles tiles(blocks_.tile_rows, kBlockTiles);
     const std::int64_t parts = divided_up(steps(), kPartSteps);
     const std::int64_t part_steps = divided_up(steps(), parts);
-    // Sums of all panels wait for the next part; where there is one part, those of one half wait for their epilogue beside those of the next.
-    kept_halves_ = parts > 1 ? 2 * (last_panel_ - first_panel_) : 2;
+    // Sums of all strips wait for the next part; where there is one part, those of one wait for their epilogue beside those of the next.
+    kept_strips_ = parts > 1 ? last_strip_ - first_strip_ : 2;
     x_ = lines_of(inputs_room, part_steps * blocks_.all_rows());
-    sums_ = reinterpret_cast<float*>(lines_of(sums_room, kept_halves_ * half_sums() / kTileSums));
+    sums_ = reinterpret_cast<float*>(lines_of(sums_room, kept_strips_ * strip_sums() / kTileOutputs));
     for (std::int64_t begin = 0; begin < steps(); begin += part_steps)
       multiply_part({begin, std::min(begin + part_steps, steps())});
     beside_.epilogue.do_all();
@@ -136,18 +131,17 @@ class Chunk {
 
  private:
   std::int64_t steps() const { return divided_up(inputs_, kTileInputs); }
-  std::int64_t whole_steps() const { return inputs_ / kTileInputs; }
-  std::int64_t half_sums() const { return blocks_.all_rows() * kBlockOutputs; }
-  std::byte* x_at(const Part& part, std::int64_t block, std::int64_t step) const {
-    return x_ + (block * part.steps() + step - part.begin) * blocks_.step_bytes();
+  std::int64_t strip_sums() const { return blocks_.all_rows() * kBlockOutputs; }
+  std::byte* x_at(const Part& part, std::int64_t block) const {
+    return x_ + block * part.steps() * blocks_.step_bytes();
   }
 
   /// Brings the activations into the order in which tiles are loaded, [blocks][steps][rows of a block][32], zeros behind the last input.
   void pack(const Part& part) const {
-    const std::int64_t whole_end = std::min(part.end, whole_steps());
+    const std::int64_t whole_end = std::min(part.end, inputs_ / kTileInputs);
     for (std::int64_t row = first_row_; row < last_row_; ++row) {
       const auto* const x = static_cast<const std::byte*>(product_.x) + row * product_.x_stride * kInputBytes;
-      std::byte* to = x_at(part, (row - first_row_) / blocks_.block_rows(), part.begin) +
+      std::byte* to = x_at(part, (row - first_row_) / blocks_.block_rows()) +
                       (row - first_row_) % blocks_.block_rows() * kTileBytes;
       for (std::int64_t step = part.begin; step < whole_end; ++step, to += blocks_.step_bytes())
         std::memcpy(to, x + step * kTileBytes, kTileBytes);
@@ -159,46 +153,38 @@ class Chunk {
 
   void multiply_part(const Part& part) {
     pack(part);
-    beside_.lines = divided_up(kStepBytes / kTileBytes / 2, blocks_.count);
+    beside_.lines = divided_up(kStepBytes / kTileBytes, blocks_.count);
     beside_.rows = divided_up(blocks_.block_rows(), part.steps());
-    for (std::int64_t panel = first_panel_; panel < last_panel_; ++panel) {
-      const bool goes_on = panel + 1 < last_panel_;
-      beside_.weights = product_.weights.panel(goes_on ? panel + 1 : first_panel_) +
-                        (goes_on ? part.begin : part.end % steps()) * kStepBytes;
-      for (const std::int64_t half : {0, 1}) multiply_half(part, panel, half);
-    }
+    for (std::int64_t strip = first_strip_; strip < last_strip_; ++strip) multiply_strip(part, strip);
   }
 
-  void multiply_half(const Part& part, std::int64_t panel, std::int64_t half) {
-    const std::int64_t whole_end = std::min(part.end, whole_steps());
-    const std::byte* const weights = product_.weights.panel(panel) + half * kHalfBytes;
-    float* const sums = sums_ + ((panel - first_panel_) * 2 + half) % kept_halves_ * half_sums();
-    TileStep last{};
-    if (whole_end < part.end) last = last_step(product_.weights, panel);
+  void multiply_strip(const Part& part, std::int64_t strip) {
+    const std::byte* const weights = strip_of(product_.weights, strip) + part.begin * kStepBytes;
+    float* const sums = sums_ + (strip - first_strip_) % kept_strips_ * strip_sums();
+    beside_.weights = strip + 1 < last_strip_
+                          ? strip_of(product_.weights, strip + 1) + part.begin * kStepBytes
+                          : strip_of(product_.weights, first_strip_) + part.end % steps() * kStepBytes;
     for (std::int64_t block = 0; block < blocks_.count; ++block) {
       float* const block_sums = sums + block * blocks_.block_rows() * kBlockOutputs;
       begin_sums(block_sums, blocks_.tile_rows, part.begin == 0);
-      add_steps(x_at(part, block, part.begin), blocks_.tile_rows, weights + part.begin * kStepBytes,
-                whole_end - part.begin, beside_);
-      if (whole_end < part.end)
-        add_last_step(x_at(part, block, whole_end), blocks_.tile_rows, last.front().bytes.data() + half * kHalfBytes);
+      add_steps(x_at(part, block), blocks_.tile_rows, weights, part.steps(), beside_);
       store_sums(block_sums, blocks_.tile_rows);
     }
     if (part.end < steps()) return;
     beside_.epilogue.do_all();
-    beside_.epilogue = Epilogue(product_, sums, first_row_, last_row_, panel * kPanelOutputs + half * kBlockOutputs);
+    beside_.epilogue = Epilogue(product_, sums, first_row_, last_row_, strip * kBlockOutputs);
   }
 
   const SkinnyProduct& product_;
-  std::int64_t first_panel_;
-  std::int64_t last_panel_;
+  std::int64_t first_strip_;
+  std::int64_t last_strip_;
   std::int64_t first_row_;
   std::int64_t last_row_;
   Blocks blocks_;
   std::int64_t inputs_;
   std::byte* x_ = nullptr;
   float* sums_ = nullptr;
-  std::int64_t kept_halves_ = 0;
+  std::int64_t kept_strips_ = 0;
   Beside beside_{};
 };
 
@@ -209,7 +195,7 @@ void multiply_many_on_tiles(const SkinnyProduct& product, std::int64_t first, st
   const std::int64_t chunks = divided_up(product.rows, kChunkBytes / part_bytes);
   const std::int64_t chunk_rows = divided_up(product.rows, chunks);
   for (std::int64_t row = 0; row < product.rows; row += chunk_rows)
-    Chunk(product, first, last, row, std::min(row + chunk_rows, product.rows)).multiply();
+    Chunk(product, 2 * first, 2 * last, row, std::min(row + chunk_rows, product.rows)).multiply();
 }
 
 }  // namespace decodelab::skinny

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace decodelab {
@@ -18,8 +19,11 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 /// Bytes of a panel that meet all rows before the next ones do: a part of any first-level cache.
 constexpr std::int64_t kBlockBytes = 16 << 10;
 
-std::int64_t elements_of_a_panel(std::int64_t inputs, ElementType dtype) {
-  return kPanelOutputs * (dtype == ElementType::bfloat16 ? (inputs + 1) / 2 * 2 : inputs);
+std::int64_t filled_inputs(std::int64_t inputs, ElementType dtype, WeightOrder order) {
+  if (order == WeightOrder::tiles) {
+    return rounded_up(inputs, kTileInputs);
+  }
+  return dtype == ElementType::bfloat16 ? rounded_up(inputs, 2) : inputs;
 }
 
 std::byte* map_pages(std::size_t bytes) {
@@ -31,9 +35,27 @@ std::byte* map_pages(std::size_t bytes) {
   return static_cast<std::byte*>(data);
 }
 
-/// `group` inputs stand together.
-template <typename Element, std::int64_t group>
-void pack(const void* weights, std::int64_t outputs, std::int64_t inputs, std::int64_t panel, std::byte* packed) {
+/// Where the weights of an output and input of a panel stand, counted in elements: `group` inputs stand together.
+template <std::int64_t group>
+struct InPanels {
+  std::int64_t operator()(std::int64_t output, std::int64_t input) const {
+    return (input / group * kPanelOutputs + output) * group + input % group;
+  }
+};
+struct InTiles {
+  std::int64_t steps;
+
+  std::int64_t operator()(std::int64_t output, std::int64_t input) const {
+    const std::int64_t step = output / (2 * kTileOutputs) * steps + input / kTileInputs;
+    const std::int64_t tile = step * 2 + output / kTileOutputs % 2;
+    const std::int64_t pair = tile * (kTileInputs / 2) + input % kTileInputs / 2;
+    return (pair * kTileOutputs + output % kTileOutputs) * 2 + input % 2;
+  }
+};
+
+template <typename Element, typename Place>
+void pack(const void* weights, std::int64_t outputs, std::int64_t inputs, std::int64_t panel, const Place& place,
+          std::byte* packed) {
   const auto* from = static_cast<const Element*>(weights);
   auto* to = reinterpret_cast<Element*>(packed);
   // Blocks of inputs, so that what is written stays in the cache until every output has written its part of it.
@@ -43,7 +65,7 @@ void pack(const void* weights, std::int64_t outputs, std::int64_t inputs, std::i
     for (std::int64_t output = 0; output < kPanelOutputs; ++output) {
       const std::int64_t row = panel * kPanelOutputs + output;
       for (std::int64_t input = begin; row < outputs && input < end; ++input) {
-        to[(input / group * kPanelOutputs + output) * group + input % group] = from[row * inputs + input];
+        to[place(output, input)] = from[row * inputs + input];
       }
     }
   }
@@ -55,7 +77,7 @@ skinny::AddPanel kernel_of(CpuIsa isa, ElementType dtype) {
     case CpuIsa::avx2: return skinny::avx2_kernel(dtype);
     case CpuIsa::avx512: return skinny::avx512_kernel(dtype);
     case CpuIsa::avx512_bf16:
-    case CpuIsa::amx_bf16:
+    case CpuIsa::amx_bf16:  // whose weights lie otherwise
       return dtype == ElementType::bfloat16 ? skinny::avx512_bf16_kernel() : skinny::avx512_kernel(dtype);
   }
   return skinny::portable_kernel(dtype);
@@ -76,10 +98,13 @@ std::vector<std::uint16_t> filled_rows(const SkinnyProduct& product) {
 
 void PackedMatrix::Unmap::operator()(std::byte* data) const { munmap(data, bytes); }
 
-PackedMatrix::PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementType dtype)
-    : outputs_(outputs), inputs_(inputs), dtype_(dtype) {
+PackedMatrix::PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementType dtype, WeightOrder order)
+    : outputs_(outputs), inputs_(inputs), dtype_(dtype), order_(order) {
   if (dtype != ElementType::float32 && dtype != ElementType::bfloat16) {
     throw std::invalid_argument("a packed matrix holds fp32 or bf16");
+  }
+  if (order == WeightOrder::tiles && dtype != ElementType::bfloat16) {
+    throw std::invalid_argument("a packed matrix in tiles holds bf16");
   }
   const std::size_t size = (static_cast<std::size_t>(bytes()) + kHugePage - 1) / kHugePage * kHugePage;
   data_ = {map_pages(size), Unmap{size}};
@@ -88,22 +113,27 @@ PackedMatrix::PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementTyp
 void PackedMatrix::fill(const void* weights, std::int64_t first, std::int64_t last) {
   for (std::int64_t panel = first; panel < last; ++panel) {
     std::byte* to = data_.get() + panel * panel_bytes();
-    if (dtype_ == ElementType::bfloat16) {
-      pack<std::uint16_t, 2>(weights, outputs_, inputs_, panel, to);
+    if (order_ == WeightOrder::tiles) {
+      pack<std::uint16_t>(weights, outputs_, inputs_, panel, InTiles{divided_up(inputs_, kTileInputs)}, to);
+    } else if (dtype_ == ElementType::bfloat16) {
+      pack<std::uint16_t>(weights, outputs_, inputs_, panel, InPanels<2>{}, to);
     } else {
-      pack<float, 1>(weights, outputs_, inputs_, panel, to);
+      pack<float>(weights, outputs_, inputs_, panel, InPanels<1>{}, to);
     }
   }
 }
 
 std::int64_t PackedMatrix::panel_bytes() const {
-  return elements_of_a_panel(inputs_, dtype_) * static_cast<std::int64_t>(element_bytes(dtype_));
+  return kPanelOutputs * filled_inputs(inputs_, dtype_, order_) * static_cast<std::int64_t>(element_bytes(dtype_));
 }
 
 void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, CpuIsa isa) {
   const PackedMatrix& weights = product.weights;
+  if (weights.order() != weight_order(isa)) {
+    throw std::invalid_argument(std::string("weights in another order than that of ") + to_string(isa));
+  }
   const bool bf16 = weights.dtype() == ElementType::bfloat16;
-  if (bf16 && isa == CpuIsa::amx_bf16) {
+  if (weights.order() == WeightOrder::tiles) {
     (product.rows <= kFewRows ? skinny::multiply_on_tiles : skinny::multiply_many_on_tiles)(product, first, last);
     return;
   }

@@ -64,8 +64,8 @@ struct PackedHead {
 /// Where element (input, output) of such weights lies, in a block of 32 by 32.
 Bfloat16& weight_at(std::byte* block, std::int64_t input, std::int64_t output) {
   auto* const elements = reinterpret_cast<Bfloat16*>(block);
-  return elements[output / kTileSums * (kBlock * kTileSums) + input / 2 * (2 * kTileSums) + output % kTileSums * 2 +
-                  input % 2];
+  return elements[output / kTileOutputs * (kBlock * kTileOutputs) + input / 2 * (2 * kTileOutputs) +
+                  output % kTileOutputs * 2 + input % 2];
 }
 
 void pack_block(const PrefillAttention& a, std::int64_t head, std::int64_t block) {
@@ -116,8 +116,7 @@ struct Room {
                                                 float* scores, std::int64_t width) {
   zero_block();
   for (std::int64_t step = 0; step < packed.steps; ++step) {
-    const std::byte* const keys = packed.keys_at(block, step);
-    add_step(queries + step * kBlockBytes, kTileRows, keys, keys + kBlockBytes / 2, kTileBytes);
+    add_step(queries + step * kBlockBytes, kTileRows, packed.keys_at(block, step));
   }
   store_block(scores + block * kBlock, kTileRows, width);
 }
@@ -126,8 +125,7 @@ struct Room {
                                                  std::int64_t blocks, float* sums) {
   zero_block();
   for (std::int64_t block = 0; block < blocks; ++block) {
-    const std::byte* const values = packed.values_at(step, block);
-    add_step(weights + block * kBlockBytes, kTileRows, values, values + kBlockBytes / 2, kTileBytes);
+    add_step(weights + block * kBlockBytes, kTileRows, packed.values_at(step, block));
   }
   store_block(sums, kTileRows, kBlock);
 }

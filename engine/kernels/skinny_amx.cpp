@@ -1,6 +1,8 @@
 // Skinny products in bf16 on tiles (AMX): an instruction multiplies 16 rows of 32 inputs by 16 outputs, so that products of one row and of
 // sixteen wait for the same weights and for nothing else. Intel SDM 1, chapter 18.
 #include "engine/kernels/amx_tiles.h"
+#include "engine/kernels/kernel_isa.h"
+#include "engine/kernels/skinny_epilogue.h"
 #include "engine/kernels/skinny_kernels.h"
 
 #if defined(__x86_64__)
@@ -13,129 +15,97 @@ using namespace amx;
 
 namespace {
 
-constexpr std::int64_t kSumsStride = kPanelOutputs * sizeof(float);
-constexpr std::int64_t kPartBytes = kStepBytes / 4;
 /// How far ahead of the weights that are read others are asked for: the processor's own prefetchers stop at each page of 4 kB.
 constexpr std::int64_t kAheadBytes = 2048;
-/// Whose weights all rows meet, where those are more than a tile holds, before the next ones do: a part of the first-level cache.
-constexpr std::int64_t kBlockSteps = 4;
+constexpr std::int64_t kAskBytes = kStepBytes / 2;
 
-/// The rows of a product in passes of one size, so that tiles keep their shape; the last pass may hold rows that no one asked for.
-struct Passes {
-  explicit Passes(std::int64_t product_rows)
-      : count(divided_up(product_rows, kTileRows)), rows(divided_up(product_rows, count)) {}
+/// Up to 16 rows are one tile of a block, more are two of one size; the last may hold a row that no one asked for.
+struct Rows {
+  explicit Rows(std::int64_t product_rows)
+      : tiles(divided_up(product_rows, kTileRows)), tile_rows(divided_up(product_rows, tiles)) {}
 
-  std::int64_t count;
-  std::int64_t rows;  ///< Of each.
+  std::int64_t tiles;
+  std::int64_t tile_rows;
 
-  std::int64_t all_rows() const { return count * rows; }
+  std::int64_t all() const { return tiles * tile_rows; }
 };
 
-/// The activations of a product in the order in which tiles are loaded, [K / 32][rows][32], zeros behind the last of them: of rows that
-/// lie a power of two apart, the first-level cache holds a few alone.
-class TileInputs {
- public:
-  TileInputs(const SkinnyProduct& product, const Passes& passes, std::vector<TileLine>& room)
-      : rows_(passes.all_rows()),
-        whole_steps_(product.weights.inputs() / kTileInputs),
-        data_(lines_of(room, rows_ * (whole_steps_ + 1))) {
-    const std::int64_t left = product.weights.inputs() % kTileInputs;
-    if (std::ssize(room) < rows_ * (whole_steps_ + 1))
-      room.resize(static_cast<std::size_t>(rows_ * (whole_steps_ + 1)));
-    data_ = room.front().bytes.data();
-    for (std::int64_t row = 0; row < product.rows; ++row) {
-      const auto* const x = static_cast<const std::byte*>(product.x) + row * product.x_stride * kInputBytes;
-      for (std::int64_t step = 0; step < whole_steps_; ++step)
-        std::memcpy(at(step, row), x + step * kTileBytes, kTileBytes);
-      std::memset(at(whole_steps_, row), 0, kTileBytes);
-      std::memcpy(at(whole_steps_, row), x + whole_steps_ * kTileBytes, static_cast<std::size_t>(left * kInputBytes));
-    }
+/// Brings the activations into the order in which tiles are loaded, [K / 32][rows][32], zeros behind the last input: of rows that lie a
+/// power of two apart, the first-level cache holds a few alone.
+std::byte* packed_inputs(const SkinnyProduct& product, const Rows& rows) {
+  thread_local std::vector<TileLine> room;
+  const std::int64_t whole_steps = product.weights.inputs() / kTileInputs;
+  const std::int64_t left_bytes = product.weights.inputs() % kTileInputs * kInputBytes;
+  const std::int64_t step_bytes = rows.all() * kTileBytes;
+  std::byte* const packed = lines_of(room, rows.all() * (whole_steps + 1));
+  for (std::int64_t row = 0; row < product.rows; ++row) {
+    const auto* const x = static_cast<const std::byte*>(product.x) + row * product.x_stride * kInputBytes;
+    std::byte* to = packed + row * kTileBytes;
+    for (std::int64_t step = 0; step < whole_steps; ++step, to += step_bytes)
+      std::memcpy(to, x + step * kTileBytes, kTileBytes);
+    std::memset(to, 0, kTileBytes);
+    std::memcpy(to, x + whole_steps * kTileBytes, static_cast<std::size_t>(left_bytes));
   }
+  return packed;
+}
 
-  std::int64_t whole_steps() const { return whole_steps_; }
-  std::int64_t step_stride() const { return rows_ * kTileBytes; }
-  std::byte* at(std::int64_t step, std::int64_t row) const { return data_ + (step * rows_ + row) * kTileBytes; }
-
- private:
-  std::int64_t rows_;
-  std::int64_t whole_steps_;
-  std::byte* data_;
-};
-
-template <bool asks>
 [[gnu::always_inline]] inline void ask(const std::byte* weights) {
-  if constexpr (!asks) return;
 #pragma GCC unroll 16
-  for (std::int64_t at = 0; at < kPartBytes; at += kTileBytes)
+  for (std::int64_t at = 0; at < kAskBytes; at += kTileBytes)
     _mm_prefetch(reinterpret_cast<const char*>(weights + at), _MM_HINT_T0);
 }
 
-/// Adds the products of `steps` steps to the sums of up to 16 rows. The numbers of tiles are part of the instructions' names, so that no
-/// loop can stand for them.
-template <bool asks>
-[[gnu::target("amx-tile,amx-bf16")]] void add_steps(const std::byte* weights, const std::byte* x, std::int64_t x_step,
-                                                    std::int64_t steps, float* sums) {
-  _tile_loadd(0, sums, kSumsStride);
-  _tile_loadd(1, sums + 16, kSumsStride);
-  _tile_loadd(2, sums + 32, kSumsStride);
-  _tile_loadd(3, sums + 48, kSumsStride);
-  for (std::int64_t step = 0; step < steps; ++step, weights += kStepBytes, x += x_step) {
-    const std::byte* const ahead = weights + kAheadBytes;
+/// The sums of a strip by one tile of rows, [rows][32].
+[[gnu::target("amx-tile,amx-bf16")]] void multiply_one_tile(const std::byte* x, std::int64_t tile_rows,
+                                                            const std::byte* weights, std::int64_t steps, float* sums) {
+  _tile_zero(0);
+  _tile_zero(1);
+  for (std::int64_t step = 0; step < steps; ++step, weights += kStepBytes, x += tile_rows * kTileBytes) {
     _tile_loadd(4, x, kTileBytes);
-    ask<asks>(ahead);
-    _tile_loadd(5, weights, kWeightStride);
-    _tile_dpbf16ps(0, 4, 5);
-    ask<asks>(ahead + kPartBytes);
-    _tile_loadd(6, weights + kTileBytes, kWeightStride);
-    _tile_dpbf16ps(1, 4, 6);
-    ask<asks>(ahead + 2 * kPartBytes);
-    _tile_loadd(7, weights + 2 * kTileBytes, kWeightStride);
-    _tile_dpbf16ps(2, 4, 7);
-    ask<asks>(ahead + 3 * kPartBytes);
-    _tile_loadd(5, weights + 3 * kTileBytes, kWeightStride);
-    _tile_dpbf16ps(3, 4, 5);
+    ask(weights + kAheadBytes);
+    _tile_loadd(6, weights, kTileBytes);
+    _tile_dpbf16ps(0, 4, 6);
+    ask(weights + kAheadBytes + kAskBytes);
+    _tile_loadd(7, weights + kTileWeights, kTileBytes);
+    _tile_dpbf16ps(1, 4, 7);
   }
-  _tile_stored(0, sums, kSumsStride);
-  _tile_stored(1, sums + 16, kSumsStride);
-  _tile_stored(2, sums + 32, kSumsStride);
-  _tile_stored(3, sums + 48, kSumsStride);
+  _tile_stored(0, sums, kBlockOutputs * sizeof(float));
+  _tile_stored(1, sums + kTileOutputs, kBlockOutputs * sizeof(float));
 }
 
-/// The first rows to meet weights ask for those behind them.
-void add_panel(const std::byte* panel, const TileInputs& x, const Passes& passes, float* sums) {
-  const std::int64_t block = passes.count == 1 ? x.whole_steps() : kBlockSteps;
-  for (std::int64_t begin = 0; begin < x.whole_steps(); begin += block) {
-    const std::int64_t steps = std::min(block, x.whole_steps() - begin);
-    for (std::int64_t pass = 0; pass < passes.count; ++pass) {
-      const std::int64_t row = pass * passes.rows;
-      (pass == 0 ? add_steps<true> : add_steps<false>)(panel + begin * kStepBytes, x.at(begin, row), x.step_stride(),
-                                                       steps, sums + row * kPanelOutputs);
-    }
+/// The same by two tiles of rows.
+[[gnu::target("amx-tile,amx-bf16")]] void multiply_two_tiles(const std::byte* x, std::int64_t tile_rows,
+                                                             const std::byte* weights, std::int64_t steps,
+                                                             float* sums) {
+  zero_block();
+  for (std::int64_t step = 0; step < steps; ++step, weights += kStepBytes, x += 2 * tile_rows * kTileBytes) {
+    ask(weights + kAheadBytes);
+    ask(weights + kAheadBytes + kAskBytes);
+    add_step(x, tile_rows, weights);
   }
+  store_block(sums, tile_rows, kBlockOutputs);
 }
 
-void add_last_step(const TileStep& weights, const TileInputs& x, const Passes& passes, float* sums) {
-  for (std::int64_t pass = 0; pass < passes.count; ++pass) {
-    const std::int64_t row = pass * passes.rows;
-    add_steps<false>(weights.front().bytes.data(), x.at(x.whole_steps(), row), x.step_stride(), 1,
-                     sums + row * kPanelOutputs);
+[[gnu::target(DECODELAB_AVX512)]] void finish_strip(const SkinnyProduct& product, std::int64_t strip,
+                                                    const float* sums) {
+  for (std::int64_t row = 0; row < product.rows; ++row, sums += kBlockOutputs) {
+    for (std::int64_t at = 0; at < kBlockOutputs; at += simd::kLanes)
+      finish_sums<simd::Bfloat16>(product, sums + at, row, strip * kBlockOutputs + at);
   }
 }
 
 }  // namespace
 
 void multiply_on_tiles(const SkinnyProduct& product, std::int64_t first, std::int64_t last) {
-  thread_local std::vector<TileLine> room;
-  const Passes passes(product.rows);
-  const TileInputs x(product, passes, room);
-  const Tiles tiles(passes.rows, 5);
-  std::vector<float> sums(static_cast<std::size_t>(passes.all_rows() * kPanelOutputs));
-  for (std::int64_t index = first; index < last; ++index) {
-    std::ranges::fill(sums, 0.0F);
-    add_panel(product.weights.panel(index), x, passes, sums.data());
-    if (product.weights.inputs() % kTileInputs != 0)
-      add_last_step(last_step(product.weights, index), x, passes, sums.data());
-    finish_panel(product, index, sums.data(), CpuIsa::amx_bf16);
+  const Rows rows(product.rows);
+  const std::byte* const x = packed_inputs(product, rows);
+  const std::int64_t steps = divided_up(product.weights.inputs(), kTileInputs);
+  const Tiles tiles(rows.tile_rows, kBlockTiles);
+  alignas(kTileBytes) std::array<float, 2 * kTileRows * kBlockOutputs> sums;
+  for (std::int64_t strip = 2 * first; strip < 2 * last; ++strip) {
+    const auto multiply = rows.tiles == 1 ? multiply_one_tile : multiply_two_tiles;
+    multiply(x, rows.tile_rows, strip_of(product.weights, strip), steps, sums.data());
+    finish_strip(product, strip, sums.data());
   }
 }
 

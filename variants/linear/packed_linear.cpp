@@ -41,7 +41,7 @@ class PackedLinear final : public Linear {
   at::Tensor multiply(const at::Tensor& x, std::optional<Activation> activation, StepMemory& memory) const {
     const std::int64_t inputs = packed_->inputs();
     const std::int64_t rows = x.numel() / inputs;
-    const bool packed = rows <= kFewRows || multiplies_many_rows(isa_);
+    const bool packed = rows <= kFewRows || multiplies_many_rows(packed_->order());
     if (!packed && many_rows_ != nullptr) {
       return many_rows_->forward(x, bias_, activation);
     }
@@ -86,14 +86,15 @@ std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, Prepare
   auto packed = prepared.get<PackedMatrix>("packed " + weights.name, [&] {
     const at::Tensor dense = weights.weight.contiguous();
     const ElementType dtype = dense.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16;
-    auto matrix = std::make_unique<PackedMatrix>(dense.size(0), dense.size(1), dtype);
+    auto matrix =
+        std::make_unique<PackedMatrix>(dense.size(0), dense.size(1), dtype, weight_order(best_cpu_isa(dtype)));
     // The threads that will read a panel write it: its pages then lie where they are read.
     at::parallel_for(0, matrix->panels(), 1,
                      [&](std::int64_t first, std::int64_t last) { matrix->fill(dense.const_data_ptr(), first, last); });
     return matrix;
   });
   std::shared_ptr<const OneDnnLinear> many_rows;
-  if (!multiplies_many_rows(best_cpu_isa(packed->dtype()))) {
+  if (!multiplies_many_rows(packed->order())) {
     many_rows =
         prepared.get<OneDnnLinear>("onednn " + weights.name, [&] { return OneDnnLinear::make(weights.weight); });
   }

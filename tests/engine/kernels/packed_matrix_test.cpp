@@ -61,7 +61,7 @@ struct Shape {
 
 std::vector<float> product_of(const Shape& shape, ElementType dtype, CpuIsa isa, bool with_bias,
                               const std::vector<float>& x) {
-  PackedMatrix packed(shape.outputs, shape.inputs, dtype);
+  PackedMatrix packed(shape.outputs, shape.inputs, dtype, weight_order(isa));
   packed.fill(stored(random_values(shape.outputs * shape.inputs, 1), dtype).data(), 0, packed.panels());
   const auto rows = stored(x, dtype);
   const auto bias = stored(random_values(shape.outputs, 3), dtype);
@@ -152,7 +152,10 @@ INSTANTIATE_TEST_SUITE_P(PackedMatrix, SkinnyProductTest,
                          ::testing::Values(ElementType::float32, ElementType::bfloat16),
                          [](const auto& type) { return type.param == ElementType::float32 ? "Fp32" : "Bf16"; });
 
-TEST(PackedMatrix, RefusesOtherTypes) { EXPECT_THROW(PackedMatrix(1, 1, ElementType::float16), std::invalid_argument); }
+TEST(PackedMatrix, RefusesOtherTypes) {
+  EXPECT_THROW(PackedMatrix(1, 1, ElementType::float16, WeightOrder::panels), std::invalid_argument);
+  EXPECT_THROW(PackedMatrix(1, 1, ElementType::float32, WeightOrder::tiles), std::invalid_argument);
+}
 
 }  // namespace
 }  // namespace decodelab
