@@ -36,17 +36,26 @@ Variant fake_gelu() {
 
 /// Every variant that a preset names, and a second one on a slot.
 bool register_fakes() {
-  for (const Variant& variant :
-       {fake("details-on-request", &EnginePlan::token_details), fake("flash-decode", &EnginePlan::decode_attention),
-        fake("flash-prefill", &EnginePlan::prefill_attention), fake("fused-layer-norm", &EnginePlan::residual_norm),
-        fake("fused-softmax", &EnginePlan::softmax), fake("kv-grow", &EnginePlan::kv_growth, parameter("tokens")),
-        fake("kv-preallocated", &EnginePlan::kv_growth, parameter("multiple")),
-        fake("kv-static", &EnginePlan::kv_growth), fake("last-token-lm-head", &EnginePlan::lm_head_rows),
-        fake("lean-forward", &EnginePlan::forward), fake("merged-kv", &EnginePlan::kv_layout),
-        fake("packed-linear", &EnginePlan::linear), fake("packed-prefill", &EnginePlan::prefill_layout),
-        fake("padded-keys", &EnginePlan::key_padding), fake("split-kv-decode", &EnginePlan::decode_attention),
-        fake("transposed-linear", &EnginePlan::linear), fake("vectorized-choice", &EnginePlan::token_choice),
-        fake("workspace-forward", &EnginePlan::forward), fake_gelu()}) {
+  for (const Variant& variant : {fake("details-on-request", &EnginePlan::token_details),
+                                 fake("flash-decode", &EnginePlan::decode_attention),
+                                 fake("flash-prefill", &EnginePlan::prefill_attention),
+                                 fake("fused-layer-norm", &EnginePlan::residual_norm),
+                                 fake("fused-softmax", &EnginePlan::softmax),
+                                 fake("kv-grow", &EnginePlan::kv_growth, parameter("tokens")),
+                                 fake("kv-preallocated", &EnginePlan::kv_growth, parameter("multiple")),
+                                 fake("kv-static", &EnginePlan::kv_growth),
+                                 fake("last-token-lm-head", &EnginePlan::lm_head_rows),
+                                 fake("lean-forward", &EnginePlan::forward),
+                                 fake("merged-kv", &EnginePlan::kv_layout),
+                                 fake("packed-linear", &EnginePlan::linear),
+                                 fake("packed-prefill", &EnginePlan::prefill_layout),
+                                 fake("padded-keys", &EnginePlan::key_padding),
+                                 fake("split-kv-decode", &EnginePlan::decode_attention),
+                                 fake("tile-prefill", &EnginePlan::prefill_attention),
+                                 fake("transposed-linear", &EnginePlan::linear),
+                                 fake("vectorized-choice", &EnginePlan::token_choice),
+                                 fake("workspace-forward", &EnginePlan::forward),
+                                 fake_gelu()}) {
     register_variant(variant);
   }
   return true;
