@@ -108,6 +108,19 @@ inline constexpr std::int64_t kStepBytes = 2 * kTileWeights;
   _tile_dpbf16ps(3, 5, 7);
 }
 
+/// Brings steps [begin, end) of a row of activations to where tiles are loaded from, `step_bytes` apart, zeros behind the last input.
+inline void pack_row(const SkinnyProduct& product, std::int64_t row, std::int64_t begin, std::int64_t end,
+                     std::int64_t step_bytes, std::byte* to) {
+  const auto* const x = static_cast<const std::byte*>(product.x) + row * product.x_stride * kInputBytes;
+  const std::int64_t inputs = product.weights.inputs();
+  const std::int64_t whole_end = std::min(end, inputs / kTileInputs);
+  for (std::int64_t step = begin; step < whole_end; ++step, to += step_bytes)
+    std::memcpy(to, x + step * kTileBytes, kTileBytes);
+  if (whole_end == end) return;
+  std::memset(to, 0, kTileBytes);
+  std::memcpy(to, x + whole_end * kTileBytes, static_cast<std::size_t>(inputs % kTileInputs * kInputBytes));
+}
+
 /// The weights of 32 outputs in WeightOrder::tiles: half a panel.
 inline const std::byte* strip_of(const PackedMatrix& weights, std::int64_t strip) {
   return weights.panel(0) + strip * divided_up(weights.inputs(), kTileInputs) * kStepBytes;

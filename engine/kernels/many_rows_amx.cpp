@@ -9,7 +9,6 @@
 
 #if defined(__x86_64__)
 #include <cstddef>
-#include <cstring>
 #include <vector>
 
 namespace decodelab::skinny {
@@ -138,16 +137,9 @@ class Chunk {
 
   /// Brings the activations into the order in which tiles are loaded, [blocks][steps][rows of a block][32], zeros behind the last input.
   void pack(const Part& part) const {
-    const std::int64_t whole_end = std::min(part.end, inputs_ / kTileInputs);
-    for (std::int64_t row = first_row_; row < last_row_; ++row) {
-      const auto* const x = static_cast<const std::byte*>(product_.x) + row * product_.x_stride * kInputBytes;
-      std::byte* to = x_at(part, (row - first_row_) / blocks_.block_rows()) +
-                      (row - first_row_) % blocks_.block_rows() * kTileBytes;
-      for (std::int64_t step = part.begin; step < whole_end; ++step, to += blocks_.step_bytes())
-        std::memcpy(to, x + step * kTileBytes, kTileBytes);
-      if (whole_end == part.end) continue;
-      std::memset(to, 0, kTileBytes);
-      std::memcpy(to, x + whole_end * kTileBytes, static_cast<std::size_t>(inputs_ % kTileInputs * kInputBytes));
+    for (std::int64_t row = 0; row < last_row_ - first_row_; ++row) {
+      pack_row(product_, first_row_ + row, part.begin, part.end, blocks_.step_bytes(),
+               x_at(part, row / blocks_.block_rows()) + row % blocks_.block_rows() * kTileBytes);
     }
   }
 

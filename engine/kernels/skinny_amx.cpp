@@ -6,7 +6,6 @@
 #include "engine/kernels/skinny_kernels.h"
 
 #if defined(__x86_64__)
-#include <cstring>
 #include <vector>
 
 namespace decodelab::skinny {
@@ -34,18 +33,10 @@ struct Rows {
 /// power of two apart, the first-level cache holds a few alone.
 std::byte* packed_inputs(const SkinnyProduct& product, const Rows& rows) {
   thread_local std::vector<TileLine> room;
-  const std::int64_t whole_steps = product.weights.inputs() / kTileInputs;
-  const std::int64_t left_bytes = product.weights.inputs() % kTileInputs * kInputBytes;
-  const std::int64_t step_bytes = rows.all() * kTileBytes;
-  std::byte* const packed = lines_of(room, rows.all() * (whole_steps + 1));
-  for (std::int64_t row = 0; row < product.rows; ++row) {
-    const auto* const x = static_cast<const std::byte*>(product.x) + row * product.x_stride * kInputBytes;
-    std::byte* to = packed + row * kTileBytes;
-    for (std::int64_t step = 0; step < whole_steps; ++step, to += step_bytes)
-      std::memcpy(to, x + step * kTileBytes, kTileBytes);
-    std::memset(to, 0, kTileBytes);
-    std::memcpy(to, x + whole_steps * kTileBytes, static_cast<std::size_t>(left_bytes));
-  }
+  const std::int64_t steps = divided_up(product.weights.inputs(), kTileInputs);
+  std::byte* const packed = lines_of(room, rows.all() * steps);
+  for (std::int64_t row = 0; row < product.rows; ++row)
+    pack_row(product, row, 0, steps, rows.all() * kTileBytes, packed + row * kTileBytes);
   return packed;
 }
 
