@@ -76,16 +76,43 @@ def visit_statistic(samples):
     return numpy.mean((weights[:, None] * places).sum(axis=0) / weights.sum())
 
 
-def log_ratio_of_pairs(arm, baseline):
-    """Of the steps at each place of a period, over all visits, those pairs whose differences are the middle three fifths, fractions of a pair included."""
-    period = 8 if min(map(len, arm + baseline)) >= 8 else 1
-    totals = [0, 0]
+def disturbances(pairs):
+    """How long each pair and its neighbours took, in the middle, beside the lower quartile of its place of a period, which grows over a visit."""
+    usual = [numpy.percentile(numpy.concatenate([visit[place::8] for visit in pairs]).sum(axis=1), 25) for place in range(8)]
+    levels = [visit.sum(axis=1) / numpy.tile(usual, len(visit) // 8) for visit in pairs]
+    early, late = (numpy.percentile(numpy.concatenate(halves), 25) for halves in zip(*((level[: len(level) // 2], level[len(level) // 2 :]) for level in levels)))
+    result = []
+    for level in levels:
+        places = (numpy.arange(len(level)) + 0.5) / len(level)
+        flat = numpy.concatenate([[numpy.nan], level / (late / early) ** (2 * places - 0.5), [numpy.nan]])
+        result.append(numpy.nanmedian([flat[:-2], flat[1:-1], flat[2:]], axis=0))
+    return result
+
+
+def totals_of_pairs(visits, found, period, most):
+    """Of the steps at each place of a period, over all visits, those pairs that nothing disturbed and whose differences are the middle three fifths, fractions
+    of a pair included; and how far apart the differences are."""
+    totals, apart = numpy.zeros(2), []
     for place in range(period):
-        pairs = sorted((pair for ours, theirs in zip(arm, baseline) for pair in zip(ours[: len(ours) // period * period][place::period], theirs[place::period])),
-                       key=lambda pair: pair[0] - pair[1])
+        of_place, disturbed = (numpy.concatenate([values[place::period] for values in of_visits]) for of_visits in (visits, found))
+        calm = of_place[disturbed <= max(most, numpy.percentile(disturbed, 25))]
+        pairs = sorted(calm.tolist(), key=lambda pair: pair[0] - pair[1])
         weights = [max(0, min(i + 1, 0.8 * len(pairs)) - max(i, 0.2 * len(pairs))) for i in range(len(pairs))]
-        for side in (0, 1):
-            totals[side] += sum(weight * pair[side] for weight, pair in zip(weights, pairs)) / sum(weights)
+        totals += numpy.average(pairs, axis=0, weights=weights)
+        differences = calm[:, 0] - calm[:, 1]
+        apart += (differences - numpy.median(differences)).tolist()
+    low, high = numpy.percentile(apart, [25, 75])
+    return (high - low) / len(apart) ** 0.5, totals
+
+
+def log_ratio_of_pairs(arm, baseline):
+    """Over all pairs, or over those that nothing disturbed where they agree better."""
+    period = 8 if min(map(len, arm + baseline)) >= 8 else 1
+    visits = [numpy.array([ours[: len(ours) // period * period], theirs[: len(ours) // period * period]], float).T for ours, theirs in zip(arm, baseline)]
+    noise, totals = totals_of_pairs(visits, [numpy.zeros(len(visit)) for visit in visits], period, 0)
+    if period == 8:
+        calm_noise, calm_totals = totals_of_pairs(visits, disturbances(visits), period, 1.05)
+        totals = calm_totals if calm_noise < noise else totals
     return numpy.log(totals[0] / totals[1])
 
 

@@ -49,8 +49,7 @@ struct Visits {
 };
 
 TEST(PairedSteps, AgreeWithNumPy) {
-  // a, b = [1000 + 37 * (i * i % 101) for i in range(40)], [1000 + 41 * (i * i * i % 97) for i in range(40)]
-  // sums = [0, 0]; for r in range(8): x, y = a[r::8], b[r::8]; o = np.argsort(x - y, kind="stable")[1:4]; sums += x[o].mean(), y[o].mean()
+  // log_ratio_of_pairs([arm], [baseline]) of tools/validation/validation/statistics_values.py, of the same numbers
   Steps arm;
   Steps baseline;
   for (std::int64_t i = 0; i < 40; ++i) {
@@ -58,6 +57,14 @@ TEST(PairedSteps, AgreeWithNumPy) {
     baseline.push_back(1000 + 41 * (i * i * i % 97));
   }
   EXPECT_NEAR(log_ratio(arm, baseline), 0.009652584598008973, 1e-12);
+  arm.clear();
+  baseline.clear();
+  for (std::int64_t i = 0; i < 48; ++i) {
+    const std::int64_t disturbed = 150 * (i / 6 % 2);
+    arm.push_back(1000 + i * i % 13 + disturbed * (7 * i % 11));
+    baseline.push_back(1000 + 3 * i % 7 + disturbed * (5 * i % 11));
+  }
+  EXPECT_NEAR(log_ratio(arm, baseline), 0.008493989638309614, 1e-12);
 }
 
 TEST(PairedSteps, CountACostOfEveryEighthStepInFullAndAHiccupNotAtAll) {
@@ -68,6 +75,24 @@ TEST(PairedSteps, CountACostOfEveryEighthStepInFullAndAHiccupNotAtAll) {
   arm[0] = 1'000'000'000;
   baseline[1] = 1'000'000'000;
   EXPECT_DOUBLE_EQ(log_ratio(arm, baseline), std::log(2));
+}
+
+TEST(PairedSteps, CountACostOfEverySixteenthStepInFull) {
+  Steps arm(64, 1000);
+  const Steps baseline(64, 1000);
+  for (std::size_t i = 7; i < arm.size(); i += 16) arm[i] = 9000;
+  EXPECT_DOUBLE_EQ(log_ratio(arm, baseline), std::log(1.5));
+}
+
+TEST(PairedSteps, CountStepsThatGrowLongerOverAVisitFromItsStartToItsEnd) {
+  Steps arm;
+  Steps baseline;
+  for (std::int64_t i = 0; i < 64; ++i) {
+    arm.push_back(10'000 + 100 * i);
+    baseline.push_back(10'000 + 10 * i);
+  }
+  // (10000 + 100 * 31.5) / (10000 + 10 * 31.5); the start alone has 1, the end 1.53.
+  EXPECT_NEAR(log_ratio(arm, baseline), std::log(1.2749), 0.01);
 }
 
 TEST(PairedSteps, ChangeTheirSignAloneWhenTheArmsAreSwapped) {
@@ -86,6 +111,31 @@ TEST(PairedSteps, LeaveOutStepsWithoutAPartnerAndPoolFewSteps) {
   const Steps zero{0, 0};
   const VisitPair of_zeros{.arm_ns = zero, .baseline_ns = zero};
   EXPECT_FALSE(log_ratio_of_pairs(std::span(&of_zeros, 1)));
+}
+
+TEST(PairedSteps, SpreadLittleBesideAProcessThatComesAndGoes) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  std::vector<double> ratios;
+  for (int block = 0; block < 100; ++block) {
+    Steps arm;
+    Steps baseline;
+    // Of 16 pairs 7 run beside it, and each of their steps takes up to twice as long.
+    const int begin = static_cast<int>(random() % 16);
+    for (int i = 0; i < 96; ++i) {
+      const double share = (i + begin) % 16 < 7 ? 1 : 0;
+      const auto step = [&](double factor) {
+        const double delay = share * std::uniform_real_distribution<double>()(random);
+        return std::llround(1e6 * factor * (1 + delay + 0.01 * normal(random)));
+      };
+      arm.push_back(step(1.02));
+      baseline.push_back(step(1));
+    }
+    ratios.push_back(log_ratio(arm, baseline));
+  }
+  EXPECT_NEAR(mean(ratios), std::log(1.02), 0.002);
+  // Cut by their differences alone they spread by .026.
+  EXPECT_LT(standard_deviation(ratios), 0.005);
 }
 
 TEST(PairedSteps, SpreadLessThanTrimmedVisitsUnderMoods) {

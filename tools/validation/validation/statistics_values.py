@@ -24,18 +24,47 @@ def visit_mean(samples):
     return float(numpy.mean(weights @ table / weights.sum()))
 
 
-def log_ratio_of_pairs(candidate, baseline):
-    """Of visits side by side: within each place of whole periods of 8 steps the fifths of pairs whose differences are the least and the largest are cut."""
-    period = 8 if min(map(len, candidate + baseline)) >= 8 else 1
-    sums = numpy.zeros(2)
-    pairs = [numpy.array(both, dtype=float)[:, : len(both[0]) // period * period] for both in zip(candidate, baseline)]
+def _disturbances(pairs):
+    """Of each visit's pairs of steps: the median of each sum and its neighbours', as shares of what is usual at that place of a period and of a visit."""
+    sums = [both.sum(axis=0) for both in pairs]
+    usual = numpy.array([numpy.quantile(numpy.concatenate([of_visit[place::8] for of_visit in sums]), 0.25) for place in range(8)])
+    relative = [of_visit / numpy.resize(usual, len(of_visit)) for of_visit in sums]
+    halves = [numpy.concatenate([numpy.array_split(of_visit, 2)[half] for of_visit in relative]) for half in (0, 1)]
+    growth = numpy.quantile(halves[1], 0.25) / numpy.quantile(halves[0], 0.25)
+    found = []
+    for of_visit in relative:
+        level = of_visit / growth ** ((numpy.arange(len(of_visit)) + 0.5) / (len(of_visit) / 2) - 0.5)
+        found.append(numpy.array([numpy.median(level[max(0, i - 1) : i + 2]) for i in range(len(level))]))
+    return found
+
+
+def _sums_and_noise(pairs, disturbances, period, most):
+    """Sums over the places of a period of the mean times of the pairs that are not disturbed and whose differences are the middle three fifths; and how
+    far the differences there lie apart, over the root of their number."""
+    sums, differences = numpy.zeros(2), []
     for place in range(period):
-        of_place = numpy.concatenate([both[:, place::period] for both in pairs], axis=1)
+        disturbed = numpy.concatenate([of_visit[place::period] for of_visit in disturbances])
+        calm = disturbed <= max(most, numpy.quantile(disturbed, 0.25))
+        of_place = numpy.concatenate([both[:, place::period] for both in pairs], axis=1)[:, calm]
         ordered = of_place[:, numpy.argsort(of_place[0] - of_place[1], kind="stable")]
         count = ordered.shape[1]
         # The weight of each pair is the part of its unit interval of ranks that lies within the middle.
         edges = numpy.clip(numpy.arange(count + 1), 0.2 * count, 0.8 * count)
         sums += numpy.average(ordered, axis=1, weights=numpy.diff(edges))
+        apart = ordered[0] - ordered[1]
+        differences.extend(apart - numpy.median(apart))
+    return sums, stats.iqr(differences) / math.sqrt(len(differences))
+
+
+def log_ratio_of_pairs(candidate, baseline):
+    """Of visits side by side, without the pairs that were disturbed together, 5 % above what is usual, where the rest lies closer together."""
+    period = 8 if min(map(len, candidate + baseline)) >= 8 else 1
+    pairs = [numpy.array(both, dtype=float)[:, : len(both[0]) // period * period] for both in zip(candidate, baseline)]
+    sums, noise = _sums_and_noise(pairs, [numpy.ones(both.shape[1]) for both in pairs], period, 1)
+    if period == 8:
+        calm_sums, calm_noise = _sums_and_noise(pairs, _disturbances(pairs), period, 1.05)
+        if calm_noise < noise:
+            sums = calm_sums
     return math.log(sums[0] / sums[1])
 
 
