@@ -29,8 +29,8 @@ def parts(quick):
                                   lambda trials, name=name, count=gates, passes=passes: false_alarms.judge_gates(trials, count, name, passes))
     table["power-in-process"] = (lambda out, go: power.in_one_process(out, size(60, 1), go),
                                  lambda trials: power.judge(trials, 60, 51, "+0.5 % in one process, calm", 30, lambda row: row["p"] <= 0.05 and row["mean"] > 0))
-    for name, share, seconds, needed in (("calm", 0.02, 60, 20), ("N1", 0.03, 90, 18)):
-        table[f"power-relaunched-{name}"] = (lambda out, go, name=name, share=share, seconds=seconds: power.relaunched(out, name, size(24, 1), go, share, seconds),
+    for name, share, seconds, look, needed in (("calm", 0.02, 60, 6, 20), ("N1", 0.03, 90, 8, 18)):
+        table[f"power-relaunched-{name}"] = (lambda out, go, name=name, share=share, seconds=seconds, look=look: power.relaunched(out, name, size(24, 1), go, share, seconds, look),
                                              lambda trials, name=name, share=share, seconds=seconds, needed=needed: power.judge(
                                                  trials, 24, needed, f"+{100 * share:.0f} % relaunched, {name}", seconds, lambda row: row["exit"] == 1))
     for name in ("calm", "N1"):

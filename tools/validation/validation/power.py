@@ -27,7 +27,7 @@ def cell(batch, length=LENGTH):
 
 
 # The gate's margin stands far below the slow-down that it must find; one look and its fresh gate blocks are what there is time for.
-POLICY = {"margins": {"decode": 0.002}, "looks": [6], "level": 0.05, "on_inconclusive": "report"}
+POLICY = {"margins": {"decode": 0.002}, "level": 0.05, "on_inconclusive": "report"}
 # Of the time that is given, what a plan may fill: a host that slows down takes the rest, and what is found too late is not found.
 PLANNED = 0.93
 # Blocks that no trial's time suffices for.
@@ -83,7 +83,7 @@ def in_one_process(out, trials_wanted, keep_going, share=0.005, seconds=30):
     return trials
 
 
-def relaunched(out, name, trials_wanted, keep_going, share, seconds):
+def relaunched(out, name, trials_wanted, keep_going, share, seconds, look):
     trials = Trials(out, f"power-relaunched-{name}")
     piloted = functools.cache(pilot)
     step_ns = None
@@ -94,7 +94,7 @@ def relaunched(out, name, trials_wanted, keep_going, share, seconds):
             with tempfile.TemporaryDirectory() as folder:
                 store = pathlib.Path(folder) / "g.sqlite"
                 policy = pathlib.Path(folder) / "policy.json"
-                policy.write_text(json.dumps({**POLICY, "time_budget_s": PLANNED * seconds}))
+                policy.write_text(json.dumps({**POLICY, "looks": [look], "time_budget_s": PLANNED * seconds}))
                 start = time.monotonic()
                 text, code = program.run("gate", *found.cell, "--baseline-arm", ARM, "--candidate-arm", f"slow-{slow_ns}:{ARM}", "--policy", policy,
                                          "--seed", 1 + len(trials), "--store", store, "-o", "json", allowed=(0, 1, 3, 4))
