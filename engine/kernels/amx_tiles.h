@@ -94,17 +94,25 @@ inline constexpr std::int64_t kBlockTiles = 6;  ///< Whose rows are those of the
 /// Of the weights of a block: 32 inputs by 32 outputs.
 inline constexpr std::int64_t kStepBytes = 2 * kTileWeights;
 
+struct DoNothing {
+  void operator()(std::int64_t) const {}
+};
+
 /// Adds the products of 32 inputs: `x` is [2 * rows of a tile][32] bf16, `weights` the tiles of 16 outputs and of the 16 next.
-[[gnu::target("amx-tile,amx-bf16"), gnu::always_inline]] inline void add_step(const std::byte* x,
-                                                                              std::int64_t tile_rows,
-                                                                              const std::byte* weights) {
-  _tile_loadd(6, weights, kTileBytes);
+/// `before_weights(tile)` is called before each of those is loaded. What asks for weights that come later asks there: with a K of 768 and
+/// 32 rows, asking for all of a step at once left them to come at 22 GB/s, asking before each tile at 29, as fast as they could be read.
+template <typename BeforeWeights = DoNothing>
+[[gnu::target("amx-tile,amx-bf16"), gnu::always_inline]] inline void add_step(
+    const std::byte* x, std::int64_t tile_rows, const std::byte* weights, const BeforeWeights& before_weights = {}) {
   _tile_loadd(4, x, kTileBytes);
-  _tile_loadd(7, weights + kTileWeights, kTileBytes);
-  _tile_loadd(5, x + tile_rows * kTileBytes, kTileBytes);
+  before_weights(0);
+  _tile_loadd(6, weights, kTileBytes);
   _tile_dpbf16ps(0, 4, 6);
-  _tile_dpbf16ps(1, 4, 7);
+  _tile_loadd(5, x + tile_rows * kTileBytes, kTileBytes);
   _tile_dpbf16ps(2, 5, 6);
+  before_weights(1);
+  _tile_loadd(7, weights + kTileWeights, kTileBytes);
+  _tile_dpbf16ps(1, 4, 7);
   _tile_dpbf16ps(3, 5, 7);
 }
 

@@ -75,7 +75,7 @@ class Epilogue {
 /// What is done between the products of a step.
 struct Beside {
   const std::byte* weights;  ///< That come next: the processor's own prefetchers stop at each page of 4 kB.
-  std::int64_t lines;        ///< Of them to ask for, in a step.
+  std::int64_t lines;        ///< Of them to ask for, before each tile of weights.
   Epilogue epilogue;
   std::int64_t rows;  ///< Of it to do, in a step.
 };
@@ -84,9 +84,10 @@ struct Beside {
                                                                       const std::byte* weights, std::int64_t steps,
                                                                       Beside& beside) {
   for (std::int64_t step = 0; step < steps; ++step, x += 2 * tile_rows * kTileBytes, weights += kStepBytes) {
-    for (std::int64_t line = 0; line < beside.lines; ++line, beside.weights += kTileBytes)
-      _mm_prefetch(reinterpret_cast<const char*>(beside.weights), _MM_HINT_T1);
-    add_step(x, tile_rows, weights);
+    add_step(x, tile_rows, weights, [&beside](std::int64_t) {
+      for (std::int64_t line = 0; line < beside.lines; ++line, beside.weights += kTileBytes)
+        _mm_prefetch(reinterpret_cast<const char*>(beside.weights), _MM_HINT_T1);
+    });
     for (std::int64_t row = 0; row < beside.rows; ++row) beside.epilogue.do_row();
   }
 }
@@ -145,7 +146,7 @@ class Chunk {
 
   void multiply_part(const Part& part) {
     pack(part);
-    beside_.lines = divided_up(kStepBytes / kTileBytes, blocks_.count);
+    beside_.lines = divided_up(kTileWeights / kTileBytes, blocks_.count);
     beside_.rows = divided_up(blocks_.block_rows(), part.steps());
     for (std::int64_t strip = first_strip_; strip < last_strip_; ++strip) multiply_strip(part, strip);
   }
