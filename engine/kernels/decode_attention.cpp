@@ -1,6 +1,7 @@
 // The loops of decode attention: sixteen query heads stand in the lanes of a register, so that a key is broadcast to all of them.
 #include "engine/kernels/decode_attention.h"
 
+#include "engine/kernels/decode_partials.h"
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/simd.h"
 #include "engine/round_up.h"
@@ -19,24 +20,6 @@ constexpr std::int64_t kTile = 32;
 constexpr std::int64_t kKeysAtOnce = 8;
 constexpr std::int64_t kHeadsAtOnce = 4;
 constexpr std::int64_t kVectorsAtOnce = 4;
-
-/// A number of heads or of elements, filled up to whole registers.
-constexpr std::int64_t filled(std::int64_t count) { return rounded_up(count, kLanes); }
-
-/// One group of sixteen heads in one split: the largest score, the sum of weights, and the weighted values [16][filled k].
-struct Partial {
-  float* most;
-  float* total;
-  float* values;
-};
-[[gnu::always_inline]] inline std::int64_t groups(const DecodeAttention& a) { return filled(a.shared_heads) / kLanes; }
-[[gnu::always_inline]] inline std::int64_t floats_of_partial(const DecodeAttention& a) {
-  return kLanes * (2 + filled(a.head_dim));
-}
-[[gnu::always_inline]] inline Partial partial_of(const DecodeAttention& a, std::int64_t item, std::int64_t group) {
-  float* begin = a.partials + (item * groups(a) + group) * floats_of_partial(a);
-  return {begin, begin + kLanes, begin + 2 * kLanes};
-}
 
 template <typename Element>
 struct Attend {
@@ -236,6 +219,10 @@ std::int64_t partial_floats(const DecodeAttention& attention) {
 }
 
 void attend_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, CpuIsa isa) {
+  if (isa == CpuIsa::amx_bf16 && fits_tiles(attention)) {
+    attend_splits_on_tiles(attention, first, last);
+    return;
+  }
   simd::run_typed<Attend>(attention.dtype, isa, &attention, first, last);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 class SplitKvDecode final : public Attention {
  public:
-  explicit SplitKvDecode(const ModelConfig& config) : config_(config), isa_(best_cpu_isa()) {}
+  explicit SplitKvDecode(const ModelConfig& config) : config_(config) {}
 
   at::Tensor forward(const AttentionCall& call) const override {
     if (call.rows.tokens() != 1 || call.bias != nullptr) {
@@ -52,10 +52,11 @@ class SplitKvDecode final : public Attention {
                               .out = out.mutable_data_ptr()};
     const at::Tensor partials = room_for(partial_floats(attention), call);
     attention.partials = partials.mutable_data_ptr<float>();
+    const CpuIsa isa = best_cpu_isa(attention.dtype);
     at::parallel_for(0, split_items(attention), 1,
-                     [&](std::int64_t first, std::int64_t last) { attend_splits(attention, first, last, isa_); });
+                     [&](std::int64_t first, std::int64_t last) { attend_splits(attention, first, last, isa); });
     at::parallel_for(0, merge_items(attention), kMergesOfATask,
-                     [&](std::int64_t first, std::int64_t last) { merge_splits(attention, first, last, isa_); });
+                     [&](std::int64_t first, std::int64_t last) { merge_splits(attention, first, last, isa); });
     return out;
   }
 
@@ -120,7 +121,6 @@ class SplitKvDecode final : public Attention {
   }
 
   ModelConfig config_;
-  CpuIsa isa_;
 };
 
 void apply(EnginePlan& plan, const Parameters&) {

@@ -24,10 +24,17 @@ struct Shape {
   std::vector<std::int64_t> held;  ///< Keys before the step, a row each.
 };
 
-const std::vector<Shape> kShapes{
-    {1, 16, 128, {0}},        {1, 16, 128, {255, 256, 257}}, {1, 48, 128, {31, 32}}, {1, 4, 12, {0, 1, 30, 700}},
-    {4, 1, 12, {5, 64}},      {2, 3, 20, {33, 7}},           {1, 17, 7, {40}},       {1, 1, 256, {300}},
-    {3, 16, 64, {1000, 0, 9}}};
+const std::vector<Shape> kShapes{{1, 16, 128, {0}},
+                                 {1, 16, 128, {255, 256, 257}},
+                                 {1, 48, 128, {31, 32}},
+                                 {1, 4, 12, {0, 1, 30, 700}},
+                                 {4, 1, 12, {5, 64}},
+                                 {2, 3, 20, {33, 7}},
+                                 {1, 17, 7, {40}},
+                                 {1, 1, 256, {300}},
+                                 {3, 16, 64, {1000, 0, 9}},
+                                 {2, 20, 96, {14, 15, 16, 600}},
+                                 {1, 12, 64, {128, 255, 256}}};
 
 struct Inputs {
   at::Tensor query;   ///< [B, G * R * k]
@@ -105,7 +112,7 @@ TEST(DecodeAttention, EqualsPlainLoopsAndReadsNothingPastARowsLength) {
       const Inputs inputs = inputs_of(shape, dtype);
       const double scale = 1 / std::sqrt(static_cast<double>(shape.head_dim));
       const at::Tensor expected = naive(shape, inputs, scale);
-      for (const CpuIsa isa : every_isa()) {
+      for (const CpuIsa isa : every_isa(element_type(dtype))) {
         const at::Tensor got = attend(shape, inputs, static_cast<float>(scale), isa, 1);
         const double worst = (got.to(at::kDouble) - expected).abs().max().item<double>();
         EXPECT_LT(worst, limit) << to_string(isa) << " " << shape.kv_heads << "x" << shape.shared_heads << "x"
@@ -117,13 +124,15 @@ TEST(DecodeAttention, EqualsPlainLoopsAndReadsNothingPastARowsLength) {
 
 TEST(DecodeAttention, GivesARowTheSameBitsWhateverStandsBesideItAndHoweverTheWorkIsCut) {
   const Shape together{1, 16, 64, {300, 5, 700}};
-  const Inputs inputs = inputs_of(together, at::kFloat);
-  const CpuIsa isa = every_isa().back();
-  const at::Tensor all = attend(together, inputs, 0.125f, isa, 1);
-  EXPECT_TRUE(at::equal(attend(together, inputs, 0.125f, isa, 100), all));
-  const Shape alone{1, 16, 64, {300}};
-  const Inputs first{.query = inputs.query.narrow(0, 0, 1).contiguous(), .merged = inputs.merged.narrow(0, 0, 1)};
-  EXPECT_TRUE(at::equal(attend(alone, first, 0.125f, isa, 1)[0], all[0]));
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const Inputs inputs = inputs_of(together, dtype);
+    const CpuIsa isa = every_isa(element_type(dtype)).back();
+    const at::Tensor all = attend(together, inputs, 0.125f, isa, 1);
+    EXPECT_TRUE(at::equal(attend(together, inputs, 0.125f, isa, 100), all));
+    const Shape alone{1, 16, 64, {300}};
+    const Inputs first{.query = inputs.query.narrow(0, 0, 1).contiguous(), .merged = inputs.merged.narrow(0, 0, 1)};
+    EXPECT_TRUE(at::equal(attend(alone, first, 0.125f, isa, 1)[0], all[0]));
+  }
 }
 
 }  // namespace

@@ -7,11 +7,11 @@
 
 namespace decodelab::testing {
 
-/// Best last, without those that matter to products alone.
-inline std::vector<CpuIsa> every_isa() {
+/// Best last, of kernels that read that type; those of products in bf16 count for bf16 alone.
+inline std::vector<CpuIsa> every_isa(ElementType dtype = ElementType::float32) {
   std::vector<CpuIsa> all{CpuIsa::portable};
-  for (const CpuIsa isa : {CpuIsa::avx2, CpuIsa::avx512}) {
-    if (isa <= best_cpu_isa()) {
+  for (const CpuIsa isa : {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16, CpuIsa::amx_bf16}) {
+    if (isa <= best_cpu_isa(dtype)) {
       all.push_back(isa);
     }
   }
