@@ -2,9 +2,9 @@
 //
 // The order of the loops is GotoBLAS's (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053): as many rows as the second-level cache
 // holds beside the weights of some outputs meet all weights, which come into that cache once for each such chunk of rows.
+#include "engine/kernels/amx_epilogue.h"
 #include "engine/kernels/amx_tiles.h"
 #include "engine/kernels/kernel_isa.h"
-#include "engine/kernels/skinny_epilogue.h"
 #include "engine/kernels/skinny_kernels.h"
 
 #if defined(__x86_64__)
@@ -42,34 +42,6 @@ struct Part {
   std::int64_t end;
 
   std::int64_t steps() const { return end - begin; }
-};
-
-/// What is left to do with the sums of some rows by a strip. It is done a row at a time between the products of the next strip, for those
-/// leave idle what computes on vectors.
-class Epilogue {
- public:
-  Epilogue() = default;
-  Epilogue(const SkinnyProduct& product, const float* sums, std::int64_t first_row, std::int64_t last_row,
-           std::int64_t output)
-      : product_(&product), sums_(sums), row_(first_row), end_(last_row), output_(output) {}
-
-  [[gnu::always_inline]] inline void do_row() {
-    if (row_ == end_) return;
-    for (std::int64_t at = 0; at < kBlockOutputs; at += simd::kLanes)
-      finish_sums<simd::Bfloat16>(*product_, sums_ + at, row_, output_ + at);
-    sums_ += kBlockOutputs;
-    ++row_;
-  }
-  [[gnu::target(DECODELAB_AVX512)]] void do_all() {
-    while (row_ < end_) do_row();
-  }
-
- private:
-  const SkinnyProduct* product_ = nullptr;
-  const float* sums_ = nullptr;
-  std::int64_t row_ = 0;
-  std::int64_t end_ = 0;
-  std::int64_t output_ = 0;
 };
 
 /// What is done between the products of a step.

@@ -1,8 +1,8 @@
 // Skinny products in bf16 on tiles (AMX): an instruction multiplies 16 rows of 32 inputs by 16 outputs, so that products of one row and of
 // sixteen wait for the same weights and for nothing else. Intel SDM 1, chapter 18.
+#include "engine/kernels/amx_epilogue.h"
 #include "engine/kernels/amx_tiles.h"
 #include "engine/kernels/kernel_isa.h"
-#include "engine/kernels/skinny_epilogue.h"
 #include "engine/kernels/skinny_kernels.h"
 
 #if defined(__x86_64__)
@@ -54,9 +54,22 @@ struct AskBehind {
   [[gnu::always_inline]] void operator()(std::int64_t tile) const { ask_behind(weights + tile * kTileWeights); }
 };
 
+/// Beside each step so many rows of the strip before are finished.
+struct Beside {
+  Epilogue& epilogue;
+  std::int64_t rows;
+
+  [[gnu::always_inline]] void do_step() const {
+    for (std::int64_t row = 0; row < rows; ++row) epilogue.do_row();
+  }
+};
+
 /// The sums of a strip by one tile of rows, [rows][32].
-[[gnu::target("amx-tile,amx-bf16")]] void multiply_one_tile(const std::byte* x, std::int64_t tile_rows,
-                                                            const std::byte* weights, std::int64_t steps, float* sums) {
+[[gnu::target("amx-tile,amx-bf16," DECODELAB_AVX512)]] void multiply_one_tile(const std::byte* x,
+                                                                              std::int64_t tile_rows,
+                                                                              const std::byte* weights,
+                                                                              std::int64_t steps, float* sums,
+                                                                              const Beside& beside) {
   _tile_zero(0);
   _tile_zero(1);
   for (std::int64_t step = 0; step < steps; ++step, weights += kStepBytes, x += tile_rows * kTileBytes) {
@@ -67,28 +80,24 @@ struct AskBehind {
     ask_behind(weights + kTileWeights);
     _tile_loadd(7, weights + kTileWeights, kTileBytes);
     _tile_dpbf16ps(1, 4, 7);
+    beside.do_step();
   }
   _tile_stored(0, sums, kBlockOutputs * sizeof(float));
   _tile_stored(1, sums + kTileOutputs, kBlockOutputs * sizeof(float));
 }
 
 /// The same by two tiles of rows.
-[[gnu::target("amx-tile,amx-bf16")]] void multiply_two_tiles(const std::byte* x, std::int64_t tile_rows,
-                                                             const std::byte* weights, std::int64_t steps,
-                                                             float* sums) {
+[[gnu::target("amx-tile,amx-bf16," DECODELAB_AVX512)]] void multiply_two_tiles(const std::byte* x,
+                                                                               std::int64_t tile_rows,
+                                                                               const std::byte* weights,
+                                                                               std::int64_t steps, float* sums,
+                                                                               const Beside& beside) {
   zero_block();
   for (std::int64_t step = 0; step < steps; ++step, weights += kStepBytes, x += 2 * tile_rows * kTileBytes) {
     add_step(x, tile_rows, weights, AskBehind{weights});
+    beside.do_step();
   }
   store_block(sums, tile_rows, kBlockOutputs);
-}
-
-[[gnu::target(DECODELAB_AVX512)]] void finish_strip(const SkinnyProduct& product, std::int64_t strip,
-                                                    const float* sums) {
-  for (std::int64_t row = 0; row < product.rows; ++row, sums += kBlockOutputs) {
-    for (std::int64_t at = 0; at < kBlockOutputs; at += simd::kLanes)
-      finish_sums<simd::Bfloat16>(product, sums + at, row, strip * kBlockOutputs + at);
-  }
 }
 
 }  // namespace
@@ -98,12 +107,18 @@ void multiply_on_tiles(const SkinnyProduct& product, std::int64_t first, std::in
   const std::byte* const x = packed_inputs(product, rows);
   const std::int64_t steps = divided_up(product.weights.inputs(), kTileInputs);
   const Tiles tiles(rows.tile_rows, kBlockTiles);
-  alignas(kTileBytes) std::array<float, 2 * kTileRows * kBlockOutputs> sums;
+  constexpr std::int64_t kStripSums = 2 * kTileRows * kBlockOutputs;
+  alignas(kTileBytes) std::array<float, 2 * kStripSums> sums;
+  Epilogue epilogue;
+  const Beside beside{epilogue, divided_up(product.rows, steps)};
+  const auto multiply = rows.tiles == 1 ? multiply_one_tile : multiply_two_tiles;
   for (std::int64_t strip = 2 * first; strip < 2 * last; ++strip) {
-    const auto multiply = rows.tiles == 1 ? multiply_one_tile : multiply_two_tiles;
-    multiply(x, rows.tile_rows, strip_of(product.weights, strip), steps, sums.data());
-    finish_strip(product, strip, sums.data());
+    float* const strip_sums = sums.data() + strip % 2 * kStripSums;
+    multiply(x, rows.tile_rows, strip_of(product.weights, strip), steps, strip_sums, beside);
+    epilogue.do_all();
+    epilogue = Epilogue(product, strip_sums, 0, product.rows, strip * kBlockOutputs);
   }
+  epilogue.do_all();
 }
 
 }  // namespace decodelab::skinny

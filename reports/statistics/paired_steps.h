@@ -31,8 +31,8 @@ inline constexpr double kDisturbed = 1.05;
 /// the cache does. What hit them from outside lasts for some steps, and their sum does not say which of the arms it hit; a single long step
 /// between two usual ones stays, since an arm's own cost may come every so many steps. Without the disturbed pairs, of which a quarter of each
 /// class stays at least, the rest is fewer but may agree better: it is taken where the interquartile range of its differences, over the root
-/// of their number, is the smaller one. Beside a thread that streams memory for 30 % of the time gate blocks spread by 2.0 % then, and by 6.8 %
-/// without; on a calm machine as before.
+/// of their number, is the smaller one. Beside a thread that streams memory for 30 % of the time gate blocks spread by 2.7 % then, and by 7.8 %
+/// without (60 of them, one block a launch); on a calm machine as before.
 ///
 /// Steps that the other visit lacks are left out. Where a visit has fewer than 8 all pairs are one class, of which none counts as disturbed.
 /// None without a pair.
