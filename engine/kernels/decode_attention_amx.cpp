@@ -98,11 +98,6 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
   }
 }
 
-[[gnu::always_inline]] inline Words upper_half(const Floats& value) {
-  const Words bits = reinterpret_cast<Words>(value);
-  return (bits + 0x7fffU + ((bits >> 16) & 1U)) & 0xffff0000U;
-}
-
 /// Scores become weights in bf16, a head's of 32 keys side by side, zeros behind the last; most and total of a partial are of scaled scores.
 [[gnu::target(DECODELAB_AVX512)]] void weigh(std::int64_t count, float scale, const Partial& partial, Room& room) {
   constexpr float kLog2E = 1.44269504088896341f;
@@ -119,8 +114,8 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
     __m512i rows[kLanes];
     for (std::int64_t pair = 0; pair < kLanes; ++pair) {
       const std::int64_t key = block * kBlock + 2 * pair;
-      const Words first = upper_half(weight_of(key));
-      rows[pair] = reinterpret_cast<__m512i>(upper_half(weight_of(key + 1)) | (first >> 16));
+      const Words first = simd::bfloat16_words(weight_of(key));
+      rows[pair] = reinterpret_cast<__m512i>((simd::bfloat16_words(weight_of(key + 1)) << 16) | first);
     }
     transpose(rows);
     std::byte* const to = room.weights + block * kTileWeights;

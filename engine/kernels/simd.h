@@ -46,10 +46,13 @@ enum class Half : std::uint16_t {};
   return reinterpret_cast<Floats>(size | ((bits & 0x8000U) << 16));
 }
 [[gnu::always_inline]] inline void store(float* to, const Floats& value) { std::memcpy(to, &value, sizeof value); }
-/// Rounds to nearest, halves to even. Not for NaN, which it may turn into infinity.
-[[gnu::always_inline]] inline void store(Bfloat16* to, const Floats& value) {
+/// The numbers as bf16, each in the lower half of a word. Rounds to nearest, halves to even. Not for NaN, which it may turn into infinity.
+[[gnu::always_inline]] inline Words bfloat16_words(const Floats& value) {
   const Words bits = reinterpret_cast<Words>(value);
-  const Halves halves = __builtin_convertvector((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16, Halves);
+  return (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+}
+[[gnu::always_inline]] inline void store(Bfloat16* to, const Floats& value) {
+  const Halves halves = __builtin_convertvector(bfloat16_words(value), Halves);
   std::memcpy(to, &halves, sizeof halves);
 }
 

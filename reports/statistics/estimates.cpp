@@ -63,6 +63,11 @@ double quantile(std::span<const double> sorted, double p) {
   return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return quantile(values, 0.5);
+}
+
 double visit_statistic(std::span<const std::int64_t> samples_ns) {
   require_values(samples_ns.size());
   constexpr auto kPeriod = static_cast<std::size_t>(kPeriodSteps);

@@ -29,6 +29,8 @@ std::vector<double> without_gaps(std::span<const double> values);
 /// Linear interpolation between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). `sorted` is ascending, `p` in
 /// [0, 1].
 double quantile(std::span<const double> sorted, double p);
+/// The same at one half, of values in any order.
+double median(std::vector<double> values);
 
 /// What the value at `rank` (from 0) of `count` sorted values keeps of its weight where `cut_share` of the weight is cut at each end: a cut
 /// that is no whole number of values takes a fraction of the outermost one that it reaches (Rosenberger and Gasko 1983).

@@ -90,11 +90,6 @@ std::string label_of(const CellRecord& cell) {
   return fmt::format("b{} {} @ d{}", cell.batch, cell.phase == "generate" ? "gen" : "tg", cell.length);
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return quantile(values, 0.5);
-}
-
 /// What one series is: all of this must be equal.
 std::string key_of(const RunData& data, const SummaryRow& row) {
   const CellRecord& cell = row.cell;

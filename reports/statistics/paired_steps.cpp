@@ -27,14 +27,10 @@ struct StepPair {
 };
 using StepPairs = std::vector<StepPair>;
 
-double quantile_of(std::vector<double> values, double p) {
+double quartile(std::vector<double> values) {
   std::ranges::sort(values);
-  return quantile(values, p);
+  return quantile(values, kQuartile);
 }
-
-double quartile(std::vector<double> values) { return quantile_of(std::move(values), kQuartile); }
-
-double median(std::vector<double> values) { return quantile_of(std::move(values), 0.5); }
 
 struct Means {
   double arm_ns = 0;
