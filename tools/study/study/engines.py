@@ -68,6 +68,7 @@ ENGINES = Study(
         pilot("fp32"),
         Question("small-fp32", "164 M parameters, fp32", beside("fp32", "prefill,decode", "1,8"), claims((PREFILL, DECODE)), "engines", SMALL),
         Question("small-fp32-32", "164 M parameters, fp32, 32 rows", beside("fp32", "decode", "32"), claims((DECODE,)), "engines", SMALL),
+        Question("small-fp32-whole", "164 M parameters, fp32, whole completions", beside("fp32", "generate", "1", max_tokens=32), (), "engines", SMALL),
         Question("large-bf16", "SantaCoder's shape (1.1 B parameters), bf16", beside("bf16", "prefill,decode", "1,8"), claims((PREFILL, DECODE)), "engines", LARGE),
         Question("large-bf16-32", "SantaCoder's shape, bf16, 32 rows", beside("bf16", "decode", "32", launches=3), claims((DECODE,)), "engines", LARGE),
     ),
