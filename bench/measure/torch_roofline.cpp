@@ -34,7 +34,9 @@ constexpr double kProductFlops = 2.0 * kProductSize * kProductSize * kProductSiz
 /// Of each library, the first of them unseen, to choose by the best.
 constexpr int kTrials = 6;
 
-std::int64_t nanoseconds_since(Clock::time_point start) { return std::chrono::nanoseconds(Clock::now() - start).count(); }
+std::int64_t nanoseconds_since(Clock::time_point start) {
+  return std::chrono::nanoseconds(Clock::now() - start).count();
+}
 
 /// One buffer a process, kept until it ends; on huge pages where the system gives them.
 class ReadBuffer {

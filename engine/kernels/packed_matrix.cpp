@@ -16,8 +16,10 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-/// Bytes of a panel that meet all rows before the next ones do: a part of any first-level cache.
-constexpr std::int64_t kBlockBytes = 16 << 10;
+/// Bytes of a panel that meet all rows before the next ones do: a part of any first-level cache. While one block is multiplied the next is
+/// asked for, the shorter the more evenly; but sums are loaded and stored at the ends of each. On an AMD Zen 5 up to eight rows took 0.94 of
+/// the time at 8 kB, twelve 1.1.
+constexpr std::int64_t block_bytes(std::int64_t rows) { return (rows <= 8 ? 8 : 16) << 10; }
 
 std::int64_t filled_inputs(std::int64_t inputs, ElementType dtype, WeightOrder order) {
   if (order == WeightOrder::tiles) {
@@ -139,7 +141,7 @@ void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int6
   }
   const std::int64_t depth = bf16 ? (weights.inputs() + 1) / 2 : weights.inputs();
   const std::int64_t step_bytes = 4;  // one input in fp32, two in bf16
-  const std::int64_t block = kBlockBytes / (kPanelOutputs * step_bytes);
+  const std::int64_t block = block_bytes(product.rows) / (kPanelOutputs * step_bytes);
   const auto* x = static_cast<const std::byte*>(product.x);
   std::int64_t stride = product.x_stride * static_cast<std::int64_t>(element_bytes(weights.dtype()));
   std::vector<std::uint16_t> filled;
