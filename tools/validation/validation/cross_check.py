@@ -132,6 +132,7 @@ def main():
     rows += [missing("peers' tools", "Transformers and CTranslate2 bring no benchmark tool in their wheels")]
     text = markdown(["check", "what", "external", "decodelab", "ratio", ""],
                     [[each["check"], each["what"], *(["-"] * 3 if "ratio" not in each else [f"{each['external'] / 1e6:.3f} ms", f"{each['ours'] / 1e6:.3f} ms", each["ratio"]]), each["verdict"]] for each in rows])
+    text += f"\nPrinted by `tools/cross_check -m {arguments.model} --dtype {arguments.dtype} --rounds {arguments.rounds}` on {program.processor()}, {program.build()}.\n"
     if arguments.out:
         pathlib.Path(arguments.out).write_text(text)
     print(text, end="")
