@@ -1,4 +1,4 @@
-// Attention of prompts over their own keys, on tiles (AMX), in bf16: the scores of 32 queries at a time.
+// Attention of prompts over their own keys in bf16, the scores of 32 queries at a time, on tiles (AMX) or by dot products (AVX-512).
 #pragma once
 
 #include "engine/kernels/cpu_isa.h"
@@ -33,7 +33,7 @@ struct PrefillAttention {
 /// Whether this processor can run these kernels.
 bool has_prefill_attention();
 
-/// Bytes of keys and values in the order in which tiles are loaded; bytes that a thread needs beside them.
+/// Bytes of keys and values in the order in which they are multiplied; bytes that a thread needs beside them.
 std::int64_t packed_key_bytes(const PrefillAttention& attention);
 std::int64_t score_bytes(const PrefillAttention& attention);
 

@@ -1,4 +1,4 @@
-// Prefill attention by our own kernel on tiles, which reads each key once for all the heads that share it and skips what no query sees.
+// Prefill attention by our own kernel on tiles of 32 by 32, which reads each key once for all the heads that share it and skips what no query sees.
 #include "engine/checkpoint/model_config.h"
 #include "engine/kernels/prefill_attention.h"
 #include "engine/layers/attention.h"
@@ -18,9 +18,7 @@ namespace {
 
 constexpr const char* kName = "tile-prefill";
 
-bool runs_on_tiles(ElementType dtype, bool cpu) {
-  return cpu && dtype == ElementType::bfloat16 && has_prefill_attention();
-}
+bool runs_here(ElementType dtype, bool cpu) { return cpu && dtype == ElementType::bfloat16 && has_prefill_attention(); }
 
 class TilePrefill final : public Attention {
  public:
@@ -29,7 +27,7 @@ class TilePrefill final : public Attention {
 
   at::Tensor forward(const AttentionCall& call) const override {
     const bool bf16 = call.query.scalar_type() == at::kBFloat16;
-    if (!runs_on_tiles(bf16 ? ElementType::bfloat16 : ElementType::float32, call.query.is_cpu())) {
+    if (!runs_here(bf16 ? ElementType::bfloat16 : ElementType::float32, call.query.is_cpu())) {
       return elsewhere_->forward(call);
     }
     if (call.bias != nullptr) {
@@ -64,9 +62,9 @@ class TilePrefill final : public Attention {
   std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
                                std::int64_t element_bytes) const override {
     const PrefillAttention attention = shape_of(batch_size, tokens, keys);
-    const std::int64_t on_tiles = packed_key_bytes(attention) + at::get_num_threads() * score_bytes(attention) +
+    const std::int64_t in_tiles = packed_key_bytes(attention) + at::get_num_threads() * score_bytes(attention) +
                                   2 * batch_size * tokens * config_.hidden_size * element_bytes;
-    return std::max(on_tiles, elsewhere_->workspace_bytes(batch_size, tokens, keys, element_bytes));
+    return std::max(in_tiles, elsewhere_->workspace_bytes(batch_size, tokens, keys, element_bytes));
   }
 
  private:
@@ -91,7 +89,7 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
     return {};
   }
   const bool cpu = counted.device == "cpu";
-  if (runs_on_tiles(counted.dtype, cpu)) {
+  if (runs_here(counted.dtype, cpu)) {
     // Operators that were not called have no counter: the fused kernel elsewhere, and the reference's products.
     return {{sdpa_operator(SdpaKernel::flash, cpu), 0}, {"op.aten::baddbmm", 0}};
   }
@@ -103,8 +101,9 @@ Variant described() {
       {.name = kName,
        .phase = "prefill",
        .kernel = SdpaKernel::flash,
-       .summary = "Prefill attention in bf16 on the tiles of a processor that has them (AMX), the scores of 32 queries "
-                  "at a time; elsewhere flash-prefill's kernel.",
+       .summary =
+           "Prefill attention in bf16, 32 queries with 32 keys at a time, on a processor's tiles (AMX) or by its "
+           "dot products (AVX-512 BF16); elsewhere flash-prefill's kernel.",
        .source = "Shazeer 2019 (arXiv:1911.02150), all heads of a key together; Intel SDM 1, chapter 18"});
   variant.expects = expects;
   variant.apply = [](EnginePlan& plan, const Parameters&) {

@@ -145,7 +145,7 @@ struct Case {
 
 TEST(PrefillAttention, EqualsPlainLoopsAndGivesFiniteNumbersForPadding) {
   if (!has_prefill_attention()) {
-    GTEST_SKIP() << "this processor has no tiles (AMX)";
+    GTEST_SKIP() << "this processor multiplies no pairs of bf16 (AVX-512 BF16 or AMX)";
   }
   for (const Shape& shape : kShapes) {
     Case attention(shape);
@@ -173,7 +173,7 @@ TEST(PrefillAttention, EqualsPlainLoopsAndGivesFiniteNumbersForPadding) {
 
 TEST(PrefillAttention, GivesARowTheSameBitsInAnyBatch) {
   if (!has_prefill_attention()) {
-    GTEST_SKIP() << "this processor has no tiles (AMX)";
+    GTEST_SKIP() << "this processor multiplies no pairs of bf16 (AVX-512 BF16 or AMX)";
   }
   const Shape together{1, 12, 64, {0, 0}, {50, 90}};
   const Shape alone{1, 12, 64, {0}, {50}};

@@ -1,9 +1,11 @@
-// The loops of prefill attention on tiles.
+// The loops of prefill attention: products of 32 by 32 on tiles (AMX) or by dot products (AVX-512), the softmax between them.
+#include "engine/kernels/prefill_attention.h"
 #include "engine/kernels/amx_tiles.h"
 #include "engine/kernels/kernel_isa.h"
-#include "engine/kernels/prefill_attention.h"
 #include "engine/kernels/simd.h"
 #include "engine/round_up.h"
+
+#include <optional>
 
 namespace decodelab {
 namespace {
@@ -112,23 +114,55 @@ struct Room {
   std::int64_t width;
 };
 
-[[gnu::target("amx-tile,amx-bf16")]] void score(const std::byte* queries, const PackedHead& packed, std::int64_t block,
-                                                float* scores, std::int64_t width) {
+/// out[32 rows][32], rows `width` apart: the sum over `steps` of [32 rows][32 inputs] times [32 inputs][32 outputs], in the orders of Room and
+/// PackedHead, each kBlockBytes behind the one before.
+using Multiply = void (*)(const std::byte* rows, const std::byte* weights, std::int64_t steps, float* out,
+                          std::int64_t width);
+
+[[gnu::target("amx-tile,amx-bf16")]] void multiply_on_tiles(const std::byte* rows, const std::byte* weights,
+                                                            std::int64_t steps, float* out, std::int64_t width) {
   zero_block();
-  for (std::int64_t step = 0; step < packed.steps; ++step) {
-    add_step(queries + step * kBlockBytes, kTileRows, packed.keys_at(block, step));
+  for (std::int64_t step = 0; step < steps; ++step) {
+    add_step(rows + step * kBlockBytes, kTileRows, weights + step * kBlockBytes);
   }
-  store_block(scores + block * kBlock, kTileRows, width);
+  store_block(out, kTileRows, width);
 }
 
-[[gnu::target("amx-tile,amx-bf16")]] void gather(const std::byte* weights, const PackedHead& packed, std::int64_t step,
-                                                 std::int64_t blocks, float* sums) {
-  zero_block();
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    add_step(weights + block * kBlockBytes, kTileRows, packed.values_at(step, block));
+/// Of a pass: two registers of sums for each; twelve dot products in flight keep both units of a core busy.
+constexpr std::int64_t kPassRows = 8;
+
+[[gnu::target("avx512f,avx512bw,avx512bf16")]] void multiply_by_dots(const std::byte* rows, const std::byte* weights,
+                                                                     std::int64_t steps, float* out,
+                                                                     std::int64_t width) {
+  constexpr std::int64_t kHalfBytes = kBlockBytes / 2;  // of sixteen outputs
+  for (std::int64_t first = 0; first < kBlock; first += kPassRows) {
+    __m512 lower[kPassRows] = {};
+    __m512 upper[kPassRows] = {};
+    for (std::int64_t step = 0; step < steps; ++step) {
+      const std::byte* const inputs = rows + step * kBlockBytes + first * kTileBytes;
+      for (std::int64_t pair = 0; pair < kBlock / 2; ++pair) {
+        const std::byte* const pairs = weights + step * kBlockBytes + pair * kTileBytes;
+        const auto to_lower = reinterpret_cast<__m512bh>(_mm512_loadu_si512(pairs));
+        const auto to_upper = reinterpret_cast<__m512bh>(_mm512_loadu_si512(pairs + kHalfBytes));
+#pragma GCC unroll 8
+        for (std::int64_t row = 0; row < kPassRows; ++row) {
+          std::int32_t both;
+          std::memcpy(&both, inputs + row * kTileBytes + pair * 4, sizeof both);
+          const auto input = reinterpret_cast<__m512bh>(_mm512_set1_epi32(both));
+          lower[row] = _mm512_dpbf16_ps(lower[row], to_lower, input);
+          upper[row] = _mm512_dpbf16_ps(upper[row], to_upper, input);
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (std::int64_t row = 0; row < kPassRows; ++row) {
+      _mm512_storeu_ps(out + (first + row) * width, lower[row]);
+      _mm512_storeu_ps(out + (first + row) * width + kLanes, upper[row]);
+    }
   }
-  store_block(sums, kTileRows, kBlock);
 }
+
+bool has_tiles() { return best_cpu_isa(ElementType::bfloat16) == CpuIsa::amx_bf16; }
 
 /// Weights of `keys` scores, zeros behind them up to `shown`, not yet divided by their sum, which is returned. A query's weights of 32 keys
 /// stand together, and those of the next 32 keys behind all queries'.
@@ -167,6 +201,7 @@ class QueryBlock {
       : a_(a),
         packed_(a, head),
         room_(a),
+        multiply_(has_tiles() ? multiply_on_tiles : multiply_by_dots),
         row_(head / a.kv_heads),
         group_(head % a.kv_heads),
         first_(block * kBlock),
@@ -176,14 +211,14 @@ class QueryBlock {
     pack_queries();
     const std::int64_t blocks = divided_up(seen_by(count_ - 1), kBlock);
     for (std::int64_t block = 0; block < blocks; ++block)
-      score(room_.queries, packed_, block, room_.scores, room_.width);
+      multiply_(room_.queries, packed_.keys_at(block, 0), packed_.steps, room_.scores + block * kBlock, room_.width);
     std::array<float, kBlock> totals{};
     for (std::int64_t query = 0; query < count_; ++query) {
       totals[static_cast<std::size_t>(query)] = weigh(room_.scores + query * room_.width, seen_by(query),
                                                       blocks * kBlock, a_.scale, room_.weights + query * kTileBytes);
     }
     for (std::int64_t step = 0; step < packed_.steps; ++step) {
-      gather(room_.weights, packed_, step, blocks, room_.sums);
+      multiply_(room_.weights, packed_.values_at(step, 0), blocks, room_.sums, kBlock);
       for (std::int64_t query = 0; query < count_; ++query) {
         auto* const out =
             static_cast<Bfloat16*>(a_.out) +
@@ -225,6 +260,7 @@ class QueryBlock {
   const PrefillAttention& a_;
   PackedHead packed_;
   Room room_;
+  Multiply multiply_;
   std::int64_t row_;
   std::int64_t group_;
   std::int64_t first_;
@@ -233,14 +269,15 @@ class QueryBlock {
 
 }  // namespace
 
-bool has_prefill_attention() { return best_cpu_isa(ElementType::bfloat16) == CpuIsa::amx_bf16; }
+bool has_prefill_attention() { return best_cpu_isa(ElementType::bfloat16) >= CpuIsa::avx512_bf16; }
 
 void pack_keys(const PrefillAttention& a, std::int64_t first, std::int64_t last) {
   for (std::int64_t item = first; item < last; ++item) pack_block(a, item / key_blocks(a), item % key_blocks(a));
 }
 
 void attend_queries(const PrefillAttention& a, std::int64_t first, std::int64_t last) {
-  const Tiles tiles(kTileRows, kBlockTiles);
+  std::optional<Tiles> tiles;
+  if (has_tiles()) tiles.emplace(kTileRows, kBlockTiles);
   const std::int64_t blocks = query_blocks(a);
   for (std::int64_t item = first; item < last; ++item) {
     // Early queries see few keys: from both ends in turn, so that threads with as many pieces have as much to do.
