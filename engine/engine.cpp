@@ -14,9 +14,10 @@ Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
 
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory, ElementType dtype,
-                                         const std::string& device,
+                                         const std::string& device, const MemoryAtHand& at_hand,
                                          const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const ModelConfig config = load_model_config(directory);
+  require_memory(decodelab::weight_bytes(config, dtype), at_hand, "the model's weights");
   Weights weights = Weights::load(directory, config, dtype, device, progress);
   const std::int64_t bytes = weights.bytes();
   auto impl = std::make_unique<Impl>(Impl{.config = config,
@@ -24,7 +25,7 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory,
                                           .device = device,
                                           .weights = std::move(weights),
                                           .weight_bytes = bytes,
-                                          .prepared = std::make_unique<PreparedWeights>()});
+                                          .prepared = std::make_unique<PreparedWeights>(at_hand)});
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }
 

@@ -3,6 +3,7 @@
 
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/memory_at_hand.h"
 #include "engine/plan.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_details.h"
@@ -20,9 +21,10 @@ namespace decodelab {
 /// A checkpoint on a device, shared by every engine that decodes with it.
 class Model {
  public:
-  /// Loads a checkpoint directory; `device` is `cpu` or `cuda:n`. Errors are those of load_model_config() and Weights::load().
+  /// Loads a checkpoint directory; `device` is `cpu` or `cuda:n`. Errors are those of load_model_config() and Weights::load(), and
+  /// NotEnoughMemory where fewer bytes are at hand than the weights take. The same is asked before an engine makes weights of its own.
   static std::shared_ptr<const Model> load(const std::filesystem::path& directory, ElementType dtype,
-                                           const std::string& device,
+                                           const std::string& device, const MemoryAtHand& at_hand = {},
                                            const std::function<void(std::int64_t, std::int64_t)>& progress = {});
   ~Model();
 

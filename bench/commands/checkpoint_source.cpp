@@ -2,8 +2,10 @@
 #include "bench/commands/checkpoint_source.h"
 
 #include "bench/commands/terminal.h"
+#include "bench/machine/environment.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/checkpoint/synthetic_cache.h"
+#include "engine/checkpoint/weights.h"
 #include "engine/engine.h"
 
 #include <fmt/format.h>
@@ -31,12 +33,13 @@ ModelConfig config_of(const std::string& model) {
   return load_model_config(model);
 }
 
-CheckpointSource open_checkpoint(const std::string& model, ElementType dtype) {
+CheckpointSource open_checkpoint(const std::string& model, ElementType dtype, const std::string& device) {
   const ModelConfig config = config_of(model);
   if (!synthetic_config(model)) {
     check_checkpoint(model);
     return {.directory = std::filesystem::absolute(model), .config = config, .synthetic = false};
   }
+  require_memory(weight_bytes(config, dtype), memory_to_take(device), model);
   ByteProgress progress("making " + model);
   const auto directory = materialize_synthetic(model, dtype, kWeightSeed, default_cache_directory(),
                                                [&](std::int64_t done, std::int64_t total) { progress(done, total); });

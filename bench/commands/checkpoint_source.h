@@ -20,7 +20,7 @@ struct CheckpointSource {
 ModelConfig config_of(const std::string& model);
 
 /// A directory with the weights of `model`, checked as check_checkpoint() does; a synthetic one is written to the cache first, with progress
-/// on stderr.
-CheckpointSource open_checkpoint(const std::string& model, ElementType dtype);
+/// on stderr. Throws NotEnoughMemory for a synthetic one that is for a CPU whose memory could not hold it, and makes nothing.
+CheckpointSource open_checkpoint(const std::string& model, ElementType dtype, const std::string& device);
 
 }  // namespace decodelab

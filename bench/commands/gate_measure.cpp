@@ -131,7 +131,7 @@ std::optional<GateDecision> measure_gate(const GateRequest& request) {
   sweep.launches = kLaunchesOfAGateBlock *
                    static_cast<std::int64_t>(request.policy.looks.looks.back() + request.policy.fresh_blocks);
   RunData data = plan_gate_run(sweep, config_of(sweep.model));
-  const CheckpointSource source = open_checkpoint(sweep.model, dtype_from_name(sweep.dtype));
+  const CheckpointSource source = open_checkpoint(sweep.model, dtype_from_name(sweep.dtype), sweep.device);
   describe_run(data, sweep, source);
   const GateChecks checks{.accepted_counters = request.accepted_counters,
                           .accepted_arm = request.accepted_counters ? kCandidate : "",

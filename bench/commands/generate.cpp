@@ -137,7 +137,7 @@ ExitCode run(const Options& options) {
   for (const std::string& ids : options.prompt_ids) {
     request.prompts.push_back(parse_ids(ids));
   }
-  const CheckpointSource source = open_checkpoint(options.model, dtype);
+  const CheckpointSource source = open_checkpoint(options.model, dtype, device);
   const TokenizerLookup lookup = find_tokenizer(source.directory);
   if (!options.prompts.empty() && !lookup.tokenizer) {
     throw std::invalid_argument("--prompt needs a byte-level BPE tokenizer.json: " + lookup.why_not);
@@ -168,7 +168,7 @@ ExitCode run(const Options& options) {
   std::shared_ptr<const Model> model;
   {
     ByteProgress progress("loading " + options.model);
-    model = Model::load(source.directory, dtype, device,
+    model = Model::load(source.directory, dtype, device, memory_to_take(device),
                         [&](std::int64_t done, std::int64_t total) { progress(done, total); });
   }
   const Engine engine(model, bind_arm(arm, reference_plan()));

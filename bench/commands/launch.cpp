@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <exception>
 #include <memory>
 
 namespace decodelab {
@@ -42,9 +43,14 @@ ExitCode run(const Options& options) {
   set_threads(plan.threads);
   place_threads(places_of(plan));
   std::shared_ptr<const Model> model;
+  std::exception_ptr no_model;  // Becomes the rows of the arms that need it.
   // Where every arm is another process, there is nothing to load.
   if (!all_external(planned.arms)) {
-    model = Model::load(plan.checkpoint, dtype_from_name(plan.dtype), plan.device);
+    try {
+      model = Model::load(plan.checkpoint, dtype_from_name(plan.dtype), plan.device, memory_to_take(plan.device));
+    } catch (const std::exception&) {
+      no_model = std::current_exception();
+    }
   }
   send({.event = "done",
         .kind = "load",
@@ -55,6 +61,9 @@ ExitCode run(const Options& options) {
       .make_worker = [&](const ArmRecord& record) -> std::unique_ptr<Worker> {
         if (!record.command.empty()) {
           return make_process_worker(store, record, plan);
+        }
+        if (no_model) {
+          std::rethrow_exception(no_model);
         }
         if (record.roofline()) {
           return make_roofline_worker(record.label, model->config());

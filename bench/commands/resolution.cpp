@@ -78,7 +78,7 @@ NullContrasts in_process(Store& store, const ResolutionRequest& asked, const Che
   sweep.launches = 1;
   sweep.blocks = kManyBlocks;
   const RunData planned = added(make_sweep(sweep, source.config), store, sweep, source);
-  const auto model = Model::load(source.directory, dtype_from_name(sweep.dtype), "cpu");
+  const auto model = Model::load(source.directory, dtype_from_name(sweep.dtype), "cpu", memory_to_take("cpu"));
   const LaunchContext context{
       .make_worker = [&](const ArmRecord& record) -> std::unique_ptr<Worker> {
         const Arm arm = parse_arm(record.label);
@@ -156,7 +156,7 @@ std::string found_after(const NullContrasts& null, double seconds, std::size_t f
 std::optional<Resolution> measure_resolution(const ResolutionRequest& request,
                                              const std::function<void(double seconds_left)>& display) {
   TemporaryStore store;
-  const CheckpointSource source = open_checkpoint(request.model, dtype_from_name("fp32"));
+  const CheckpointSource source = open_checkpoint(request.model, dtype_from_name("fp32"), "cpu");
   const auto start = Clock::now();
   const auto whole = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(request.seconds));
   const auto tick = [&] {

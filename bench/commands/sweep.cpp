@@ -13,6 +13,7 @@
 #include "bench/measure/launcher.h"
 #include "bench/measure/progress.h"
 #include "bench/plan/sweep_plan.h"
+#include "engine/memory_at_hand.h"
 #include "reports/page/format.h"
 #include "reports/statistics/looks.h"
 #include "reports/statistics/summary.h"
@@ -87,6 +88,21 @@ struct OpenRun {
   std::int64_t max_tokens;
 };
 
+/// The checkpoint of a new run. Where its weights would not fit, none is made, and every row of the run says so.
+CheckpointSource source_of(const SweepRequest& request, const ModelConfig& config, RunData& planned) {
+  try {
+    return open_checkpoint(request.model, dtype_from_name(request.dtype), request.device);
+  } catch (const NotEnoughMemory& error) {
+    for (CellArmRecord& row : planned.cell_arms) {
+      if (is_open(row.status)) {
+        row.status = RowStatus::oom;
+        row.reason = error.what();
+      }
+    }
+    return {.directory = {}, .config = config, .synthetic = true};
+  }
+}
+
 OpenRun begin(Store& store, RunData data, const SweepRequest& request, const CheckpointSource& source) {
   describe_run(data, request, source);
   store.add_run(data);
@@ -97,7 +113,7 @@ OpenRun resume(Store& store, const std::string& selector) {
   const std::int64_t id = store.find_run(selector);
   const LaunchPlan plan = launch_plan_from_json(store.load_run_record(id).plan_json);
   require_device(plan.device);
-  const CheckpointSource source = open_checkpoint(plan.model, dtype_from_name(plan.dtype));
+  const CheckpointSource source = open_checkpoint(plan.model, dtype_from_name(plan.dtype), plan.device);
   if (source.directory != plan.checkpoint) {
     throw std::invalid_argument(fmt::format("--resume: the run measured the checkpoint {}, and '{}' now stands for {}",
                                             plan.checkpoint, plan.model, source.directory.string()));
@@ -168,7 +184,7 @@ ExitCode run(Options& options) {
       print_dry_run(*planned, request, config);
       return ExitCode::ok;
     }
-    source = open_checkpoint(request.model, dtype_from_name(request.dtype));
+    source = source_of(request, config, *planned);
   }
   if (!planned) {
     // A store that is not there must not come into being by looking for a run in it.

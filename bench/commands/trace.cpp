@@ -5,6 +5,7 @@
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/new_run.h"
 #include "bench/commands/trace_words.h"
+#include "bench/machine/environment.h"
 #include "bench/measure/engine_trace.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
@@ -63,7 +64,7 @@ Plan plan_of_cells(Options& options) {
                     "every cell of a run with --run",
                     data.cells.size()));
   }
-  const CheckpointSource source = open_checkpoint(request.model, dtype_from_name(request.dtype));
+  const CheckpointSource source = open_checkpoint(request.model, dtype_from_name(request.dtype), request.device);
   Plan plan{.launch = {.model = request.model,
                        .checkpoint = source.directory.string(),
                        .dtype = request.dtype,
@@ -182,7 +183,8 @@ ExitCode run(Options& options) {
   options.trace.model = plan.launch.model;
   set_threads(plan.launch.threads);
   place_threads(places_of(plan.launch));
-  const auto model = Model::load(plan.launch.checkpoint, dtype_from_name(plan.launch.dtype), plan.launch.device);
+  const auto model = Model::load(plan.launch.checkpoint, dtype_from_name(plan.launch.dtype), plan.launch.device,
+                                 memory_to_take(plan.launch.device));
   bool believable = true;
   for (const Job& job : plan.jobs) {
     if (!job.reason.empty()) {

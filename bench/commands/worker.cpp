@@ -1,5 +1,6 @@
 // `decodelab worker`: this build as an arm of another decodelab's sweep or gate.
 #include "bench/commands/commands.h"
+#include "bench/machine/environment.h"
 #include "bench/measure/engine_worker.h"
 #include "bench/measure/process/worker_process.h"
 #include "bench/measure/process/worker_server.h"
@@ -47,7 +48,8 @@ ExitCode run(const Options& options) {
   };
   const auto load = [&](const WorkerLoad& asked) {
     set_threads(asked.threads);
-    const auto model = Model::load(asked.model, dtype_from_name(asked.dtype), require_device(asked.device));
+    const std::string device = require_device(asked.device);
+    const auto model = Model::load(asked.model, dtype_from_name(asked.dtype), device, memory_to_take(device));
     return make_engine_worker(
         std::make_shared<const Engine>(model, bind_arm(arm, reference_plan())), arm,
         CellInput{.seed = static_cast<std::uint64_t>(asked.seed), .max_tokens = asked.max_tokens});

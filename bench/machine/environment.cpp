@@ -285,6 +285,14 @@ std::int64_t available_memory_bytes() {
   return std::max<std::int64_t>(std::min({machine, group, addresses}), 0);
 }
 
+std::function<std::int64_t()> memory_to_take(const std::string& device) {
+  constexpr std::int64_t kKeptFree = 10;
+  if (device != "cpu") {
+    return {};
+  }
+  return [kept = available_memory_bytes() / kKeptFree] { return available_memory_bytes() - kept; };
+}
+
 std::int64_t resident_bytes() { return own_status_bytes("VmRSS"); }
 std::int64_t peak_resident_bytes() { return own_status_bytes("VmHWM"); }
 

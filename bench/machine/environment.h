@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,10 @@ void bind_to_cores(const std::vector<std::int64_t>& cores);
 /// of its cgroups and that of RLIMIT_AS. Running out of memory on a CPU is SIGKILL and no exception, so a cell is
 /// compared with this beforehand. Throws std::runtime_error where /proc/meminfo cannot be read.
 std::int64_t available_memory_bytes();
+
+/// What may still be taken, whenever it is asked, if a tenth of what is available now stays free: what allocators keep for themselves and
+/// what other processes take meanwhile has to fit too. No function for a device other than `cpu`, where taking too much is an exception.
+std::function<std::int64_t()> memory_to_take(const std::string& device);
 
 /// Nanoseconds since 1970, UTC, by a clock that may be set: for when something happened, never for how long it took.
 std::int64_t unix_ns();

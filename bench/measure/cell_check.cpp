@@ -146,9 +146,14 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
   }
 
   std::optional<OutputTrace> expected;
-  const std::optional<CellRecord> compared = cell_for_reference(cell, *workers.reference, available);
+  std::optional<CellRecord> compared;
   std::string no_reference =
       "the reference does not fit into memory at any size, so that nothing proves this arm right";
+  if (workers.reference == nullptr) {
+    no_reference = "there is no reference, so that nothing proves this arm right: " + workers.no_reference;
+  } else {
+    compared = cell_for_reference(cell, *workers.reference, available);
+  }
   if (compared) {
     try {
       workers.started(workers.reference_arm);

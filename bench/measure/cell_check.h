@@ -20,6 +20,7 @@ struct ArmWorkers {
   std::map<std::int64_t, Worker*> by_arm;            ///< By the arm's id, of those that run in some cell; borrowed.
   Worker* reference = nullptr;                       ///< The oracle; may be one of the arms.
   std::int64_t reference_arm = 0;                    ///< Its id, or 0.
+  std::string no_reference{};                        ///< Why there is none; then `reference` is null.
   std::function<void(std::int64_t arm_id)> started;  ///< Told before an arm runs.
 };
 

@@ -34,7 +34,14 @@ class LaunchRunner {
       if (!runs_anywhere(arm)) {
         continue;
       }
-      owned_.push_back(context.make_worker(arm));
+      try {
+        owned_.push_back(context.make_worker(arm));
+      } catch (const StoreError&) {
+        throw;
+      } catch (const std::exception& error) {
+        rule_out(arm, error);
+        continue;
+      }
       workers_.by_arm[arm.id] = owned_.back().get();
       if (no_engine ? arm.baseline : arm.command.empty() && arm.label == kReferenceArm) {
         workers_.reference = owned_.back().get();
@@ -42,9 +49,15 @@ class LaunchRunner {
       }
     }
     workers_.started = context.arm_started;
-    if (workers_.reference == nullptr) {
-      owned_.push_back(context.make_worker({.label = kReferenceArm}));
-      workers_.reference = owned_.back().get();
+    if (workers_.reference == nullptr && no_engine) {
+      workers_.no_reference = "the baseline runs nowhere";
+    } else if (workers_.reference == nullptr && !workers_.by_arm.empty()) {
+      try {
+        owned_.push_back(context.make_worker({.label = kReferenceArm}));
+        workers_.reference = owned_.back().get();
+      } catch (const std::exception& error) {
+        workers_.no_reference = error.what();
+      }
     }
   }
 
@@ -97,9 +110,17 @@ class LaunchRunner {
 
   /// An arm that the plan or an earlier launch ruled out in every cell has no worker: its variants may not even fit each other.
   bool runs_anywhere(const ArmRecord& arm) const {
-    return std::ranges::any_of(data_.cell_arms, [&arm](const CellArmRecord& row) {
-      return row.arm_id == arm.id && row.status != RowStatus::unsupported;
-    });
+    return std::ranges::any_of(
+        data_.cell_arms, [&arm](const CellArmRecord& row) { return row.arm_id == arm.id && is_open(row.status); });
+  }
+
+  /// What made the arm's worker impossible is why none of its open rows goes on.
+  void rule_out(const ArmRecord& arm, const std::exception& error) {
+    for (CellArmRecord& row : data_.cell_arms) {
+      if (row.arm_id == arm.id && is_open(row.status)) {
+        update(row, row_of_exception(row, error));
+      }
+    }
   }
 
   /// `work` returns the seconds that a block of the cell is expected to take, where it found that out.
@@ -224,7 +245,7 @@ class LaunchRunner {
     while (true) {
       std::vector<CellArmRecord*> active;
       for (CellArmRecord* row : rows_of(cell)) {
-        if (row->status == RowStatus::planned || row->status == RowStatus::ok) {
+        if (is_open(row->status)) {
           active.push_back(row);
         }
       }

@@ -23,7 +23,7 @@ struct LaunchPiece {
 
 /// What a launch needs from outside; all of it can be replaced in a test.
 struct LaunchContext {
-  /// For an arm of the run, or for the reference, which then is no arm and has the id 0.
+  /// For an arm of the run, or for the reference, which then is no arm and has the id 0. What it throws becomes the rows of that arm.
   std::function<std::unique_ptr<Worker>(const ArmRecord& arm)> make_worker;
   std::function<std::int64_t()> available_memory_bytes;
   std::function<void(const LaunchPiece&)> piece_started;
@@ -60,6 +60,9 @@ inline constexpr std::int64_t kMostFittedBlocks = 8;
 /// Processes of workers are started before the first block, in an order that turns with the launch. Where every arm is a worker, the
 /// baseline is the reference: two builds are held against each other. Workers that together hold more than kWorkerMemory of the
 /// machine's memory are started for each visit anew, and their rows carry the flag `restarted-each-visit`.
+///
+/// An arm that cannot be made (its weights do not fit) has that for a reason in all its rows. Where it is the reference, nothing proves the
+/// others right, and theirs say so.
 ///
 /// Every cell is checked once a run, before any block: each arm whose closed-form bytes exceed the memory at hand becomes `oom` without
 /// being tried; each other arm's outputs are compared with the reference (`causal`), and a wrong one becomes `incorrect`; what throws

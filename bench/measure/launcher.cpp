@@ -10,6 +10,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
 #include <stdexcept>
@@ -39,8 +40,7 @@ bool record_death(Store& store, const RunData& data, const LastHeard& last, std:
                                                             killed ? ", as the system does when memory runs out" : "")
                                               : fmt::format("exit code {}", WEXITSTATUS(status));
   for (CellArmRecord row : data.cell_arms) {
-    const bool open = row.status == RowStatus::planned || row.status == RowStatus::ok;
-    if (open && row.cell_id == data.cells[static_cast<std::size_t>(*last.cell)].id &&
+    if (is_open(row.status) && row.cell_id == data.cells[static_cast<std::size_t>(*last.cell)].id &&
         (arm_id == 0 || row.arm_id == arm_id)) {
       row.status = killed ? RowStatus::oom : RowStatus::failed;
       row.reason = fmt::format("the process died here ({}){}", how, last.error.empty() ? "" : ": " + last.error);
@@ -83,7 +83,8 @@ SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std
   RunData data = store.load_run(run_id);
   SweepProgress progress(data, config, max_tokens, store.finished_blocks(run_id));
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::int64_t launches = wanted(0);
+  const bool any = std::ranges::any_of(data.cell_arms, [](const CellArmRecord& row) { return is_open(row.status); });
+  std::int64_t launches = any ? wanted(0) : 0;
   for (std::int64_t launch = 0; launch < launches;) {
     progress.started(launch, "load", 0);
     ChildProcess child({program, "launch", "--store", store_path.string(), "--run", std::to_string(run_id), "--launch",

@@ -121,9 +121,8 @@ std::vector<ProgressPiece> SweepProgress::make_pieces(const ModelConfig& config,
 }
 
 bool SweepProgress::runs(const CellRecord& cell) const {
-  return std::ranges::any_of(data_.cell_arms, [&](const CellArmRecord& row) {
-    return row.cell_id == cell.id && (row.status == RowStatus::planned || row.status == RowStatus::ok);
-  });
+  return std::ranges::any_of(data_.cell_arms,
+                             [&](const CellArmRecord& row) { return row.cell_id == cell.id && is_open(row.status); });
 }
 
 // The first piece of that kind and cell that has not ended.

@@ -1,6 +1,7 @@
 // Matches a checkpoint's tensors with what the configuration asks for, and copies them where the model will read them.
 #include "engine/checkpoint/weights.h"
 
+#include "engine/memory_at_hand.h"
 #include "engine/scalar_type.h"
 #include "engine/tensor.h"
 
@@ -31,7 +32,7 @@ class Arena {
   explicit Arena(std::size_t bytes) : bytes_(round_up(bytes, kHugePageBytes)) {
     address_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address_ == MAP_FAILED) {
-      throw std::runtime_error(fmt::format("the weights need {} bytes of memory, and the system granted none", bytes_));
+      throw NotEnoughMemory(fmt::format("not enough memory: the system refused {} bytes for the weights", bytes_));
     }
     madvise(address_, bytes_, MADV_HUGEPAGE);
   }
@@ -135,6 +136,10 @@ at::Tensor view_of(const std::string& name, const StoredTensor& stored) {
 
 }  // namespace
 
+std::int64_t weight_bytes(const ModelConfig& config, ElementType dtype) {
+  return parameter_count(config) * static_cast<std::int64_t>(element_bytes(dtype));
+}
+
 Weights::Weights() = default;
 Weights::~Weights() = default;
 Weights::Weights(Weights&&) noexcept = default;
@@ -170,7 +175,7 @@ Weights Weights::load(const std::filesystem::path& directory, const ModelConfig&
 
   const at::Device device(device_name);
   const auto options = at::TensorOptions(scalar_type(dtype)).device(device);
-  const std::int64_t total = parameter_count(config) * static_cast<std::int64_t>(element_bytes(dtype));
+  const std::int64_t total = weight_bytes(config, dtype);
   std::shared_ptr<Arena> arena;
   if (device.is_cpu()) {
     arena = std::make_shared<Arena>(static_cast<std::size_t>(total) + specs.size() * kAlignmentBytes);

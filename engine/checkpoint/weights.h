@@ -15,6 +15,9 @@ class Tensor;
 
 namespace decodelab {
 
+/// What all weights of a configuration take in that dtype.
+std::int64_t weight_bytes(const ModelConfig& config, ElementType dtype);
+
 /// Bytes that are done and bytes in all, for a progress display.
 using LoadProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 

@@ -100,10 +100,12 @@ class GptBigcode final : public Transformer {
       return std::make_unique<at::Tensor>(
           rows.unflatten(0, {config_.heads, 3, config_.head_dim}).transpose(0, 1).contiguous().flatten(0, 2));
     };
-    ordered_.push_back(prepared.get<at::Tensor>("ordered " + weights.name, [&] { return turn(weights.weight); }));
+    const auto add = [&](const std::string& key, const at::Tensor& rows) {
+      ordered_.push_back(prepared.get<at::Tensor>(key, rows.nbytes(), [&] { return turn(rows); }));
+    };
+    add("ordered " + weights.name, weights.weight);
     const at::Tensor& weight = *ordered_.back();
-    ordered_.push_back(
-        prepared.get<at::Tensor>("ordered bias of " + weights.name, [&] { return turn(*weights.bias); }));
+    add("ordered bias of " + weights.name, *weights.bias);
     return {.name = "ordered " + weights.name, .weight = weight, .bias = ordered_.back().get()};
   }
 

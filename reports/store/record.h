@@ -49,10 +49,13 @@ const char* to_string(RowStatus status);
 /// Throws std::invalid_argument for a name that is no status.
 RowStatus row_status_from_string(const std::string& name);
 
+/// Whether such a row is to be measured, for the first time or further.
+inline constexpr bool is_open(RowStatus status) { return status == RowStatus::planned || status == RowStatus::ok; }
+
 /// Whether the times of such a row, if there are any, may stand beside others'. A planned row with times belongs to a run that is
 /// still under way.
 inline bool comparable(RowStatus status, std::optional<bool> engaged) {
-  return (status == RowStatus::ok || status == RowStatus::planned) && engaged != std::optional(false);
+  return is_open(status) && engaged != std::optional(false);
 }
 
 /// One point of the sweep.

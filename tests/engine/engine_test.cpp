@@ -1,6 +1,8 @@
 // The engine's own statements: slots that refuse a second variant, devices, and closed forms of memory.
 #include "engine/engine.h"
 
+#include "engine/checkpoint/weights.h"
+#include "engine/layers/prepared_weights.h"
 #include "engine/runtime.h"
 #include "tests/engine/test_model.h"
 
@@ -44,6 +46,37 @@ TEST(Devices, AreToldApartByNameAndByPresence) {
   EXPECT_TRUE(absent.well_named);
   EXPECT_FALSE(absent.present);
   EXPECT_NE(absent.message.find("cuda:63"), std::string::npos);
+}
+
+TEST(ModelLoad, TakesNoMemoryThatIsNotAtHand) {
+  const ModelConfig config = testing::small_config();
+  const std::int64_t needed = weight_bytes(config, ElementType::float32);
+  const auto load = [&](std::int64_t at_hand) {
+    return testing::small_model(config, ElementType::float32, "cpu", [at_hand] { return at_hand; });
+  };
+  EXPECT_EQ(load(needed)->weight_bytes(), needed);
+  try {
+    load(needed - 1);
+    FAIL() << "more was taken than was at hand";
+  } catch (const NotEnoughMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("the model's weights"), std::string::npos) << error.what();
+  }
+}
+
+TEST(PreparedWeights, AreMadeOnceAndOnlyWhereTheyFit) {
+  std::int64_t at_hand = 100;
+  PreparedWeights prepared([&] { return at_hand; });
+  int made = 0;
+  const auto get = [&](const std::string& key) {
+    return prepared.get<int>(key, 60, [&] { return std::make_unique<int>(++made); });
+  };
+  const auto first = get("packed a");
+  at_hand = 40;
+  EXPECT_EQ(get("packed a"), first) << "what is there takes nothing more";
+  EXPECT_THROW(get("packed b"), NotEnoughMemory);
+  EXPECT_EQ(made, 1);
+  at_hand = 60;
+  EXPECT_EQ(*get("packed b"), 2);
 }
 
 TEST(ModelLoad, HonoursTheActivation) {

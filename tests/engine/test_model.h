@@ -79,10 +79,10 @@ inline void write_small_checkpoint(const std::filesystem::path& directory, const
 }
 
 inline std::shared_ptr<const Model> small_model(const ModelConfig& config, ElementType dtype = ElementType::float32,
-                                                const std::string& device = "cpu") {
+                                                const std::string& device = "cpu", const MemoryAtHand& at_hand = {}) {
   const TemporaryFolder folder;
   write_small_checkpoint(folder.path(), config);
-  return Model::load(folder.path(), dtype, device);
+  return Model::load(folder.path(), dtype, device, at_hand);
 }
 
 /// Prompts of different lengths, the first one the longest.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -60,6 +61,23 @@ class ASweep(ProgramTest):
         self.assertEqual(by_batch[20000, "causal"]["status"], "oom")
         self.assertIn("GB", by_batch[20000, "causal"]["reason"])
         self.assertEqual(by_batch[1, "causal"]["status"], "ok")
+
+    def test_makes_nothing_of_a_model_that_cannot_fit_into_memory(self):
+        cache = self.path("cache")
+        # StarCoder takes 31 GB in bf16.
+        few = lambda: resource.setrlimit(resource.RLIMIT_AS, (20 << 30, 20 << 30))
+        result = subprocess.run([PROGRAM, "sweep", "-m", "synthetic:starcoder", "--dtype", "bf16", "--arm", "causal", "--arm", "native", "--length", "16",
+                                 "--phase", "prefill,decode", "--store", self.store, "-o", "json"],
+                                capture_output=True, text=True, env=self.environment(DECODELAB_CACHE=cache), preexec_fn=few, timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = json.loads(result.stdout)["rows"]
+        self.assertEqual([row["status"] for row in rows], ["oom"] * 4)
+        self.assertIn("synthetic:starcoder takes 31.", rows[0]["reason"])
+        self.assertFalse(os.path.exists(cache))
+        result = subprocess.run([PROGRAM, "generate", "-m", "synthetic:starcoder", "--dtype", "bf16", "--prompt-ids", "1"],
+                                capture_output=True, text=True, env=self.environment(DECODELAB_CACHE=cache), preexec_fn=few, timeout=60)
+        self.assertNotEqual(result.returncode, 0)
+        self.assert_one_sentence(result, "not enough memory", "16-bit dtype")
 
     def test_measures_an_arm_without_each_of_its_switches_and_with_it_what_cannot_run_without(self):
         arguments = ["-m", "synthetic:tiny", "--arm", "causal,+fused-gelu,+packed-linear", "--ablate", "leave-one-out", "--phase", "decode", "--length", "16",

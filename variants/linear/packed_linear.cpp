@@ -83,7 +83,7 @@ class PackedLinear final : public Linear {
 };
 
 std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, PreparedWeights& prepared) {
-  auto packed = prepared.get<PackedMatrix>("packed " + weights.name, [&] {
+  auto packed = prepared.get<PackedMatrix>("packed " + weights.name, weights.weight.nbytes(), [&] {
     const at::Tensor dense = weights.weight.contiguous();
     const ElementType dtype = dense.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16;
     auto matrix =
@@ -95,8 +95,8 @@ std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, Prepare
   });
   std::shared_ptr<const OneDnnLinear> many_rows;
   if (!multiplies_many_rows(packed->order())) {
-    many_rows =
-        prepared.get<OneDnnLinear>("onednn " + weights.name, [&] { return OneDnnLinear::make(weights.weight); });
+    many_rows = prepared.get<OneDnnLinear>("onednn " + weights.name, weights.weight.nbytes(),
+                                           [&] { return OneDnnLinear::make(weights.weight); });
   }
   return std::make_unique<PackedLinear>(weights, std::move(packed), std::move(many_rows));
 }

@@ -27,6 +27,7 @@ struct Behaviour {
   int throws_in_visit = -1;  ///< Number of the visit that throws.
   bool takes_turns = true;
   std::chrono::milliseconds start{0};
+  bool cannot_be_made = false;
 };
 
 struct Log {
@@ -122,6 +123,9 @@ class LaunchRunnerTest : public ::testing::Test {
         .make_worker =
             [&](const ArmRecord& arm) {
               made_.push_back(arm.label);
+              if (behaviours_[arm.label].cannot_be_made) {
+                throw std::runtime_error("not enough memory: packed weights");
+              }
               return std::make_unique<FakeWorker>(arm.label, behaviours_[arm.label], log_);
             },
         .available_memory_bytes = [&] { return available_; },
@@ -164,6 +168,29 @@ TEST_F(LaunchRunnerTest, MakesNoWorkerForAnArmThatThePlanRuledOut) {
   EXPECT_EQ(made_, (std::vector<std::string>{"causal", "bigcode"}));
   EXPECT_EQ(row("bigcode").status, RowStatus::ok);
   EXPECT_EQ(row(ruled_out_, 1).status, RowStatus::unsupported);
+}
+
+TEST_F(LaunchRunnerTest, GoesOnWithTheOthersWhenAnArmCannotBeMade) {
+  add_run({"causal", "packs", "bigcode"}, {2, 4});
+  behaviours_["packs"].cannot_be_made = true;
+  EXPECT_EQ(launch(0), LaunchEnd::complete);
+  EXPECT_EQ(launch(1), LaunchEnd::complete);
+  EXPECT_EQ(std::ranges::count(made_, "packs"), 1) << "the second launch knows";
+  for (const std::size_t cell : {0U, 1U}) {
+    EXPECT_EQ(row("packs", cell).status, RowStatus::oom);
+    EXPECT_EQ(row("packs", cell).reason, "not enough memory: packed weights");
+    EXPECT_EQ(row("bigcode", cell).status, RowStatus::ok);
+  }
+}
+
+TEST_F(LaunchRunnerTest, ProvesNoArmRightWhereTheReferenceCannotBeMade) {
+  behaviours_["causal"].cannot_be_made = true;
+  add_run({"causal", "bigcode"});
+  EXPECT_EQ(launch(0), LaunchEnd::complete);
+  EXPECT_EQ(row("causal").status, RowStatus::oom);
+  EXPECT_EQ(row("bigcode").status, RowStatus::failed);
+  EXPECT_NE(row("bigcode").reason.find("not enough memory: packed weights"), std::string::npos);
+  EXPECT_TRUE(log_.visits.empty());
 }
 
 TEST_F(LaunchRunnerTest, StoresMirroredBlocksOfEveryArm) {
