@@ -73,6 +73,9 @@ void verify(CellArmRecord& row, Worker& worker, const CellRecord& cell, OutputTr
   const VerificationResult result =
       forced ? compare_teacher_forced(expected, got, cell.dtype) : compare_free_running(expected, got);
   row.ties = result.ties;
+  if (forced || result.correct) {
+    row.agreement = agreement_of(expected, got);
+  }
   if (!result.correct) {
     row.status = RowStatus::incorrect;
     row.reason = result.difference;

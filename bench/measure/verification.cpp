@@ -83,6 +83,22 @@ double relative_error(std::span<const float> candidate, std::span<const float> r
   return scale > 0 ? largest / scale : std::numeric_limits<double>::infinity();
 }
 
+/// Of softmax(a) from softmax(b), in nats: sum of p_b (log p_b - log p_a). Never below 0, as in exact arithmetic.
+double kl_divergence(std::span<const float> b, std::span<const float> a, double largest_b, double largest_a) {
+  double sum_b = 0;
+  double sum_a = 0;
+  double weighted = 0;  // by exp(b - largest), not yet by p
+  for (std::size_t id = 0; id < b.size(); ++id) {
+    const double of_b = b[id] - largest_b;
+    const double of_a = a[id] - largest_a;
+    const double weight = std::exp(of_b);
+    sum_b += weight;
+    sum_a += std::exp(of_a);
+    weighted += weight * (of_b - of_a);
+  }
+  return std::max(0.0, weighted / sum_b - std::log(sum_b) + std::log(sum_a));
+}
+
 /// What is wrong with the dimensions of one trace; empty if nothing.
 std::string malformed(const OutputTrace& trace, const char* who) {
   const auto rows = static_cast<std::size_t>(trace.batch);
@@ -216,6 +232,32 @@ class Comparison {
 };
 
 }  // namespace
+
+std::optional<Agreement> agreement_of(const OutputTrace& reference, const OutputTrace& candidate) {
+  if (reference.logits.empty() || !shape_difference(reference, candidate).empty()) {
+    return std::nullopt;
+  }
+  const auto width = static_cast<std::size_t>(reference.vocabulary);
+  Agreement agreement;
+  std::size_t rows = 0;
+  for (std::size_t step = 0; step < reference.logits.size(); ++step) {
+    for (std::size_t at = 0; at < reference.logits[step].size(); at += width, ++rows) {
+      const auto b = std::span(reference.logits[step]).subspan(at, width);
+      const auto a = std::span(candidate.logits[step]).subspan(at, width);
+      const std::optional<RowShape> b_shape = shape_of(b);
+      const std::optional<RowShape> a_shape = shape_of(a);
+      if (!a_shape || !b_shape) {
+        return std::nullopt;
+      }
+      agreement.logit_error = std::max(agreement.logit_error, relative_error(a, b, b_shape->scale));
+      agreement.kl_divergence += kl_divergence(b, a, b[b_shape->top], a[a_shape->top]);
+      agreement.top_1_agreement += a[b_shape->top] == a[a_shape->top] ? 1 : 0;
+    }
+  }
+  agreement.kl_divergence /= static_cast<double>(rows);
+  agreement.top_1_agreement /= static_cast<double>(rows);
+  return agreement;
+}
 
 double logit_tolerance(std::string_view dtype) { return rule_of(dtype).tolerance; }
 

@@ -1,7 +1,10 @@
 // Decides from two arms' outputs whether they compute the same thing, before either is timed.
 #pragma once
 
+#include "reports/store/record.h"
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,5 +52,9 @@ VerificationResult compare_free_running(const OutputTrace& reference, const Outp
 /// are differences. Ties are counted up to the first difference.
 VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
                                           std::string_view dtype);
+
+/// How near two runs come to each other that were fed the same tokens; nothing where either shows no logits, their shapes differ, or a
+/// logit is NaN or infinite. It takes no side: compare_teacher_forced() says what is a difference.
+std::optional<Agreement> agreement_of(const OutputTrace& reference, const OutputTrace& candidate);
 
 }  // namespace decodelab

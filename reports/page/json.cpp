@@ -143,7 +143,11 @@ Json row_to_json(const SummaryRow& row) {
           {"bound_share_low", or_null(row.bound_share_low)},
           {"bound_share_high", or_null(row.bound_share_high)},
           {"slot_effect", effect_or_null(row.slot)},
-          {"carry_over", effect_or_null(row.carry_over)}};
+          {"carry_over", effect_or_null(row.carry_over)},
+          {"ties", row.agreement ? Json(row.ties) : Json(nullptr)},
+          {"logit_error", row.agreement ? Json(row.agreement->logit_error) : Json(nullptr)},
+          {"kl_divergence", row.agreement ? Json(row.agreement->kl_divergence) : Json(nullptr)},
+          {"top_1_agreement", row.agreement ? Json(row.agreement->top_1_agreement) : Json(nullptr)}};
 }
 
 Json summary_to_json(const RunSummary& summary) {

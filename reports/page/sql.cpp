@@ -33,6 +33,7 @@ SummaryRow full_row() {
   row.time_ratio = row.time_ratio_low = row.time_ratio_high = row.speedup = row.mde = row.bound_share = 0.5;
   row.bound_share_low = row.bound_share_high = 0.5;
   row.comparison.launch_contrasts = {0.5, 0.5};
+  row.agreement = {.logit_error = 0.5, .kl_divergence = 0.5, .top_1_agreement = 0.5};
   return row;
 }
 

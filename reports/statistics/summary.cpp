@@ -136,6 +136,8 @@ SummaryRow start_row(const RunData& data, const CellRecord& cell, const ArmRecor
   row.peak_bytes = fate.peak_bytes;
   row.flags = fate.flags;
   row.counters = fate.counters;
+  row.ties = fate.ties;
+  row.agreement = fate.agreement;
   return row;
 }
 

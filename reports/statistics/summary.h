@@ -66,6 +66,8 @@ struct SummaryRow {
   std::optional<std::int64_t> peak_bytes;
   std::vector<std::string> flags;
   Counters counters;
+  std::int64_t ties = 0;  ///< 16-bit types: rows whose largest logit is another id, within the tie rule.
+  std::optional<Agreement> agreement;
 
   std::vector<std::pair<std::int64_t, double>> launch_means_ns;  ///< (launch, mean visit statistic).
   std::optional<double> cell_mean_ns;                            ///< Mean of launch_means_ns.

@@ -184,7 +184,14 @@ ALTER TABLE cells ADD COLUMN turn_steps INTEGER NOT NULL DEFAULT 0;
 UPDATE cells SET turn_steps = steps;
 )sql";
 
-constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers, kTraces, kTurns};
+// How near outputs come to the reference's; all three or none.
+constexpr const char* kAgreement = R"sql(
+ALTER TABLE cell_arms ADD COLUMN logit_error REAL;
+ALTER TABLE cell_arms ADD COLUMN kl_divergence REAL;
+ALTER TABLE cell_arms ADD COLUMN top_1_agreement REAL;
+)sql";
+
+constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers, kTraces, kTurns, kAgreement};
 static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
 
 }  // namespace

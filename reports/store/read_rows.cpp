@@ -127,8 +127,9 @@ std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64
   std::vector<CellArmRecord> rows;
   auto counters = read_counters(database, run_id);
   auto row = prepared(database,
-                      "SELECT cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags FROM cell_arms "
-                      "JOIN cells ON cells.id = cell_id WHERE run_id = ? ORDER BY cell_id, arm_id",
+                      "SELECT cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags, logit_error, "
+                      "kl_divergence, top_1_agreement FROM cell_arms JOIN cells ON cells.id = cell_id WHERE run_id = ? "
+                      "ORDER BY cell_id, arm_id",
                       run_id);
   while (row.executeStep()) {
     CellArmRecord record{.cell_id = row.getColumn(0).getInt64(),
@@ -145,6 +146,11 @@ std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64
     }
     if (!row.getColumn(4).isNull()) record.engaged = row.getColumn(4).getInt() != 0;
     if (!row.getColumn(5).isNull()) record.peak_bytes = row.getColumn(5).getInt64();
+    if (!row.getColumn(8).isNull()) {
+      record.agreement = {.logit_error = row.getColumn(8).getDouble(),
+                          .kl_divergence = row.getColumn(9).getDouble(),
+                          .top_1_agreement = row.getColumn(10).getDouble()};
+    }
     rows.push_back(std::move(record));
   }
   return rows;

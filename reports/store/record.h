@@ -99,6 +99,16 @@ using Counters = std::map<std::string, std::int64_t>;
 /// Before the name of a counter that differed when the same steps were counted again: a flag of the row.
 inline constexpr std::string_view kUnsteadyFlag = "unsteady-counters:";
 
+/// How near an arm's logits come to the reference's, both fed the same tokens, over all compared rows of all steps.
+struct Agreement {
+  double logit_error = 0;  ///< Largest max|a - b| / max|b| of a row, b being the reference.
+  double kl_divergence =
+      0;  ///< Mean over rows of the Kullback-Leibler divergence of softmax(a) from softmax(b), in nats.
+  double top_1_agreement =
+      0;  ///< Share of rows whose largest logit is the same id; equal largest logits count as the same.
+  bool operator==(const Agreement&) const = default;
+};
+
 /// One arm in one cell: its fate, and what was found out outside of the timed passes.
 struct CellArmRecord {
   std::int64_t cell_id = 0;
@@ -111,6 +121,7 @@ struct CellArmRecord {
   std::int64_t ties = 0;  ///< 16-bit types: argmaxes that differed inside the tie rule.
   std::vector<std::string> flags;
   Counters counters;
+  std::optional<Agreement> agreement{};  ///< Empty where nothing was compared, or no logits were shown.
   bool operator==(const CellArmRecord&) const = default;
 };
 

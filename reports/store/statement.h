@@ -23,6 +23,8 @@ SQLite::Statement prepared(SQLite::Database& database, const std::string& sql, c
     } else if constexpr (std::is_same_v<Value, std::optional<bool>> ||
                          std::is_same_v<Value, std::optional<std::int64_t>>) {
       value ? statement.bind(++index, static_cast<std::int64_t>(*value)) : statement.bind(++index);
+    } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
+      value ? statement.bind(++index, *value) : statement.bind(++index);
     } else {
       statement.bind(++index, value);
     }

@@ -29,7 +29,7 @@ class StoreError : public std::runtime_error {
 /// Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 5;
+  static constexpr int kSchemaVersion = 6;
 
   Store(const std::filesystem::path& path, StoreAccess access);
   ~Store();

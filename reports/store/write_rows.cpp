@@ -33,6 +33,10 @@ std::string random_uuid() {
                      low & 0xffffffffffffULL);
 }
 
+std::optional<double> part_of(const std::optional<Agreement>& agreement, double Agreement::* part) {
+  return agreement ? std::optional((*agreement).*part) : std::nullopt;
+}
+
 void insert_counters(SQLite::Database& database, const CellArmRecord& row) {
   for (const auto& [name, value] : row.counters) {
     execute(database, "INSERT INTO counters (cell_id, arm_id, name, value) VALUES (?, ?, ?, ?)", row.cell_id,
@@ -44,10 +48,11 @@ void insert_counters(SQLite::Database& database, const CellArmRecord& row) {
 
 void insert_cell_arm(SQLite::Database& database, const CellArmRecord& row) {
   execute(database,
-          "INSERT INTO cell_arms (cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags) VALUES (?, ?, ?, "
-          "?, ?, ?, ?, ?)",
+          "INSERT INTO cell_arms (cell_id, arm_id, status, reason, engaged, peak_bytes, ties, flags, logit_error, "
+          "kl_divergence, top_1_agreement) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
           row.cell_id, row.arm_id, std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes,
-          row.ties, nlohmann::json(row.flags).dump());
+          row.ties, nlohmann::json(row.flags).dump(), part_of(row.agreement, &Agreement::logit_error),
+          part_of(row.agreement, &Agreement::kl_divergence), part_of(row.agreement, &Agreement::top_1_agreement));
   insert_counters(database, row);
 }
 
@@ -88,10 +93,12 @@ std::int64_t insert_arm(SQLite::Database& database, std::int64_t run_id, const A
 bool update_cell_arm(SQLite::Database& database, const CellArmRecord& row) {
   const int changed =
       prepared(database,
-               "UPDATE cell_arms SET status = ?, reason = ?, engaged = ?, peak_bytes = ?, ties = ?, flags = ? WHERE "
-               "cell_id = ? AND arm_id = ?",
+               "UPDATE cell_arms SET status = ?, reason = ?, engaged = ?, peak_bytes = ?, ties = ?, flags = ?, "
+               "logit_error = ?, kl_divergence = ?, top_1_agreement = ? WHERE cell_id = ? AND arm_id = ?",
                std::string(to_string(row.status)), row.reason, row.engaged, row.peak_bytes, row.ties,
-               nlohmann::json(row.flags).dump(), row.cell_id, row.arm_id)
+               nlohmann::json(row.flags).dump(), part_of(row.agreement, &Agreement::logit_error),
+               part_of(row.agreement, &Agreement::kl_divergence), part_of(row.agreement, &Agreement::top_1_agreement),
+               row.cell_id, row.arm_id)
           .exec();
   if (changed == 0) return false;
   prepared(database, "DELETE FROM counters WHERE cell_id = ? AND arm_id = ?", row.cell_id, row.arm_id).exec();

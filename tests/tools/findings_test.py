@@ -10,7 +10,7 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path[:0] = [str(TOOLS / "study"), str(TOOLS / "validation")]
 os.environ.setdefault("DECODELAB", "decodelab")
-from study import engines, page  # noqa: E402
+from study import engines, page, peers  # noqa: E402
 from study.answers import Answer, Answers  # noqa: E402
 from study.questions import Claim, Question, Study  # noqa: E402
 
@@ -48,6 +48,22 @@ class FindingsTest(unittest.TestCase):
         self.assertIn("| decode b1 L128 | 1 | - | 2 | 2.000 [1.900, 2.100] | - | unsupported | - | - |", text)
         self.assertIn("* none: unsupported, it cannot", text)
         self.assertIn("## Two?\n\nNot measured.", text)
+
+    def test_a_page_says_what_an_engine_computed_and_whether_its_own_tool_bears_our_worker_out(self):
+        rows = [row("native"), row("llama.cpp", ms=2, dtype="bf16", logit_error=0.01, kl_divergence=2e-5, top_1_agreement=1.0),
+                row("llama.cpp", batch=8, ms=2, dtype="bf16", logit_error=0.02, kl_divergence=1e-5, top_1_agreement=0.875)]
+        said = {"llama.cpp": {"engine": "llama.cpp", "version": "7", "settings": {"weights": "bf16", "kv": "bf16", "threads": 2}}}
+        text = peers.computed(Answer([], "here", rows, said))
+        self.assertIn("| llama.cpp | llama.cpp 7 | bf16 | not told | bf16 | not told | 2 | 0.02 | 2e-05 | 0.88 | decode: ", text)
+        self.assertEqual(peers.computed(Answer([], "here", rows)), "")
+
+    def test_a_worker_is_validated_only_by_its_own_tool_in_the_same_phase_and_dtype(self):
+        checks = [{"engine": "llama.cpp", "phase": "prefill", "dtype": "fp32", "ratio": "1.01 [1.00, 1.02]", "ok": True},
+                  {"engine": "llama.cpp", "phase": "decode", "dtype": "fp32", "ratio": "0.96 [0.81, 1.13]", "ok": None}]
+        self.assertEqual(peers.own_tool("llama.cpp", "prefill", "fp32", checks), "validated: 1.01 [1.00, 1.02]")
+        self.assertEqual(peers.own_tool("llama.cpp", "decode", "fp32", checks), "unvalidated: 0.96 [0.81, 1.13]")
+        for engine, phase, dtype in (("llama.cpp", "prefill", "bf16"), ("transformers", "prefill", "fp32")):
+            self.assertEqual(peers.own_tool(engine, phase, dtype, checks), "unvalidated")
 
     def test_the_best_setting_is_the_one_whose_cells_all_ran_in_the_least_time(self):
         flags = engines.GRID["llama.cpp", "bf16"]

@@ -32,6 +32,43 @@ Table peers_table(const RunSummary& summary) {
   return table;
 }
 
+// How near the outputs of each arm come to the reference's, over all cells in which they were compared.
+Table agreement_table(const RunSummary& summary) {
+  Table table{.title = "Outputs beside the reference's",
+              .columns = {{"Arm"},
+                          {"Cells", true},
+                          {"Largest logit error", true},
+                          {"KL divergence", true},
+                          {"Same largest logit", true},
+                          {"Ties", true}},
+              .rows = {},
+              .notes = {"Each the worst of the arm's cells: the largest difference of a logit over the largest logit, "
+                        "the mean Kullback-Leibler divergence of "
+                        "a row's softmax in nats, the share of rows whose largest logit is the same id, and the rows "
+                        "in which it is another within twice "
+                        "the tolerance. Both sides were fed the same tokens."}};
+  for (const ArmRecord& arm : summary.arms) {
+    std::int64_t cells = 0;
+    std::int64_t ties = 0;
+    Agreement worst{.logit_error = 0, .kl_divergence = 0, .top_1_agreement = 1};
+    for (const SummaryRow& row : summary.rows) {
+      if (row.arm.id != arm.id || !row.agreement) continue;
+      ++cells;
+      ties = std::max(ties, row.ties);
+      worst.logit_error = std::max(worst.logit_error, row.agreement->logit_error);
+      worst.kl_divergence = std::max(worst.kl_divergence, row.agreement->kl_divergence);
+      worst.top_1_agreement = std::min(worst.top_1_agreement, row.agreement->top_1_agreement);
+    }
+    if (cells == 0) continue;
+    table.rows.push_back(
+        {summary.run.id,
+         0,
+         {arm.label, std::to_string(cells), fmt::format("{:.2g}", worst.logit_error),
+          fmt::format("{:.2g}", worst.kl_divergence), format_percent(worst.top_1_agreement), std::to_string(ties)}});
+  }
+  return table;
+}
+
 constexpr std::size_t kMostBlocksListed = 40;  // blocks.csv has all
 
 // Blocks in which other processes worked, and whether they count.
@@ -84,7 +121,7 @@ std::string premises_html(const RunReport& run) {
 std::string trust_section(const SectionContext& context) {
   const auto& [run, drawings, detail] = context;
   std::string html = to_html(ledger_table(run.summary)) + premises_html(run);
-  for (const Table& table : {peers_table(run.summary), void_table(run)}) {
+  for (const Table& table : {peers_table(run.summary), agreement_table(run.summary), void_table(run)}) {
     if (!table.rows.empty()) html += to_html(table);
   }
   html += figures_html(context, FigureSection::trust);

@@ -48,6 +48,50 @@ TEST(Verification, AcceptsARunThatEqualsTheReference) {
   }
 }
 
+TEST(Agreement, IsWholeBetweenARunAndItself) {
+  const std::optional<Agreement> agreement = agreement_of(sample(), sample());
+  ASSERT_TRUE(agreement);
+  EXPECT_EQ(*agreement, (Agreement{.logit_error = 0, .kl_divergence = 0, .top_1_agreement = 1}));
+}
+
+TEST(Agreement, HasTheLargestErrorTheMeanDivergenceAndTheShareOfEqualChoices) {
+  OutputTrace candidate = sample();
+  candidate.logits[1] = {1, 2, 10, 4, 10, 5};  // of the last row the first two are swapped
+  const std::optional<Agreement> agreement = agreement_of(sample(), candidate);
+  ASSERT_TRUE(agreement);
+  EXPECT_DOUBLE_EQ(agreement->logit_error, 0.6);
+  // By NumPy: p = softmax([10, 4, 5]), q = softmax([4, 10, 5]), (p * (log(p) - log(q))).sum() / 4 rows.
+  EXPECT_NEAR(agreement->kl_divergence, 1.4826170365, 1e-9);
+  EXPECT_DOUBLE_EQ(agreement->top_1_agreement, 0.75);
+  EXPECT_GT(agreement_of(candidate, sample())->kl_divergence, 0);
+}
+
+TEST(Agreement, IsUnchangedByWhatSoftmaxDoesNotSeeExceptForTheError) {
+  OutputTrace candidate = sample();
+  for (std::vector<float>& step : candidate.logits) {
+    for (float& logit : step) logit += 2;
+  }
+  const std::optional<Agreement> agreement = agreement_of(sample(), candidate);
+  ASSERT_TRUE(agreement);
+  EXPECT_NEAR(agreement->kl_divergence, 0, 1e-12);
+  EXPECT_EQ(agreement->top_1_agreement, 1);
+  EXPECT_DOUBLE_EQ(agreement->logit_error, 0.2);
+}
+
+TEST(Agreement, IsNothingWhereRunsCannotBeCompared) {
+  OutputTrace none = sample();
+  none.logits.clear();
+  EXPECT_FALSE(agreement_of(sample(), none));
+  EXPECT_FALSE(agreement_of(none, none));
+  OutputTrace shorter = sample();
+  shorter.tokens.pop_back();
+  shorter.logits.pop_back();
+  EXPECT_FALSE(agreement_of(sample(), shorter));
+  OutputTrace broken = sample();
+  broken.logits[0][1] = kNan;
+  EXPECT_FALSE(agreement_of(sample(), broken));
+}
+
 TEST(FreeRunning, NamesTheFirstTokenThatDiffers) {
   OutputTrace candidate = sample();
   candidate.tokens = {{0, 1}, {2, 1}};

@@ -53,6 +53,20 @@ TEST(Sections, TrustNamesOtherEnginesAndWhatTheyWereSetTo) {
                                                    "not told", "llama-worker --model &lt;x&gt;"}));
 }
 
+TEST(Sections, TrustSaysHowNearTheOutputsOfAnArmCameAtWorst) {
+  RunData data = rich_run();
+  EXPECT_FALSE(contains(section_of(data, "trust"), {"Outputs beside the reference"}));
+  std::vector<Agreement> seen{{.logit_error = 0.0125, .kl_divergence = 3e-5, .top_1_agreement = 1},
+                              {.logit_error = 0.004, .kl_divergence = 8e-5, .top_1_agreement = 0.875}};
+  for (CellArmRecord& row : data.cell_arms) {
+    if (row.arm_id == data.arms[1].id && !seen.empty()) {
+      row.agreement = seen.back();
+      seen.pop_back();
+    }
+  }
+  EXPECT_TRUE(contains(section_of(data, "trust"), {"Outputs beside the reference", ">2<", "0.013", "8e-05", "87.5 %"}));
+}
+
 TEST(Sections, ARunWithoutTracesSaysHowToComeByThem) {
   RunData data = rich_run();
   data.traces.clear();

@@ -232,7 +232,9 @@ TEST(StoreFile, ReadsAndMigratesEveryOlderSchema) {
       old.exec("INSERT INTO machines VALUES (1, 'cpu', 2, 1, 'avx2', 'os', '')");
       old.exec("INSERT INTO models VALUES (1, 'm', 'gpt_bigcode', 1, 64, 1)");
       old.exec("INSERT INTO runs VALUES (1, 'u', 'before', 'cmd', '{}', 1, 1, 1, 5, 6, 0, 1, 1, 1)");
-      old.exec("INSERT INTO cells VALUES (1, 1, 'decode', 1, 8, 'fp32', 'cpu', 2, 'step', 'random', 8)");
+      old.exec(
+          "INSERT INTO cells (id, run_id, phase, batch, length, dtype, device, threads, scope, fill, steps) "
+          "VALUES (1, 1, 'decode', 1, 8, 'fp32', 'cpu', 2, 'step', 'random', 8)");
       old.exec("INSERT INTO arms (id, run_id, label, baseline) VALUES (1, 1, 'causal', 1)");
       old.exec("INSERT INTO cell_arms VALUES (1, 1, 'ok', '', NULL, 7, 0, '[]')");
     }
@@ -242,6 +244,7 @@ TEST(StoreFile, ReadsAndMigratesEveryOlderSchema) {
       ASSERT_EQ(data.cell_arms.size(), 1U) << schema;
       EXPECT_EQ(data.cell_arms[0].peak_bytes, 7);
       EXPECT_TRUE(data.cell_arms[0].counters.empty());
+      EXPECT_FALSE(data.cell_arms[0].agreement);
       EXPECT_TRUE(data.traces.empty());
     };
     check(Store(path, StoreAccess::read));

@@ -43,7 +43,8 @@ TEST(Store, GivesBackWhatItWasGiven) {
                        1'234'567'890'123,
                        7,
                        {"period-not-covered", "carry-over"},
-                       {{"allocations", 12}, {"op.aten::cat", 4}}};
+                       {{"allocations", 12}, {"op.aten::cat", 4}},
+                       Agreement{.logit_error = 0.01, .kl_divergence = 0.002, .top_1_agreement = 0.75}};
   store.add_run(data);
   EXPECT_EQ(data.run.id, 1);
   EXPECT_EQ(data.run.uuid.size(), 36U);
@@ -77,6 +78,8 @@ TEST(Store, GivesBackWhatItWasGiven) {
   EXPECT_EQ(row.ties, 7);
   EXPECT_EQ(row.flags, (std::vector<std::string>{"period-not-covered", "carry-over"}));
   EXPECT_EQ(row.counters, (Counters{{"allocations", 12}, {"op.aten::cat", 4}}));
+  EXPECT_EQ(row.agreement, (Agreement{.logit_error = 0.01, .kl_divergence = 0.002, .top_1_agreement = 0.75}));
+  EXPECT_EQ(loaded.cell_arms[0].agreement, std::nullopt);
   EXPECT_EQ(loaded.cell_arms[0].engaged, std::nullopt);
   EXPECT_EQ(loaded.cell_arms[0].peak_bytes, std::nullopt);
   ASSERT_EQ(loaded.blocks.size(), sample.blocks.size());

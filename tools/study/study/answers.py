@@ -8,7 +8,8 @@ from validation import program
 
 # Of a row of `store export`: what the pages use, and what tells a reader how sure it is.
 KEPT = ("arm", "phase", "scope", "batch", "length", "dtype", "threads", "status", "reason", "engaged", "launches", "steps", "median_ns", "mean_ns", "min_ns", "time_ratio", "time_ratio_low",
-        "time_ratio_high", "mde", "verdict", "bound_share", "bound_share_low", "bound_share_high", "peak_bytes", "flags")
+        "time_ratio_high", "mde", "verdict", "bound_share", "bound_share_low", "bound_share_high", "peak_bytes", "flags",
+        "ties", "logit_error", "kl_divergence", "top_1_agreement")
 OUTPUTS_DIFFER = 5  # the exit code
 COUNTERS = ("counted_steps", "choice.operators", "details.operators")
 
@@ -18,6 +19,7 @@ class Answer:
     words: list  # the sweep's arguments
     where: str
     rows: list
+    engines: dict = dataclasses.field(default_factory=dict)  # arm: engine, version and settings, of arms that are another engine's
 
 
 class Answers:
@@ -33,7 +35,7 @@ class Answers:
         if not path.exists():
             return None
         head, *rows = map(json.loads, path.read_text().splitlines())
-        return Answer(head["sweep"], head["where"], rows)
+        return Answer(head["sweep"], head["where"], rows, head.get("engines", {}))
 
     def measure(self, question, words, store):
         # An arm whose tokens or logits are not ours is a row that says so, and no reason to have none of the others.
@@ -47,8 +49,14 @@ class Answers:
         rows = [{key: row[key] for key in KEPT} | {"counters": {name: row["counters"][name] for name in COUNTERS if name in row["counters"]}} for row in exported]
         self.folder.mkdir(parents=True, exist_ok=True)
         whole = self.path(question).with_suffix(".part")
-        whole.write_text("".join(json.dumps(line) + "\n" for line in ({"sweep": words, "where": place_of(store, run)}, *rows)))
+        whole.write_text("".join(json.dumps(line) + "\n" for line in ({"sweep": words, "where": place_of(store, run), "engines": engines_of(store, run)}, *rows)))
         whole.replace(self.path(question))
+
+
+def engines_of(store, run):
+    """What the arms that are other engines said of themselves."""
+    return {label: {"engine": engine, "version": version, "settings": json.loads(settings or "{}")}
+            for label, engine, version, settings in program.query(store, "SELECT label, engine, version, settings FROM arms WHERE run_id = ? AND engine != '' ORDER BY id", run)}
 
 
 def place_of(store, run):

@@ -53,6 +53,11 @@ def beside(dtype, phases, batch, **more):
     return sweep
 
 
+def alone(dtype, launches):
+    """native beside what bounds it and nothing else: arms of one process take turns of milliseconds, so that the shares are known better than beside other processes."""
+    return {"--arm": "native", "--roofline": True, "--dtype": dtype, "--phase": "prefill,decode", "--batch": "1,8", "--length": "128", "--launches": launches}
+
+
 def claims(phases):
     return tuple(Claim(f"{engine} takes longer than native in {phase}", engine, phase, "slower") for phase in phases for engine in ENGINES_OF)
 
@@ -71,6 +76,9 @@ ENGINES = Study(
         Question("small-fp32-whole", "164 M parameters, fp32, whole completions", beside("fp32", "generate", "1", max_tokens=32), (), "engines", SMALL),
         Question("large-bf16", "SantaCoder's shape (1.1 B parameters), bf16", beside("bf16", "prefill,decode", "1,8"), claims((PREFILL, DECODE)), "engines", LARGE),
         Question("large-bf16-32", "SantaCoder's shape, bf16, 32 rows", beside("bf16", "decode", "32", launches=3), claims((DECODE,)), "engines", LARGE),
+        Question("alone-small-bf16", "native and its bound alone: 164 M parameters, bf16", alone("bf16", 12), shows="engines", model=SMALL),
+        Question("alone-small-fp32", "native and its bound alone: 164 M parameters, fp32", alone("fp32", 12), shows="engines", model=SMALL),
+        Question("alone-large-bf16", "native and its bound alone: SantaCoder's shape, bf16", alone("bf16", 8), shows="engines", model=LARGE),
     ),
     claimed_by="asked",
     head="The weights are random. `native` is our fastest set; the share of the bound is that of max(bytes over the read rate, FLOPs over the matrix rate), both measured in the same blocks. "

@@ -6,6 +6,8 @@ import statistics
 
 from validation.table import markdown
 
+from . import peers
+
 # Two arms whose ratio's interval lies within this are the same.
 SAME = 0.02
 
@@ -165,12 +167,12 @@ def section(question, answer, claimed_by):
     if answer is None:
         return f"## {question.title}\n\nNot measured.\n"
     rows = answer.rows
-    lines = [f"## {question.title}\n", "```\ndecodelab " + shlex.join(answer.words) + "\n```\n", f"On {answer.where}.\n", LAYOUTS[question.shows](rows)]
+    lines = [f"## {question.title}\n", "```\ndecodelab " + shlex.join(answer.words) + "\n```\n", f"On {answer.where}.\n", LAYOUTS[question.shows](rows), peers.computed(answer)]
     if question.claims:
         lines.append(markdown([claimed_by, "here", "95 % intervals"], [judged(claim, rows) for claim in question.claims]))
     reasons = sorted({f"{row['arm']}: {row['status']}, {row['reason']}" for row in rows if row["status"] != "ok"})
     lines += [f"* {reason}\n" for reason in reasons]
-    return "\n".join(lines)
+    return "\n".join(line for line in lines if line)
 
 
 def whole(study, answers):

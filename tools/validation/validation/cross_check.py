@@ -20,6 +20,8 @@ LLAMA = ROOT / ".peers/llama_cpp"
 PROMPT = 128
 FEW, MANY = 9, 73
 SLEEP_NS = 20_000_000
+# What llama-bench calls them.
+PHASES = {"pp": "prefill", "tg": "decode"}
 # A process's start, a warm-up and a machine's moods lie between two clocks; the issue's limit for a peer's own tool is 2 %.
 LIMITS = {"generate": 0.05, "sleep": 0.02, "blocks": 0.05, "llama-bench": 0.02}
 
@@ -107,7 +109,7 @@ def llama_bench(model, dtype, rounds):
     worker = ["--worker", f"lc='{ROOT}/tools/peers/run' llama_cpp --kv fp16 --flash-attention on", "--dtype", dtype, "--batch", 1, "--length", PROMPT, "--launches", 2, "--blocks", 2]
     ours, external = {"pp": [], "tg": []}, {"pp": [], "tg": []}
     for _ in range(rounds):
-        for name, phase in (("pp", "prefill"), ("tg", "decode")):
+        for name, phase in PHASES.items():
             samples = sweep_samples(model, [*worker, "--phase", phase], "lc")
             ours[name].append(statistics.mean(map(visit_mean, samples)))
         steps = str(len(samples[0]))  # the tool decodes over the same lengths
@@ -118,7 +120,14 @@ def llama_bench(model, dtype, rounds):
             [entry] = json.loads(result.stdout)
             external[name].append(entry["avg_ns"] if name == "pp" else entry["avg_ns"] / entry["n_gen"])
     return [row("llama-bench", f"{name}{PROMPT} of llama.cpp, {dtype}: its own tool, and our worker", external[name], ours[name], LIMITS["llama-bench"])
-            for name in ("pp", "tg")]
+            | {"engine": "llama.cpp", "phase": phase, "dtype": dtype} for name, phase in PHASES.items()]
+
+
+def keep(path, dtype, rows):
+    """What was seen of engines' own tools, for pages that say which worker is validated."""
+    others = [each for each in json.loads(path.read_text()) if each["dtype"] != dtype] if path.exists() else []
+    seen = [{key: each[key] for key in ("engine", "phase", "dtype", "ratio", "ok")} | {"where": f"{program.processor()}, {program.build()}"} for each in rows if "engine" in each]
+    path.write_text(json.dumps(others + seen, indent=1) + "\n")
 
 
 def main():
@@ -126,7 +135,7 @@ def main():
     parser.add_argument("-m", "--model", default="synthetic:tiny-starcoder", help="a checkpoint directory, or synthetic:NAME (default: %(default)s)")
     parser.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--rounds", type=int, default=3, help="times that each pair of clocks is read, in turn (default: %(default)s)")
-    parser.add_argument("--out", help="also write the table into this file, as Markdown")
+    parser.add_argument("--out", help="also write the table into this file, as Markdown, and what it says into a .json beside it: other dtypes that stand there are kept")
     arguments = parser.parse_args()
     rows = generate(arguments.model, arguments.dtype, arguments.rounds) + sleep(arguments.model, arguments.rounds) + llama_bench(arguments.model, arguments.dtype, arguments.rounds)
     rows += [missing("peers' tools", "Transformers and CTranslate2 bring no benchmark tool in their wheels")]
@@ -134,7 +143,9 @@ def main():
                     [[each["check"], each["what"], *(["-"] * 3 if "ratio" not in each else [f"{each['external'] / 1e6:.3f} ms", f"{each['ours'] / 1e6:.3f} ms", each["ratio"]]), each["verdict"]] for each in rows])
     text += f"\nPrinted by `tools/cross_check -m {arguments.model} --dtype {arguments.dtype} --rounds {arguments.rounds}` on {program.processor()}, {program.build()}.\n"
     if arguments.out:
-        pathlib.Path(arguments.out).write_text(text)
+        out = pathlib.Path(arguments.out)
+        out.write_text(text)
+        keep(out.with_suffix(".json"), arguments.dtype, rows)
     print(text, end="")
     verdicts = [each["ok"] for each in rows]
     return 1 if False in verdicts else 0 if True in verdicts else 3
