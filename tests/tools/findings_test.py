@@ -35,6 +35,8 @@ class FindingsTest(unittest.TestCase):
         self.assertEqual(self.claim("slower", unclear), ["undecided", "1 undecided of 1 cells"])
         self.assertEqual(self.claim("same", (1.0, 0.99, 1.01)), ["**agrees**", "1 same of 1 cells"])
         self.assertEqual(self.claim("slower"), ["not measured", " of 0 cells"])
+        one_row = Claim("it is", "other", "decode", "slower", most_batch=1)
+        self.assertEqual(page.judged(one_row, [row("other", 1, ratio=slower), row("other", 4, ratio=faster)])[1:], ["**agrees**", "1 slower of 1 cells"])
 
     def test_a_page_says_what_was_not_measured_and_why_a_row_is_not_there(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -47,15 +49,17 @@ class FindingsTest(unittest.TestCase):
         self.assertIn("decodelab sweep --worker 'a b=c'", text)
         self.assertIn("| decode b1 L128 | 1 | - | 2 | 2.000 [1.900, 2.100] | - | unsupported | - | - |", text)
         self.assertIn("* none: unsupported, it cannot", text)
-        self.assertIn("## Two?\n\nNot measured.", text)
+        self.assertTrue(text.endswith("Not measured here: Two?\n"))
 
     def test_a_page_says_what_an_engine_computed_and_whether_its_own_tool_bears_our_worker_out(self):
-        rows = [row("native"), row("llama.cpp", ms=2, dtype="bf16", logit_error=0.01, kl_divergence=2e-5, top_1_agreement=1.0),
+        rows = [row("native", dtype="bf16", threads=2), row("llama.cpp", ms=2, dtype="bf16", logit_error=0.01, kl_divergence=2e-5, top_1_agreement=1.0),
                 row("llama.cpp", batch=8, ms=2, dtype="bf16", logit_error=0.02, kl_divergence=1e-5, top_1_agreement=0.875)]
         said = {"llama.cpp": {"engine": "llama.cpp", "version": "7", "settings": {"weights": "bf16", "kv": "bf16", "threads": 2}}}
         text = peers.computed(Answer([], "here", rows, said))
         self.assertIn("| llama.cpp | llama.cpp 7 | bf16 | not told | bf16 | not told | 2 | 0.02 | 2e-05 | 0.88 | decode: ", text)
+        self.assertIn("| native | decodelab | bf16 | bf16 | bf16 | fp32 | 2 | - | - | - | - |", text)
         self.assertEqual(peers.computed(Answer([], "here", rows)), "")
+        self.assertEqual(peers.computed(Answer([], "here", rows[1:], said)), "", "without an arm of ours the reference was another's")
 
     def test_a_worker_is_validated_only_by_its_own_tool_in_the_same_phase_and_dtype(self):
         checks = [{"engine": "llama.cpp", "phase": "prefill", "dtype": "fp32", "ratio": "1.01 [1.00, 1.02]", "ok": True},

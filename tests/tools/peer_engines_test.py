@@ -16,7 +16,9 @@ try:
 except ImportError:
     torch = None
 
-BATCH, LENGTH, STEPS, VOCABULARY = 4, 9, 24, 512
+BATCH, LENGTH, STEPS, VOCABULARY = 8, 9, 24, 512
+# Engines are set beside each other where this many tokens of each of the prompts are those of Transformers.
+TOKENS = 64
 # max|a - b| / max|b| of logits that the same tokens led to. llama.cpp's GELU goes through a table of fp16 whatever the dtype.
 TOLERANCE = {"transformers": 1e-4, "ctranslate2": 1e-4, "llama_cpp": 1e-2}
 
@@ -51,7 +53,7 @@ class PeerTests:
     def checkpoint(self):
         """The checkpoint's folder and its model, written once a class."""
         if not hasattr(type(self), "written"):
-            type(self).written = self.write_checkpoint(n_embd=64, n_head=4, n_inner=256, vocab_size=VOCABULARY)
+            type(self).written = self.write_checkpoint(n_embd=64, n_head=4, n_inner=256, n_positions=128, vocab_size=VOCABULARY)
         return self.written
 
     def assert_reply(self, reply, name):
@@ -60,16 +62,16 @@ class PeerTests:
             self.fail(f"expected {name}, got {reply}; the worker's log ends:\n{self.log.read()[-1500:].decode(errors='replace')}")
         return reply
 
-    def ready(self, phase, **changes):
+    def ready(self, phase, steps=STEPS, **changes):
         folder, model = self.checkpoint()
         self.assert_reply(self.worker.load(folder, changes.get("dtype", "fp32")), "loaded")
-        self.assert_reply(self.worker.ask("prepare", **prepare(self.prompts.tolist(), phase, room=STEPS, max_tokens=STEPS, **changes)), "prepared")
+        self.assert_reply(self.worker.ask("prepare", **prepare(self.prompts.tolist(), phase, room=steps, max_tokens=steps, **changes)), "prepared")
         return model
 
-    def reference(self, model):
-        """Tokens [STEPS + 1][BATCH] and the logits that each was chosen from, by generate()."""
+    def reference(self, model, steps=STEPS):
+        """Tokens [steps + 1][BATCH] and the logits that each was chosen from, by generate()."""
         with torch.no_grad():
-            answer = model.generate(self.prompts, attention_mask=torch.ones_like(self.prompts), max_new_tokens=STEPS + 1, do_sample=False, eos_token_id=None, pad_token_id=0,
+            answer = model.generate(self.prompts, attention_mask=torch.ones_like(self.prompts), max_new_tokens=steps + 1, do_sample=False, eos_token_id=None, pad_token_id=0,
                                     return_dict_in_generate=True, output_logits=True)
         return answer.sequences[:, LENGTH:].T.tolist(), torch.stack(answer.logits).float()
 
@@ -91,14 +93,14 @@ class PeerTests:
     def test_chooses_the_tokens_of_generate(self):
         for phase, skipped in (("prefill", 0), ("decode", 1)):
             with self.subTest(phase=phase):
-                model = self.ready(phase)
-                tokens, expected = self.reference(model)
-                tokens, expected = tokens[skipped : skipped + STEPS], expected[skipped : skipped + STEPS]
-                forced = self.assert_reply(self.worker.ask("outputs", steps=STEPS, forced=tokens, logits=True), "outputs")
+                model = self.ready(phase, TOKENS)
+                tokens, expected = self.reference(model, TOKENS)
+                tokens, expected = tokens[skipped : skipped + TOKENS], expected[skipped : skipped + TOKENS]
+                forced = self.assert_reply(self.worker.ask("outputs", steps=TOKENS, forced=tokens, logits=True), "outputs")
                 logits = torch.tensor(read_logits(forced, BATCH))
-                self.assertEqual(tuple(logits.shape), (STEPS, BATCH, VOCABULARY))
+                self.assertEqual(tuple(logits.shape), (TOKENS, BATCH, VOCABULARY))
                 self.assert_close(logits, expected, forced["tokens"])
-                free = self.assert_reply(self.worker.ask("outputs", steps=STEPS, forced=None, logits=True), "outputs")
+                free = self.assert_reply(self.worker.ask("outputs", steps=TOKENS, forced=None, logits=True), "outputs")
                 if self.peer != "llama_cpp":  # after a tie its own text goes another way
                     self.assertEqual(free["tokens"], tokens)
                 logits = torch.tensor(read_logits(free, BATCH))

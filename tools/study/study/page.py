@@ -146,7 +146,8 @@ def judged(claim, rows):
     """The study's claim in one line, with how many cells bear it out."""
     counts = {"faster": 0, "slower": 0, "same": 0, "undecided": 0}
     for row in rows:
-        if row["arm"] != claim.arm or row["phase"] != claim.phase or row["length"] < claim.least_length or row["batch"] < claim.least_batch or row["time_ratio_low"] is None:
+        asked = row["arm"] == claim.arm and row["phase"] == claim.phase and row["length"] >= claim.least_length and claim.least_batch <= row["batch"] <= claim.most_batch
+        if not asked or row["time_ratio_low"] is None:
             continue
         low, high = row["time_ratio_low"], row["time_ratio_high"]
         if 1 - SAME < low and high < 1 + SAME:
@@ -164,8 +165,6 @@ LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memor
 
 
 def section(question, answer, claimed_by):
-    if answer is None:
-        return f"## {question.title}\n\nNot measured.\n"
     rows = answer.rows
     lines = [f"## {question.title}\n", "```\ndecodelab " + shlex.join(answer.words) + "\n```\n", f"On {answer.where}.\n", LAYOUTS[question.shows](rows), peers.computed(answer)]
     if question.claims:
@@ -179,4 +178,6 @@ def whole(study, answers):
     """The page, and whether every question has its answer."""
     found = [(question, answers.get(question)) for question in study.questions]
     head = f"# {study.title}\n\nMade by `{study.command}`. Ratios are times over the first arm's, below 1 is faster, with 95 % intervals over launches.\n{study.head}"
-    return head + "\n" + "\n".join(section(question, answer, study.claimed_by) for question, answer in found), all(answer for _, answer in found)
+    missing = [question.title for question, answer in found if answer is None]
+    sections = [section(question, answer, study.claimed_by) for question, answer in found if answer is not None]
+    return head + "\n" + "\n".join(sections + ([f"Not measured here: {'; '.join(missing)}\n"] if missing else [])), not missing

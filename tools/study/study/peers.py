@@ -27,20 +27,28 @@ def worst(rows, key, choose):
     return f"{choose(known):.2g}" if known else "-"
 
 
+def of_ours(rows):
+    """What our own arms say of themselves: tensors of the cell's dtype, sums in fp32."""
+    dtype = rows[0]["dtype"]
+    return {"engine": "decodelab", "version": "", "settings": {"weights": dtype, "activations": dtype, "kv": dtype, "accumulate": "fp32", "threads": rows[0]["threads"]}}
+
+
 def computed(answer):
-    """A line an engine that ran; nothing where the answer knows of no engine."""
+    """A line an engine that ran, ours too; nothing where no other ran, or where no arm of ours did: then the reference was another's."""
+    arms = dict.fromkeys(row["arm"] for row in answer.rows if not row["arm"].startswith("roofline"))
+    if not answer.engines or all(arm in answer.engines for arm in arms):
+        return ""
     lines = []
-    for arm, said in answer.engines.items():
+    for arm in arms:
         rows = [row for row in answer.rows if row["arm"] == arm and row["status"] == "ok"]
         if not rows:
             continue
+        said = answer.engines.get(arm) or of_ours(rows)
         settings = said["settings"]
         phases = dict.fromkeys(row["phase"] for row in rows)
-        lines.append([arm, f"{said['engine']} {said['version']}", *(settings.get(name, "not told") for name in DTYPES), str(settings.get("threads", "not told")),
+        lines.append([arm, f"{said['engine']} {said['version']}".strip(), *(settings.get(name, "not told") for name in DTYPES), str(settings.get("threads", "not told")),
                       worst(rows, "logit_error", max), worst(rows, "kl_divergence", max), worst(rows, "top_1_agreement", min),
-                      "; ".join(f"{phase}: {own_tool(said['engine'], phase, rows[0]['dtype'], checks())}" for phase in phases)])
-    if not lines:
-        return ""
+                      "; ".join(f"{phase}: {own_tool(said['engine'], phase, rows[0]['dtype'], checks())}" for phase in phases) if arm in answer.engines else "-"])
     heads = ["engine", "version", *DTYPES, "threads", "largest logit error", "KL, nats", "same largest logit", "its own tool beside our worker, ours / its"]
     note = "Outputs beside our reference's, both fed the same tokens: the worst of the cells. A worker is validated where the engine's own benchmark tool agrees within 2 % (`tools/cross_check`)."
-    return f"{note}\n\n{markdown(heads, lines)}\n"
+    return f"{note}\n\n{markdown(heads, lines)}"

@@ -1,6 +1,7 @@
 """The study's findings as sweeps and statements that a sweep can bear out or not."""
 
 import dataclasses
+import sys
 
 DECODE, PREFILL = "decode", "prefill"
 
@@ -15,6 +16,7 @@ class Claim:
     says: str
     least_length: int = 0
     least_batch: int = 0
+    most_batch: int = sys.maxsize
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +55,7 @@ QUESTIONS = (
              (Claim("causal prefills much slower than bigcode", "causal", PREFILL, "slower"),
               Claim("vector prefills much slower than bigcode", "vector", PREFILL, "slower"),
               Claim("flash prefills slower than bigcode", "flash", PREFILL, "slower"),
-              Claim("bigcode3 is faster than bigcode in decode at batch 1", "bigcode3", DECODE, "faster"))),
+              Claim("bigcode3 is faster than bigcode in decode at batch 1", "bigcode3", DECODE, "faster", most_batch=1))),
     Question("rows", "Does choosing for all rows at once remove the cost of a row?",
              sweep(["causal", "vector", "vector,+last-token-lm-head"], "decode", "1,2,4,8,16,32", "32"),
              (Claim("vectorized pre- and post-processing is faster at large batches", "vector", DECODE, "faster", least_batch=8),), "slope"),

@@ -135,7 +135,7 @@ def main():
     parser.add_argument("-m", "--model", default="synthetic:tiny-starcoder", help="a checkpoint directory, or synthetic:NAME (default: %(default)s)")
     parser.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--rounds", type=int, default=3, help="times that each pair of clocks is read, in turn (default: %(default)s)")
-    parser.add_argument("--out", help="also write the table into this file, as Markdown, and what it says into a .json beside it: other dtypes that stand there are kept")
+    parser.add_argument("--out", help="also write the table into this file, as Markdown, and what it says of engines' own tools into cross_check.json beside it, where other dtypes are kept")
     arguments = parser.parse_args()
     rows = generate(arguments.model, arguments.dtype, arguments.rounds) + sleep(arguments.model, arguments.rounds) + llama_bench(arguments.model, arguments.dtype, arguments.rounds)
     rows += [missing("peers' tools", "Transformers and CTranslate2 bring no benchmark tool in their wheels")]
@@ -145,7 +145,7 @@ def main():
     if arguments.out:
         out = pathlib.Path(arguments.out)
         out.write_text(text)
-        keep(out.with_suffix(".json"), arguments.dtype, rows)
+        keep(out.with_name("cross_check.json"), arguments.dtype, rows)
     print(text, end="")
     verdicts = [each["ok"] for each in rows]
     return 1 if False in verdicts else 0 if True in verdicts else 3
