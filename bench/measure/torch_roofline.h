@@ -17,8 +17,8 @@ inline constexpr std::int64_t kRooflineBufferBytes = std::int64_t{1} << 30;
 /// place moves on from call to call. CPU only.
 std::int64_t read_memory_ns(std::int64_t bytes);
 
-/// Nanoseconds that `flops` take at the speed of one large matrix product, its matrices in the caches, in `dtype` (fp32, fp16, bf16) on `device`, by the faster of
-/// libtorch's and oneDNN's, which the first call chooses.
+/// Nanoseconds that `flops` take at the speed of one large matrix product in `dtype` (fp32, fp16, bf16) on `device`, its matrices in the
+/// caches, by the faster of libtorch's and oneDNN's, which the first call chooses.
 std::int64_t multiply_ns(std::int64_t flops, const std::string& dtype, const std::string& device);
 
 /// The arm `roofline-read` or `roofline-gemm`: a step reads the bytes that a step of the cell must read, or takes as long as its
