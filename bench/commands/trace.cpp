@@ -11,7 +11,7 @@
 #include "bench/plan/sweep_plan.h"
 #include "engine/runtime.h"
 #include "profiles/trace/text.h"
-#include "reports/page/format.h"
+#include "reports/statistics/labels.h"
 #include "reports/store/store.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // What variants make of weights before the first step, made once for all engines of a model.
 #pragma once
 
-#include "engine/memory_at_hand.h"
+#include "base/memory_at_hand.h"
 
 #include <cstdint>
 #include <map>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/write/json_text.h"
+#include "base/json_text.h"
 #include "profiles/write/rows.h"
 #include "profiles/write/session_text.h"
 

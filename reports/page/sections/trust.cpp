@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "reports/page/format.h"
-#include "reports/page/result_tables.h"
+#include "base/escape.h"
+#include "base/units.h"
+#include "reports/statistics/labels.h"
+#include "reports/page/tables/result_tables.h"
 #include "reports/page/sections/section.h"
 #include "reports/statistics/comparison.h"
 
