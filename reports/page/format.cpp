@@ -136,12 +136,6 @@ std::string escape_markdown(std::string_view text) {
   });
 }
 
-std::string escape_script(std::string_view json) {
-  return replace_each(json, [](char c, char) -> std::string_view {
-    return c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : c == '&' ? "\\u0026" : std::string_view();
-  });
-}
-
 std::string escape_csv(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   return '"' +

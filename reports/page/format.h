@@ -35,8 +35,6 @@ std::string setting_label(const CellRecord& cell);
 std::string escape_html(std::string_view text);
 /// Safe in a cell of a Markdown table and in running text: no tag, link, emphasis or column break.
 std::string escape_markdown(std::string_view text);
-/// JSON text that may stand inside a <script> element: no `<` and no `>` is left.
-std::string escape_script(std::string_view json);
 /// A field of RFC 4180.
 std::string escape_csv(std::string_view text);
 
