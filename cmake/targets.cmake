@@ -32,17 +32,6 @@ decodelab_library(plan_core SOURCES engine/plan.cpp variants/registry.cpp varian
 decodelab_library(bench_core SOURCES ${bench_core_sources}
   LINK plan_core checkpoint_formats reports profiles decodelab_fmt CLI11::CLI11)
 
-if(DECODELAB_BENCHMARKS)
-  find_package(benchmark REQUIRED)
-  # Of what is torch-free.
-  file(GLOB trace_micro_sources CONFIGURE_DEPENDS bench/micro/trace_*_benchmark.cpp)
-  foreach(source ${trace_micro_sources})
-    get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} ${source})
-    target_link_libraries(${name} PRIVATE profiles benchmark::benchmark)
-  endforeach()
-endif()
-
 if(NOT DECODELAB_TORCH)
   return()
 endif()
@@ -82,8 +71,8 @@ add_executable(decodelab bench/main.cpp)
 target_link_libraries(decodelab PRIVATE variants bench_torch)
 
 if(DECODELAB_BENCHMARKS)
+  find_package(benchmark REQUIRED)
   file(GLOB micro_sources CONFIGURE_DEPENDS bench/micro/*_benchmark.cpp)
-  list(REMOVE_ITEM micro_sources ${trace_micro_sources})
   foreach(source ${micro_sources})
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})

@@ -39,7 +39,11 @@ file(GLOB_RECURSE bench_core_tests CONFIGURE_DEPENDS tests/bench/plan/*_test.cpp
 list(FILTER bench_core_tests EXCLUDE REGEX "/(torch|engine)_[^/]*_test\\.cpp$")
 
 decodelab_test_program(reports_test SOURCES ${reports_tests} LINK reports)
-decodelab_test_program(profiles_test SOURCES ${profiles_tests} LINK profiles decodelab_profilers)
+# Traces of decodes that never ran, for the tests of profiles/.
+file(GLOB synthetic_trace_sources CONFIGURE_DEPENDS tests/profiles/synthetic/*.cpp)
+list(FILTER synthetic_trace_sources EXCLUDE REGEX "_test\\.cpp$")
+decodelab_library(synthetic_trace SOURCES ${synthetic_trace_sources} LINK profiles)
+decodelab_test_program(profiles_test SOURCES ${profiles_tests} LINK synthetic_trace profiles decodelab_profilers)
 if(DECODELAB_CUPTI_LIBRARY)
   target_compile_definitions(profiles_test PRIVATE DECODELAB_CUPTI_LIBRARY="${DECODELAB_CUPTI_LIBRARY}")
 endif()
@@ -53,7 +57,7 @@ add_dependencies(torch_free_tests statistics_values)
 
 # Writes what tests/profiles/*_test.py have other people's readers read.
 add_executable(trace_samples tests/profiles/write/trace_samples.cpp)
-target_link_libraries(trace_samples PRIVATE profiles)
+target_link_libraries(trace_samples PRIVATE synthetic_trace)
 add_dependencies(torch_free_tests trace_samples)
 
 # Writes the stores and pages that tests/reports/*_test.py open in a browser and read beside each other.
