@@ -5,8 +5,8 @@
 
 namespace decodelab {
 
-/// The rows of a file of ours (.pftrace, JSON, SQLite), of Nsight Systems (SQLite) or of PyTorch's profiler (JSON, gzipped or not); to be
-/// sealed by the caller. Throws std::runtime_error with one sentence that names the file.
+/// Returns the rows of a file of ours (SQLite, JSON), of Nsight Systems (SQLite) or of PyTorch's profiler (JSON, gzipped or not); the
+/// caller seals them. Throws std::runtime_error with one sentence that names the file; for a .pftrace it says to write .sqlite too.
 TraceEvents import_trace(const std::filesystem::path& path, const ImportLimits& limits = {});
 
 }  // namespace decodelab
