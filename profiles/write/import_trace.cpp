@@ -7,9 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "profiles/write/import_kineto.h"
-#include "profiles/write/import_nsys.h"
-
 namespace decodelab {
 namespace {
 

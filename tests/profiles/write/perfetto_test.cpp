@@ -1,5 +1,5 @@
 // The bytes of a .pftrace, taken apart by a scanner that shares nothing with the writer.
-#include "profiles/write/perfetto.h"
+#include "profiles/write/formats.h"
 
 #include <algorithm>
 #include <cstdint>
