@@ -51,17 +51,6 @@ add_custom_target(decodelab_version
 add_dependencies(bench_commands decodelab_version)
 target_include_directories(bench_commands PRIVATE ${CMAKE_BINARY_DIR}/generated)
 
-if(DECODELAB_BENCHMARKS)
-  find_package(benchmark REQUIRED)
-  # Of what is torch-free.
-  file(GLOB trace_micro_sources CONFIGURE_DEPENDS bench/micro/trace_*_benchmark.cpp)
-  foreach(source ${trace_micro_sources})
-    get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} ${source})
-    target_link_libraries(${name} PRIVATE profiles benchmark::benchmark)
-  endforeach()
-endif()
-
 if(NOT DECODELAB_TORCH)
   return()
 endif()
@@ -94,8 +83,8 @@ add_executable(decodelab bench/main.cpp)
 target_link_libraries(decodelab PRIVATE variants bench_commands bench_torch)
 
 if(DECODELAB_BENCHMARKS)
+  find_package(benchmark REQUIRED)
   file(GLOB micro_sources CONFIGURE_DEPENDS bench/micro/*_benchmark.cpp)
-  list(REMOVE_ITEM micro_sources ${trace_micro_sources})
   foreach(source ${micro_sources})
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})

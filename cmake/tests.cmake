@@ -51,7 +51,12 @@ list(FILTER bench_core_tests EXCLUDE REGEX "/(torch|engine)_[^/]*_test\\.cpp$")
 
 decodelab_test_program(base_test SOURCES ${base_tests} LINK base)
 decodelab_test_program(reports_test SOURCES ${reports_tests} LINK reports_page)
-decodelab_test_program(profiles_test SOURCES ${profiles_tests} LINK profiles decodelab_profilers)
+# Traces of decodes that never ran, for the tests of profiles/.
+file(GLOB synthetic_trace_sources CONFIGURE_DEPENDS tests/profiles/synthetic/*.cpp)
+list(FILTER synthetic_trace_sources EXCLUDE REGEX "_test\\.cpp$")
+decodelab_library(synthetic_trace SOURCES ${synthetic_trace_sources} LINK profiles)
+target_precompile_headers(synthetic_trace REUSE_FROM base)
+decodelab_test_program(profiles_test SOURCES ${profiles_tests} LINK synthetic_trace profiles decodelab_profilers)
 if(DECODELAB_CUPTI_LIBRARY)
   target_compile_definitions(profiles_test PRIVATE DECODELAB_CUPTI_LIBRARY="${DECODELAB_CUPTI_LIBRARY}")
 endif()
@@ -66,7 +71,7 @@ add_dependencies(torch_free_tests statistics_values)
 
 # Writes what tests/profiles/*_test.py have other people's readers read.
 add_executable(trace_samples tests/profiles/write/trace_samples.cpp)
-target_link_libraries(trace_samples PRIVATE profiles)
+target_link_libraries(trace_samples PRIVATE synthetic_trace)
 target_precompile_headers(trace_samples REUSE_FROM base)
 add_dependencies(torch_free_tests trace_samples)
 

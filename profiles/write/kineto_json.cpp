@@ -1,5 +1,5 @@
 // Kineto's JSON, a line an event, table by table.
-#include "profiles/write/kineto_json.h"
+#include "profiles/write/formats.h"
 
 #include <algorithm>
 #include <map>

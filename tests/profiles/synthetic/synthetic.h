@@ -1,13 +1,11 @@
 // Makes traces of a decode that was never run, whose every gap has a cause that is known.
 #pragma once
 
-#include "profiles/collect/collector.h"
 #include "profiles/trace/attribution.h"
 #include "profiles/trace/events.h"
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace decodelab {
@@ -46,25 +44,5 @@ struct SyntheticTrace {
 /// The same shape gives the same trace on every machine. Throws std::invalid_argument for a shape without steps, layers or kernels, or
 /// a cause that cannot be asked for.
 SyntheticTrace synthetic_trace(const SyntheticShape& shape, TraceTier tier = TraceTier::causes);
-
-/// Stands for all collectors and the engine in tests: drain() leaves a whole trace, its steps and its session included.
-class SyntheticCollector final : public Collector {
- public:
-  explicit SyntheticCollector(SyntheticShape shape) : shape_(std::move(shape)) {}
-
-  std::string name() const override { return "synthetic"; }
-  Capability probe() override { return {.available = true}; }
-  void start(const TraceConfig& config) override;
-  void begin_step(const Step& step) override;
-  void stop() override {}
-
-  /// As many steps as were begun, or those of the shape if none was. Rows past TraceConfig::most_events are dropped and counted.
-  void drain(TraceEvents& events) override;
-
- private:
-  SyntheticShape shape_;
-  TraceConfig config_;
-  int begun_ = 0;
-};
 
 }  // namespace decodelab

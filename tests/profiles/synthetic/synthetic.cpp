@@ -1,10 +1,9 @@
-// The session around a synthetic decode, and the collector that hands it out.
-#include "profiles/collect/synthetic.h"
+// The session around a synthetic decode.
+#include "tests/profiles/synthetic/synthetic.h"
 
-#include <algorithm>
 #include <stdexcept>
 
-#include "profiles/collect/synthetic_engine.h"
+#include "tests/profiles/synthetic/synthetic_engine.h"
 
 namespace decodelab {
 namespace {
@@ -41,16 +40,6 @@ void fill_session(const SyntheticShape& shape, TraceTier tier, TraceEvents& even
   }
 }
 
-/// Takes rows from the end until `most` are left; returns how many were taken.
-template <typename Row>
-std::int64_t drop_past(std::vector<Row>& rows, std::int64_t& most) {
-  const auto size = static_cast<std::int64_t>(rows.size());
-  const std::int64_t kept = std::min(size, most);
-  rows.resize(static_cast<std::size_t>(kept));
-  most -= kept;
-  return size - kept;
-}
-
 }  // namespace
 
 SyntheticTrace synthetic_trace(const SyntheticShape& shape, TraceTier tier) {
@@ -70,28 +59,6 @@ SyntheticTrace synthetic_trace(const SyntheticShape& shape, TraceTier tier) {
     trace.events.overheads.clear();
   }
   return trace;
-}
-
-void SyntheticCollector::start(const TraceConfig& config) {
-  config_ = config;
-  begun_ = 0;
-}
-
-void SyntheticCollector::begin_step(const Step& step) {
-  static_cast<void>(step);
-  ++begun_;
-}
-
-void SyntheticCollector::drain(TraceEvents& events) {
-  SyntheticShape shape = shape_;
-  if (begun_ > 0) shape.steps = begun_;
-  begun_ = 0;
-  TraceEvents made = synthetic_trace(shape, config_.tier).events;
-  std::int64_t most = config_.most_events;
-  made.session.dropped_records = drop_past(made.operations, most) + drop_past(made.spans, most) +
-                                 drop_past(made.api_calls, most) + drop_past(made.waits, most) +
-                                 drop_past(made.overheads, most) + drop_past(made.counters, most);
-  events = std::move(made);
 }
 
 }  // namespace decodelab

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "profiles/collect/synthetic_engine.h"
 #include "profiles/trace/device_time.h"
+#include "tests/profiles/synthetic/synthetic_engine.h"
 
 namespace decodelab {
 namespace {

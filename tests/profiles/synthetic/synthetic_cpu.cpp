@@ -1,7 +1,7 @@
 // A synthetic decode on a CPU: stages with operators, some of which call others.
 #include <fmt/format.h>
 
-#include "profiles/collect/synthetic_engine.h"
+#include "tests/profiles/synthetic/synthetic_engine.h"
 
 namespace decodelab {
 namespace {

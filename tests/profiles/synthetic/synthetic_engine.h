@@ -1,7 +1,7 @@
 // What the two synthetic engines share: a clock of the host, random durations, and spans around them.
 #pragma once
 
-#include "profiles/collect/synthetic.h"
+#include "tests/profiles/synthetic/synthetic.h"
 
 #include <random>
 #include <string_view>

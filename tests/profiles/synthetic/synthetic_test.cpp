@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/collect/synthetic.h"
+#include "tests/profiles/synthetic/synthetic.h"
 
 namespace decodelab {
 namespace {
@@ -72,61 +72,6 @@ TEST(SyntheticTrace, GivesEachCauseOnlyWhereItIsAskedFor) {
 TEST(SyntheticTrace, RefusesAnEdgeAndAnEmptyDecode) {
   EXPECT_THROW(synthetic_trace({.causes = {GapCause::edge}}), std::invalid_argument);
   EXPECT_THROW(synthetic_trace({.steps = 0}), std::invalid_argument);
-}
-
-TEST(SyntheticCollector, MakesAsManyStepsAsWereBegun) {
-  SyntheticCollector collector({.steps = 3});
-  EXPECT_TRUE(collector.probe().available);
-  collector.start({.tier = TraceTier::causes});
-  for (int i = 0; i < 5; ++i) {
-    collector.begin_step({.index = i});
-    collector.end_step({.index = i});
-  }
-  collector.stop();
-  TraceEvents events;
-  collector.drain(events);
-  EXPECT_EQ(events.steps.size(), 5U);
-  EXPECT_FALSE(events.api_calls.empty());
-}
-
-TEST(SyntheticCollector, RecordsNoCallsAtTierOne) {
-  SyntheticCollector collector({.steps = 3});
-  collector.start({.tier = TraceTier::kernels});
-  TraceEvents events;
-  collector.drain(events);
-  EXPECT_EQ(events.session.tier, TraceTier::kernels);
-  EXPECT_TRUE(events.api_calls.empty());
-  EXPECT_TRUE(events.waits.empty());
-  EXPECT_FALSE(events.operations.empty());
-}
-
-TEST(SyntheticCollector, CountsWhatItDropsPastTheCap) {
-  SyntheticCollector collector({.steps = 3});
-  TraceEvents whole;
-  collector.start({});
-  collector.drain(whole);
-  const std::size_t rows = whole.operations.size() + whole.spans.size() + whole.counters.size();
-  collector.start({.most_events = 50});
-  TraceEvents cut;
-  collector.drain(cut);
-  EXPECT_EQ(cut.operations.size() + cut.spans.size() + cut.counters.size(), 50U);
-  EXPECT_EQ(cut.session.dropped_records, static_cast<std::int64_t>(rows) - 50);
-}
-
-TEST(NullCollector, LeavesItsReasonAndNothingElse) {
-  NullCollector collector("cupti", "no driver");
-  EXPECT_FALSE(collector.probe().available);
-  collector.start({});
-  collector.begin_step({});
-  collector.end_step({});
-  collector.stop();
-  TraceEvents events;
-  collector.drain(events);
-  ASSERT_EQ(events.session.collectors.size(), 1U);
-  EXPECT_EQ(events.session.collectors[0].name, "cupti");
-  EXPECT_EQ(events.session.collectors[0].reason, "no driver");
-  EXPECT_FALSE(events.session.collectors[0].on);
-  EXPECT_TRUE(events.spans.empty());
 }
 
 }  // namespace
