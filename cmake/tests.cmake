@@ -62,6 +62,7 @@ if(DECODELAB_CUPTI_LIBRARY)
 endif()
 decodelab_test_program(checkpoint_test SOURCES ${checkpoint_tests} LINK checkpoint_formats)
 decodelab_test_program(bench_core_test SOURCES ${bench_core_tests} LINK bench_core)
+include(cuda_on_cpu)
 
 # Answers tests/reports/statistics_scipy_test.py, which has SciPy's values.
 add_executable(statistics_values tests/reports/statistics/statistics_values.cpp)

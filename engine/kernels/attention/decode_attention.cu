@@ -2,6 +2,7 @@
 #include "engine/kernels/attention/decode_attention.cuh"
 
 #include "engine/kernels/device_float.cuh"
+#include "engine/kernels/launch.cuh"
 
 namespace decodelab {
 namespace {
@@ -57,17 +58,17 @@ __device__ void load_tile_in_vectors(const Element* from, std::int64_t stride, i
 
 template <typename Element, int kHeads>
 __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention a, bool in_vectors) {
-  extern __shared__ float4 shared_memory[];
   const int k = static_cast<int>(a.head_dim);
   const int R = static_cast<int>(a.shared_heads);
   const int width = filled(k);
   // In the order of shared_floats() in device_kernels.cpp.
-  float* queries = reinterpret_cast<float*>(shared_memory);  // [R, width]
-  float* tile = queries + R * width;                         // [kTile, width + 4]
-  float* weights = tile + kTile * (width + 4);               // [R, kTile]
-  float* most = weights + R * kTile;                         // [R]
-  float* total = most + R;                                   // [R]
-  float* rescale = total + R;                                // [R]
+  SharedRanges ranges;
+  float* queries = ranges.take<float>("queries", R * width);      // [R, width]
+  float* tile = ranges.take<float>("tile", kTile * (width + 4));  // [kTile, width + 4]
+  float* weights = ranges.take<float>("weights", R * kTile);      // [R, kTile]
+  float* most = ranges.take<float>("most", R);                    // [R]
+  float* total = ranges.take<float>("total", R);                  // [R]
+  float* rescale = ranges.take<float>("rescale", R);              // [R]
 
   const std::int64_t split = blockIdx.x;
   const std::int64_t kv_head = blockIdx.y;
@@ -218,8 +219,8 @@ void run_heads(const DeviceDecodeAttention& a, bool in_vectors, CUstream_st* str
   }
   const dim3 grid(static_cast<unsigned>(a.launch.splits), static_cast<unsigned>(a.kv_heads),
                   static_cast<unsigned>(a.batch_size));
-  attend_splits<Element, kHeads>
-      <<<grid, kThreads, static_cast<std::size_t>(a.launch.shared_bytes), stream>>>(a, in_vectors);
+  launch_kernel(attend_splits<Element, kHeads>, grid, kThreads, static_cast<std::size_t>(a.launch.shared_bytes), stream,
+                a, in_vectors);
 }
 
 template <typename Element>
@@ -238,7 +239,7 @@ void run(const DeviceDecodeAttention& a, CUstream_st* stream) {
     default: run_heads<Element, 64>(a, in_vectors, stream); break;
   }
   const dim3 merges(static_cast<unsigned>(a.kv_heads * a.shared_heads), static_cast<unsigned>(a.batch_size));
-  merge_splits<Element><<<merges, kMergeThreads, 0, stream>>>(a);
+  launch_kernel(merge_splits<Element>, merges, kMergeThreads, 0, stream, a);
 }
 
 }  // namespace

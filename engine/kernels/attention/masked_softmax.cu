@@ -2,6 +2,7 @@
 #include "engine/kernels/attention/masked_softmax.cuh"
 
 #include "engine/kernels/device_float.cuh"
+#include "engine/kernels/launch.cuh"
 
 namespace decodelab {
 namespace {
@@ -117,9 +118,9 @@ void run_block(const DeviceSoftmax& s, const SoftmaxLaunch& launch, CUstream_st*
   const auto blocks = static_cast<unsigned>(launch.blocks);
   const auto threads = static_cast<unsigned>(launch.threads);
   if (launch.in_vector == kVector) {
-    softmax_of_block<Element, kVector><<<blocks, threads, 0, stream>>>(s);
+    launch_kernel(softmax_of_block<Element, kVector>, blocks, threads, 0, stream, s);
   } else {
-    softmax_of_block<Element, 1><<<blocks, threads, 0, stream>>>(s);
+    launch_kernel(softmax_of_block<Element, 1>, blocks, threads, 0, stream, s);
   }
 }
 
@@ -128,14 +129,14 @@ void run_warp(const DeviceSoftmax& s, const SoftmaxLaunch& launch, CUstream_st* 
   const auto blocks = static_cast<unsigned>(launch.blocks);
   const auto threads = static_cast<unsigned>(launch.threads);
   switch (launch.per_lane) {
-    case 1: softmax_of_warp<Element, 1><<<blocks, threads, 0, stream>>>(s); break;
-    case 2: softmax_of_warp<Element, 2><<<blocks, threads, 0, stream>>>(s); break;
-    case 4: softmax_of_warp<Element, 4><<<blocks, threads, 0, stream>>>(s); break;
-    case 8: softmax_of_warp<Element, 8><<<blocks, threads, 0, stream>>>(s); break;
-    case 16: softmax_of_warp<Element, 16><<<blocks, threads, 0, stream>>>(s); break;
-    case 32: softmax_of_warp<Element, 32><<<blocks, threads, 0, stream>>>(s); break;
-    case 64: softmax_of_warp<Element, 64><<<blocks, threads, 0, stream>>>(s); break;
-    default: softmax_of_warp<Element, 0><<<blocks, threads, 0, stream>>>(s); break;
+    case 1: launch_kernel(softmax_of_warp<Element, 1>, blocks, threads, 0, stream, s); break;
+    case 2: launch_kernel(softmax_of_warp<Element, 2>, blocks, threads, 0, stream, s); break;
+    case 4: launch_kernel(softmax_of_warp<Element, 4>, blocks, threads, 0, stream, s); break;
+    case 8: launch_kernel(softmax_of_warp<Element, 8>, blocks, threads, 0, stream, s); break;
+    case 16: launch_kernel(softmax_of_warp<Element, 16>, blocks, threads, 0, stream, s); break;
+    case 32: launch_kernel(softmax_of_warp<Element, 32>, blocks, threads, 0, stream, s); break;
+    case 64: launch_kernel(softmax_of_warp<Element, 64>, blocks, threads, 0, stream, s); break;
+    default: launch_kernel(softmax_of_warp<Element, 0>, blocks, threads, 0, stream, s); break;
   }
 }
 

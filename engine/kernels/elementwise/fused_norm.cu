@@ -2,6 +2,7 @@
 #include "engine/kernels/elementwise/fused_norm.cuh"
 
 #include "engine/kernels/device_float.cuh"
+#include "engine/kernels/launch.cuh"
 
 namespace decodelab {
 namespace {
@@ -78,9 +79,9 @@ void run(const DeviceNorm& n, CUstream_st* stream) {
   const auto blocks = static_cast<unsigned>(launch.blocks);
   const auto threads = static_cast<unsigned>(launch.threads);
   if (launch.in_vector == kVector) {
-    norm_of_block<Element, kVector><<<blocks, threads, 0, stream>>>(n);
+    launch_kernel(norm_of_block<Element, kVector>, blocks, threads, 0, stream, n);
   } else {
-    norm_of_block<Element, 1><<<blocks, threads, 0, stream>>>(n);
+    launch_kernel(norm_of_block<Element, 1>, blocks, threads, 0, stream, n);
   }
 }
 

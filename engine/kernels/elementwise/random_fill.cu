@@ -1,6 +1,7 @@
 // Philox4x32-10 on the device: a thread makes the four values of one counter.
 #include "engine/kernels/elementwise/random_fill.cuh"
 
+#include "engine/kernels/launch.cuh"
 #include "engine/kernels/philox.h"
 
 namespace decodelab {
@@ -29,7 +30,7 @@ void launch_random_fill(float* out, std::int64_t count, std::uint64_t seed, std:
   const std::int64_t needed = (count + 4 * kThreads - 1) / (4 * kThreads);
   const auto blocks = static_cast<unsigned>(needed < kMostBlocks ? needed : kMostBlocks);
   if (blocks > 0) {
-    fill<<<blocks, kThreads, 0, cuda_stream>>>(out, count, seed, stream_number, mean, half_width);
+    launch_kernel(fill, blocks, kThreads, 0, cuda_stream, out, count, seed, stream_number, mean, half_width);
   }
 }
 
