@@ -113,6 +113,11 @@ void set_merged_shards(RunRecord& run, const MergedShards& shards, std::size_t c
   for (const auto& [name, ended_unix_ns] : shards) run.ended_unix_ns = std::max(run.ended_unix_ns, ended_unix_ns);
 }
 
+std::string shard_name(const RunRecord& run) {
+  const auto shard = shard_of(run);
+  return shard ? to_string(*shard) : "";
+}
+
 void make_merged(RunData& data) {
   const auto shard = shard_of(data.run);
   if (!shard) return;
