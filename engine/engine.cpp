@@ -1,14 +1,29 @@
 // Loads a model, builds a plan's implementations, and knows what a step will need.
 #include "engine/engine.h"
 
+#include "engine/checkpoint/packed_files.h"
+#include "engine/checkpoint/synthetic_cache.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/engine_impl.h"
 #include "engine/layers/layer_slots.h"
 #include "engine/tensor.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace decodelab {
+namespace {
+
+/// Null where there is no place for them: everything is packed anew then.
+std::unique_ptr<PackedFiles> packed_files(const std::filesystem::path& checkpoint) {
+  try {
+    return std::make_unique<PackedFiles>(checkpoint, default_cache_directory());
+  } catch (const std::invalid_argument&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
@@ -18,14 +33,15 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory,
                                          const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const ModelConfig config = load_model_config(directory);
   require_memory(decodelab::weight_bytes(config, dtype), at_hand, "the model's weights");
-  Weights weights = Weights::load(directory, config, dtype, device, progress);
+  Weights weights = Weights::load(directory, config, dtype, device, progress, at_hand);
   const std::int64_t bytes = weights.bytes();
-  auto impl = std::make_unique<Impl>(Impl{.config = config,
-                                          .dtype = dtype,
-                                          .device = device,
-                                          .weights = std::move(weights),
-                                          .weight_bytes = bytes,
-                                          .prepared = std::make_unique<PreparedWeights>(at_hand)});
+  auto impl =
+      std::make_unique<Impl>(Impl{.config = config,
+                                  .dtype = dtype,
+                                  .device = device,
+                                  .weights = std::move(weights),
+                                  .weight_bytes = bytes,
+                                  .prepared = std::make_unique<PreparedWeights>(at_hand, packed_files(directory))});
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }
 
@@ -37,6 +53,8 @@ const ModelConfig& Model::config() const { return impl_->config; }
 ElementType Model::dtype() const { return impl_->dtype; }
 const std::string& Model::device() const { return impl_->device; }
 std::int64_t Model::weight_bytes() const { return impl_->weight_bytes; }
+std::int64_t Model::loading_ns() const { return impl_->weights.loading_ns(); }
+std::int64_t Model::packing_ns() const { return impl_->prepared->packing_ns(); }
 
 Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : impl_(std::make_unique<Impl>()) {
   const ModelConfig& config = model->config();

@@ -23,6 +23,7 @@ class Model {
  public:
   /// Loads a checkpoint directory; `device` is `cpu` or `cuda:n`. Errors are those of load_model_config() and Weights::load(), and
   /// NotEnoughMemory where fewer bytes are at hand than the weights take. The same is asked before an engine makes weights of its own.
+  /// Packed weights are kept in default_cache_directory().
   static std::shared_ptr<const Model> load(const std::filesystem::path& directory, ElementType dtype,
                                            const std::string& device, const MemoryAtHand& at_hand = {},
                                            const std::function<void(std::int64_t, std::int64_t)>& progress = {});
@@ -32,6 +33,9 @@ class Model {
   ElementType dtype() const;
   const std::string& device() const;
   std::int64_t weight_bytes() const;
+  /// What bringing weights into memory, and what packing them, has taken until now.
+  std::int64_t loading_ns() const;
+  std::int64_t packing_ns() const;
 
   struct Impl;
   const Impl& impl() const { return *impl_; }
@@ -61,6 +65,22 @@ struct StepResult {
 };
 
 class Engine;
+
+/// The keys and values of a whole batch whose rows are equally long, copied: what a cache is filled with more than once.
+class FilledCache {
+ public:
+  FilledCache();
+  ~FilledCache();
+  FilledCache(FilledCache&&) noexcept;
+  FilledCache& operator=(FilledCache&&) noexcept;
+
+  std::int64_t bytes() const;
+
+ private:
+  friend class Session;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 /// The state of one batch of sequences: cache and last tokens. It belongs to the caller; several sessions can share one engine, which must
 /// outlive them. A session is used by one thread at a time.
@@ -92,6 +112,11 @@ class Session {
   /// Fills every layer of a fresh session with `length` random keys and values a row, through the plan's own growth rule, as if that
   /// many tokens had been prefilled; the same numbers for every plan, from a counter-based generator keyed by (seed, layer).
   void fill_random(std::int64_t length, std::uint64_t seed);
+  /// A copy of what every layer holds. Throws std::logic_error where rows are not equally long, or hold nothing.
+  FilledCache filled() const;
+  /// Fills every layer of a fresh session, through the plan's own growth rule, with what filled() copied: the cache is what it was then. The
+  /// prompts themselves are not in it, so that a session which penalizes repetitions does not know them.
+  void fill(const FilledCache& filled);
   /// Cuts every row back to `length` tokens.
   void truncate(std::int64_t length);
 

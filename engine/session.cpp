@@ -281,6 +281,49 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed) {
   impl_->runner->prepare(*impl_->cache);
 }
 
+struct FilledCache::Impl {
+  std::vector<at::Tensor> layers;  ///< [B, L, W] each.
+};
+
+FilledCache::FilledCache() : impl_(std::make_unique<Impl>()) {}
+FilledCache::~FilledCache() = default;
+FilledCache::FilledCache(FilledCache&&) noexcept = default;
+FilledCache& FilledCache::operator=(FilledCache&&) noexcept = default;
+
+std::int64_t FilledCache::bytes() const {
+  std::int64_t total = 0;
+  for (const at::Tensor& layer : impl_->layers) {
+    total += static_cast<std::int64_t>(layer.nbytes());
+  }
+  return total;
+}
+
+FilledCache Session::filled() const {
+  const c10::InferenceMode inference;
+  FilledCache filled;
+  for (std::int64_t layer = 0; layer < impl_->cache->options().layers; ++layer) {
+    filled.impl_->layers.push_back(impl_->cache->copy_of(layer));
+  }
+  return filled;
+}
+
+void Session::fill(const FilledCache& filled) {
+  const c10::InferenceMode inference;
+  const std::vector<at::Tensor>& layers = filled.impl_->layers;
+  const KvCacheOptions& options = impl_->cache->options();
+  if (std::ssize(layers) != options.layers || layers.front().size(0) != options.batch_size) {
+    throw std::invalid_argument("a session is filled with the keys and values of as many layers and rows as it has");
+  }
+  const std::int64_t length = layers.front().size(1);
+  const StepRows rows = impl_->rows(std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), length));
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    // A cache may keep what it is given.
+    impl_->cache->append(layer, layers[static_cast<std::size_t>(layer)].clone(), rows);
+  }
+  impl_->cache->advance(rows);
+  impl_->runner->prepare(*impl_->cache);
+}
+
 void Session::truncate(std::int64_t length) {
   const c10::InferenceMode inference;
   impl_->unread = {};  // of steps that are taken back

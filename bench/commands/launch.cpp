@@ -88,6 +88,10 @@ ExitCode run(const Options& options) {
           },
       .arm_started = ChildProcess::leave_note,
       .stop_requested = interrupted,
+      .side_work =
+          [&model] {
+            return model ? SideWork{.loading_ns = model->loading_ns(), .packing_ns = model->packing_ns()} : SideWork();
+          },
       .visits = visit_plan(plan, planned.run),
   };
   return run_launch(store, options.run, options.launch, context) == LaunchEnd::complete ? ExitCode::ok

@@ -15,8 +15,10 @@
 #include "bench/plan/sweep_plan.h"
 #include "base/memory_at_hand.h"
 #include "reports/statistics/labels.h"
+#include "reports/page/time_table.h"
 #include "reports/statistics/looks.h"
 #include "reports/statistics/summary.h"
+#include "reports/statistics/time_use.h"
 #include "reports/store/store.h"
 
 #include <fmt/format.h>
@@ -24,6 +26,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -121,29 +124,28 @@ OpenRun resume(Store& store, const std::string& selector) {
   return {.id = id, .config = source.config, .max_tokens = plan.max_tokens};
 }
 
-/// Where the seconds of this session went: its blocks are those since `start_unix_ns`. Warm-up steps are counted, not stored: that each
-/// takes what the timed ones of its visit take is a guess, and all of them together can be guessed too long.
-std::string time_use(const RunData& data, std::int64_t start_unix_ns, double seconds) {
-  const double total = 1e9 * seconds;
-  double timed = 0;
-  double warm = 0;
-  for (const BlockRecord& block : data.blocks) {
-    for (const VisitRecord& visit : block.visits) {
-      if (block.started_unix_ns < start_unix_ns || visit.samples_ns.empty()) {
-        continue;
-      }
-      const auto wall = static_cast<double>(visit.wall_ns);
-      timed += wall;
-      warm += wall / static_cast<double>(visit.samples_ns.size()) * static_cast<double>(visit.warmup_steps);
+/// Where the seconds of this session went, in all and by arm; what no launch accounts for (planning, the tables) is rest.
+std::string time_lines(const RunData& data, const std::vector<TimeSpentRecord>& before, double seconds) {
+  std::vector<TimeSpentRecord> times = data.times_spent;
+  for (TimeSpentRecord earlier : before) {
+    earlier.ns = -earlier.ns;
+    times.push_back(std::move(earlier));
+  }
+  TimeSpentRecord outside;
+  outside.ns = std::max<std::int64_t>(std::llround(1e9 * seconds) - time_use(times).total(), 0);
+  times.push_back(outside);
+  std::string lines = fmt::format("decodelab: {}: {}\n", duration_words(seconds), time_use_words(time_use(times)));
+  const std::vector<ArmTimeUse> arms = time_use_by_arm(times, data.arms);
+  for (const ArmTimeUse& arm : arms) {
+    if (arms.size() > 2 && arm.use.total() > 0) {
+      lines += fmt::format("decodelab:   {}, {}: {}\n", arm.arm.empty() ? "all arms together" : arm.arm,
+                           duration_words(static_cast<double>(arm.use.total()) * 1e-9), time_use_words(arm.use));
     }
   }
-  return fmt::format("{}: {:.1f} % timed steps, about {:.1f} % warm-up, {:.1f} % starts, checks and fills",
-                     duration_words(seconds), 100 * timed / total, 100 * warm / total,
-                     100 * std::max(0.0, 1 - (timed + warm) / total));
+  return lines;
 }
 
 ExitCode run(Options& options) {
-  const std::int64_t start_unix_ns = unix_ns();
   const auto start = std::chrono::steady_clock::now();
   const OutputFormat format = output_format(options.output);
   std::optional<RunData> planned;
@@ -193,6 +195,7 @@ ExitCode run(Options& options) {
   Store store(options.store, StoreAccess::write);
   const OpenRun open =
       planned ? begin(store, std::move(*planned), options.request, *source) : resume(store, options.resume);
+  const std::vector<TimeSpentRecord> spent_before = store.load_plan(open.id).times_spent;
   catch_interrupts();
   SweepEnd end{};
   {
@@ -208,9 +211,8 @@ ExitCode run(Options& options) {
   }
   const RunData data = store.load_run(open.id);
   print_run(data, format, std::cout);
-  std::cerr << fmt::format(
-      "decodelab: {}\n",
-      time_use(data, start_unix_ns, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
+  std::cerr << time_lines(data, spent_before,
+                          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (end == SweepEnd::interrupted) {
     std::cerr << fmt::format("decodelab: interrupted; 'decodelab sweep --resume {} --store {}' goes on from here\n",
                              open.id, options.store);

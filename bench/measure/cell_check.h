@@ -1,28 +1,15 @@
 // Finds out, before a cell is timed, which of its arms can run there and compute what the reference computes.
 #pragma once
 
-#include "bench/measure/worker.h"
+#include "bench/measure/cell_outputs.h"
 #include "reports/store/record.h"
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <string>
+#include <optional>
 #include <vector>
 
 namespace decodelab {
-
-/// The flag of another engine's row that showed no logits: only its tokens were held against the reference's.
-inline constexpr const char* kTokensOnlyFlag = "tokens-only";
-
-/// The arms of a launch, ready to run.
-struct ArmWorkers {
-  std::map<std::int64_t, Worker*> by_arm;            ///< By the arm's id, of those that run in some cell; borrowed.
-  Worker* reference = nullptr;                       ///< The oracle; may be one of the arms.
-  std::int64_t reference_arm = 0;                    ///< Its id, or 0.
-  std::string no_reference{};                        ///< Why there is none; then `reference` is null.
-  std::function<void(std::int64_t arm_id)> started;  ///< Told before an arm runs.
-};
 
 /// What is asked of the visits of a launch.
 struct VisitPlan {
@@ -40,14 +27,13 @@ struct CellCheck {
   std::int64_t steps = 0;
   std::int64_t turn_steps = 0;
   double block_seconds = 0;
+  std::optional<CellProofRecord>
+      proof{};  ///< What later launches are held against; empty where there was no reference.
 };
 
 /// Checks the `planned` rows of one cell; see run_launch(). `positions` is the model's limit.
 CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers,
                      std::int64_t positions, const std::function<std::int64_t()>& available_memory_bytes,
                      const VisitPlan& visits);
-
-/// The row of an arm that threw `error` in a cell: `oom` where memory ran out, else `failed`, with the first line of the message.
-CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error);
 
 }  // namespace decodelab

@@ -57,7 +57,8 @@ CountedBytes count_bytes(const Engine& engine, const CellInput& input, const Cel
   if (device == "cpu") return {.stages = {}, .refusal = "a CPU does not tell a program what its memory moves"};
   if (cell.phase == "generate")
     return {.stages = {}, .refusal = "a completion is many steps: take phase prefill or decode"};
-  CellRunner runner(engine, input, cell, 0);
+  CacheSnapshots snapshots;
+  CellRunner runner(engine, input, cell, 0, snapshots);
   const std::int64_t steps = cell.phase == "decode" ? std::min(kSteps, decode_room(config, cell)) : 1;
   runner.prepare(steps);
   runner.step();

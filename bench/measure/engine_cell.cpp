@@ -8,6 +8,9 @@
 #include "bench/plan/prompts.h"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <utility>
 
 namespace decodelab {
 namespace {
@@ -23,8 +26,32 @@ std::int64_t decode_room(const ModelConfig& config, const CellRecord& cell) {
   return std::min(config.positions - cell.length, std::max(kMaximumSteps, kWarmupMaximumSteps));
 }
 
-CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns)
-    : engine_(engine), input_(input), cell_(cell), slow_ns_(slow_ns), scope_(scope_of_cell(cell)) {
+const CacheSnapshots::Snapshot* CacheSnapshots::find(const CellRecord& cell) {
+  const auto found = std::ranges::find(kept_, key_of(cell), &std::pair<Key, Snapshot>::first);
+  if (found == kept_.end()) {
+    return nullptr;
+  }
+  kept_.splice(kept_.begin(), kept_, found);
+  return &kept_.front().second;
+}
+
+void CacheSnapshots::keep(const CellRecord& cell, Snapshot snapshot) {
+  kept_.emplace_front(key_of(cell), std::move(snapshot));
+  std::int64_t held = 0;
+  for (auto next = kept_.begin(); next != kept_.end();) {
+    held += next->second.cache.bytes();
+    next = held > kMostBytes ? kept_.erase(next) : std::next(next);
+  }
+}
+
+CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns,
+                       CacheSnapshots& snapshots)
+    : engine_(engine),
+      input_(input),
+      cell_(cell),
+      slow_ns_(slow_ns),
+      scope_(scope_of_cell(cell)),
+      snapshots_(snapshots) {
   const ModelConfig& config = engine.model().config();
   if (cell.phase != "decode" || cell.fill == "generated") {
     prompts_ = random_prompts(input.seed, cell.batch, cell.length, config.vocabulary_size);
@@ -43,11 +70,30 @@ void CellRunner::prepare(std::int64_t steps) {
     return;
   }
   make_session(cell_.length + steps);
-  if (cell_.fill == "generated") {
+  const auto start = std::chrono::steady_clock::now();
+  fill();
+  synchronize(engine_.model().device());
+  snapshots_.filling_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+}
+
+/// What a prefill leaves beside keys and values (the state of random numbers, the history of penalties) is in no snapshot.
+void CellRunner::fill() {
+  const bool generated = cell_.fill == "generated";
+  const bool restores = !generated || !(input_.sampling.sample || input_.sampling.penalizes());
+  if (const CacheSnapshots::Snapshot* snapshot = restores ? snapshots_.find(cell_) : nullptr) {
+    session_->fill(snapshot->cache);
+    first_tokens_ = snapshot->first_tokens;
+    session_->force_tokens(first_tokens_);
+    return;
+  }
+  if (generated) {
     first_tokens_ = session_->prefill(prompts_).token_ids;
   } else {
     session_->fill_random(cell_.length, input_.seed);
     session_->force_tokens(first_tokens_);
+  }
+  if (restores && session_->cache_bytes() <= CacheSnapshots::kMostBytes) {
+    snapshots_.keep(cell_, {.cache = session_->filled(), .first_tokens = first_tokens_});
   }
 }
 

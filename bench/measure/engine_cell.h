@@ -6,7 +6,11 @@
 #include "engine/engine.h"
 
 #include <cstdint>
+#include <list>
 #include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace decodelab {
@@ -14,10 +18,36 @@ namespace decodelab {
 /// Decode steps that the model's positions leave after the cell's length, as far as any visit goes.
 std::int64_t decode_room(const ModelConfig& config, const CellRecord& cell);
 
+/// Filled caches of the cells of one arm: a cell is filled once a launch, and restored at each visit.
+///
+/// They hold kMostBytes at most; the one that was used longest ago goes first, and one that is larger is not kept.
+class CacheSnapshots final {
+ public:
+  static constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
+
+  struct Snapshot {
+    FilledCache cache;
+    std::vector<std::int64_t> first_tokens;  ///< What the first decode step after it is fed.
+  };
+
+  /// That of a decode cell's batch, length and fill; null where there is none.
+  const Snapshot* find(const CellRecord& cell);
+  void keep(const CellRecord& cell, Snapshot snapshot);
+
+  std::int64_t filling_ns = 0;  ///< What filling and restoring has taken until now.
+
+ private:
+  using Key = std::tuple<std::int64_t, std::int64_t, std::string>;
+  static Key key_of(const CellRecord& cell) { return {cell.batch, cell.length, cell.fill}; }
+
+  std::list<std::pair<Key, Snapshot>> kept_;  ///< The last used first.
+};
+
 /// Runs one cell of one engine step by step, restarting where the cell says so. What it is made with must outlive it.
 class CellRunner final {
  public:
-  CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns);
+  CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns,
+             CacheSnapshots& snapshots);
 
   /// Puts the session where the next step may run; `steps` decode steps must fit after it. Never timed.
   void prepare(std::int64_t steps);
@@ -47,6 +77,7 @@ class CellRunner final {
 
  private:
   StepResult decode_step();
+  void fill();
 
   const Engine& engine_;
   const CellInput& input_;
@@ -57,6 +88,7 @@ class CellRunner final {
   std::int64_t steps_left_ = 0;
   std::int64_t slow_ns_;
   StepScope scope_;
+  CacheSnapshots& snapshots_;
 };
 
 }  // namespace decodelab

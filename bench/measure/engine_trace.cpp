@@ -56,7 +56,7 @@ class StepSource {
         cell_(cell),
         steps_(cell.phase == "decode" ? std::min(steps, decode_room(engine.model().config(), cell)) : 1),
         slow_ns_(arm.slow_ns),
-        runner_(engine, input, cell, arm.slow_ns) {}
+        runner_(engine, input, cell, arm.slow_ns, snapshots_) {}
 
   void warm_up() {
     Warmup warmup;
@@ -108,6 +108,7 @@ class StepSource {
   const CellRecord& cell_;
   std::int64_t steps_;
   std::int64_t slow_ns_;
+  CacheSnapshots snapshots_;
   CellRunner runner_;
   std::int64_t done_ = 0;
 };

@@ -39,8 +39,9 @@ std::vector<std::string> names_that_differ(const Counters& a, const Counters& b)
 
 class EngineVisit final : public OpenVisit {
  public:
-  EngineVisit(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns)
-      : cell_(cell), runner_(engine, input, cell, slow_ns) {
+  EngineVisit(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns,
+              CacheSnapshots& snapshots)
+      : cell_(cell), runner_(engine, input, cell, slow_ns, snapshots) {
     Warmup warmup;
     while (!warmup.done()) {
       if (!runner_.has_room()) {
@@ -49,6 +50,7 @@ class EngineVisit final : public OpenVisit {
       warmup.add(runner_.timed_step_ns());
     }
     times_.warmup_steps = warmup.steps();
+    times_.warmup_ns = warmup.total_ns();
     times_.quiet = warmup.quiet();
     times_.samples_ns.reserve(static_cast<std::size_t>(cell.steps));
     // The cell starts afresh, so that its timed steps are those from its length on, with the growth that belongs to them.
@@ -85,7 +87,7 @@ class EngineWorker final : public Worker {
 
   std::int64_t bytes_needed(const CellRecord& cell) const override {
     if (cell.phase == "decode") {
-      return engine_->step_bytes(cell.batch, 1, cell.length, cell.length + room(cell));
+      return engine_->step_bytes(cell.batch, 1, cell.length, cell.length + room(cell)) + snapshot_bytes(cell);
     }
     return engine_->step_bytes(cell.batch, cell.length, 0, positions_needed(cell, input_.max_tokens));
   }
@@ -98,7 +100,7 @@ class EngineWorker final : public Worker {
         .first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
     CellInput greedy = input_;
     greedy.sampling = {};
-    CellRunner runner(*engine_, greedy, cell, arm_.slow_ns);
+    CellRunner runner(*engine_, greedy, cell, arm_.slow_ns, snapshots_);
     const auto keep = [&](StepResult result) {
       trace.tokens.push_back(std::move(result.token_ids));
       trace.logits.push_back(runner.session().last_logits());
@@ -124,10 +126,13 @@ class EngineWorker final : public Worker {
   }
 
   Probe probe(const CellRecord& cell) override {
-    CellRunner runner(*engine_, input_, cell, arm_.slow_ns);
+    CellRunner runner(*engine_, input_, cell, arm_.slow_ns, snapshots_);
     Probe probe{.step_ns = std::numeric_limits<std::int64_t>::max()};
     const std::int64_t steps = cell.phase == "decode" ? std::min(room(cell), kCountedDecodeSteps) : 1;
     std::int64_t total_ns = 0;
+    if (cell.phase == "decode" && snapshots_.find(cell) == nullptr) {
+      runner.prepare(steps);  // so that no pass counts how the snapshot is made
+    }
     for (int pass = 0; pass < (total_ns < kSlowCountNs ? kCountedPasses : kFewestPasses); ++pass) {
       StepCounters counting(engine_->model().device());
       runner.prepare(steps);
@@ -176,15 +181,29 @@ class EngineWorker final : public Worker {
   }
 
   std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) override {
-    return std::make_unique<EngineVisit>(*engine_, input_, cell, arm_.slow_ns);
+    return std::make_unique<EngineVisit>(*engine_, input_, cell, arm_.slow_ns, snapshots_);
+  }
+
+  SideWork side_work() const override {
+    return {.loading_ns = engine_->model().loading_ns(),
+            .packing_ns = engine_->model().packing_ns(),
+            .filling_ns = snapshots_.filling_ns};
   }
 
  private:
+  std::int64_t snapshot_bytes(const CellRecord& cell) const {
+    const ModelConfig& config = engine_->model().config();
+    const std::int64_t bytes = config.layers * cell.batch * cell.length * config.kv_width() *
+                               static_cast<std::int64_t>(element_bytes(engine_->model().dtype()));
+    return bytes <= CacheSnapshots::kMostBytes ? bytes : 0;
+  }
+
   std::int64_t room(const CellRecord& cell) const { return decode_room(engine_->model().config(), cell); }
 
   std::shared_ptr<const Engine> engine_;
   Arm arm_;
   CellInput input_;
+  CacheSnapshots snapshots_;
 };
 
 }  // namespace

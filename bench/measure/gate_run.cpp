@@ -5,6 +5,8 @@
 #include "bench/measure/external_arm.h"
 #include "bench/measure/interrupt.h"
 
+#include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <utility>
 
@@ -41,7 +43,12 @@ LaunchEnd GateRun::run_until(std::int64_t gate_blocks) {
       const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
       display_(launches_, passed.count() / static_cast<double>(launches_));
     }
-    if (run_launch(store_, run_id_, launches_, context_) == LaunchEnd::stopped) {
+    const auto start = std::chrono::steady_clock::now();
+    const LaunchEnd end = run_launch(store_, run_id_, launches_, context_);
+    const std::int64_t took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+    const std::int64_t rest = took - store_.time_spent_ns(run_id_, launches_);
+    store_.add_times_spent(run_id_, {{.launch = launches_, .ns = std::max<std::int64_t>(rest, 0)}});
+    if (end == LaunchEnd::stopped) {
       return LaunchEnd::stopped;
     }
   }

@@ -7,11 +7,17 @@
 #include "bench/measure/steps.h"
 #include "reports/store/shard.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <span>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace decodelab {
@@ -28,14 +34,14 @@ class LaunchRunner {
         launch_(launch),
         data_(store.load_plan(run_id)),
         shard_(shard_of(data_.run).value_or(Shard())),
-        finished_(store.finished_blocks(run_id)) {
-    const bool no_engine = all_external(data_.arms);
+        finished_(store.finished_blocks(run_id)),
+        no_engine_(all_external(data_.arms)) {
     for (const ArmRecord& arm : data_.arms) {
       if (!runs_anywhere(arm)) {
         continue;
       }
       try {
-        owned_.push_back(context.make_worker(arm));
+        owned_.push_back(make_worker(arm));
       } catch (const StoreError&) {
         throw;
       } catch (const std::exception& error) {
@@ -43,22 +49,14 @@ class LaunchRunner {
         continue;
       }
       workers_.by_arm[arm.id] = owned_.back().get();
-      if (no_engine ? arm.baseline : arm.command.empty() && arm.label == kReferenceArm) {
-        workers_.reference = owned_.back().get();
+      if (no_engine_ ? arm.baseline : arm.command.empty() && arm.label == kReferenceArm) {
+        reference_ = owned_.back().get();
         workers_.reference_arm = arm.id;
       }
     }
     workers_.started = context.arm_started;
-    if (workers_.reference == nullptr && no_engine) {
-      workers_.no_reference = "the baseline runs nowhere";
-    } else if (workers_.reference == nullptr && !workers_.by_arm.empty()) {
-      try {
-        owned_.push_back(context.make_worker({.label = kReferenceArm}));
-        workers_.reference = owned_.back().get();
-      } catch (const std::exception& error) {
-        workers_.no_reference = error.what();
-      }
-    }
+    workers_.reference = [this] { return reference(); };
+    workers_.account = &account_;
   }
 
   ~LaunchRunner() {
@@ -71,13 +69,13 @@ class LaunchRunner {
     const auto start = Clock::now();
     start_workers();
     const Clock::duration start_took = Clock::now() - start;
-    if (!check_cells()) {
+    if (!check_cells() || !recheck_cells()) {
       return LaunchEnd::stopped;
     }
     const auto rounds_start = Clock::now();
     for (std::int64_t block = 0; block == 0 || block < data_.run.blocks_per_launch; ++block) {
       for (std::size_t cell = 0; cell < data_.cells.size(); ++cell) {
-        if (data_.cells[cell].steps == 0 || finished_.contains({launch_, block, data_.cells[cell].id})) {
+        if (!is_left(data_.cells[cell], block)) {
           continue;
         }
         if (context_.stop_requested()) {
@@ -95,8 +93,41 @@ class LaunchRunner {
     return LaunchEnd::complete;
   }
 
+  void keep_times() { store_.add_times_spent(data_.run.id, account_.records(shard_name(data_.run), launch_)); }
+
  private:
   using Clock = std::chrono::steady_clock;
+
+  std::unique_ptr<Worker> make_worker(const ArmRecord& arm) {
+    const TimeSpan span(account_, arm.id, Activity::loading, context_.side_work);
+    return context_.make_worker(arm);
+  }
+
+  /// Made when it is first asked for: a launch whose arms choose what they were proved right with needs none.
+  Worker* reference() {
+    if (reference_ == nullptr && no_reference_.empty()) {
+      if (no_engine_) {
+        no_reference_ = "the baseline runs nowhere";
+      } else {
+        try {
+          owned_.push_back(make_worker({.label = kReferenceArm}));
+          reference_ = owned_.back().get();
+        } catch (const StoreError&) {
+          throw;
+        } catch (const std::exception& error) {
+          no_reference_ = error.what();
+        }
+      }
+    }
+    if (reference_ == nullptr) {
+      throw std::runtime_error(no_reference_);
+    }
+    return reference_;
+  }
+
+  bool is_left(const CellRecord& cell, std::int64_t block) const {
+    return cell.steps > 0 && !finished_.contains({launch_, block, cell.id});
+  }
 
   void fit_blocks(Clock::duration start, Clock::duration round) {
     const std::chrono::duration<double> start_s = start;
@@ -135,16 +166,17 @@ class LaunchRunner {
 
   /// One that cannot start says so again, and gets its rows, when its first cell is checked or visited.
   void start_workers() {
-    std::vector<Worker*> order;
+    std::vector<std::pair<std::int64_t, Worker*>> order;  // with the arm's id
     for (std::size_t index = 0; index < data_.arms.size(); ++index) {
       const std::size_t turned = (index + static_cast<std::size_t>(launch_)) % data_.arms.size();
       const auto worker = workers_.by_arm.find(data_.arms[turned].id);
       if (worker != workers_.by_arm.end()) {
-        order.push_back(worker->second);
+        order.emplace_back(*worker);
       }
     }
-    const auto attempt = [&order](void (Worker::*call)()) {
-      for (Worker* worker : order) {
+    const auto attempt = [&](void (Worker::*call)()) {
+      for (const auto& [arm_id, worker] : order) {
+        const TimeSpan span(account_, arm_id, Activity::starting, [worker] { return worker->side_work(); });
         try {
           (worker->*call)();
         } catch (const std::exception&) {
@@ -155,7 +187,7 @@ class LaunchRunner {
     attempt(&Worker::begin_start);
     attempt(&Worker::start);
     std::int64_t held = 0;
-    for (const Worker* worker : order) {
+    for (const auto& [arm_id, worker] : order) {
       held += worker->resident_bytes();
     }
     if (static_cast<double>(held) > kWorkerMemory * static_cast<double>(context_.available_memory_bytes() + held)) {
@@ -218,16 +250,66 @@ class LaunchRunner {
         return false;
       }
       timed("check", index, [&] { return check(cell, rows); });
+      checked_.insert(cell.id);
     }
     return true;
   }
 
-  double check(CellRecord& cell, const std::vector<CellArmRecord*>& rows) {
+  /// Cells that an earlier process checked, and that have blocks left here.
+  bool recheck_cells() {
+    for (std::size_t index = 0; index < data_.cells.size(); ++index) {
+      const CellRecord& cell = data_.cells[index];
+      bool left = is_left(cell, 0);  // where the blocks are not fitted yet, there will be one
+      for (std::int64_t block = 1; block < data_.run.blocks_per_launch; ++block) {
+        left = left || is_left(cell, block);
+      }
+      if (!left || checked_.contains(cell.id)) {
+        continue;
+      }
+      if (context_.stop_requested()) {
+        return false;
+      }
+      timed("recheck", index, [&] {
+        recheck(cell);
+        return 0.0;
+      });
+    }
+    return true;
+  }
+
+  void recheck(const CellRecord& cell) {
+    const std::vector<CellArmRecord*> rows = rows_of(cell);
+    const auto kept = std::ranges::find(data_.proofs, cell.id, &CellProofRecord::cell_id);
+    std::optional<CellProofRecord> proof = kept == data_.proofs.end() ? std::nullopt : std::optional(*kept);
+    const std::optional<CellProofRecord> before = proof;
+    const std::vector<CellArmRecord> changed =
+        recheck_cell(cell, copies_of(rows), proof, workers_, context_.available_memory_bytes());
+    for (std::size_t index = 0; index < rows.size(); ++index) {
+      if (changed[index] == *rows[index]) {
+        continue;
+      }
+      update(*rows[index], changed[index]);
+      if (!is_open(rows[index]->status)) {
+        CellArmRecord said = *rows[index];
+        said.reason = fmt::format("in launch {}: {}", launch_ + 1, said.reason);
+        update(*rows[index], said);
+      }
+    }
+    if (proof && proof != before) {
+      store_.save_proof(*proof);
+    }
+  }
+
+  static std::vector<CellArmRecord> copies_of(const std::vector<CellArmRecord*>& rows) {
     std::vector<CellArmRecord> copies;
     for (const CellArmRecord* row : rows) {
       copies.push_back(*row);
     }
-    const CellCheck result = check_cell(cell, std::move(copies), workers_, data_.run.model.positions,
+    return copies;
+  }
+
+  double check(CellRecord& cell, const std::vector<CellArmRecord*>& rows) {
+    const CellCheck result = check_cell(cell, copies_of(rows), workers_, data_.run.model.positions,
                                         context_.available_memory_bytes, context_.visits);
     for (std::size_t index = 0; index < rows.size(); ++index) {
       update(*rows[index], result.rows[index]);
@@ -236,6 +318,9 @@ class LaunchRunner {
       cell.steps = result.steps;
       cell.turn_steps = result.turn_steps;
       store_.set_steps(cell.id, cell.steps, cell.turn_steps);
+    }
+    if (result.proof) {
+      store_.save_proof(*result.proof);
     }
     return result.block_seconds;
   }
@@ -295,7 +380,9 @@ class LaunchRunner {
       for (const std::size_t index : order) {
         row = active[index];
         context_.arm_started(row->arm_id);
-        visits.push_back(workers_.by_arm.at(row->arm_id)->open_visit(cell));
+        Worker& worker = *workers_.by_arm.at(row->arm_id);
+        const TimeSpan span(account_, row->arm_id, Activity::warming, [&worker] { return worker.side_work(); });
+        visits.push_back(worker.open_visit(cell));
       }
       std::vector<std::size_t> round(order.size());
       std::iota(round.begin(), round.end(), std::size_t{0});
@@ -306,7 +393,7 @@ class LaunchRunner {
           if (order.size() > 1) {
             context_.arm_started(row->arm_id);
           }
-          visits[place]->turn(std::min(turn, cell.steps - timed));
+          take_turn(*visits[place], row->arm_id, std::min(turn, cell.steps - timed));
         }
         std::ranges::reverse(round);
       }
@@ -329,6 +416,25 @@ class LaunchRunner {
     }
   }
 
+  /// A whole visit of a worker that knows no turns warms up in its only turn.
+  void take_turn(OpenVisit& visit, std::int64_t arm_id, std::int64_t steps) {
+    const Worker& worker = *workers_.by_arm.at(arm_id);
+    const std::int64_t wall_before = visit.times().wall_ns;
+    const std::int64_t warmup_before = visit.times().warmup_ns;
+    TimeAccount turn;
+    {
+      const TimeSpan span(turn, arm_id, Activity::rest, [&worker] { return worker.side_work(); });
+      visit.turn(steps);
+    }
+    const std::int64_t timing = visit.times().wall_ns - wall_before;
+    const std::int64_t warming = visit.times().warmup_ns - warmup_before;
+    account_.add(arm_id, Activity::timing, timing);
+    account_.add(arm_id, Activity::warming, warming);
+    for (const TimeSpentRecord& part : turn.records("", launch_)) {
+      account_.add(arm_id, part.activity, part.activity == Activity::rest ? part.ns - timing - warming : part.ns);
+    }
+  }
+
   std::size_t cell_index(const CellRecord& cell) const { return static_cast<std::size_t>(&cell - data_.cells.data()); }
 
   Store& store_;
@@ -337,8 +443,13 @@ class LaunchRunner {
   RunData data_;
   Shard shard_;
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> finished_;
+  bool no_engine_;
   std::vector<std::unique_ptr<Worker>> owned_;
+  Worker* reference_ = nullptr;
+  std::string no_reference_;  ///< Why there is none, once that is known.
   ArmWorkers workers_;
+  TimeAccount account_;
+  std::set<std::int64_t> checked_;  ///< Ids of the cells that this process checked.
 };
 
 }  // namespace
@@ -348,7 +459,10 @@ VisitPlan visit_plan(const LaunchPlan& plan, const RunRecord& run) {
 }
 
 LaunchEnd run_launch(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context) {
-  return LaunchRunner(store, run_id, launch, context).run();
+  LaunchRunner runner(store, run_id, launch, context);
+  const LaunchEnd end = runner.run();
+  runner.keep_times();
+  return end;
 }
 
 }  // namespace decodelab

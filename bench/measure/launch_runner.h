@@ -16,7 +16,7 @@ namespace decodelab {
 
 /// A piece of a launch that is timed as a whole for the progress display.
 struct LaunchPiece {
-  std::string kind;          ///< check or block.
+  std::string kind;          ///< check, recheck or block.
   std::int64_t cell = 0;     ///< Index of the cell in its run.
   double block_seconds = 0;  ///< What a check that is done expects a block of its cell to take; 0: it will have none.
 };
@@ -31,6 +31,8 @@ struct LaunchContext {
   std::function<void(std::int64_t arm_id)>
       arm_started;  ///< What runs now, should the process die of it; 0: the oracle, which is no arm of the run.
   std::function<bool()> stop_requested;  ///< Asked between pieces; the one in hand is finished first.
+  /// What this process has loaded and packed until now; may be empty.
+  std::function<SideWork()> side_work{};
   VisitPlan visits{};
   /// What a launch shall take at most, where its blocks are kFittedBlocks; one block is the fewest, whatever it takes.
   double fitted_seconds = std::numeric_limits<double>::infinity();
@@ -70,6 +72,9 @@ inline constexpr std::int64_t kMostFittedBlocks = 8;
 /// batch, then of the length, that does, and the rows carry the flag `verified-at-bN-lM`. Then the steps are fixed by the slowest arm.
 /// In a block all arms of the first half of the order open their visits, and take turns of the cell's `turn_steps` until their steps are
 /// timed: forth, back, forth, so that a drift meets all of them alike. Then those of the second half do.
+/// What the reference and the arms chose is kept with the run. A later launch makes no reference: before a cell's first block it holds
+/// what each arm chooses against what that arm was proved right with, and compares it anew with the reference where it chooses otherwise.
+/// What the launch spent on each arm is kept too.
 /// Of the run of a shard only the shard's cells are checked and measured; the rows of the others stay `planned`.
 /// Of a run whose blocks are kFittedBlocks, its first launch fixes them for all: as many rounds as take kRoundsPerStart times as long as
 /// the start of the workers, kMostFittedBlocks at most, and no more than fit into the context's `fitted_seconds`.

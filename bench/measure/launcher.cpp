@@ -4,6 +4,7 @@
 #include "bench/measure/interrupt.h"
 #include "bench/measure/process/child_process.h"
 #include "bench/measure/sweep_progress.h"
+#include "reports/store/shard.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <stdexcept>
@@ -87,6 +89,8 @@ SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std
   std::int64_t launches = any ? wanted(0) : 0;
   for (std::int64_t launch = 0; launch < launches;) {
     progress.started(launch, "load", 0);
+    const auto start = std::chrono::steady_clock::now();
+    const std::int64_t spent_before = store.time_spent_ns(run_id, launch);
     ChildProcess child({program, "launch", "--store", store_path.string(), "--run", std::to_string(run_id), "--launch",
                         std::to_string(launch)});
     LastHeard last;
@@ -113,6 +117,11 @@ SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std
       progress.show(display);
     }
     const int status = child.wait();
+    const std::int64_t took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+    const std::int64_t rest = took - (store.time_spent_ns(run_id, launch) - spent_before);
+    if (rest > 0) {
+      store.add_times_spent(run_id, {{.shard = shard_name(data.run), .launch = launch, .ns = rest}});
+    }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
       progress.launch_ended(launch);
       ++launch;

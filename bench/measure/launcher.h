@@ -15,7 +15,7 @@ namespace decodelab {
 /// What a launch tells its parent, one JSON object per line on a descriptor of its own (libraries print on stdout).
 struct LaunchEvent {
   std::string event;  ///< started, done, error
-  std::string kind;   ///< load, check or block; of an error, kStoreFailed where it was the store's
+  std::string kind;   ///< load, check, recheck or block; of an error, kStoreFailed where it was the store's
   std::int64_t cell = 0;
   double seconds = 0;
   double block_seconds = 0;  ///< See LaunchPiece.

@@ -14,8 +14,10 @@ namespace {
 /// What a launch costs before its first cell: a start, and the weights at the speed of a disk's cache.
 constexpr double kStartSeconds = 0.5;
 constexpr double kLoadBytesPerSecond = 1e9;
-/// Checks run about this many steps for each arm, and a block two visits of a warm-up and as many timed steps.
+/// Checks run about this many steps for each arm, those of later launches fewer, and a block two visits of a warm-up and as many timed
+/// steps.
 constexpr double kStepsOfACheck = 4;
+constexpr double kStepsOfARecheck = 2;
 constexpr double kVisitSeconds = 0.25;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -45,7 +47,7 @@ void SweepProgress::started(std::int64_t launch, const std::string& kind, std::i
   }
   label_ = fmt::format("launch {}/{} {}", launch + 1, data_.run.launches,
                        kind == "load" ? "load" : cell_label(data_.cells[static_cast<std::size_t>(cell)]));
-  if (kind == "check") {
+  if (kind != "load" && kind != "block") {
     label_ += " (check)";
   }
 }
@@ -110,9 +112,13 @@ std::vector<ProgressPiece> SweepProgress::make_pieces(const ModelConfig& config,
                                                  .kind = "block",
                                                  .phase = cell.phase,
                                                  .cell = number});
-        } else if (launch == 0 && cell.steps == 0) {
-          add({launch, "check", number, 0},
-              {.expected_seconds = arms * kStepsOfACheck * step, .kind = "check", .phase = cell.phase, .cell = number});
+        } else {
+          const bool first = launch == 0 && cell.steps == 0;
+          const char* const kind = first ? "check" : "recheck";
+          add({launch, kind, number, 0}, {.expected_seconds = arms * (first ? kStepsOfACheck : kStepsOfARecheck) * step,
+                                          .kind = kind,
+                                          .phase = cell.phase,
+                                          .cell = number});
         }
       }
     }

@@ -27,7 +27,7 @@ class SweepProgress final {
   SweepProgress(const RunData& data, const ModelConfig& config, std::int64_t max_tokens,
                 const std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>>& finished);
 
-  /// `kind` is load, check or block; `cell` an index into the run's cells.
+  /// `kind` is load, check, recheck or block; `cell` an index into the run's cells.
   void started(std::int64_t launch, const std::string& kind, std::int64_t cell);
   /// `block_seconds`: what a check expects a block of its cell to take; 0 where it is no check or the cell has no blocks.
   void done(double seconds, double block_seconds);

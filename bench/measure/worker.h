@@ -1,6 +1,7 @@
 // Something that decodes and can be timed: an arm of our own engine now, another build or engine later.
 #pragma once
 
+#include "bench/measure/time_account.h"
 #include "bench/measure/verification.h"
 #include "reports/store/record.h"
 
@@ -16,6 +17,7 @@ namespace decodelab {
 /// What one visit measured.
 struct VisitTimes {
   std::int64_t warmup_steps = 0;
+  std::int64_t warmup_ns = 0;  ///< Of a worker that warms up with its first turn; else opening the visit is warming up.
   bool quiet = false;
   std::int64_t wall_ns = 0;
   std::vector<std::int64_t> samples_ns;
@@ -91,6 +93,8 @@ class Worker {
   /// used between begin_start() and start(), nor after begin_end().
   virtual void begin_start() {}
   virtual void begin_end() {}
+  /// What it has loaded, packed and filled until now, whatever it was asked for.
+  virtual SideWork side_work() const { return {}; }
   /// Core seconds used and bytes held by processes of its own, beside this one.
   virtual double cpu_seconds() const { return 0; }
   virtual std::int64_t resident_bytes() const { return 0; }

@@ -6,14 +6,21 @@
 #include "engine/tensor.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <memory>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace decodelab {
 namespace {
@@ -128,6 +135,19 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
   return by_name;
 }
 
+/// Brings a part of a file into the page tables at once, instead of a fault for every few pages.
+void fault_in(std::span<const std::byte> bytes) {
+#ifdef MADV_POPULATE_READ
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size();
+  // An older system refuses; then the faults come one by one.
+  madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_READ);
+#else
+  static_cast<void>(bytes);
+#endif
+}
+
 /// A tensor over the file's own bytes, valid while the reader lives.
 at::Tensor view_of(const std::string& name, const StoredTensor& stored) {
   return at::from_blob(const_cast<std::byte*>(stored.data.data()), stored.shape,
@@ -140,25 +160,71 @@ std::int64_t weight_bytes(const ModelConfig& config, ElementType dtype) {
   return parameter_count(config) * static_cast<std::int64_t>(element_bytes(dtype));
 }
 
-Weights::Weights() = default;
+struct Weights::Impl {
+  SafetensorsReader reader;
+  std::map<std::string, StoredTensor> stored;
+  at::TensorOptions options;
+  std::int64_t total_bytes;
+  MemoryAtHand at_hand;
+  std::shared_ptr<Arena> arena;  ///< Null on another device than a CPU.
+  std::mutex mutex{};
+  std::map<std::string, at::Tensor> loaded{};
+  std::map<std::string, at::Tensor> in_file{};
+  std::int64_t loading_ns = 0;
+
+  const StoredTensor& find(const std::string& name) const {
+    const auto found = stored.find(name);
+    if (found == stored.end()) {
+      throw std::logic_error("the transformer asked for the weight '" + name + "', which weight_specs() does not list");
+    }
+    return found->second;
+  }
+
+  const at::Tensor& load(const std::string& name) {
+    const std::lock_guard lock(mutex);
+    if (const auto there = loaded.find(name); there != loaded.end()) {
+      return there->second;
+    }
+    const c10::InferenceMode inference;
+    const auto start = std::chrono::steady_clock::now();
+    const StoredTensor& file = find(name);
+    const at::Tensor source = view_of(name, file);
+    at::Tensor tensor;
+    if (arena) {
+      const auto bytes = static_cast<std::size_t>(source.numel()) * options.dtype().itemsize();
+      require_memory(static_cast<std::int64_t>(bytes), at_hand, name);
+      fault_in(file.data);
+      tensor = at::from_blob(arena->take(bytes), source.sizes(), [kept = arena](void*) {}, options);
+      tensor.copy_(source);
+    } else {
+      tensor = source.to(options, false, /*copy=*/true);
+    }
+    loading_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+    return loaded.emplace(name, std::move(tensor)).first->second;
+  }
+};
+
+Weights::Weights(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Weights::~Weights() = default;
 Weights::Weights(Weights&&) noexcept = default;
 Weights& Weights::operator=(Weights&&) noexcept = default;
 
-const at::Tensor& Weights::at(const std::string& name) const {
-  const auto found = tensors_.find(name);
-  if (found == tensors_.end()) {
-    throw std::logic_error("the transformer asked for the weight '" + name + "', which weight_specs() does not list");
+const at::Tensor& Weights::at(const std::string& name) const { return impl_->load(name); }
+
+const at::Tensor& Weights::source(const std::string& name) const {
+  const StoredTensor& file = impl_->find(name);
+  if (!impl_->arena || scalar_type(file.element_type(name)) != impl_->options.dtype().toScalarType()) {
+    return impl_->load(name);
   }
-  return found->second;
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->in_file.try_emplace(name, view_of(name, file)).first->second;
 }
 
-std::int64_t Weights::bytes() const {
-  std::int64_t total = 0;
-  for (const auto& [name, tensor] : tensors_) {
-    total += static_cast<std::int64_t>(tensor.nbytes());
-  }
-  return total;
+std::int64_t Weights::bytes() const { return impl_->total_bytes; }
+
+std::int64_t Weights::loading_ns() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->loading_ns;
 }
 
 void Weights::check(const std::filesystem::path& directory, const ModelConfig& config) {
@@ -167,38 +233,31 @@ void Weights::check(const std::filesystem::path& directory, const ModelConfig& c
 }
 
 Weights Weights::load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
-                      const std::string& device_name, const LoadProgress& progress) {
-  const c10::InferenceMode inference;
-  const SafetensorsReader reader(directory);
+                      const std::string& device_name, const LoadProgress& progress, const MemoryAtHand& at_hand) {
   const std::vector<WeightSpec> specs = weight_specs(config);
-  const std::map<std::string, StoredTensor> stored = match(directory, reader.tensors(), specs);
-
+  SafetensorsReader reader(directory);
+  auto stored = match(directory, reader.tensors(), specs);
   const at::Device device(device_name);
-  const auto options = at::TensorOptions(scalar_type(dtype)).device(device);
   const std::int64_t total = weight_bytes(config, dtype);
-  std::shared_ptr<Arena> arena;
+  auto impl = std::unique_ptr<Impl>(new Impl{.reader = std::move(reader),
+                                             .stored = std::move(stored),
+                                             .options = at::TensorOptions(scalar_type(dtype)).device(device),
+                                             .total_bytes = total,
+                                             .at_hand = at_hand,
+                                             .arena = nullptr});
   if (device.is_cpu()) {
-    arena = std::make_shared<Arena>(static_cast<std::size_t>(total) + specs.size() * kAlignmentBytes);
+    impl->arena = std::make_shared<Arena>(static_cast<std::size_t>(total) + specs.size() * kAlignmentBytes);
   }
-  Weights weights;
-  std::int64_t done = 0;
-  for (const WeightSpec& spec : specs) {
-    const at::Tensor source = view_of(spec.name, stored.at(spec.name));
-    at::Tensor tensor;
-    if (arena) {
-      void* memory = arena->take(static_cast<std::size_t>(source.numel()) * element_bytes(dtype));
-      tensor = at::from_blob(memory, spec.shape, [arena](void*) {}, options);
-      tensor.copy_(source);
-    } else {
-      tensor = source.to(options, false, /*copy=*/true);
-    }
-    done += static_cast<std::int64_t>(tensor.nbytes());
-    weights.tensors_.emplace(spec.name, std::move(tensor));
-    if (progress) {
-      progress(done, total);
+  if (progress || !device.is_cpu()) {
+    std::int64_t done = 0;
+    for (const WeightSpec& spec : specs) {
+      done += static_cast<std::int64_t>(impl->load(spec.name).nbytes());
+      if (progress) {
+        progress(done, total);
+      }
     }
   }
-  return weights;
+  return Weights(std::move(impl));
 }
 
 }  // namespace decodelab

@@ -36,7 +36,10 @@ class GptBigcode final : public Transformer {
                                   .epsilon = config.layer_norm_epsilon});
     };
     const auto affine = [&](const std::string& name) {
-      return LinearWeights{.name = name, .weight = weights.at(name + ".weight"), .bias = &weights.at(name + ".bias")};
+      return LinearWeights{.name = name,
+                           .weight = weights.source(name + ".weight"),
+                           .bias = &weights.at(name + ".bias"),
+                           .load = [&weights, name]() -> const at::Tensor& { return weights.at(name + ".weight"); }};
     };
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
       const std::string prefix = "transformer.h." + std::to_string(layer) + ".";

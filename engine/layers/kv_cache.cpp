@@ -48,6 +48,15 @@ void KvCache::truncate(std::int64_t row, std::int64_t length) {
   }
 }
 
+at::Tensor KvCache::copy_of(std::int64_t layer) const {
+  const std::int64_t length = lengths_.front();
+  if (length == 0 || std::ranges::any_of(lengths_, [length](std::int64_t other) { return other != length; })) {
+    throw std::logic_error("a cache is copied whole: expected rows of one length above 0");
+  }
+  const KeysValues held = layers_.at(static_cast<std::size_t>(layer)).view(length, options_.batch_size);
+  return at::cat({held.keys, held.values}, 2);
+}
+
 void KvCache::filter(const std::vector<std::int64_t>& kept) {
   std::vector<std::int64_t> lengths;
   for (const std::int64_t row : kept) {

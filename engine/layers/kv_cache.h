@@ -59,6 +59,9 @@ class KvCache {
   /// as a row of either could. Throws std::invalid_argument for a cache of another model or layout.
   void concatenate(KvCache& other);
 
+  /// A copy of what `layer` holds, [B, L, W], of rows of one length L. Throws std::logic_error where they are not, or hold nothing.
+  at::Tensor copy_of(std::int64_t layer) const;
+
   /// Keys that attention is shown in a step: those that the longest row needs, in a decode step rounded up to `key_multiple`.
   std::int64_t shown_keys(const StepRows& rows) const;
   /// Slots that each row has once it holds `tokens`.

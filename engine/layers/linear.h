@@ -3,6 +3,7 @@
 
 #include "engine/kernels/activation.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,9 +18,13 @@ class StepMemory;
 
 /// The weights of one product, as the checkpoint has them. They outlive every Linear.
 struct LinearWeights {
-  std::string name;          ///< Of the checkpoint's tensors, without `.weight`: the key of what is prepared.
-  const at::Tensor& weight;  ///< [N, K]
-  const at::Tensor* bias;    ///< [N], or null
+  std::string name;  ///< Of the checkpoint's tensors, without `.weight`: the key of what is prepared.
+  const at::Tensor&
+      weight;  ///< [N, K], to be read a few times, for it may lie in a file; what steps read is in_memory().
+  const at::Tensor* bias;                     ///< [N], or null
+  std::function<const at::Tensor&()> load{};  ///< Brings `weight` into memory; empty where it is there.
+
+  const at::Tensor& in_memory() const { return load ? load() : weight; }
 };
 
 /// y = x W^T + b.

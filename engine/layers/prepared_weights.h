@@ -2,7 +2,10 @@
 #pragma once
 
 #include "base/memory_at_hand.h"
+#include "engine/checkpoint/packed_files.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,7 +19,9 @@ namespace decodelab {
 /// once; it goes with the last engine that uses it.
 class PreparedWeights {
  public:
-  explicit PreparedWeights(MemoryAtHand at_hand = {}) : at_hand_(std::move(at_hand)) {}
+  /// `files` keeps packed weights between processes; null: nothing does.
+  explicit PreparedWeights(MemoryAtHand at_hand = {}, std::unique_ptr<PackedFiles> files = nullptr)
+      : at_hand_(std::move(at_hand)), files_(std::move(files)) {}
 
   /// What `make()`, which returns a std::unique_ptr<Prepared> that holds about `bytes`, made for that key the first time. A key stands
   /// for one type. Throws NotEnoughMemory, and makes nothing, where fewer are at hand.
@@ -28,13 +33,21 @@ class PreparedWeights {
       return std::static_pointer_cast<const Prepared>(there);
     }
     require_memory(static_cast<std::int64_t>(bytes), at_hand_, key);
+    const auto start = std::chrono::steady_clock::now();
     const std::shared_ptr<const Prepared> made = make();
+    packing_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
     held = made;
     return made;
   }
 
+  PackedFiles* files() const { return files_.get(); }
+  /// What making weights has taken until now.
+  std::int64_t packing_ns() const { return packing_ns_; }
+
  private:
   MemoryAtHand at_hand_;
+  std::unique_ptr<PackedFiles> files_;
+  std::atomic<std::int64_t> packing_ns_{0};
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<const void>> prepared_;
 };

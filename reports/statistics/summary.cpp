@@ -169,6 +169,7 @@ RunSummary summarize(const RunData& data) {
                      .arms = data.arms,
                      .rows = {},
                      .composites = {},
+                     .times_spent = data.times_spent,
                      .adaptive = is_adaptive(data.run),
                      .ablation = plan.is_object() ? plan.value("ablate", std::string()) : std::string()};
   const auto cells = by_id(data.cells);

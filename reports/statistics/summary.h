@@ -97,9 +97,10 @@ struct RunSummary {
   RunRecord run;
   std::vector<ArmRecord> arms;
   std::vector<SummaryRow> rows;
-  std::vector<Composite> composites;  ///< One per arm that is not the baseline and has more than one cell.
-  bool adaptive = false;              ///< Looked at while it grew: see is_adaptive().
-  std::string ablation{};             ///< `add-one` or `leave-one-out` where the arms turn one switch each; else empty.
+  std::vector<Composite> composites;           ///< One per arm that is not the baseline and has more than one cell.
+  std::vector<TimeSpentRecord> times_spent{};  ///< Of all launches.
+  bool adaptive = false;                       ///< Looked at while it grew: see is_adaptive().
+  std::string ablation{};  ///< `add-one` or `leave-one-out` where the arms turn one switch each; else empty.
 
   /// What intervals of ratios hold, as it stands in heads of columns.
   const char* interval_level() const { return adaptive ? ">= 90 %" : "95 %"; }

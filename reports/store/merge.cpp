@@ -77,6 +77,8 @@ class RunMerge {
     changed = unite_rows() || changed;
     changed = unite_blocks() || changed;
     changed = unite_traces() || changed;
+    changed = unite_times_spent() || changed;
+    changed = unite_proofs() || changed;
     changed = unite_ends() || changed;
     ++(changed ? report_.united : report_.unchanged);
   }
@@ -98,6 +100,8 @@ class RunMerge {
     for (const CellArmRecord& row : source_.cell_arms) insert_cell_arm(database_, moved(row));
     for (const BlockRecord& block : source_.blocks) insert_block(database_, run.id, moved(block));
     for (const TraceRecord& trace : source_.traces) replace_trace(database_, moved(trace));
+    for (const TimeSpentRecord& time : source_.times_spent) add_time_spent(database_, run.id, moved(time));
+    for (const CellProofRecord& proof : source_.proofs) replace_proof(database_, moved(proof));
     report_.blocks += std::ssize(source_.blocks);
   }
 
@@ -117,6 +121,19 @@ class RunMerge {
     trace.cell_id = cells_.at(trace.cell_id);
     trace.arm_id = arms_.at(trace.arm_id);
     return trace;
+  }
+
+  TimeSpentRecord moved(TimeSpentRecord time) const {
+    if (time.arm_id != 0) time.arm_id = arms_.at(time.arm_id);
+    return time;
+  }
+
+  CellProofRecord moved(const CellProofRecord& source) const {
+    CellProofRecord proof = source;
+    proof.cell_id = cells_.at(source.cell_id);
+    proof.chosen.clear();
+    for (const auto& [arm_id, chosen] : source.chosen) proof.chosen[arms_.at(arm_id)] = chosen;
+    return proof;
   }
 
   BlockRecord moved(BlockRecord block) const {
@@ -229,6 +246,38 @@ class RunMerge {
             run_name(source_.run), label_of(source_trace.arm_id), cell_name(cell_of(source_trace.cell_id)),
             source_name_));
       }
+    }
+    return changed;
+  }
+
+  /// Times only grow while a shard is measured: the larger ones are the later.
+  bool unite_times_spent() {
+    const auto place = [](const TimeSpentRecord& time) {
+      return std::tuple(time.shard, time.launch, time.arm_id, time.activity);
+    };
+    std::map<decltype(place(TimeSpentRecord())), std::int64_t> here;
+    for (const TimeSpentRecord& time : target_.times_spent) here[place(time)] = time.ns;
+    bool changed = false;
+    for (const TimeSpentRecord& source_time : source_.times_spent) {
+      TimeSpentRecord time = moved(source_time);
+      time.ns -= here[place(time)];
+      if (time.ns <= 0) continue;
+      add_time_spent(database_, target_.run.id, time);
+      changed = true;
+    }
+    return changed;
+  }
+
+  /// A proof that is there stays: where another launch's choices differ from it, they are compared with the reference's anew.
+  bool unite_proofs() {
+    std::set<std::int64_t> here;
+    for (const CellProofRecord& proof : target_.proofs) here.insert(proof.cell_id);
+    bool changed = false;
+    for (const CellProofRecord& source_proof : source_.proofs) {
+      const CellProofRecord proof = moved(source_proof);
+      if (here.contains(proof.cell_id)) continue;
+      replace_proof(database_, proof);
+      changed = true;
     }
     return changed;
   }

@@ -191,7 +191,38 @@ ALTER TABLE cell_arms ADD COLUMN kl_divergence REAL;
 ALTER TABLE cell_arms ADD COLUMN top_1_agreement REAL;
 )sql";
 
-constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers, kTraces, kTurns, kAgreement};
+// Where the time of a launch went. An arm of 0 is none: what launches do for all arms together.
+constexpr const char* kTimesSpent = R"sql(
+CREATE TABLE times_spent (
+  run_id INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  shard TEXT NOT NULL,
+  launch INTEGER NOT NULL,
+  arm_id INTEGER NOT NULL,
+  activity TEXT NOT NULL,
+  ns INTEGER NOT NULL,
+  PRIMARY KEY (run_id, shard, launch, arm_id, activity)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+// The reference's choices in a cell, and the digests of those of the arms that were proved right by them.
+constexpr const char* kProofs = R"sql(
+CREATE TABLE cell_proofs (
+  cell_id INTEGER PRIMARY KEY REFERENCES cells (id) ON DELETE CASCADE,
+  batch INTEGER NOT NULL,
+  length INTEGER NOT NULL,
+  first TEXT NOT NULL,
+  tokens TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE arm_proofs (
+  cell_id INTEGER NOT NULL REFERENCES cell_proofs (cell_id) ON DELETE CASCADE,
+  arm_id INTEGER NOT NULL REFERENCES arms (id) ON DELETE CASCADE,
+  chosen TEXT NOT NULL,
+  PRIMARY KEY (cell_id, arm_id)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers, kTraces, kTurns, kAgreement, kTimesSpent, kProofs};
 static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
 
 }  // namespace

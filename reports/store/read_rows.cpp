@@ -1,7 +1,9 @@
 // Reads runs and what belongs to them.
 #include "reports/store/read_rows.h"
 
+#include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -241,6 +243,41 @@ std::vector<TraceRecord> read_traces(SQLite::Database& database, std::int64_t ru
   return traces;
 }
 
+std::vector<TimeSpentRecord> read_times_spent(SQLite::Database& database, std::int64_t run_id) {
+  std::vector<TimeSpentRecord> times;
+  auto row = prepared(database, "SELECT shard, launch, arm_id, activity, ns FROM times_spent WHERE run_id = ?", run_id);
+  while (row.executeStep()) {
+    times.push_back({.shard = row.getColumn(0).getString(),
+                     .launch = row.getColumn(1).getInt64(),
+                     .arm_id = row.getColumn(2).getInt64(),
+                     .activity = activity_from_string(row.getColumn(3).getString()),
+                     .ns = row.getColumn(4).getInt64()});
+  }
+  std::ranges::stable_sort(times, {}, [](const TimeSpentRecord& time) {
+    return std::tuple(time.launch, time.arm_id, time.activity, time.shard);
+  });
+  return times;
+}
+
+std::vector<CellProofRecord> read_proofs(SQLite::Database& database, std::int64_t run_id) {
+  std::vector<CellProofRecord> proofs;
+  auto row = prepared(database,
+                      "SELECT cell_id, cell_proofs.batch, cell_proofs.length, first, tokens FROM cell_proofs JOIN "
+                      "cells ON cells.id = cell_id WHERE run_id = ? ORDER BY cell_id",
+                      run_id);
+  while (row.executeStep()) {
+    CellProofRecord proof{.cell_id = row.getColumn(0).getInt64(),
+                          .batch = row.getColumn(1).getInt64(),
+                          .length = row.getColumn(2).getInt64(),
+                          .first = nlohmann::json::parse(row.getColumn(3).getString()),
+                          .tokens = nlohmann::json::parse(row.getColumn(4).getString())};
+    auto arm = prepared(database, "SELECT arm_id, chosen FROM arm_proofs WHERE cell_id = ?", proof.cell_id);
+    while (arm.executeStep()) proof.chosen[arm.getColumn(0).getInt64()] = arm.getColumn(1).getString();
+    proofs.push_back(std::move(proof));
+  }
+  return proofs;
+}
+
 RunData read_plan(SQLite::Database& database, RunRecord run) {
   const std::int64_t id = run.id;
   return {.run = std::move(run),
@@ -248,7 +285,9 @@ RunData read_plan(SQLite::Database& database, RunRecord run) {
           .arms = read_arms(database, id),
           .cell_arms = read_cell_arms(database, id),
           .blocks = {},
-          .traces = read_traces(database, id)};
+          .traces = read_traces(database, id),
+          .times_spent = read_times_spent(database, id),
+          .proofs = read_proofs(database, id)};
 }
 
 std::optional<BlockRecord> read_block(SQLite::Database& database, std::int64_t run_id, std::int64_t launch,

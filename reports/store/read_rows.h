@@ -21,6 +21,9 @@ std::vector<ArmRecord> read_arms(SQLite::Database& database, std::int64_t run_id
 std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64_t run_id);
 /// With their shares, by cell and arm.
 std::vector<TraceRecord> read_traces(SQLite::Database& database, std::int64_t run_id);
+/// By launch, arm and activity.
+std::vector<TimeSpentRecord> read_times_spent(SQLite::Database& database, std::int64_t run_id);
+std::vector<CellProofRecord> read_proofs(SQLite::Database& database, std::int64_t run_id);
 std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t run_id);
 /// The run with all of that but its blocks.
 RunData read_plan(SQLite::Database& database, RunRecord run);

@@ -181,6 +181,48 @@ struct TraceRecord {
   bool operator==(const TraceRecord&) const = default;
 };
 
+/// What a launch spends its time on, in the order in which it comes to it. Every nanosecond of a launch belongs to one of them.
+enum class Activity {
+  loading,   ///< Weights are read, and brought into memory.
+  packing,   ///< Weights are brought into the order that an arm reads, or that order is read from the cache folder.
+  starting,  ///< Processes of workers start and load.
+  checking,  ///< Outputs are computed and compared.
+  counting,  ///< Steps are counted.
+  filling,   ///< Caches are brought to a cell's length.
+  warming,   ///< Steps run that are not timed.
+  timing,    ///< Timed steps.
+  rest,      ///< The start and the end of the process, the store, waking workers.
+};
+inline constexpr std::size_t kActivities = static_cast<std::size_t>(Activity::rest) + 1;
+
+/// The name of an activity, as it stands in the store and in every output.
+const char* to_string(Activity activity);
+/// Throws std::invalid_argument for a name that is no activity.
+Activity activity_from_string(const std::string& name);
+
+/// What one launch spent on one activity of one arm.
+struct TimeSpentRecord {
+  std::string shard{};  ///< `i/n` of the part of a plan that was measured apart; empty for a whole run.
+  std::int64_t launch = 0;
+  std::int64_t arm_id = 0;  ///< 0: of no arm, or of all together.
+  Activity activity = Activity::rest;
+  std::int64_t ns = 0;
+  bool operator==(const TimeSpentRecord&) const = default;
+};
+
+/// What the reference put out in a cell, and what each arm that was held against it chose: later launches are held against this.
+struct CellProofRecord {
+  std::int64_t cell_id = 0;
+  std::int64_t batch =
+      0;  ///< Of the comparison: the cell's own, or fewer rows and tokens where the reference did not fit.
+  std::int64_t length = 0;
+  std::vector<std::int64_t> first;                ///< As in OutputTrace.
+  std::vector<std::vector<std::int64_t>> tokens;  ///< [step][row]: the reference's choices.
+  std::map<std::int64_t, std::string>
+      chosen{};  ///< By an arm's id: the digest of its own choices, which were proved right.
+  bool operator==(const CellProofRecord&) const = default;
+};
+
 /// Blocks of a launch before the first launch of a gate has fixed them.
 inline constexpr std::int64_t kFittedBlocks = 0;
 
@@ -209,7 +251,9 @@ struct RunData {
   std::vector<ArmRecord> arms;
   std::vector<CellArmRecord> cell_arms;
   std::vector<BlockRecord> blocks;
-  std::vector<TraceRecord> traces{};  ///< At most one for an arm in a cell, the newest.
+  std::vector<TraceRecord> traces{};           ///< At most one for an arm in a cell, the newest.
+  std::vector<TimeSpentRecord> times_spent{};  ///< By launch, arm and activity; a run of an older program has none.
+  std::vector<CellProofRecord> proofs{};       ///< Of the cells that were checked.
 };
 
 }  // namespace decodelab

@@ -128,6 +128,11 @@ std::string without_shard(std::string command) {
   return command;
 }
 
+std::string shard_name(const RunRecord& run) {
+  const auto shard = shard_of(run);
+  return shard ? to_string(*shard) : "";
+}
+
 void make_merged(RunData& data) {
   const auto shard = shard_of(data.run);
   if (!shard) return;

@@ -30,6 +30,9 @@ Shard parse_shard(std::string_view text);
 /// The shard that a run measures, by its plan; nothing for a run of all cells.
 std::optional<Shard> shard_of(const RunRecord& run);
 
+/// The name of that shard, empty for a run of all cells.
+std::string shard_name(const RunRecord& run);
+
 /// The shards that a merged run was put together from, with the time at which each ended; 0 while one is not finished.
 using MergedShards = std::map<std::string, std::int64_t>;
 /// Empty for a run that was not merged from shards.

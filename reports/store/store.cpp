@@ -172,6 +172,24 @@ void Store::set_launches(std::int64_t run_id, std::int64_t launches) {
   });
 }
 
+void Store::add_times_spent(std::int64_t run_id, const std::vector<TimeSpentRecord>& times) {
+  impl_->file.write([&](SQLite::Database& database) {
+    for (const TimeSpentRecord& time : times) add_time_spent(database, run_id, time);
+  });
+}
+
+std::int64_t Store::time_spent_ns(std::int64_t run_id, std::int64_t launch) const {
+  return impl_->file.read([&](SQLite::Database& database) {
+    return first_id(prepared(database, "SELECT coalesce(sum(ns), 0) FROM times_spent WHERE run_id = ? AND launch = ?",
+                             run_id, launch))
+        .value_or(0);
+  });
+}
+
+void Store::save_proof(const CellProofRecord& proof) {
+  impl_->file.write([&](SQLite::Database& database) { replace_proof(database, proof); });
+}
+
 void Store::add_block(std::int64_t run_id, const BlockRecord& block) {
   impl_->file.write([&](SQLite::Database& database) {
     const auto there = first_id(

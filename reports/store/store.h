@@ -29,7 +29,7 @@ class StoreError : public std::runtime_error {
 /// Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 6;
+  static constexpr int kSchemaVersion = 8;
 
   Store(const std::filesystem::path& path, StoreAccess access);
   ~Store();
@@ -51,6 +51,12 @@ class Store {
   void set_blocks_per_launch(std::int64_t run_id, std::int64_t blocks);
   /// Makes the launches of a run fewer than planned. Throws std::invalid_argument where a block of a later launch is there already.
   void set_launches(std::int64_t run_id, std::int64_t launches);
+  /// Adds to what the run's launches spent, of each record's launch, arm and activity.
+  void add_times_spent(std::int64_t run_id, const std::vector<TimeSpentRecord>& times);
+  /// All that a launch spent, by what was added.
+  std::int64_t time_spent_ns(std::int64_t run_id, std::int64_t launch) const;
+  /// Keeps what the reference put out in a cell and what arms chose there; replaces what was kept of that cell.
+  void save_proof(const CellProofRecord& proof);
   /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch, block, cell) is refused.
   void add_block(std::int64_t run_id, const BlockRecord& block);
   /// Keeps the account of a trace, all or nothing; one of the same arm in the same cell is replaced. Blocks and traces come in any

@@ -143,4 +143,22 @@ void replace_trace(SQLite::Database& database, const TraceRecord& trace) {
   }
 }
 
+void add_time_spent(SQLite::Database& database, std::int64_t run_id, const TimeSpentRecord& time) {
+  execute(database,
+          "INSERT INTO times_spent (run_id, shard, launch, arm_id, activity, ns) VALUES (?, ?, ?, ?, ?, ?) "
+          "ON CONFLICT DO UPDATE SET ns = ns + excluded.ns",
+          run_id, time.shard, time.launch, time.arm_id, std::string(to_string(time.activity)), time.ns);
+}
+
+void replace_proof(SQLite::Database& database, const CellProofRecord& proof) {
+  prepared(database, "DELETE FROM cell_proofs WHERE cell_id = ?", proof.cell_id).exec();
+  execute(database, "INSERT INTO cell_proofs (cell_id, batch, length, first, tokens) VALUES (?, ?, ?, ?, ?)",
+          proof.cell_id, proof.batch, proof.length, nlohmann::json(proof.first).dump(),
+          nlohmann::json(proof.tokens).dump());
+  for (const auto& [arm_id, chosen] : proof.chosen) {
+    execute(database, "INSERT INTO arm_proofs (cell_id, arm_id, chosen) VALUES (?, ?, ?)", proof.cell_id, arm_id,
+            chosen);
+  }
+}
+
 }  // namespace decodelab

@@ -25,4 +25,10 @@ void insert_block(SQLite::Database& database, std::int64_t run_id, const BlockRe
 /// Adds the account of a trace, in the place of one of the same arm in the same cell.
 void replace_trace(SQLite::Database& database, const TraceRecord& trace);
 
+/// Adds the time to what is there of the same shard, launch, arm and activity.
+void add_time_spent(SQLite::Database& database, std::int64_t run_id, const TimeSpentRecord& time);
+
+/// Adds the proof of a cell, in the place of one that is there.
+void replace_proof(SQLite::Database& database, const CellProofRecord& proof);
+
 }  // namespace decodelab

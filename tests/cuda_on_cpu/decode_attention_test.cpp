@@ -1,5 +1,5 @@
 // Decode attention on the CPU's device, against a softmax in double precision, over caches with strides and slots that nobody wrote.
-#include "engine/kernels/decode_attention.cuh"
+#include "engine/kernels/attention/decode_attention.cuh"
 
 #include "tests/cuda_on_cpu/kernel_test.h"
 

@@ -1,5 +1,5 @@
 // Residual and layer norm on the CPU's device, against sums in double precision.
-#include "engine/kernels/fused_norm.cuh"
+#include "engine/kernels/elementwise/fused_norm.cuh"
 
 #include "tests/cuda_on_cpu/kernel_test.h"
 

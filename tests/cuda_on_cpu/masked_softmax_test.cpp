@@ -1,5 +1,5 @@
 // The masked softmax on the CPU's device, a block or a warp a row, against a softmax in double precision.
-#include "engine/kernels/masked_softmax.cuh"
+#include "engine/kernels/attention/masked_softmax.cuh"
 
 #include "tests/cuda_on_cpu/kernel_test.h"
 

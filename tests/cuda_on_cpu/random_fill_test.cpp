@@ -1,5 +1,5 @@
 // The generator of synthetic weights on the CPU's device: the bits that a plain loop makes.
-#include "engine/kernels/random_fill.cuh"
+#include "engine/kernels/elementwise/random_fill.cuh"
 
 #include "engine/kernels/philox.h"
 #include "tests/cuda_on_cpu/kernel_test.h"

@@ -145,6 +145,30 @@ class ServerTest(unittest.TestCase):
             self.assertGreaterEqual(reply["wall_ns"], sum(reply["samples_ns"]))
         self.assertEqual([call == "prefill" for call in self.engine.log], [True, *[False] * 5, True, *[False] * 3])
 
+    def test_a_cell_that_can_be_saved_is_filled_by_one_prefill(self):
+        engine = self.engine
+        engine.save = lambda: (("state", list(engine.last)), 1000)
+        engine.restore = lambda state: engine.log.append(("restore", *state[1]))
+        self.ready(room=3)
+        first = self.ask("outputs", steps=3, forced=None, logits=False)
+        self.ask("counters")
+        again = self.ask("outputs", steps=3, forced=None, logits=False)
+        self.ask("visit", steps=8, warmup={**WARMUP, "maximum_steps": 1})
+        self.assertEqual(engine.log.count("prefill"), 1)
+        self.assertGreater(sum(call[0] == "restore" for call in engine.log if call != "prefill"), 4)
+        self.assertEqual(first["tokens"], again["tokens"], "the steps after a restored fill are those after a prefill")
+        self.ready(prompts=[[9, 8, 7]])
+        self.ask("outputs", steps=1, forced=None, logits=False)
+        self.ready(room=3)
+        self.ask("outputs", steps=1, forced=None, logits=False)
+        self.assertEqual(engine.log.count("prefill"), 2 + 1, "loading again forgets what was kept")
+
+    def test_replies_say_what_filling_took(self):
+        self.ready()
+        self.assertGreater(self.ask("outputs", steps=1, forced=None, logits=False)["spent"]["filling_ns"], 0)
+        self.ready(phase="prefill")
+        self.assertNotIn("spent", self.ask("outputs", steps=1, forced=None, logits=False))
+
     def test_a_turn_needs_a_visit_that_has_begun(self):
         self.ready()
         self.assert_error(self.ask("turn", steps=3), "failed", "before begin")

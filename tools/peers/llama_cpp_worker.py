@@ -115,6 +115,23 @@ class LlamaCppEngine(StepEngine):
         self.token_batch = Batch(llama, numpy, rows, numpy.full(cell.batch, length), rows)
         return kv_bytes(self.config, 1, cell.batch, cells, ELEMENT_BYTES[self.kv]) + 4 * cell.batch * self.vocabulary
 
+    def save(self):
+        states = []
+        for row in range(self.cell.batch):
+            size = self.llama.llama_state_seq_get_size(self.context, row)
+            state = (ctypes.c_uint8 * size)()
+            if self.llama.llama_state_seq_get_data(self.context, state, size, row) != size:
+                return None
+            states.append(state)
+        return states, sum(map(len, states))
+
+    def restore(self, states):
+        self.llama.llama_memory_clear(self.memory, False)
+        for row, state in enumerate(states):
+            if self.llama.llama_state_seq_set_data(self.context, state, len(state), row) == 0:
+                raise RuntimeError(f"llama.cpp could not restore the keys of row {row}: {self.last_error}")
+        self.token_batch.positions[:] = self.cell.length
+
     def prefill(self):
         self.llama.llama_memory_clear(self.memory, False)
         self.token_batch.positions[:] = self.cell.length

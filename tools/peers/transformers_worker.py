@@ -6,6 +6,7 @@ example:
 """
 
 import argparse
+import copy
 import gc
 import os
 import sys
@@ -92,6 +93,13 @@ class TransformersEngine(StepEngine):
         if self.cache_kind == "static":
             return StaticCache(config=self.model.config, max_cache_len=self.longest)
         return DynamicCache(config=self.model.config)
+
+    def save(self):
+        state = copy.deepcopy(self.past)
+        return state, sum(tensor.nbytes for layer in state.layers for tensor in (layer.keys, layer.values))
+
+    def restore(self, state):
+        self.past = copy.deepcopy(state)
 
     def prefill(self):
         self.past = self.new_cache()

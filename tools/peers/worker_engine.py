@@ -4,6 +4,8 @@ import time
 from dataclasses import dataclass
 
 clock_ns = time.monotonic_ns  # the clock of std::chrono::steady_clock, so that both sides read the same
+# What a worker keeps of filled cells, beside the one at hand.
+MOST_KEPT_BYTES = 1 << 30
 PHASE_SCOPES = (("prefill", "step"), ("decode", "step"), ("generate", "generate"))
 
 
@@ -31,6 +33,7 @@ class Engine:
     turns = False  # whether run() goes on where it left off, so that a visit can be timed in turns
     positions = 0  # longest sequence, known after load
     vocabulary = 0  # width of a row of logits, known after load
+    filling_ns = 0  # spent on filling cells until now
 
     def load(self, model, dtype, device, threads, seed):
         """Loads the Hugging Face directory `model` and returns the settings that were decided by it; called again, it replaces what was loaded."""
@@ -52,6 +55,9 @@ class Engine:
         """Rows of ids of `steps` steps after a fresh fill, whose first decode step is fed `first` where that is given, and a float32 buffer [B, V] of each step where `keep_logits` says so, else None."""
         raise NotImplementedError
 
+    def forget(self):
+        """Drops what was kept of cells: another model comes."""
+
     def peak_bytes(self):
         """Most bytes held beyond the weights, None where the engine cannot tell."""
         return None
@@ -67,6 +73,8 @@ class StepEngine(Engine):
     turns = True
     cell = None
     tokens = None
+    # What filled cells held, by the cell: (bytes, state, tokens), the last used at the end.
+    kept = None
 
     def prefill(self):
         """Runs the prompts through a new session and returns the greedy choice of each row."""
@@ -80,9 +88,36 @@ class StepEngine(Engine):
         """The logits that the last call chose from, a contiguous float32 buffer [B, V] that the next call may not overwrite."""
         raise NotImplementedError
 
+    def save(self):
+        """What restore() brings the session back to, and its bytes; None where the engine cannot."""
+        return None
+
+    def restore(self, state):
+        """Brings the session to where save() was called; `state` may be restored again."""
+        raise NotImplementedError
+
     def fill(self):
-        if self.cell.phase == "decode":
+        """The first fill of a cell is a prefill, which is kept; later ones restore it."""
+        if self.cell.phase != "decode":
+            return
+        begin = clock_ns()
+        kept = self.kept = {} if self.kept is None else self.kept
+        key = self.cell.batch, self.cell.length, hash(tuple(map(tuple, self.cell.prompts)))
+        if key in kept:
+            kept[key] = kept.pop(key)
+            self.restore(kept[key][1])
+            self.tokens = list(kept[key][2])
+        else:
             self.tokens = self.prefill()
+            saved = self.save()
+            if saved is not None:
+                kept[key] = (saved[1], saved[0], list(self.tokens))
+            while kept and sum(entry[0] for entry in kept.values()) > MOST_KEPT_BYTES:
+                del kept[next(iter(kept))]
+        self.filling_ns += clock_ns() - begin
+
+    def forget(self):
+        self.kept = None
 
     def step(self):
         if self.cell.phase == "decode":

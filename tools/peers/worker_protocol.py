@@ -104,6 +104,7 @@ class Server:
 
     def answer(self, line):
         """The reply to one line, and whether to go on."""
+        filling_ns = self.engine.filling_ns
         try:
             request = parse(line)
             handler = getattr(self, "on_" + request["request"], None)
@@ -111,7 +112,10 @@ class Server:
                 self.visit = None
             if handler is None:
                 raise Refusal(f"unknown request '{request['request']}': protocol {PROTOCOL} has hello, load, prepare, outputs, counters, visit, begin, turn and bye")
-            return {"reply": REPLY_NAMES.get(request["request"], request["request"]), **handler(request)}, request["request"] != "bye"
+            reply = {"reply": REPLY_NAMES.get(request["request"], request["request"]), **handler(request)}
+            if self.engine.filling_ns > filling_ns:
+                reply["spent"] = {"filling_ns": self.engine.filling_ns - filling_ns}
+            return reply, request["request"] != "bye"
         except Refusal as refusal:
             return error(refusal.kind, refusal), True
         except MemoryError as problem:
@@ -132,6 +136,7 @@ class Server:
     def on_load(self, request):
         model, dtype, device, threads = (request[key] for key in ("model", "dtype", "device", "threads"))
         self.loaded = self.cell = None
+        self.engine.forget()
         gc.unfreeze()
         if dtype not in self.engine.dtypes:
             raise Refusal(f"{self.engine.name} here has no {dtype}: it has {', '.join(self.engine.dtypes)}", "unsupported")
@@ -213,7 +218,7 @@ class Server:
         warmup, capacity = Warmup(**rule), self.engine.capacity(cell)
         Steps(self.engine, capacity).run(warmup.maximum_steps, warmup.add)
         self.visit = Steps(self.engine, capacity)
-        return {"warmup_steps": len(warmup.samples), "quiet": warmup.quiet()}
+        return {"warmup_steps": len(warmup.samples), "warmup_ns": sum(warmup.samples), "quiet": warmup.quiet()}
 
     def turn(self, steps):
         samples = []

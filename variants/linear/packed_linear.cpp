@@ -6,11 +6,17 @@
 #include "engine/layers/prepared_weights.h"
 #include "engine/layers/step_memory.h"
 #include "engine/kernels/scalar_type.h"
+#include "engine/layers/uncounted.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace decodelab {
 namespace {
@@ -20,11 +26,12 @@ constexpr std::int64_t kElementsOfATask = 16384;
 
 class PackedLinear final : public Linear {
  public:
-  PackedLinear(const LinearWeights& weights, std::shared_ptr<const PackedMatrix> packed,
-               std::shared_ptr<const OneDnnLinear> many_rows)
-      : weight_(weights.weight),
+  PackedLinear(const LinearWeights& weights, std::shared_ptr<const PackedMatrix> packed, PreparedWeights& prepared)
+      : name_(weights.name),
+        weight_(weights.weight),
+        load_(weights.load),
         packed_(std::move(packed)),
-        many_rows_(std::move(many_rows)),
+        prepared_(prepared),
         isa_(best_cpu_isa(packed_->dtype())) {
     if (weights.bias != nullptr) {
       bias_ = *weights.bias;
@@ -42,11 +49,14 @@ class PackedLinear final : public Linear {
     const std::int64_t inputs = packed_->inputs();
     const std::int64_t rows = x.numel() / inputs;
     const bool packed = rows <= kFewRows || multiplies_many_rows(packed_->order());
+    if (!packed) {
+      std::call_once(many_rows_made_, [this] { make_many_rows(); });
+    }
     if (!packed && many_rows_ != nullptr) {
       return many_rows_->forward(x, bias_, activation);
     }
     if (!packed) {
-      at::Tensor y = at::linear(x, weight_, bias_);
+      at::Tensor y = at::linear(x, plain_, bias_);
       if (activation) {
         activate_all(y, *activation);
       }
@@ -67,6 +77,16 @@ class PackedLinear final : public Linear {
     return y;
   }
 
+  /// When many rows first come: decoding alone needs no second copy of the weights. It is no part of the step that it is made in.
+  void make_many_rows() const {
+    const Uncounted uncounted;
+    many_rows_ =
+        prepared_.get<OneDnnLinear>("onednn " + name_, weight_.nbytes(), [&] { return OneDnnLinear::make(weight_); });
+    if (many_rows_ == nullptr) {
+      plain_ = load_ ? load_() : weight_;
+    }
+  }
+
   void activate_all(const at::Tensor& y, Activation activation) const {
     auto* data = static_cast<std::byte*>(y.mutable_data_ptr());
     const std::int64_t size = y.element_size();
@@ -75,30 +95,55 @@ class PackedLinear final : public Linear {
     });
   }
 
-  at::Tensor weight_;
+  std::string name_;
+  at::Tensor weight_;  ///< As it stands, maybe in a file.
+  std::function<const at::Tensor&()> load_;
   std::optional<at::Tensor> bias_;
   std::shared_ptr<const PackedMatrix> packed_;
-  std::shared_ptr<const OneDnnLinear> many_rows_;  ///< Null where there is no such kernel, or ours does.
+  PreparedWeights& prepared_;  ///< The model's, which outlives every engine.
   CpuIsa isa_;
+  mutable std::once_flag many_rows_made_;
+  mutable std::shared_ptr<const OneDnnLinear> many_rows_;  ///< Null where there is no such kernel, or ours does.
+  mutable at::Tensor plain_;                               ///< The weight in memory, where there is nothing better.
 };
 
-std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, PreparedWeights& prepared) {
-  auto packed = prepared.get<PackedMatrix>("packed " + weights.name, weights.weight.nbytes(), [&] {
-    const at::Tensor dense = weights.weight.contiguous();
-    const ElementType dtype = dense.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16;
-    auto matrix =
-        std::make_unique<PackedMatrix>(dense.size(0), dense.size(1), dtype, weight_order(best_cpu_isa(dtype)));
-    // The threads that will read a panel write it: its pages then lie where they are read.
-    at::parallel_for(0, matrix->panels(), 1,
-                     [&](std::int64_t first, std::int64_t last) { matrix->fill(dense.const_data_ptr(), first, last); });
-    return matrix;
-  });
-  std::shared_ptr<const OneDnnLinear> many_rows;
-  if (!multiplies_many_rows(packed->order())) {
-    many_rows = prepared.get<OneDnnLinear>("onednn " + weights.name, weights.weight.nbytes(),
-                                           [&] { return OneDnnLinear::make(weights.weight); });
+/// Packs the weights, or reads what an earlier process packed. The threads that will read a panel write it: its pages then lie where
+/// they are read.
+std::unique_ptr<PackedMatrix> packed_matrix(const LinearWeights& weights, PackedFiles* files) {
+  const at::Tensor& weight = weights.weight;
+  const ElementType dtype = weight.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16;
+  auto matrix =
+      std::make_unique<PackedMatrix>(weight.size(0), weight.size(1), dtype, weight_order(best_cpu_isa(dtype)));
+  const auto piece = static_cast<std::size_t>(matrix->panel_bytes());
+  const std::string key = weights.name + " " + matrix->layout();
+  if (files != nullptr) {
+    if (const auto file = files->open(key, piece, static_cast<std::size_t>(matrix->panels()))) {
+      std::atomic<bool> whole = true;
+      at::parallel_for(0, matrix->panels(), 1, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t panel = first; panel < last && whole; ++panel) {
+          if (!file->read(static_cast<std::size_t>(panel), matrix->room_of_panel(panel))) {
+            whole = false;
+          }
+        }
+      });
+      if (whole) {
+        return matrix;
+      }
+    }
   }
-  return std::make_unique<PackedLinear>(weights, std::move(packed), std::move(many_rows));
+  const at::Tensor dense = weight.contiguous();
+  at::parallel_for(0, matrix->panels(), 1,
+                   [&](std::int64_t first, std::int64_t last) { matrix->fill(dense.const_data_ptr(), first, last); });
+  if (files != nullptr) {
+    files->keep(key, {matrix->panel(0), static_cast<std::size_t>(matrix->bytes())}, piece);
+  }
+  return matrix;
+}
+
+std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, PreparedWeights& prepared) {
+  auto packed = prepared.get<PackedMatrix>("packed " + weights.name, weights.weight.nbytes(),
+                                           [&] { return packed_matrix(weights, prepared.files()); });
+  return std::make_unique<PackedLinear>(weights, std::move(packed), prepared);
 }
 
 void apply(EnginePlan& plan, const Parameters&) { plan.linear.bind("packed-linear", make_packed_linear); }

@@ -35,7 +35,12 @@ ProcessWorker::~ProcessWorker() {
 
 std::string ProcessWorker::ask(const std::string& request) {
   try {
-    return process_->ask(request, options_.reply_limit);
+    std::string reply = process_->ask(request, options_.reply_limit);
+    const SideWork side = parse_side_work(reply);
+    side_work_.loading_ns += side.loading_ns;
+    side_work_.packing_ns += side.packing_ns;
+    side_work_.filling_ns += side.filling_ns;
+    return reply;
   } catch (const std::runtime_error&) {
     ++deaths_;
     process_.reset();
@@ -95,7 +100,9 @@ void ProcessWorker::prepare(const CellRecord& cell) {
       cell, options_.load, room,
       random_prompts(static_cast<std::uint64_t>(options_.load.seed), cell.batch, cell.length, options_.vocabulary));
   if (request != prepared_) {
+    const auto start = std::chrono::steady_clock::now();
     parse_prepared(ask(request));
+    side_work_.filling_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
     prepared_ = std::move(request);
   }
 }

@@ -50,6 +50,7 @@ class ProcessWorker final : public Worker {
   void begin_start() override;
   void start() override;
   void begin_end() override;
+  SideWork side_work() const override { return side_work_; }
   double cpu_seconds() const override;
   std::int64_t resident_bytes() const override { return process_ ? process_->resident_bytes() : 0; }
   void leave_between_calls() override { leaves_ = true; }
@@ -73,6 +74,7 @@ class ProcessWorker final : public Worker {
   std::optional<WorkerHello> hello_;
   std::string prepared_;  ///< The request that prepared the cell at hand.
   bool greeted_ = false;  ///< The process has said hello and has loaded its model.
+  SideWork side_work_;
   int deaths_ = 0;
   bool leaves_ = false;
   double past_cpu_seconds_ = 0;  ///< Of processes that were ended; what those that died had used is not known any more.

@@ -70,6 +70,7 @@ Json warmup_json() {
 /// What a reply says of a visit's warm-up, and of its steps.
 void read_warmup(const Json& reply, VisitTimes& times) {
   times.warmup_steps = reply.at("warmup_steps");
+  times.warmup_ns = reply.value("warmup_ns", std::int64_t{0});
   times.quiet = reply.at("quiet");
 }
 
@@ -223,6 +224,19 @@ VisitTimes parse_turn(std::string_view line) {
   });
 }
 
+SideWork parse_side_work(std::string_view line) {
+  if (line.find("\"spent\"") == std::string_view::npos) {
+    return {};
+  }
+  const Json reply = Json::parse(line, nullptr, false);
+  const Json spent = reply.is_object() ? reply.value("spent", Json()) : Json();
+  const auto part = [&](const char* name) {
+    const Json value = spent.is_object() ? spent.value(name, Json()) : Json();
+    return value.is_number_integer() ? std::max<std::int64_t>(value.get<std::int64_t>(), 0) : 0;
+  };
+  return {.loading_ns = part("loading_ns"), .packing_ns = part("packing_ns"), .filling_ns = part("filling_ns")};
+}
+
 OutputTrace parse_outputs(std::string_view line, const CellRecord& cell) {
   return read_reply(line, "outputs", [&](const Json& reply) {
     OutputTrace trace{.first = reply.value("first", std::vector<std::int64_t>{}),
@@ -330,17 +344,30 @@ std::string counters_reply(const Probe& probe) {
 std::string visit_reply(const VisitTimes& times) {
   return line_of({{"reply", "visit"},
                   {"warmup_steps", times.warmup_steps},
+                  {"warmup_ns", times.warmup_ns},
                   {"quiet", times.quiet},
                   {"wall_ns", times.wall_ns},
                   {"samples_ns", times.samples_ns}});
 }
 
 std::string begun_reply(const VisitTimes& times) {
-  return line_of({{"reply", "begun"}, {"warmup_steps", times.warmup_steps}, {"quiet", times.quiet}});
+  return line_of({{"reply", "begun"},
+                  {"warmup_steps", times.warmup_steps},
+                  {"warmup_ns", times.warmup_ns},
+                  {"quiet", times.quiet}});
 }
 
 std::string turn_reply(const VisitTimes& times) {
   return line_of({{"reply", "turn"}, {"wall_ns", times.wall_ns}, {"samples_ns", times.samples_ns}});
+}
+
+std::string with_side_work(std::string reply, const SideWork& side) {
+  if (side == SideWork()) {
+    return reply;
+  }
+  reply.pop_back();  // the brace that ends the object
+  return reply + fmt::format(R"(,"spent":{{"loading_ns":{},"packing_ns":{},"filling_ns":{}}}}})", side.loading_ns,
+                             side.packing_ns, side.filling_ns);
 }
 
 std::string error_reply(RowStatus status, std::string_view message) {

@@ -65,6 +65,9 @@ VisitTimes parse_turn(std::string_view line);
 /// Reads the logits file, where there is one, and removes it.
 OutputTrace parse_outputs(std::string_view line, const CellRecord& cell);
 
+/// What the worker did along with what it was asked for, by any reply; nothing where it does not say so.
+SideWork parse_side_work(std::string_view line);
+
 /// The other side: a request taken apart, and replies.
 struct WorkerRequest {
   std::string kind;  ///< hello, load, prepare, outputs, counters, visit, begin, turn or bye.
@@ -82,6 +85,8 @@ std::string counters_reply(const Probe& probe);
 std::string visit_reply(const VisitTimes& times);
 std::string begun_reply(const VisitTimes& times);
 std::string turn_reply(const VisitTimes& times);
+/// `reply` with what was done along with it, where that is anything.
+std::string with_side_work(std::string reply, const SideWork& side);
 std::string error_reply(RowStatus status, std::string_view message);
 
 }  // namespace decodelab

@@ -58,6 +58,21 @@ class Server {
       : hello_(hello), load_(load) {}
 
   std::string answer(const WorkerRequest& request) {
+    const SideWork before = side_work();
+    std::string reply = reply_to(request);
+    if (request.kind == "load") {  // by a new worker
+      return with_side_work(std::move(reply), side_work());
+    }
+    const SideWork after = side_work();
+    return with_side_work(std::move(reply), {.loading_ns = after.loading_ns - before.loading_ns,
+                                             .packing_ns = after.packing_ns - before.packing_ns,
+                                             .filling_ns = after.filling_ns - before.filling_ns});
+  }
+
+ private:
+  SideWork side_work() const { return worker_ == nullptr ? SideWork() : worker_->side_work(); }
+
+  std::string reply_to(const WorkerRequest& request) {
     if (request.kind == "hello") {
       return hello_reply(hello_);
     }
@@ -103,7 +118,6 @@ class Server {
     return error_reply(RowStatus::failed, fmt::format("the request '{}' is unknown", request.kind));
   }
 
- private:
   /// The times of this turn alone.
   std::string turn(std::int64_t steps) {
     if (visit_ == nullptr) {

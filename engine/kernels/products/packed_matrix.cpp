@@ -129,6 +129,16 @@ std::int64_t PackedMatrix::panel_bytes() const {
   return kPanelOutputs * filled_inputs(inputs_, dtype_, order_) * static_cast<std::int64_t>(element_bytes(dtype_));
 }
 
+std::span<std::byte> PackedMatrix::room_of_panel(std::int64_t index) {
+  return {data_.get() + index * panel_bytes(), static_cast<std::size_t>(panel_bytes())};
+}
+
+std::string PackedMatrix::layout() const {
+  return std::string(order_ == WeightOrder::tiles ? "tiles" : "panels") + " v" + std::to_string(kPackingVersion) +
+         (dtype_ == ElementType::bfloat16 ? " bf16 [" : " fp32 [") + std::to_string(outputs_) + ", " +
+         std::to_string(inputs_) + "]";
+}
+
 void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, CpuIsa isa) {
   const PackedMatrix& weights = product.weights;
   if (weights.order() != weight_order(isa)) {

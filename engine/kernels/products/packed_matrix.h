@@ -10,11 +10,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 
 namespace decodelab {
 
 /// Outputs whose weights stand side by side: what four registers of 64 bytes hold of one input in fp32.
 inline constexpr std::int64_t kPanelOutputs = 64;
+
+/// Raised with every change of what fill() writes: packed weights that were kept on disk are then packed anew.
+inline constexpr int kPackingVersion = 1;
 
 /// How packed weights lie.
 enum class WeightOrder : std::uint8_t {
@@ -47,10 +52,13 @@ class PackedMatrix {
   WeightOrder order() const { return order_; }
   std::int64_t bytes() const { return panels() * panel_bytes(); }
   const std::byte* panel(std::int64_t index) const { return data_.get() + index * panel_bytes(); }
+  std::int64_t panel_bytes() const;
+  /// A panel's place, to be filled with what panel() was in a matrix of the same layout().
+  std::span<std::byte> room_of_panel(std::int64_t index);
+  /// Names all that the packed bytes of given weights depend on: type, shape, order, and the version of the packing.
+  std::string layout() const;
 
  private:
-  std::int64_t panel_bytes() const;
-
   std::int64_t outputs_;
   std::int64_t inputs_;
   ElementType dtype_;

@@ -83,6 +83,19 @@ Json composite_to_json(const Composite& composite) {
           {"p_family", composite.decision.p_family}};
 }
 
+/// By launch and arm; null stands for no single arm.
+Json times_to_json(const RunSummary& summary) {
+  Json times = Json::array();
+  for (const TimeSpentRecord& time : summary.times_spent) {
+    const auto arm = std::ranges::find(summary.arms, time.arm_id, &ArmRecord::id);
+    times.push_back({{"launch", time.launch},
+                     {"arm", arm == summary.arms.end() ? Json(nullptr) : Json(arm->label)},
+                     {"activity", to_string(time.activity)},
+                     {"ns", time.ns}});
+  }
+  return times;
+}
+
 }  // namespace
 
 std::string json_text(const Json& json, int indent) {
@@ -160,7 +173,8 @@ Json summary_to_json(const RunSummary& summary) {
           {"machine", machine_to_json(summary.run.machine)},
           {"rows", std::move(rows)},
           {"composites", std::move(composites)},
-          {"interval_level", summary.interval_level()}};
+          {"interval_level", summary.interval_level()},
+          {"times_spent", times_to_json(summary)}};
 }
 
 std::string to_json(const RunSummary& summary) { return json_text(summary_to_json(summary), 2) + "\n"; }

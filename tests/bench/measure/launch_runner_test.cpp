@@ -4,6 +4,7 @@
 #include "bench/measure/steps.h"
 #include "tests/temporary_folder.h"
 
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ struct Behaviour {
   bool takes_turns = true;
   std::chrono::milliseconds start{0};
   bool cannot_be_made = false;
+  std::int64_t filling_ns = 0;  ///< What it says that it spent on each fill.
 };
 
 struct Log {
@@ -45,6 +47,7 @@ class FakeWorker final : public Worker {
   std::int64_t bytes_needed(const CellRecord& cell) const override { return behaviour_.bytes * cell.batch; }
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace*) override {
     log_.outputs.push_back(label_ + " b" + std::to_string(cell.batch));
+    side_.filling_ns += behaviour_.filling_ns;
     if (behaviour_.throws_in_outputs) {
       throw std::runtime_error("this arm is broken\nand this line is a stack trace");
     }
@@ -56,6 +59,7 @@ class FakeWorker final : public Worker {
   }
   Probe probe(const CellRecord&) override { return {.peak_bytes = behaviour_.bytes, .step_ns = behaviour_.step_ns}; }
   bool takes_turns() const override { return behaviour_.takes_turns; }
+  SideWork side_work() const override { return side_; }
   std::unique_ptr<OpenVisit> open_visit(const CellRecord&) override { return std::make_unique<Visit>(*this); }
 
  private:
@@ -66,6 +70,7 @@ class FakeWorker final : public Worker {
         throw std::bad_alloc();
       }
       worker.log_.visits.push_back(worker.label_);
+      worker.side_.filling_ns += worker.behaviour_.filling_ns;
       times_ = {.warmup_steps = 2, .quiet = true, .wall_ns = 0, .samples_ns = {}};
     }
     void turn(std::int64_t steps) override {
@@ -83,6 +88,7 @@ class FakeWorker final : public Worker {
   std::string label_;
   Behaviour behaviour_;
   Log& log_;
+  SideWork side_;
   int visits_ = 0;
 };
 
@@ -313,13 +319,89 @@ TEST_F(LaunchRunnerTest, MeasuresTheCellsOfAShardAloneAndInTheOrdersOfTheWholePl
   EXPECT_EQ(first, whole);
 }
 
-TEST_F(LaunchRunnerTest, ChecksACellOnceARun) {
-  add_run({"causal", "a"});
+TEST_F(LaunchRunnerTest, ChecksACellOnceARunAndHoldsLaterLaunchesAgainstWhatWasProved) {
+  add_run({"a", "b"});
   launch(0);
-  const std::size_t checked = log_.outputs.size();
-  EXPECT_EQ(checked, 3u);  // the reference, and each arm
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"causal b2", "a b2", "b b2"}));
+  log_.outputs.clear();
+  made_.clear();
   launch(1);
-  EXPECT_EQ(log_.outputs.size(), checked);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"a b2", "b b2"}))
+      << "before their first block, without a reference";
+  EXPECT_EQ(made_, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(row("a").status, RowStatus::ok);
+  EXPECT_EQ(store_->load_run(run_).blocks.size(), 4u);
+}
+
+TEST_F(LaunchRunnerTest, ComparesAnArmWithTheReferenceAnewWhereItChoosesOtherwise) {
+  add_run({"a", "b"});
+  launch(0);
+  log_ = {};
+  // Both the reference and the arm choose another token in this process, as rounding may have it.
+  behaviours_["causal"].token = behaviours_["b"].token = 1;
+  launch(1);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"a b2", "b b2", "causal b2", "b b2"}));
+  EXPECT_EQ(row("a").status, RowStatus::ok);
+  EXPECT_EQ(row("b").status, RowStatus::ok);
+}
+
+TEST_F(LaunchRunnerTest, TimesNoArmThatBecameWrongInALaterLaunch) {
+  add_run({"causal", "b"}, {2}, 1);
+  launch(0);
+  log_ = {};
+  behaviours_["b"].token = 1;
+  launch(1);
+  EXPECT_EQ(row("b").status, RowStatus::incorrect);
+  EXPECT_EQ(row("b").reason, "in launch 2: Step 0, row 0: the arm chose id 1, the reference id 3.");
+  EXPECT_EQ(row("causal").status, RowStatus::ok);
+  EXPECT_EQ(std::ranges::count(log_.visits, "b"), 0);
+  EXPECT_EQ(store_->load_run(run_).blocks.back().visits.size(), 2u);
+}
+
+TEST_F(LaunchRunnerTest, ProvesACellAnewWhereAnOlderProgramKeptNoProof) {
+  add_run({"a"});
+  launch(0);
+  SQLite::Database((folder_ / "store.sqlite").string(), SQLite::OPEN_READWRITE).exec("DELETE FROM cell_proofs");
+  log_ = {};
+  launch(1);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"causal b2", "a b2"}));
+  EXPECT_EQ(store_->load_run(run_).proofs.size(), 1u);
+}
+
+TEST_F(LaunchRunnerTest, KeepsTheReferencesChoicesAndADigestOfEachArmThatIsRight) {
+  add_run({"causal", "wrong", "right"});
+  behaviours_["wrong"].token = 2;
+  launch(0);
+  const RunData data = store_->load_run(run_);
+  ASSERT_EQ(data.proofs.size(), 1u);
+  const CellProofRecord& proof = data.proofs[0];
+  EXPECT_EQ(proof.cell_id, data.cells[0].id);
+  EXPECT_EQ(std::pair(proof.batch, proof.length), std::pair(std::int64_t{2}, std::int64_t{16}));
+  EXPECT_EQ(proof.tokens, std::vector<std::vector<std::int64_t>>(kVerifiedDecodeSteps, {3, 3}));
+  ASSERT_EQ(proof.chosen.size(), 2u);
+  EXPECT_EQ(proof.chosen.at(data.arms[0].id), proof.chosen.at(data.arms[2].id)) << "they chose the same";
+}
+
+TEST_F(LaunchRunnerTest, KeepsWhatEachArmSpentInALaunch) {
+  behaviours_["a"].start = std::chrono::milliseconds(30);
+  behaviours_["a"].filling_ns = 2000;
+  add_run({"causal", "a"}, {2}, 1);
+  launch(0);
+  const RunData data = store_->load_run(run_);
+  std::map<std::pair<std::int64_t, Activity>, std::int64_t> spent;
+  for (const TimeSpentRecord& time : data.times_spent) {
+    EXPECT_EQ(time.launch, 0);
+    spent[{time.arm_id, time.activity}] = time.ns;
+  }
+  const std::int64_t a = data.arms[1].id;
+  EXPECT_GE((spent[{a, Activity::starting}]), 30'000'000);
+  // The made-up steps say what they took, whatever the clock says.
+  EXPECT_EQ((spent[{a, Activity::timing}]), 2 * 64 * 1'000'000);
+  EXPECT_EQ((spent[{a, Activity::filling}]), 3 * 2000) << "for its outputs and for two visits";
+  EXPECT_GT((spent[{a, Activity::checking}]), 0);
+  EXPECT_GT((spent[{a, Activity::counting}]), 0);
+  launch(1);
+  EXPECT_GT(store_->time_spent_ns(run_, 1), 2 * 2 * 64 * 1'000'000);
 }
 
 TEST_F(LaunchRunnerTest, UsesTheReferenceAsOracleEvenWhenItIsNoArm) {
@@ -410,7 +492,7 @@ TEST_F(LaunchRunnerTest, StopsBetweenPiecesAndResumesWithWhatIsLeft) {
   EXPECT_EQ(store_->load_run(run_).blocks.size(), 2u);
   EXPECT_EQ(launch(0), LaunchEnd::complete);
   EXPECT_EQ(store_->load_run(run_).blocks.size(), 6u);
-  EXPECT_EQ(log_.outputs.size(), 9u);
+  EXPECT_EQ(log_.outputs.size(), 9u + 3 * 2) << "the second process holds both arms of each cell against the first";
 }
 
 }  // namespace

@@ -120,8 +120,9 @@ TEST(Gc, LeavesNothingOfARunBehind) {
   collect_garbage(path, {.runs = {"run-1"}});
   EXPECT_EQ(count(path, "builds"), 1) << "no run names the old build any more";
   collect_garbage(path, {.keep = 0, .runs = {"3"}});
-  for (const char* table : {"runs", "cells", "arms", "cell_arms", "counters", "blocks", "visits", "traces",
-                            "trace_shares", "builds", "machines", "models"}) {
+  for (const char* table :
+       {"runs", "cells", "arms", "cell_arms", "counters", "blocks", "visits", "traces", "trace_shares", "times_spent",
+        "cell_proofs", "arm_proofs", "builds", "machines", "models"}) {
     EXPECT_EQ(count(path, table), 0) << table;
   }
 }

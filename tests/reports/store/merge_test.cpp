@@ -292,6 +292,44 @@ TEST(Merge, TakesTheTracesOfShardsIntoTheRunOfTheirPlan) {
   EXPECT_EQ(Store(folder / "all", StoreAccess::read).load_run(first).traces, std::vector{sample_trace(2, 2)});
 }
 
+TEST(Merge, CollectsWhatLaunchesSpentAndCountsNothingTwice) {
+  const TemporaryFolder folder;
+  for (const char* store : {"a", "b"}) add(folder / store, "");
+  const TimeSpentRecord early{.launch = 0, .arm_id = 1, .activity = Activity::timing, .ns = 5};
+  TimeSpentRecord late = early;
+  late.ns = 9;  // the same shard, after it was resumed
+  const TimeSpentRecord other{.shard = "", .launch = 1, .arm_id = 0, .activity = Activity::rest, .ns = 3};
+  Store(folder / "a", StoreAccess::write).add_times_spent(1, {early});
+  Store(folder / "b", StoreAccess::write).add_times_spent(1, {late, other});
+  EXPECT_EQ(merge_stores(folder / "a", {folder / "b"}).united, 1);
+  EXPECT_EQ(Store(folder / "a", StoreAccess::read).load_run(1).times_spent, (std::vector{late, other}));
+  EXPECT_EQ(merge_stores(folder / "a", {folder / "b"}).unchanged, 1);
+}
+
+TEST(Merge, TakesTheProofsAndTimesOfShardsIntoTheRunOfTheirPlan) {
+  const TemporaryFolder folder;
+  const std::int64_t first = add(folder / "all", "1/2");
+  const std::int64_t second = add(folder / "all", "2/2");
+  const RunData shard = Store(folder / "all", StoreAccess::read).load_plan(second);
+  {
+    Store store(folder / "all", StoreAccess::write);
+    store.save_proof(
+        {.cell_id = shard.cells[1].id, .batch = 1, .length = 8, .tokens = {{3}}, .chosen = {{shard.arms[1].id, "x"}}});
+    store.add_times_spent(second,
+                          {{.shard = "2/2", .arm_id = shard.arms[1].id, .activity = Activity::timing, .ns = 4}});
+    store.add_times_spent(first, {{.shard = "1/2", .arm_id = 2, .activity = Activity::timing, .ns = 6}});
+  }
+  merge_stores(folder / "all", {});
+  const RunData merged = Store(folder / "all", StoreAccess::read).load_run(first);
+  ASSERT_EQ(merged.proofs.size(), 1U);
+  EXPECT_EQ(merged.proofs[0].cell_id, merged.cells[1].id);
+  EXPECT_EQ(merged.proofs[0].chosen, (std::map<std::int64_t, std::string>{{merged.arms[1].id, "x"}}));
+  EXPECT_EQ(merged.times_spent,
+            (std::vector<TimeSpentRecord>{
+                {.shard = "1/2", .arm_id = merged.arms[1].id, .activity = Activity::timing, .ns = 6},
+                {.shard = "2/2", .arm_id = merged.arms[1].id, .activity = Activity::timing, .ns = 4}}));
+}
+
 TEST(Merge, RefusesAnotherStepCountOfACell) {
   const TemporaryFolder folder;
   add(folder / "target", "");

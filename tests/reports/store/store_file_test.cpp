@@ -236,7 +236,9 @@ TEST(StoreFile, ReadsAndMigratesEveryOlderSchema) {
           "INSERT INTO cells (id, run_id, phase, batch, length, dtype, device, threads, scope, fill, steps) "
           "VALUES (1, 1, 'decode', 1, 8, 'fp32', 'cpu', 2, 'step', 'random', 8)");
       old.exec("INSERT INTO arms (id, run_id, label, baseline) VALUES (1, 1, 'causal', 1)");
-      old.exec("INSERT INTO cell_arms VALUES (1, 1, 'ok', '', NULL, 7, 0, '[]')");
+      old.exec(
+          "INSERT INTO cell_arms (cell_id, arm_id, status, reason, peak_bytes, ties, flags) "
+          "VALUES (1, 1, 'ok', '', 7, 0, '[]')");
     }
     const std::string before = testing::read_file(path);
     const auto check = [&](const Store& store) {
@@ -246,6 +248,8 @@ TEST(StoreFile, ReadsAndMigratesEveryOlderSchema) {
       EXPECT_TRUE(data.cell_arms[0].counters.empty());
       EXPECT_FALSE(data.cell_arms[0].agreement);
       EXPECT_TRUE(data.traces.empty());
+      EXPECT_TRUE(data.times_spent.empty());
+      EXPECT_TRUE(data.proofs.empty());
     };
     check(Store(path, StoreAccess::read));
     EXPECT_EQ(testing::read_file(path), before) << "a reader changes nothing";

@@ -239,6 +239,40 @@ TEST(Store, SaysThatAStoreWithoutRunsHasNone) {
   EXPECT_TRUE(contains(message_of([&] { static_cast<void>(store.find_run("latest")); }), {"no runs at all"}));
 }
 
+TEST(Store, AddsUpWhatLaunchesSpentByShardArmAndActivity) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  store.add_run(data);
+  store.add_times_spent(1, {{.launch = 1, .arm_id = 2, .activity = Activity::timing, .ns = 5},
+                            {.launch = 0, .arm_id = 0, .activity = Activity::rest, .ns = 7}});
+  store.add_times_spent(1, {{.launch = 1, .arm_id = 2, .activity = Activity::timing, .ns = 6},
+                            {.shard = "1/2", .launch = 1, .arm_id = 2, .activity = Activity::timing, .ns = 8}});
+  const std::vector<TimeSpentRecord> expected{
+      {.launch = 0, .arm_id = 0, .activity = Activity::rest, .ns = 7},
+      {.launch = 1, .arm_id = 2, .activity = Activity::timing, .ns = 11},
+      {.shard = "1/2", .launch = 1, .arm_id = 2, .activity = Activity::timing, .ns = 8}};
+  EXPECT_EQ(store.load_run(1).times_spent, expected);
+  EXPECT_EQ(store.load_plan(1).times_spent, expected);
+  EXPECT_EQ(store.time_spent_ns(1, 1), 19);
+  EXPECT_EQ(store.time_spent_ns(1, 2), 0);
+}
+
+TEST(Store, KeepsTheLastProofOfACell) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kSmall);
+  store.add_run(data);
+  CellProofRecord proof{
+      .cell_id = 2, .batch = 1, .length = 64, .first = {}, .tokens = {{5}, {6}}, .chosen = {{1, "x"}}};
+  store.save_proof(proof);
+  EXPECT_EQ(store.load_run(1).proofs, std::vector{proof});
+  proof.first = {9};
+  proof.chosen = {{1, "y"}, {2, "z"}};
+  store.save_proof(proof);
+  EXPECT_EQ(store.load_plan(1).proofs, std::vector{proof});
+}
+
 TEST(Store, KeepsTheNewestTraceOfAnArmInACell) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);

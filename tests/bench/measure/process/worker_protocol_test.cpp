@@ -67,6 +67,22 @@ TEST(WorkerProtocol, CarriesReplies) {
   EXPECT_EQ(parse_request(turn_request(7)).steps, 7);
 }
 
+TEST(WorkerProtocol, CarriesWhatWasDoneAlongWithAReply) {
+  const SideWork side{.loading_ns = 1, .packing_ns = 2, .filling_ns = 3};
+  const std::string reply = with_side_work(begun_reply({.warmup_steps = 9, .warmup_ns = 70, .quiet = true}), side);
+  EXPECT_EQ(parse_side_work(reply), side);
+  EXPECT_EQ(parse_begun(reply).warmup_steps, 9) << "the reply itself stays readable";
+  EXPECT_EQ(parse_begun(reply).warmup_ns, 70);
+  EXPECT_EQ(with_side_work("{}", {}), "{}");
+  EXPECT_EQ(parse_side_work(done_reply("loaded")), SideWork());
+  for (const char* odd :
+       {R"({"spent":3})", R"({"spent":{"filling_ns":"x"}})", R"({"spent":{"filling_ns":-1}})", R"("spent")"}) {
+    EXPECT_EQ(parse_side_work(odd), SideWork()) << odd;
+  }
+  EXPECT_EQ(parse_visit(R"({"reply":"visit","warmup_steps":1,"quiet":true,"wall_ns":5,"samples_ns":[5]})").warmup_ns, 0)
+      << "an older worker does not say";
+}
+
 TEST(WorkerProtocol, ReadsLogitsOnceAndRefusesAFileOfAnotherSize) {
   const auto path = std::filesystem::temp_directory_path() / "decodelab-protocol-test-logits";
   const OutputTrace trace{.tokens = {{1, 2}}, .logits = {}, .batch = 2, .vocabulary = 3};

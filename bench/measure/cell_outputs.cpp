@@ -1,0 +1,192 @@
+// Runs outputs, compares them, and remembers what was chosen.
+#include "bench/measure/cell_outputs.h"
+
+#include "bench/measure/launch_runner.h"
+#include "base/digest.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace decodelab {
+namespace {
+
+/// Part of the memory at hand that a cell may ask for: closed forms leave out what allocators and matrix libraries keep for themselves.
+constexpr double kUsableMemory = 0.9;
+
+/// The cell itself, or the largest one by halving the batch and then the length in which the reference fits.
+std::optional<CellRecord> cell_for_reference(const CellRecord& cell, const Worker& reference, std::int64_t available) {
+  CellRecord smaller = cell;
+  while (!fits(reference, smaller, available)) {
+    if (smaller.batch > 1) {
+      smaller.batch /= 2;
+    } else if (smaller.length > 1) {
+      smaller.length /= 2;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return smaller;
+}
+
+std::int64_t verified_steps(const CellRecord& cell) {
+  return cell.phase == "decode" ? kVerifiedDecodeSteps : kVerifiedPrefillSteps;
+}
+
+std::string digest_of_choices(const OutputTrace& trace) { return digest(fmt::format("{}", trace.tokens)); }
+
+/// The arm's outputs, fed the reference's tokens where its rule says so.
+OutputTrace outputs_of(Worker& worker, const CellRecord& compared, const OutputTrace& expected) {
+  const bool forced = worker.output_rule(compared) == OutputRule::teacher_forced;
+  return worker.outputs(compared, std::ssize(expected.tokens), forced ? &expected : nullptr);
+}
+
+void add_flag(CellArmRecord& row, const char* flag) {
+  if (std::ranges::find(row.flags, flag) == row.flags.end()) {
+    row.flags.emplace_back(flag);
+  }
+}
+
+/// Whether the arm chooses what it chose when it was proved right.
+bool chooses_as_proved(Worker& worker, const CellRecord& compared, const CellProofRecord& proof, std::int64_t arm_id) {
+  const auto chosen = proof.chosen.find(arm_id);
+  if (chosen == proof.chosen.end()) {
+    return false;
+  }
+  const OutputTrace fed{.first = proof.first, .tokens = proof.tokens, .logits = {}, .batch = compared.batch};
+  return digest_of_choices(outputs_of(worker, compared, fed)) == chosen->second;
+}
+
+}  // namespace
+
+bool fits(const Worker& worker, const CellRecord& cell, std::int64_t available) {
+  return static_cast<double>(worker.bytes_needed(cell)) <= kUsableMemory * static_cast<double>(available);
+}
+
+const OutputTrace& ReferenceOutputs::get() {
+  if (outputs_) {
+    return *outputs_;
+  }
+  if (!none_.empty()) {
+    throw std::runtime_error(none_);
+  }
+  Worker* reference = nullptr;
+  try {
+    reference = workers_.reference();
+  } catch (const std::runtime_error& error) {
+    none_ = fmt::format("there is no reference, so that nothing proves this arm right: {}", error.what());
+    throw std::runtime_error(none_);
+  }
+  const auto compared = cell_for_reference(compared_, *reference, available_);
+  if (!compared) {
+    none_ = "the reference does not fit into memory at any size, so that nothing proves this arm right";
+    throw std::runtime_error(none_);
+  }
+  compared_ = *compared;
+  try {
+    workers_.started(workers_.reference_arm);
+    const TimeSpan span(*workers_.account, workers_.reference_arm, Activity::checking,
+                        [&] { return reference->side_work(); });
+    outputs_ = reference->outputs(compared_, verified_steps(compared_), nullptr);
+  } catch (const std::exception& error) {
+    none_ = "the reference failed here, so that nothing proves this arm right: " + row_of_exception({}, error).reason;
+    throw std::runtime_error(none_);
+  }
+  return *outputs_;
+}
+
+CellProofRecord proof_of(const CellRecord& cell, const CellRecord& compared, const OutputTrace& expected) {
+  return {.cell_id = cell.id,
+          .batch = compared.batch,
+          .length = compared.length,
+          .first = expected.first,
+          .tokens = expected.tokens};
+}
+
+void verify(CellArmRecord& row, Worker& worker, const CellRecord& compared, OutputTrace expected,
+            CellProofRecord& proof) {
+  const OutputRule rule = worker.output_rule(compared);
+  if (rule == OutputRule::none) {
+    return;
+  }
+  const bool forced = rule == OutputRule::teacher_forced;
+  const OutputTrace got = outputs_of(worker, compared, expected);
+  if (rule == OutputRule::tokens_only) {
+    expected.logits.clear();
+    add_flag(row, kTokensOnlyFlag);
+  }
+  const VerificationResult result =
+      forced ? compare_teacher_forced(expected, got, compared.dtype) : compare_free_running(expected, got);
+  row.ties = std::max(row.ties, result.ties);
+  if (forced || result.correct) {
+    row.agreement = agreement_of(expected, got);
+  }
+  if (!result.correct) {
+    row.status = RowStatus::incorrect;
+    row.reason = result.difference;
+    return;
+  }
+  proof.chosen[row.arm_id] = digest_of_choices(got);
+}
+
+std::vector<CellArmRecord> recheck_cell(const CellRecord& cell, std::vector<CellArmRecord> rows,
+                                        std::optional<CellProofRecord>& proof, const ArmWorkers& workers,
+                                        std::int64_t available) {
+  CellRecord compared = cell;
+  if (proof) {
+    compared.batch = proof->batch;
+    compared.length = proof->length;
+  }
+  ReferenceOutputs reference(compared, workers, available);
+  for (CellArmRecord& row : rows) {
+    const auto found = workers.by_arm.find(row.arm_id);
+    if (!is_open(row.status) || found == workers.by_arm.end()) {
+      continue;
+    }
+    Worker& worker = *found->second;
+    try {
+      workers.started(row.arm_id);
+      const auto span = [&] {
+        return TimeSpan(*workers.account, row.arm_id, Activity::checking, [&worker] { return worker.side_work(); });
+      };
+      {
+        const TimeSpan checking = span();
+        worker.start();
+        if (worker.output_rule(cell) == OutputRule::none ||
+            (proof && chooses_as_proved(worker, compared, *proof, row.arm_id))) {
+          continue;
+        }
+      }
+      const OutputTrace& expected = reference.get();
+      if (!proof) {
+        proof = proof_of(cell, reference.compared(), expected);
+      }
+      const TimeSpan checking = span();
+      verify(row, worker, reference.compared(), expected, *proof);
+    } catch (const std::exception& error) {
+      row = row_of_exception(row, error);
+    }
+  }
+  return rows;
+}
+
+CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error) {
+  const std::string_view message = error.what();
+  row.reason = std::string(message.substr(0, message.find('\n')));
+  if (const auto* said = dynamic_cast<const WorkerError*>(&error)) {
+    row.status = said->status;
+    return row;
+  }
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                      message.find("out of memory") != std::string_view::npos ||
+                      message.find("not enough memory") != std::string_view::npos;
+  row.status = memory ? RowStatus::oom : RowStatus::failed;
+  return row;
+}
+
+}  // namespace decodelab

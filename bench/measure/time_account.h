@@ -1,0 +1,56 @@
+// Where the time of a launch goes: what each arm spends on loading, checking, filling, timing and the rest.
+#pragma once
+
+#include "reports/store/record.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace decodelab {
+
+/// What is done along with what was asked for, in nanoseconds since the beginning.
+struct SideWork {
+  std::int64_t loading_ns = 0;
+  std::int64_t packing_ns = 0;
+  std::int64_t filling_ns = 0;
+
+  bool operator==(const SideWork&) const = default;
+};
+
+/// Adds up what a launch spends, by arm and activity.
+class TimeAccount {
+ public:
+  /// A time below 0 counts as 0: two clocks may differ by their grain.
+  void add(std::int64_t arm_id, Activity activity, std::int64_t ns);
+  std::int64_t total_ns() const;
+  /// What is not 0.
+  std::vector<TimeSpentRecord> records(const std::string& shard, std::int64_t launch) const;
+
+ private:
+  std::map<std::pair<std::int64_t, Activity>, std::int64_t> spent_;
+};
+
+/// Adds its own lifetime to an account. What `side` grew by meanwhile goes to the activities of that work, the remainder to `activity`.
+class TimeSpan {
+ public:
+  /// `side` may be empty; it and the account must outlive this.
+  TimeSpan(TimeAccount& account, std::int64_t arm_id, Activity activity, std::function<SideWork()> side);
+  ~TimeSpan();
+  TimeSpan(const TimeSpan&) = delete;
+  TimeSpan& operator=(const TimeSpan&) = delete;
+
+ private:
+  TimeAccount& account_;
+  std::int64_t arm_id_;
+  Activity activity_;
+  std::function<SideWork()> side_;
+  SideWork before_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace decodelab

@@ -1,0 +1,74 @@
+// Keeps packed weights of a checkpoint in the cache folder, so that a launch reads them instead of packing them again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+
+/// 32 hexadecimal digits of what is in the safetensors files of a checkpoint directory.
+///
+/// The files are read once and their digest is remembered in `cache_directory`/digests by path, size, inode and times, so that it is read
+/// again when any of them changes. Throws std::invalid_argument where there are no weights.
+std::string weights_digest(const std::filesystem::path& checkpoint, const std::filesystem::path& cache_directory);
+
+/// One packed weight on disk: pieces of equal size, each with a checksum.
+class PackedFile {
+ public:
+  ~PackedFile();
+  PackedFile(PackedFile&& other) noexcept;
+  PackedFile& operator=(PackedFile&&) = delete;
+
+  /// Reads a piece into `bytes`, which has its size; false where the disk fails or the piece is not what was written. Threads may read
+  /// different pieces at once.
+  bool read(std::size_t piece, std::span<std::byte> bytes) const;
+
+ private:
+  friend class PackedFiles;
+  PackedFile(int descriptor, std::size_t first_byte, std::vector<std::uint64_t> checksums)
+      : descriptor_(descriptor), first_byte_(first_byte), checksums_(std::move(checksums)) {}
+
+  int descriptor_;
+  std::size_t first_byte_;
+  std::vector<std::uint64_t> checksums_;
+};
+
+/// The packed weights of one checkpoint in `cache_directory`/packed/DIGEST, a file a weight. What cannot be read or kept is as if it were
+/// not there: nothing here throws but std::bad_alloc.
+class PackedFiles {
+ public:
+  /// Weights below this many bytes are packed faster than a file is opened.
+  static constexpr std::size_t kWorthKeeping = std::size_t{1} << 20;
+  /// What all packed weights of all checkpoints may take; beyond it the checkpoints that were not used for longest go.
+  static constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 30;
+
+  PackedFiles(std::filesystem::path checkpoint, std::filesystem::path cache_directory,
+              std::uintmax_t most_bytes = kMostBytes)
+      : checkpoint_(std::move(checkpoint)), cache_directory_(std::move(cache_directory)), most_bytes_(most_bytes) {}
+
+  /// What was kept under `key`, which names all that the bytes depend on beside the checkpoint's content (weight, shape, dtype, order and
+  /// its version); nothing where it is not there, or has other pieces.
+  std::optional<PackedFile> open(const std::string& key, std::size_t piece_bytes, std::size_t pieces);
+  /// Keeps `bytes` under `key`, in the place of what is there, and returns when they are on the disk: nothing is written later, beside a
+  /// timed step. A reader sees the old file or the new one.
+  void keep(const std::string& key, std::span<const std::byte> bytes, std::size_t piece_bytes);
+
+ private:
+  /// The checkpoint's folder, found out once; empty where there can be none.
+  const std::filesystem::path& folder();
+  void make_room(std::uintmax_t bytes) const;
+
+  std::filesystem::path checkpoint_;
+  std::filesystem::path cache_directory_;
+  std::uintmax_t most_bytes_;
+  std::once_flag found_;
+  std::filesystem::path folder_;
+};
+
+}  // namespace decodelab
