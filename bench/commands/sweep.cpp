@@ -15,7 +15,7 @@
 #include "bench/plan/sweep_plan.h"
 #include "base/memory_at_hand.h"
 #include "reports/statistics/labels.h"
-#include "reports/page/time_table.h"
+#include "reports/page/tables/time_table.h"
 #include "reports/statistics/looks.h"
 #include "reports/statistics/summary.h"
 #include "reports/statistics/time_use.h"

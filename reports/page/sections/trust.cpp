@@ -10,7 +10,7 @@
 #include "reports/statistics/labels.h"
 #include "reports/page/tables/result_tables.h"
 #include "reports/page/sections/section.h"
-#include "reports/page/time_table.h"
+#include "reports/page/tables/time_table.h"
 #include "reports/statistics/comparison.h"
 
 namespace decodelab {

@@ -1,5 +1,5 @@
 // Where the time went, in a line, in a table, in JSON and on the page.
-#include "reports/page/time_table.h"
+#include "reports/page/tables/time_table.h"
 
 #include "reports/page/exports/json.h"
 

@@ -1,5 +1,5 @@
 // Words and shares of what launches spent.
-#include "reports/page/time_table.h"
+#include "reports/page/tables/time_table.h"
 
 #include <algorithm>
 #include <array>
