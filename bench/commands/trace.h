@@ -6,8 +6,11 @@
 
 namespace decodelab {
 
-/// Exit code 0; else 4. A contaminated trace ranks kernels only, and a broken one says nothing.
-inline bool is_believable(TraceVerdict verdict) { return verdict == TraceVerdict::ok || verdict == TraceVerdict::warn; }
+/// Exit code 0; else 4. A partial trace says what of it may be believed; a contaminated one ranks kernels only, and a broken one says
+/// nothing.
+inline bool is_believable(TraceVerdict verdict) {
+  return verdict == TraceVerdict::ok || verdict == TraceVerdict::warn || verdict == TraceVerdict::partial;
+}
 
 /// `verify`, `diff`, `sql`, `import`, `explain`: of files that are there.
 void add_trace_file_commands(CLI::App& trace, ExitCode& exit_code);

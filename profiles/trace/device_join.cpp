@@ -150,6 +150,14 @@ void place_by_counts(TraceEvents& events) {
   }
 }
 
+/// A step that is a piece of the device's time has what starts in it.
+void place_by_time(TraceEvents& events) {
+  for (DeviceOperation& operation : events.operations) {
+    const std::int64_t step = step_row_at(events.steps, operation.start_ns);
+    operation.step = step == kNoRow ? kNoStep : events.steps[static_cast<std::size_t>(step)].index;
+  }
+}
+
 }  // namespace
 
 void join_operations(TraceEvents& events, const std::vector<std::int64_t>& spans_of_calls) {
@@ -165,6 +173,7 @@ void join_operations(TraceEvents& events, const std::vector<std::int64_t>& spans
     }
   }
   if (events.api_calls.empty() && events.session.launches_counted) place_by_counts(events);
+  if (events.session.steps_by_time) place_by_time(events);
 }
 
 }  // namespace decodelab

@@ -55,7 +55,8 @@ std::vector<bool> first_of_launch(const TraceEvents& events) {
   LaunchSet seen;
   for (std::size_t row = 0; row < events.operations.size(); ++row) {
     const DeviceOperation& operation = events.operations[row];
-    if (operation.graph_id == 0 || !has_times(operation)) continue;
+    const bool graph = operation.graph_id != 0 || operation.graph_node_id != 0;
+    if (!graph || !has_times(operation)) continue;
     first[row] = seen.insert(operation.process, operation.correlation);
   }
   return first;
@@ -74,6 +75,9 @@ GapCauses::GapCauses(const TraceEvents& events) : events_(events), first_(first_
   for (const Overhead& overhead : events.overheads) {
     if (overhead.kind == OverheadKind::command_buffer_full) continue;
     overheads_[overhead.thread].push_back({.start_ns = overhead.start_ns, .end_ns = overhead.end_ns});
+  }
+  for (const DeviceOperation& operation : events.operations) {
+    if (operation.launched_before) last_before_ = std::max(last_before_, operation.correlation);
   }
   merge_all(waits_);
   merge_all(overheads_);
@@ -128,6 +132,8 @@ void GapCauses::explain(std::int64_t start_ns, std::int64_t end_ns, std::int64_t
     return;
   }
   if (next.api_row == kNoRow) {
+    // What was launched before the capture was in the queue, but for the last of it, whose launch may not have returned.
+    if (next.launched_before && next.correlation != last_before_) piece.cause = GapCause::dependency;
     gaps.push_back(piece);
     return;
   }

@@ -37,7 +37,7 @@ std::vector<bool> first_of_launch(const TraceEvents& events);
 /// operation is a later one of a graph. Otherwise the time before L is `sync` up to the return of a wait that the device's end let go,
 /// and `host_after_sync` from there; without such a wait it is `dispatch`. From L on it is `launch_latency`, up to kLongestLaunchNs
 /// after L returned, and then `unknown`. What overheads of the tool on L's thread cover before L returned is `tool`, but for the full
-/// command buffer, which is a sign of a busy device. Without L it is `unknown`.
+/// command buffer, which is a sign of a busy device. Without L it is `unknown`, but for `dependency` where L lies before the capture.
 class GapCauses {
  public:
   explicit GapCauses(const TraceEvents& events);
@@ -52,6 +52,7 @@ class GapCauses {
 
   const TraceEvents& events_;
   std::vector<bool> first_;
+  std::uint32_t last_before_ = 0;  ///< Highest correlation of what was launched before the capture.
   // By thread, merged; the thread 0 where it is not known.
   std::unordered_map<std::int64_t, std::vector<Interval>> waits_;
   std::unordered_map<std::int64_t, std::vector<Interval>> overheads_;

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "profiles/trace/names.h"
+
 namespace decodelab {
 namespace {
 
@@ -29,7 +31,10 @@ Key key_of(const Trace& trace, const TimeShare& share, Detail detail) {
   const bool named = by_name && share.name < trace.events().strings.size();
   // Time in no stage is told apart by its operators at most: a layer of it means nothing.
   const Stage stage = share.kind == ShareKind::operation ? share.stage : Stage::other;
-  return {share.kind, share.cause, stage, by_layer ? share.layer : kNoLayer, named ? trace.text(share.name) : ""};
+  std::string name = named ? trace.text(share.name) : "";
+  // Kernels of others come in dozens of kinds of one template.
+  if (trace.events().session.foreign) name = short_name(name);
+  return {share.kind, share.cause, stage, by_layer ? share.layer : kNoLayer, std::move(name)};
 }
 
 /// b / b_steps - a / a_steps as a whole number and a rest of 1 / (a_steps * b_steps).

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "profiles/trace/names.h"
 #include "profiles/trace/text.h"
 #include "profiles/trace/text_table.h"
 
@@ -10,19 +11,6 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kTopRows = 15;
-
-std::string place_text(const DifferenceRow& row) {
-  if (row.kind == ShareKind::gap) {
-    return fmt::format("gap: {}",
-                       kGapCauseNames[std::min(static_cast<std::size_t>(row.cause), kGapCauseNames.size() - 1)]);
-  }
-  std::string text = row.kind == ShareKind::residual
-                         ? "in no stage"
-                         : kStageNames[std::min(static_cast<std::size_t>(row.stage), kStageNames.size() - 1)];
-  if (row.layer != kNoLayer) text += fmt::format(" {}", row.layer);
-  if (!row.name.empty()) text += " " + printable(row.name);
-  return text;
-}
 
 std::string signed_text(std::int64_t ns) { return (ns > 0 ? "+" : "") + grouped(ns); }
 
@@ -58,8 +46,25 @@ std::string amounts_text(const std::vector<DifferenceAmount>& amounts) {
 
 }  // namespace
 
-std::string difference_text(const TraceDifference& difference, const std::string& a, const std::string& b) {
-  std::string text = paragraph("A", a, 2) + paragraph("B", b, 2);
+std::string place_text(const DifferenceRow& row) {
+  if (row.kind == ShareKind::gap) {
+    return fmt::format("gap: {}",
+                       kGapCauseNames[std::min(static_cast<std::size_t>(row.cause), kGapCauseNames.size() - 1)]);
+  }
+  std::string text = row.kind == ShareKind::residual
+                         ? "in no stage"
+                         : kStageNames[std::min(static_cast<std::size_t>(row.stage), kStageNames.size() - 1)];
+  // Traces of others know no stages: a name says more than "other".
+  if (row.kind == ShareKind::operation && row.stage == Stage::other && !row.name.empty()) text.clear();
+  if (row.layer != kNoLayer) text += fmt::format(" {}", row.layer);
+  if (!row.name.empty()) text += (text.empty() ? "" : " ") + printable(short_name(row.name));
+  return text;
+}
+
+std::string difference_text(const TraceDifference& difference, const std::string& a, const std::string& b,
+                            std::string_view heading) {
+  std::string text =
+      paragraph(heading, difference_sentence(difference, a, b), 2) + paragraph("A", a, 2) + paragraph("B", b, 2);
   if (!difference.refusal.empty()) return text + paragraph("no difference:", difference.refusal, 2);
   const double share = difference.a_step_ns > 0 ? static_cast<double>(difference.delta_ns) / difference.a_step_ns : 0;
   text += fmt::format("step {} ns in A ({} steps), {} ns in B ({} steps): {} ns ({:+.1f} %)\n\n",

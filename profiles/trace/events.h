@@ -63,6 +63,7 @@ struct HostSpan {
   std::int64_t allocated_bytes = 0;
   std::int64_t expected_bytes = 0;  ///< That the engine's model says it reads and writes; 0 where nothing is modelled.
   std::int64_t expected_flops = 0;
+  std::int64_t process = 0;  ///< 0: that of the session.
 };
 
 enum class ApiKind : std::uint8_t { launch, graph_launch, copy, set, synchronize, allocate, other };
@@ -79,6 +80,7 @@ struct ApiCall {
   ApiKind kind = ApiKind::other;
   bool driver = false;  ///< Of the driver's interface, else the runtime's.
   std::int32_t result = 0;
+  bool outlasts = false;  ///< What it launched lies behind the capture; filled by mark_edges().
 };
 
 enum class DeviceOperationKind : std::uint8_t { kernel, copy, set, graph };
@@ -108,6 +110,7 @@ struct DeviceOperation {
   std::int64_t bytes = 0;         ///< Of copies and sets.
   std::int32_t copy_kind = 0;     ///< CUPTI's: 1 host to device, 2 device to host, 8 device to device.
   std::int64_t api_row = kNoRow;  ///< Place in TraceEvents::api_calls of the call that launched it; filled by seal().
+  bool launched_before = false;   ///< Its launch lies before the capture; filled by mark_edges().
 };
 
 enum class WaitKind : std::uint8_t { event = 1, stream_wait_event = 2, stream = 3, context = 4 };  // CUPTI's numbers
@@ -236,6 +239,15 @@ struct TraceSession {
   std::int64_t unknown_records = 0;
   std::int64_t out_of_window = 0;
   Perturbation perturbation;
+  bool foreign = false;               ///< Captured by another tool, which may begin and end in the middle of the work.
+  std::int64_t capture_start_ns = 0;  ///< First and last time of a foreign file; the window is what of it is whole.
+  std::int64_t capture_end_ns = 0;
+  std::int64_t negative_times = 0;   ///< Rows that began before time 0; all times were moved so that none does.
+  std::int64_t launched_before = 0;  ///< Operations whose launch lies before the capture.
+  std::int64_t outlasting = 0;       ///< Launches whose operation lies behind the capture.
+  std::int64_t open_ranges = 0;      ///< Ranges that were open when it ended.
+  std::string steps_from;      ///< What the steps of a foreign trace are: "CUDA graph launches, each to the next".
+  bool steps_by_time = false;  ///< Operations belong to the step that they start in, whoever launched them.
 };
 
 /// A collection that is not sealed yet.

@@ -1,6 +1,10 @@
 // Runs the table of checks and takes the worst for the verdict.
 #include "profiles/trace/quality.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "profiles/trace/account.h"
 #include "profiles/trace/checks/check.h"
 
@@ -33,11 +37,30 @@ TraceVerdict verdict_of(CheckStatus status, TraceVerdict when_failed) {
   switch (status) {
     case CheckStatus::failed: return when_failed;
     case CheckStatus::warned: return TraceVerdict::warn;
+    case CheckStatus::partial: return TraceVerdict::partial;
     case CheckStatus::passed:
     case CheckStatus::excluded:
     case CheckStatus::not_applicable: return TraceVerdict::ok;
   }
   return TraceVerdict::ok;
+}
+
+/// Of a partial trace: which time, and what of it.
+std::string believed(const TraceEvents& events) {
+  std::int64_t first_ns = 0;
+  std::int64_t last_ns = 0;
+  std::int64_t steps = 0;
+  for (const Step& step : events.steps) {
+    if (!counts(step)) continue;
+    if (steps++ == 0) first_ns = step.start_ns;
+    last_ns = std::max(last_ns, step.end_ns);
+  }
+  std::string what = events.session.graph_granularity ? "busy time, replays" : "busy time, kernels";
+  what += events.api_calls.empty() ? " and gaps without causes" : " and gaps";
+  if (events.operations.empty()) what = "host time";
+  const auto ms = [&](std::int64_t ns) { return static_cast<double>(ns - events.session.capture_start_ns) * 1e-6; };
+  return fmt::format("{}, {:.1f} to {:.1f} ms ({} of {})", what, ms(first_ns), ms(last_ns), steps,
+                     counted(static_cast<std::int64_t>(events.steps.size()), "step"));
 }
 
 }  // namespace
@@ -47,6 +70,7 @@ const char* to_string(TraceVerdict verdict) {
     case TraceVerdict::ok: return "ok";
     case TraceVerdict::warn: return "warn";
     case TraceVerdict::contaminated: return "contaminated";
+    case TraceVerdict::partial: return "partial";
     case TraceVerdict::broken: return "broken";
     case TraceVerdict::untraced: return "untraced";
   }
@@ -58,6 +82,7 @@ const char* to_string(CheckStatus status) {
     case CheckStatus::passed: return "passed";
     case CheckStatus::excluded: return "excluded";
     case CheckStatus::warned: return "warned";
+    case CheckStatus::partial: return "partial";
     case CheckStatus::failed: return "failed";
     case CheckStatus::not_applicable: return "not-applicable";
   }
@@ -86,6 +111,7 @@ TraceQuality verify(const Trace& trace) {
                               .limit = result.limit,
                               .evidence = std::move(result.evidence)});
   }
+  if (quality.verdict == TraceVerdict::partial) quality.believe = believed(events);
   return quality;
 }
 

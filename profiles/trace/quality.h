@@ -9,14 +9,14 @@
 namespace decodelab {
 
 /// From best to worst. An analysis of a broken trace prints the reason instead of numbers; a contaminated one may rank kernels but not
-/// host time; untraced: there was nothing to record, as of a device on a machine without one.
-enum class TraceVerdict { ok, warn, contaminated, broken, untraced };
+/// host time; of a partial one TraceQuality::believe says what may be believed; untraced: there was nothing to record, as of a device on a machine without one.
+enum class TraceVerdict { ok, warn, contaminated, partial, broken, untraced };
 const char* to_string(TraceVerdict verdict);
 
-enum class CheckStatus { passed, excluded, warned, failed, not_applicable };
+enum class CheckStatus { passed, excluded, warned, partial, failed, not_applicable };
 const char* to_string(CheckStatus status);
 
-/// One of the checks I1 to I18; each file of profiles/trace/checks says what its own mean.
+/// One of the checks I1 to I19; each file of profiles/trace/checks says what its own mean.
 struct TraceCheck {
   std::string id;     ///< "I4"
   std::string title;  ///< "no kernel starts before its launch"
@@ -31,6 +31,7 @@ struct TraceQuality {
   TraceVerdict verdict = TraceVerdict::untraced;
   std::string reason;  ///< The evidence of the worst check; empty where the verdict is ok.
   std::vector<TraceCheck> checks;
+  std::string believe;  ///< Of a partial trace: what may be believed; else empty.
 };
 
 /// Runs every check.

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "profiles/trace/ranges.h"
+
 namespace decodelab {
 namespace {
 
@@ -52,10 +54,19 @@ Json session_json(const TraceSession& session) {
                        {"nominal_bytes_per_second", nominal > 0 ? Json(nominal) : Json(nullptr)},
                        {"measured_bytes_per_second", measured > 0 ? Json(measured) : Json(nullptr)}});
   }
-  return {{"uuid", session.uuid},     {"host", session.host},    {"source", session.source},
-          {"model", session.model},   {"arm", session.arm},      {"cell", session.cell},
-          {"device", session.device}, {"devices", devices},      {"tier", static_cast<int>(session.tier)},
-          {"versions", versions},     {"collectors", collectors}};
+  return {{"uuid", session.uuid},
+          {"host", session.host},
+          {"source", session.source},
+          {"model", session.model},
+          {"arm", session.arm},
+          {"cell", session.cell},
+          {"device", session.device},
+          {"devices", devices},
+          {"tier", static_cast<int>(session.tier)},
+          {"process", session.process},
+          {"steps_from", session.steps_from.empty() ? Json(nullptr) : Json(session.steps_from)},
+          {"versions", versions},
+          {"collectors", collectors}};
 }
 
 Json clock_json(const TraceSession& session) {
@@ -74,6 +85,27 @@ Json clock_json(const TraceSession& session) {
 Json perturbation_json(const Perturbation& slow_down) {
   if (slow_down.ratio <= 0) return nullptr;
   return {{"ratio", slow_down.ratio}, {"low", slow_down.low}, {"high", slow_down.high}, {"pairs", slow_down.pairs}};
+}
+
+/// What lies across the edges of a capture that somebody else made; null of ours.
+Json edges_json(const TraceSession& session) {
+  if (!session.foreign) return nullptr;
+  return {{"capture_start_ns", session.capture_start_ns}, {"capture_end_ns", session.capture_end_ns},
+          {"launched_before", session.launched_before},   {"outlasting", session.outlasting},
+          {"open_ranges", session.open_ranges},           {"negative_times", session.negative_times}};
+}
+
+Json ranges_json(const Trace& trace, const Attribution& attribution) {
+  Json rows = Json::array();
+  if (!trace.events().session.foreign || !attribution.believable) return rows;
+  for (const RangeCost& cost : range_costs(trace)) {
+    rows.push_back({{"name", cost.name},
+                    {"count", cost.count},
+                    {"host_ns", cost.host_ns},
+                    {"device_ns", cost.device_ns},
+                    {"operations", cost.operations}});
+  }
+  return rows;
 }
 
 Json counts_json(const TraceEvents& events) {
@@ -176,6 +208,7 @@ Json summary_json(const Trace& trace, const TraceQuality& quality, const Attribu
   const TraceEvents& events = trace.events();
   return {{"verdict", to_string(quality.verdict)},
           {"reason", quality.reason},
+          {"believe", quality.believe.empty() ? Json(nullptr) : Json(quality.believe)},
           {"refusal", attribution.believable ? Json(nullptr) : Json(attribution.refusal)},
           {"bound_by", attribution.believable ? Json(attribution.bound_by) : Json(nullptr)},
           {"checks", checks_json(quality)},
@@ -188,7 +221,9 @@ Json summary_json(const Trace& trace, const TraceQuality& quality, const Attribu
           {"stages", stages_json(attribution)},
           {"gaps", gaps_json(attribution)},
           {"operators", costs_json(trace, attribution.operators)},
-          {"kernels", costs_json(trace, attribution.kernels)}};
+          {"kernels", costs_json(trace, attribution.kernels)},
+          {"ranges", ranges_json(trace, attribution)},
+          {"edges", edges_json(events.session)}};
 }
 
 std::string summary_text(const Trace& trace, const TraceQuality& quality, const Attribution& attribution) {

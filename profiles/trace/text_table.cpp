@@ -67,6 +67,16 @@ std::string printable(std::string_view text) {
   return printed;
 }
 
+std::string finding(std::string_view first, std::string_view text, std::size_t indent) {
+  const std::string whole = paragraph(first, text, indent);
+  const std::size_t first_line = whole.find('\n');
+  const std::size_t second_line = whole.find('\n', first_line + 1);
+  if (second_line == std::string::npos || second_line + 1 == whole.size()) return whole;
+  std::size_t length = std::min(second_line, first_line + 1 + kTextColumns - kEllipsis.size() - 1);
+  length = whole.find_last_not_of(" ;,:", length - 1) + 1;
+  return whole.substr(0, length) + " " + std::string(kEllipsis) + "\n";
+}
+
 std::string paragraph(std::string_view first, std::string_view text, std::size_t indent) {
   std::string result;
   std::string line(first);

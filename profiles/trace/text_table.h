@@ -34,6 +34,9 @@ std::string percent_text(double share);
 /// Names come from files: what a terminal would act on is replaced.
 std::string printable(std::string_view text);
 
+/// A paragraph that ends after two lines, with "..." where there was more.
+std::string finding(std::string_view first, std::string_view text, std::size_t indent);
+
 /// `first` and then `text`, broken between words; lines after the first are indented by `indent`.
 std::string paragraph(std::string_view first, std::string_view text, std::size_t indent);
 

@@ -87,9 +87,9 @@ void exclude_cut_steps(TraceEvents& events) {
     if (step.end_ns <= step.start_ns) {
       step.excluded_reason = "its end was not recorded";
     } else if (window_known && step.start_ns < session.window_start_ns) {
-      step.excluded_reason = "cut by the start of the window";
+      step.excluded_reason = session.foreign ? "cut by the start of the capture" : "cut by the start of the window";
     } else if (window_known && std::max(step.end_ns, step.device_end_ns) > session.window_end_ns) {
-      step.excluded_reason = "cut by the end of the window";
+      step.excluded_reason = session.foreign ? "cut by the end of the capture" : "cut by the end of the window";
     }
   }
 }

@@ -43,6 +43,9 @@ class KinetoReader {
       events_.session.process = process_.value_or(0);
     }
     shift(file.head.base_ns.value_or(0) - events_.session.unix_offset_ns);
+    for (HostSpan& span : events_.spans) {
+      if (span.process == events_.session.process) span.process = 0;
+    }
     for (const std::size_t row : unknown_process_) events_.operations[row].process = events_.session.process;
     find_threads_of_waits();
     if (ours) {
@@ -174,6 +177,7 @@ class KinetoReader {
         step_spans_.push_back(events_.spans.size());
       }
     }
+    span.process = event.process.value_or(0);
     span.name = rows_.text(event.name);
     note_end(event, {Table::span, events_.spans.size()});
     events_.spans.push_back(span);

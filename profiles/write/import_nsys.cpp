@@ -94,10 +94,11 @@ class NsysReader {
     read_overheads();
     read_ranges();
     read_counters();
-    if (!ours_) {
-      complete_processes();
-      complete_foreign(events_);
+    if (!ours_) complete_processes();
+    for (HostSpan& span : events_.spans) {
+      if (span.process == events_.session.process) span.process = 0;
     }
+    if (!ours_) complete_foreign(events_);
   }
 
  private:
@@ -262,6 +263,8 @@ class NsysReader {
     operation.correlation = unsigned32(row, "correlationId");
     operation.graph_id = static_cast<std::uint64_t>(row.number("graphId"));
     operation.graph_node_id = static_cast<std::uint64_t>(row.number("graphNodeId"));
+    // Tables of copies and sets have nodes, but not the graphs that they are of.
+    if (!ours_ && operation.graph_id == 0 && operation.graph_node_id != 0) operation.graph_id = kUnknownGraph;
     operation.step = number32(row, "step", kNoStep);
     operation.layer = number32(row, "layer", kNoLayer);
     operation.stage = named<Stage>(kStageNames, row.text("stage")).value_or(Stage::other);
@@ -379,6 +382,7 @@ class NsysReader {
       const auto [process, thread] = ids_of(row.number("globalTid"));
       if (!first_process_) first_process_ = process;
       span.thread = thread;
+      span.process = process;
       span.name = row.has("textId") ? text_of(row, "textId") : rows_.text(row.text("text"));
       if (ours_) {
         read_own_columns(row, span);
@@ -429,6 +433,7 @@ class NsysReader {
     events_.session.process = first_process_.value_or(only);
   }
 
+  static constexpr std::uint64_t kUnknownGraph = 1;
   static constexpr std::size_t kMostFacts = 1024;
   static constexpr std::int64_t kMostTexts = std::int64_t{1} << 24;
 

@@ -12,6 +12,8 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kMostSentence = 400;
+/// A capture whose zero lies later than this after its first row is no capture, but damage.
+constexpr std::int64_t kEarliestTime = -60'000'000'000;
 
 }  // namespace
 
@@ -51,7 +53,9 @@ StringId ImportedRows::text(std::string_view text) {
 }
 
 std::int64_t ImportedRows::time(std::int64_t ns) const {
-  if (ns < 0 || ns > kLatestTime) refuse("has an event at " + std::to_string(ns) + " ns, which is no time of a clock");
+  if (ns < kEarliestTime || ns > kLatestTime) {
+    refuse("has an event at " + std::to_string(ns) + " ns, which is no time of a clock");
+  }
   return ns;
 }
 
@@ -95,10 +99,37 @@ void fill_steps_of_spans(TraceEvents& events, StepSpans& steps) {
   }
 }
 
+/// Time 0 stands for "none" in many places: no row may begin there or before.
+void move_behind_zero(TraceEvents& events) {
+  std::int64_t first_ns = 1;
+  for_each_time(events, [&](std::int64_t start_ns, std::int64_t) {
+    first_ns = std::min(first_ns, start_ns);
+    events.session.negative_times += start_ns < 0 ? 1 : 0;
+  });
+  const std::int64_t moved_ns = 1 - first_ns;
+  if (moved_ns == 0) return;
+  const auto move = [&](auto& rows, bool may_be_open) {
+    for (auto& row : rows) {
+      row.start_ns += moved_ns;
+      if (!may_be_open || row.end_ns != 0) row.end_ns += moved_ns;
+    }
+  };
+  move(events.spans, true);
+  move(events.api_calls, false);
+  move(events.operations, false);
+  move(events.waits, false);
+  move(events.overheads, false);
+  move(events.steps, false);
+  for (CounterPoint& point : events.counters) point.time_ns += moved_ns;
+  events.session.unix_offset_ns -= moved_ns;
+}
+
 }  // namespace
 
 void complete_foreign(TraceEvents& events) {
   TraceSession& session = events.session;
+  session.foreign = true;
+  move_behind_zero(events);
   StepSpans step_spans;
   for (const HostSpan& span : events.spans) {
     if (span.kind == SpanKind::step && span.step != kNoStep) step_spans[span.thread].push_back(&span);
@@ -119,8 +150,8 @@ void complete_foreign(TraceEvents& events) {
   }
   fill_steps_of_spans(events, step_spans);
   const TraceBounds bounds = bounds_of(events);
-  session.window_start_ns = bounds.start_ns;
-  session.window_end_ns = bounds.end_ns;
+  session.window_start_ns = session.capture_start_ns = bounds.start_ns;
+  session.window_end_ns = session.capture_end_ns = bounds.end_ns;
   session.tier = events.api_calls.empty() ? TraceTier::kernels : TraceTier::causes;
   session.device = events.operations.empty() ? "cpu" : "cuda";
   session.graph_granularity =

@@ -35,7 +35,7 @@ class ImportedRows final {
   void count();
   /// The id of a text, counted against the limits where it is new.
   StringId text(std::string_view text);
-  /// A time between 0 and what 64 bits can hold with room for sums.
+  /// A time that a clock may show, with room for sums: a little below 0 too, as files have it whose zero lies in the capture.
   std::int64_t time(std::int64_t ns) const;
   template <typename Integer>
   Integer number(std::int64_t value, std::string_view what) const {
@@ -59,7 +59,8 @@ class ImportedRows final {
 ApiKind api_kind(std::string_view name);
 
 /// For traces of others, after all rows are there: steps from their spans of kind step, the step of every span inside one on the same
-/// thread, the bounds of the window, and what the rows say of tier, device and main thread.
+/// thread, the bounds of the window, and what the rows say of tier, device and main thread. Where rows begin before time 0, all times
+/// are moved so that none does.
 void complete_foreign(TraceEvents& events);
 
 }  // namespace decodelab

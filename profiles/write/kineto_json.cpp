@@ -174,8 +174,9 @@ class KinetoWriter {
   }
 
   void write_span(const HostSpan& row) {
-    begin(row.kind == SpanKind::operator_call ? "cpu_op" : "user_annotation", name(row.name), events_.session.process,
-          row.thread, row.start_ns, row.end_ns == 0 ? last_ns_ : row.end_ns);
+    begin(row.kind == SpanKind::operator_call ? "cpu_op" : "user_annotation", name(row.name),
+          row.process == 0 ? events_.session.process : row.process, row.thread, row.start_ns,
+          row.end_ns == 0 ? last_ns_ : row.end_ns);
     if (row.kind != SpanKind::operator_call) argument_text("kind", name_of(kSpanKindNames, row.kind));
     place(row.step, row.layer, row.stage);
     argument_unless("allocations", row.allocations, std::int64_t{0});

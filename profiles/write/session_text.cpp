@@ -55,6 +55,11 @@ void members(Visitor visit, T& value) {
     visit("launches_counted", value.launches_counted), visit("graph_granularity", value.graph_granularity);
     visit("dropped_records", value.dropped_records), visit("zero_times", value.zero_times);
     visit("unknown_records", value.unknown_records), visit("out_of_window", value.out_of_window);
+    visit("foreign", value.foreign), visit("capture_start_ns", value.capture_start_ns);
+    visit("capture_end_ns", value.capture_end_ns), visit("negative_times", value.negative_times);
+    visit("launched_before", value.launched_before), visit("outlasting", value.outlasting);
+    visit("open_ranges", value.open_ranges), visit("steps_from", value.steps_from);
+    visit("steps_by_time", value.steps_by_time);
   } else if constexpr (std::is_same_v<Row, TraceDevice>) {
     visit("index", value.index), visit("name", value.name), visit("memory_bytes", value.memory_bytes);
     visit("multiprocessors", value.multiprocessors), visit("compute_major", value.compute_major);

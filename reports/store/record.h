@@ -168,7 +168,7 @@ struct TraceRecord {
   std::int64_t arm_id = 0;
   std::string file;     ///< Where the trace was written.
   std::string command;  ///< That makes it.
-  std::string verdict;  ///< ok, warn, contaminated, broken, untraced.
+  std::string verdict;  ///< ok, warn, contaminated, partial, broken, untraced.
   std::string reason;   ///< Why the verdict is not ok; empty where it is.
   std::int64_t tier = 0;
   std::int64_t steps = 0;        ///< That the sums are over.

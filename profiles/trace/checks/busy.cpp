@@ -63,10 +63,16 @@ CheckResult check_busy_within_wall(const CheckInput& input) {
   CheckResult result{.limit = wall_ns};
   for (const std::int32_t device : devices) {
     std::int64_t busy_ns = 0;
-    for (const BusySegment& segment : busy_segments(events, device)) busy_ns += segment.end_ns - segment.start_ns;
+    for (const BusySegment& segment : busy_segments(events, device)) {
+      // What lies across the edges of a foreign capture counts up to them.
+      const std::int64_t from_ns = session.foreign ? session.window_start_ns : segment.start_ns;
+      const std::int64_t until_ns = session.foreign ? session.window_end_ns : segment.end_ns;
+      busy_ns += std::max<std::int64_t>(0, std::min(segment.end_ns, until_ns) - std::max(segment.start_ns, from_ns));
+    }
     if (static_cast<double>(busy_ns) < result.value && !result.evidence.empty()) continue;
     result.value = static_cast<double>(busy_ns);
-    result.evidence = fmt::format("device {} was busy for {} of {:.1f} us", device, time_text(busy_ns), wall_ns * 1e-3);
+    result.evidence = fmt::format("device {} was busy for {} of {}", device, time_text(busy_ns),
+                                  time_text(static_cast<std::int64_t>(wall_ns)));
   }
   if (result.value > result.limit) result.status = CheckStatus::failed;
   return result;

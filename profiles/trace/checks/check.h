@@ -46,7 +46,7 @@ struct CheckDefinition {
   CheckResult (*run)(const CheckInput& input);
 };
 
-/// I1 to I18, in that order. I14 and I15 were checks of written files; their numbers are not used again.
+/// I1 to I19, in that order. I14 and I15 were checks of written files; their numbers are not used again.
 std::span<const CheckDefinition> check_table();
 
 /// How far apart the stamps of a trace lie and how large its amounts are, without adding any two: files may hold anything.
@@ -104,6 +104,7 @@ CheckResult check_timer(const CheckInput& input);                // I12
 CheckResult check_perturbation(const CheckInput& input);         // I13, machine.cpp
 CheckResult check_bandwidth(const CheckInput& input);            // I17
 CheckResult check_steady_clock(const CheckInput& input);         // I18
+CheckResult check_capture(const CheckInput& input);              // I19, capture.cpp
 CheckResult check_conservation(const CheckInput& input);         // I16, conservation.cpp
 
 /// By place in TraceEvents::steps, how many launches and replays the engine counted that have no row. Steps that statistics leave out,

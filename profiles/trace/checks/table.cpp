@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "profiles/trace/checks/check.h"
+#include "profiles/trace/names.h"
 
 namespace decodelab {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 constexpr std::size_t kMostNamed = 5;
 
 constexpr TraceVerdict kBroken = TraceVerdict::broken;
-constexpr std::array<CheckDefinition, 16> kChecks{{
+constexpr std::array<CheckDefinition, 17> kChecks{{
     // id, title, needs a device, adds times, when failed, function
     {"I1", "no record was dropped", false, false, kBroken, check_nothing_dropped},
     {"I2", "no stamp is zero, inverted or out of reach", false, false, kBroken, check_stamps},
@@ -30,6 +31,7 @@ constexpr std::array<CheckDefinition, 16> kChecks{{
     {"I16", "every nanosecond is accounted for once", false, true, kBroken, check_conservation},
     {"I17", "modelled bytes fit the bandwidth", true, true, kBroken, check_bandwidth},
     {"I18", "the device's clock was steady", true, false, kBroken, check_steady_clock},
+    {"I19", "the capture holds both ends of its work", false, false, TraceVerdict::partial, check_capture},
 }};
 
 }  // namespace
@@ -62,7 +64,7 @@ std::string time_text(std::int64_t ns) {
 
 std::string name_of(const Trace& trace, StringId name) {
   if (name == 0 || name >= trace.events().strings.size()) return "(no name)";
-  return trace.text(name);
+  return short_name(trace.text(name));
 }
 
 std::string collectors_off(const TraceSession& session) {

@@ -4,6 +4,7 @@
 #include "profiles/trace/quality.h"
 #include "tests/profiles/synthetic/synthetic.h"
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 

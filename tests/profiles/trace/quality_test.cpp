@@ -29,7 +29,7 @@ TEST(Verify, ListsEveryCheckInOrder) {
     EXPECT_FALSE(check.evidence.empty()) << check.id;
   }
   EXPECT_EQ(ids, (Ids{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I16", "I17",
-                      "I18"}));
+                      "I18", "I19"}));
 }
 
 TEST(Verify, ATraceOfACpuCanBeOkAndSaysWhatItCouldNotCheck) {

@@ -125,8 +125,20 @@ TEST_F(ImportNsys, ATableWithoutTimesIsRefused) {
 TEST_F(ImportNsys, TimesOfNoClockAreRefused) {
   execute(path_,
           "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER); "
-          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (-5, 7)");
-  EXPECT_EQ(refusal(), "t.sqlite has an event at -5 ns, which is no time of a clock.");
+          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (-3600000000000, 7)");
+  EXPECT_EQ(refusal(), "t.sqlite has an event at -3600000000000 ns, which is no time of a clock.");
+}
+
+TEST_F(ImportNsys, TimesALittleBelowZeroAreMovedAndCounted) {
+  execute(path_,
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER); "
+          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (-5, 7), (8, 9)");
+  const TraceEvents events = import();
+  EXPECT_EQ(events.session.negative_times, 1);
+  ASSERT_EQ(events.operations.size(), 2u);
+  EXPECT_EQ(events.operations[0].start_ns, 1);
+  EXPECT_EQ(events.operations[0].end_ns, 13);
+  EXPECT_EQ(events.operations[1].start_ns, 14);
 }
 
 TEST_F(ImportNsys, NumbersThatNoMachineHasAreRefused) {

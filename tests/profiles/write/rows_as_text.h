@@ -26,7 +26,8 @@ inline std::vector<std::string> rows_as_text(const Trace& trace) {
   std::vector<std::string> lines;
   for (const HostSpan& r : events.spans) {
     lines.push_back(line("span", r.start_ns, r.end_ns, r.thread, r.step, r.layer, name(r.name), r.depth, number(r.kind),
-                         number(r.stage), r.allocations, r.allocated_bytes, r.expected_bytes, r.expected_flops));
+                         number(r.stage), r.allocations, r.allocated_bytes, r.expected_bytes, r.expected_flops,
+                         r.process));
   }
   for (const ApiCall& r : events.api_calls) {
     lines.push_back(line("call", r.start_ns, r.end_ns, r.process, r.thread, r.correlation, r.callback_id, name(r.name),
@@ -63,7 +64,9 @@ inline std::string session_as_text(const TraceSession& s) {
   out << line("session", s.uuid, s.host, s.process, s.main_thread, s.clock, s.window_start_ns, s.window_end_ns,
               s.unix_offset_ns, static_cast<int>(s.tier), s.source, s.model, s.arm, s.cell, s.device,
               s.launches_counted, s.graph_granularity, s.dropped_records, s.zero_times, s.unknown_records,
-              s.out_of_window, s.perturbation.ratio, s.perturbation.low, s.perturbation.high, s.perturbation.pairs);
+              s.out_of_window, s.foreign, s.capture_start_ns, s.capture_end_ns, s.negative_times, s.launched_before,
+              s.outlasting, s.open_ranges, s.steps_from, s.steps_by_time, s.perturbation.ratio, s.perturbation.low,
+              s.perturbation.high, s.perturbation.pairs);
   for (const TraceDevice& d : s.devices) {
     out << line("\ndevice", d.index, d.name, d.memory_bytes, d.multiprocessors, d.compute_major, d.compute_minor,
                 d.nominal_bytes_per_second, d.measured_bytes_per_second);

@@ -1,0 +1,26 @@
+// What the ranges of a trace launched: time of the device by the names that people gave to parts of their program.
+#pragma once
+
+#include "profiles/trace/trace.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+
+/// All ranges of one kind (range_kind()), in the steps that count. A range has what was launched while it was open on its thread, so that one
+/// around others has theirs too.
+struct RangeCost {
+  std::string name;
+  std::int64_t count = 0;
+  std::int64_t host_ns =
+      0;  ///< Sum of their lengths; of ranges inside of one with the same name only the outer counts.
+  std::int64_t device_ns = 0;  ///< Sum of the lengths of the operations that they launched.
+  std::int64_t operations = 0;
+};
+
+/// Returns the ranges of `trace`, most device time first and then most host time. Steps themselves are left out.
+std::vector<RangeCost> range_costs(const Trace& trace);
+
+}  // namespace decodelab
