@@ -40,7 +40,6 @@ int main(int argc, char** argv) {
   decodelab::add_report_command(app, exit_code);
   decodelab::add_compare_command(app, exit_code);
   decodelab::add_history_command(app, exit_code);
-  decodelab::add_predict_command(app, exit_code);
   decodelab::add_gate_command(app, exit_code);
   decodelab::add_store_command(app, exit_code);
   decodelab::add_trace_command(app, exit_code);

@@ -13,35 +13,43 @@ function(decodelab_library name)
 endfunction()
 
 # --- torch-free: builds and tests in seconds ---------------------------------------------------------------------------
-file(GLOB_RECURSE reports_sources CONFIGURE_DEPENDS reports/*.cpp)
+file(GLOB base_sources CONFIGURE_DEPENDS base/*.cpp)
+file(GLOB_RECURSE reports_store_sources CONFIGURE_DEPENDS reports/store/*.cpp)
+file(GLOB_RECURSE reports_statistics_sources CONFIGURE_DEPENDS reports/statistics/*.cpp)
+file(GLOB_RECURSE reports_page_sources CONFIGURE_DEPENDS reports/figures/*.cpp reports/page/*.cpp)
 file(GLOB_RECURSE profiles_sources CONFIGURE_DEPENDS profiles/*.cpp)
-file(GLOB checkpoint_sources CONFIGURE_DEPENDS engine/checkpoint/*.cpp)
+file(GLOB checkpoint_sources CONFIGURE_DEPENDS engine/checkpoint/*.cpp engine/kernels/elementwise/uniform_fill.cpp)
 list(FILTER checkpoint_sources EXCLUDE REGEX "/weights[^/]*\\.cpp$")
 file(GLOB_RECURSE bench_core_sources CONFIGURE_DEPENDS bench/plan/*.cpp bench/machine/*.cpp bench/measure/*.cpp)
 list(FILTER bench_core_sources EXCLUDE REGEX "/(torch|engine)_[^/]*\\.cpp$")
+file(GLOB bench_commands_sources CONFIGURE_DEPENDS bench/commands/*.cpp)
 
-decodelab_library(reports SOURCES ${reports_sources}
-  LINK decodelab_fmt decodelab_sqlite nlohmann_json::nlohmann_json Boost::headers Threads::Threads ZLIB::ZLIB)
-decodelab_library(profiles SOURCES ${profiles_sources}
-  LINK ZLIB::ZLIB nlohmann_json::nlohmann_json decodelab_fmt decodelab_sqlite decodelab_protozero)
+# All of them share one precompiled header; it sees the include folders of third parties, and no define.
+decodelab_library(base SOURCES ${base_sources} LINK decodelab_fmt nlohmann_json::nlohmann_json)
+target_precompile_headers(base PRIVATE ${CMAKE_SOURCE_DIR}/base/precompiled.h)
+decodelab_library(reports_store SOURCES ${reports_store_sources} LINK base decodelab_sqlite Threads::Threads ZLIB::ZLIB)
+decodelab_library(reports_statistics SOURCES ${reports_statistics_sources} LINK reports_store Boost::headers)
+decodelab_library(reports_page SOURCES ${reports_page_sources} LINK reports_statistics)
+decodelab_library(profiles SOURCES ${profiles_sources} LINK base ZLIB::ZLIB decodelab_sqlite decodelab_protozero)
 target_link_libraries(profiles PRIVATE decodelab_profilers)
-decodelab_library(checkpoint_formats SOURCES ${checkpoint_sources}
-  LINK decodelab_fmt nlohmann_json::nlohmann_json ${PCRE2_LIBRARY} Threads::Threads)
+decodelab_library(checkpoint_formats SOURCES ${checkpoint_sources} LINK base ${PCRE2_LIBRARY} Threads::Threads)
 # What names slots and variants without touching a tensor: the grammar of arms is tested without torch.
-decodelab_library(plan_core SOURCES engine/plan.cpp variants/registry.cpp variants/presets.cpp LINK decodelab_fmt)
+decodelab_library(plan_core SOURCES engine/plan.cpp variants/registry.cpp variants/presets.cpp LINK base)
 decodelab_library(bench_core SOURCES ${bench_core_sources}
-  LINK plan_core checkpoint_formats reports profiles decodelab_fmt CLI11::CLI11)
+  LINK plan_core checkpoint_formats reports_page profiles CLI11::CLI11)
+# The commands include no header of libtorch; the program links the engine that they call.
+decodelab_library(bench_commands SOURCES ${bench_commands_sources} LINK bench_core)
+foreach(library reports_store reports_statistics reports_page profiles checkpoint_formats plan_core bench_core bench_commands)
+  target_precompile_headers(${library} REUSE_FROM base)
+endforeach()
 
-if(DECODELAB_BENCHMARKS)
-  find_package(benchmark REQUIRED)
-  # Of what is torch-free.
-  file(GLOB trace_micro_sources CONFIGURE_DEPENDS bench/micro/trace_*_benchmark.cpp)
-  foreach(source ${trace_micro_sources})
-    get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} ${source})
-    target_link_libraries(${name} PRIVATE profiles benchmark::benchmark)
-  endforeach()
-endif()
+find_package(Git QUIET)
+add_custom_target(decodelab_version
+  COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DOUTPUT=${CMAKE_BINARY_DIR}/generated/decodelab_commit.h
+          -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake
+  BYPRODUCTS ${CMAKE_BINARY_DIR}/generated/decodelab_commit.h COMMENT "Recording the commit")
+add_dependencies(bench_commands decodelab_version)
+target_include_directories(bench_commands PRIVATE ${CMAKE_BINARY_DIR}/generated)
 
 if(NOT DECODELAB_TORCH)
   return()
@@ -59,7 +67,7 @@ if(NOT DECODELAB_HAS_CUDA)
 endif()
 
 decodelab_library(engine SOURCES ${engine_sources} ${engine_cuda_sources}
-  LINK decodelab_torch checkpoint_formats plan_core profiles decodelab_fmt)
+  LINK decodelab_torch checkpoint_formats plan_core profiles)
 target_precompile_headers(engine PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/engine/tensor.h>)
 
 # An OBJECT library: a static archive silently drops files that do nothing but register themselves.
@@ -67,23 +75,16 @@ add_library(variants OBJECT ${variants_sources} ${variants_cuda_sources})
 target_link_libraries(variants PUBLIC engine)
 target_precompile_headers(variants REUSE_FROM engine)
 
-file(GLOB_RECURSE bench_torch_sources CONFIGURE_DEPENDS bench/measure/torch_*.cpp bench/measure/engine_*.cpp bench/commands/*.cpp)
+file(GLOB_RECURSE bench_torch_sources CONFIGURE_DEPENDS bench/measure/torch_*.cpp bench/measure/engine_*.cpp)
 decodelab_library(bench_torch SOURCES ${bench_torch_sources} LINK bench_core engine)
-
-find_package(Git QUIET)
-add_custom_target(decodelab_version
-  COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DOUTPUT=${CMAKE_BINARY_DIR}/generated/decodelab_commit.h
-          -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake
-  BYPRODUCTS ${CMAKE_BINARY_DIR}/generated/decodelab_commit.h COMMENT "Recording the commit")
-add_dependencies(bench_torch decodelab_version)
-target_include_directories(bench_torch PRIVATE ${CMAKE_BINARY_DIR}/generated)
+target_precompile_headers(bench_torch REUSE_FROM engine)
 
 add_executable(decodelab bench/main.cpp)
-target_link_libraries(decodelab PRIVATE variants bench_torch)
+target_link_libraries(decodelab PRIVATE variants bench_commands bench_torch)
 
 if(DECODELAB_BENCHMARKS)
+  find_package(benchmark REQUIRED)
   file(GLOB micro_sources CONFIGURE_DEPENDS bench/micro/*_benchmark.cpp)
-  list(REMOVE_ITEM micro_sources ${trace_micro_sources})
   foreach(source ${micro_sources})
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})

@@ -19,16 +19,27 @@ function(decodelab_test_program name)
   target_link_libraries(${name} PRIVATE ${test_LINK} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE DECODELAB_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
   if(test_TORCH)
-    target_precompile_headers(${name} REUSE_FROM engine)
+    # The first of them makes the header that all share.
+    if(name STREQUAL engine_test)
+      target_precompile_headers(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/tests/precompiled_torch.h>)
+    else()
+      target_precompile_headers(${name} REUSE_FROM engine_test)
+    endif()
     add_test(NAME ${name} COMMAND ${name})
     # Its threads take all cores; beside another such test both would be slow.
     set_tests_properties(${name} PROPERTIES LABELS torch RUN_SERIAL TRUE)
   else()
+    if(name STREQUAL base_test)
+      target_precompile_headers(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/precompiled.h)
+    else()
+      target_precompile_headers(${name} REUSE_FROM base_test)
+    endif()
     add_dependencies(torch_free_tests ${name})
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300)
   endif()
 endfunction()
 
+file(GLOB base_tests CONFIGURE_DEPENDS tests/base/*_test.cpp)
 file(GLOB_RECURSE reports_tests CONFIGURE_DEPENDS tests/reports/*_test.cpp)
 file(GLOB_RECURSE profiles_tests CONFIGURE_DEPENDS tests/profiles/*_test.cpp)
 file(GLOB_RECURSE checkpoint_tests CONFIGURE_DEPENDS tests/engine/checkpoint/*_test.cpp)
@@ -38,32 +49,43 @@ list(FILTER weights_tests INCLUDE REGEX "/weights[^/]*_test\\.cpp$")
 file(GLOB_RECURSE bench_core_tests CONFIGURE_DEPENDS tests/bench/plan/*_test.cpp tests/bench/machine/*_test.cpp tests/bench/measure/*_test.cpp)
 list(FILTER bench_core_tests EXCLUDE REGEX "/(torch|engine)_[^/]*_test\\.cpp$")
 
-decodelab_test_program(reports_test SOURCES ${reports_tests} LINK reports)
-decodelab_test_program(profiles_test SOURCES ${profiles_tests} LINK profiles decodelab_profilers)
+decodelab_test_program(base_test SOURCES ${base_tests} LINK base)
+decodelab_test_program(reports_test SOURCES ${reports_tests} LINK reports_page)
+# Traces of decodes that never ran, for the tests of profiles/.
+file(GLOB synthetic_trace_sources CONFIGURE_DEPENDS tests/profiles/synthetic/*.cpp)
+list(FILTER synthetic_trace_sources EXCLUDE REGEX "_test\\.cpp$")
+decodelab_library(synthetic_trace SOURCES ${synthetic_trace_sources} LINK profiles)
+target_precompile_headers(synthetic_trace REUSE_FROM base)
+decodelab_test_program(profiles_test SOURCES ${profiles_tests} LINK synthetic_trace profiles decodelab_profilers)
 if(DECODELAB_CUPTI_LIBRARY)
   target_compile_definitions(profiles_test PRIVATE DECODELAB_CUPTI_LIBRARY="${DECODELAB_CUPTI_LIBRARY}")
 endif()
 decodelab_test_program(checkpoint_test SOURCES ${checkpoint_tests} LINK checkpoint_formats)
 decodelab_test_program(bench_core_test SOURCES ${bench_core_tests} LINK bench_core)
+include(cuda_on_cpu)
 
 # Answers tests/reports/statistics_scipy_test.py, which has SciPy's values.
 add_executable(statistics_values tests/reports/statistics/statistics_values.cpp)
-target_link_libraries(statistics_values PRIVATE reports)
+target_link_libraries(statistics_values PRIVATE reports_page)
+target_precompile_headers(statistics_values REUSE_FROM base)
 add_dependencies(torch_free_tests statistics_values)
 
 # Writes what tests/profiles/*_test.py have other people's readers read.
 add_executable(trace_samples tests/profiles/write/trace_samples.cpp)
-target_link_libraries(trace_samples PRIVATE profiles)
+target_link_libraries(trace_samples PRIVATE synthetic_trace)
+target_precompile_headers(trace_samples REUSE_FROM base)
 add_dependencies(torch_free_tests trace_samples)
 
 # Writes the stores and pages that tests/reports/*_test.py open in a browser and read beside each other.
 add_executable(sample_report tests/reports/sample_report.cpp)
-target_link_libraries(sample_report PRIVATE reports)
+target_link_libraries(sample_report PRIVATE reports_page)
+target_precompile_headers(sample_report REUSE_FROM base)
 add_dependencies(torch_free_tests sample_report)
 
 if(DECODELAB_TORCH)
   file(GLOB engine_tests CONFIGURE_DEPENDS tests/engine/*_test.cpp tests/engine/layers/*_test.cpp
-    tests/engine/sampling/*_test.cpp tests/engine/generation/*_test.cpp tests/engine/kernels/*_test.cpp)
+    tests/engine/sampling/*_test.cpp tests/engine/generation/*_test.cpp tests/engine/kernels/*_test.cpp
+    tests/engine/kernels/*/*_test.cpp)
   # device_*: what tests of a GPU share; the kernels among them where CUDA compiles.
   file(GLOB_RECURSE variants_tests CONFIGURE_DEPENDS tests/variants/*_test.cpp tests/variants/device_*.cpp)
   list(REMOVE_DUPLICATES variants_tests)
@@ -79,7 +101,7 @@ if(DECODELAB_TORCH)
 
   # The program with mistakes built in, which a gate must name.
   add_executable(decodelab_faulty bench/main.cpp tests/program/faults.cpp)
-  target_link_libraries(decodelab_faulty PRIVATE variants bench_torch)
+  target_link_libraries(decodelab_faulty PRIVATE variants bench_commands bench_torch)
   target_precompile_headers(decodelab_faulty REUSE_FROM engine)
 
   # A tool that listens to NVTX in another program, for tests/program/trace_test.py.

@@ -18,7 +18,7 @@ else()
     COMMAND ${vega_python} ${vega_root}/tools/embed_vega.py ${vega_bundle}
     DEPENDS ${vega_root}/tools/embed_vega.py COMMENT "Bundling Vega for offline pages" VERBATIM)
   add_custom_target(vega_bundle DEPENDS ${vega_bundle})
-  add_dependencies(reports vega_bundle)
+  add_dependencies(reports_page vega_bundle)
   set_property(SOURCE ${vega_root}/reports/figures/vega_bundle.cpp APPEND PROPERTY COMPILE_DEFINITIONS DECODELAB_VEGA_BUNDLE="${vega_bundle}")
   set_property(SOURCE ${vega_root}/reports/figures/vega_bundle.cpp APPEND PROPERTY OBJECT_DEPENDS ${vega_bundle})
 endif()

@@ -3,7 +3,7 @@
 
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/memory_at_hand.h"
+#include "base/memory_at_hand.h"
 #include "engine/plan.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_details.h"

@@ -1,9 +1,8 @@
 // Which implementation each replaceable part of the engine uses: the slots, and the plan that binds them.
 #pragma once
 
-#include "engine/layers/kv_layout.h"
-#include "engine/layers/prefill_layout.h"
-#include "engine/sampling/read_back.h"
+#include "engine/layers/layer_slots.h"
+#include "engine/sampling/sampling_slots.h"
 
 #include <cstdint>
 #include <functional>
@@ -17,27 +16,8 @@
 
 namespace decodelab {
 
-struct ChoiceOptions;
-struct ModelConfig;
-struct KvCacheOptions;
-struct LinearWeights;
-struct MlpWeights;
-struct NormWeights;
-struct RngOptions;
 struct StepRunnerOptions;
-class Attention;
-class KvCache;
-class Linear;
-class LmHeadRows;
-class Mlp;
-class PreparedWeights;
-class ResidualNorm;
-class Rng;
-class Softmax;
-class StepMemory;
 class StepRunner;
-class TokenChoice;
-class TokenDetailsPolicy;
 
 /// The parameters of one variant in one arm, defaults filled in.
 class Parameters {
@@ -85,20 +65,8 @@ class Slot {
   Factory factory_{};
 };
 
-using SoftmaxFactory = std::function<std::unique_ptr<Softmax>()>;
-using AttentionFactory = std::function<std::unique_ptr<Attention>(const ModelConfig&, const SoftmaxFactory&)>;
-using KvCacheFactory = std::function<std::unique_ptr<KvCache>(const KvCacheOptions&)>;
-using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&, PreparedWeights&)>;
-using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
-using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
-/// Called once a session; the string is a device.
-using StepMemoryFactory = std::function<std::unique_ptr<StepMemory>(const ModelConfig&, const std::string&)>;
-/// Called once a session.
+/// The engine calls it once a session.
 using StepRunnerFactory = std::function<std::unique_ptr<StepRunner>(const StepRunnerOptions&)>;
-using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
-using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;
-using RngFactory = std::function<std::unique_ptr<Rng>(const RngOptions&)>;
-using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;
 
 /// A slot for every replaceable part; a variant binds one or more of them.
 struct EnginePlan {

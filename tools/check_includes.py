@@ -16,13 +16,22 @@ from typing import Iterator, NamedTuple
 
 # Folder -> what its files may include of ours, as prefixes of paths from the root. The folder itself is always allowed.
 ALLOWED = {
-    "reports": (),
-    "profiles": (),
-    "engine": ("profiles/range.h",),
-    "variants": ("engine/", "profiles/range.h"),
-    "bench": ("variants/", "engine/", "profiles/", "reports/"),
-    "tests": ("bench/", "variants/", "engine/", "profiles/", "reports/"),
+    "base": (),
+    "reports": ("base/",),
+    "profiles": ("base/",),
+    "engine": ("base/", "profiles/range.h"),
+    "variants": ("base/", "engine/", "profiles/range.h"),
+    "bench": ("base/", "variants/", "engine/", "profiles/", "reports/"),
+    "tests": ("base/", "bench/", "variants/", "engine/", "profiles/", "reports/"),
 }
+# Rooms of a folder, lowest first: a file includes files of its own room and of those before it. What stands in the folder itself is on
+# top, but for the files that are named here, which are on the ground.
+ROOMS = {
+    "engine": ("kernels", "checkpoint", "families", "layers", "sampling", "sequences", "generation"),
+    "reports": ("store", "statistics", "figures", "page"),
+    "profiles": ("trace", "collect", "write"),
+}
+GROUND = ("engine/tensor.h", "profiles/range.h")
 # The one file that includes torch, and who may include that file.
 TENSOR_HEADER = "engine/tensor.h"
 TENSOR_USERS = ("engine/", "variants/", "bench/measure/torch_", "bench/micro/", "tests/")
@@ -97,6 +106,16 @@ def check_shape(path: str, lines: list[str]) -> Iterator[Offence]:
         yield Offence(path, MAX_LINES + 1, f"{len(lines)} lines; a file has at most {MAX_LINES}")
 
 
+def room_of(path: str) -> int:
+    """How high the room of a file is among those of its folder; 0 for a folder without rooms."""
+    folder, _, rest = path.partition("/")
+    rooms = ROOMS.get(folder, ())
+    if path in GROUND or not rooms:
+        return 0
+    room = rest.split("/")[0]
+    return rooms.index(room) + 1 if "/" in rest and room in rooms else len(rooms) + 1
+
+
 def check_include(path: str, include: Include, known: set[str]) -> Iterator[Offence]:
     """The rules on one include line."""
     folder, target = path.split("/")[0], include.path
@@ -115,6 +134,9 @@ def check_include(path: str, include: Include, known: set[str]) -> Iterator[Offe
         yield Offence(path, include.line, f'<{target}> is ours: write "{target}"')
     if target not in known:
         return
+    if room_of(target) > room_of(path) and target.split("/")[0] == folder:
+        yield Offence(path, include.line, f"{target} is in a room above: lowest first are {', '.join(ROOMS[folder])}, "
+                                          f"then what stands in {folder}/ itself")
     if folder in ALLOWED and not target.startswith((folder + "/",) + ALLOWED[folder]):
         may = ", ".join((folder + "/",) + ALLOWED[folder])
         yield Offence(path, include.line, f"{folder}/ may not include {target}; it may include {may}")

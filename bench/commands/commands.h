@@ -31,7 +31,6 @@ class AbsentDevice : public std::runtime_error {
 void add_sweep_command(CLI::App& app, ExitCode& exit_code);
 void add_launch_command(CLI::App& app, ExitCode& exit_code);
 void add_report_command(CLI::App& app, ExitCode& exit_code);
-void add_predict_command(CLI::App& app, ExitCode& exit_code);
 void add_history_command(CLI::App& app, ExitCode& exit_code);
 void add_compare_command(CLI::App& app, ExitCode& exit_code);
 void add_store_command(CLI::App& app, ExitCode& exit_code);

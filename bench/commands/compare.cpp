@@ -1,8 +1,8 @@
 // `decodelab compare`: two arms of one run, or two or more runs, cell by cell.
 #include "bench/commands/commands.h"
 #include "bench/commands/output.h"
-#include "reports/page/comparison_page.h"
-#include "reports/page/comparison_report.h"
+#include "reports/page/comparison/comparison_page.h"
+#include "reports/page/comparison/comparison_report.h"
 #include "reports/statistics/run_comparison.h"
 #include "reports/store/store.h"
 

@@ -1,8 +1,8 @@
 // Turns a TOML file into arguments (CLI11 2.1 reads one for the program as a whole only, not for a subcommand).
 #include "bench/commands/config_file.h"
 
-#include "bench/commands/files.h"
-#include "reports/statistics/suggest.h"
+#include "base/files.h"
+#include "base/nearest_names.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // `decodelab counters`: the exact counters of a run, held against a file of accepted ones.
 #include "bench/commands/commands.h"
-#include "bench/commands/files.h"
-#include "reports/page/format.h"
+#include "base/files.h"
+#include "reports/statistics/labels.h"
 #include "reports/statistics/counter_check.h"
 #include "reports/store/store.h"
 

@@ -7,7 +7,7 @@
 #include "bench/measure/interrupt.h"
 #include "bench/measure/torch_roofline.h"
 #include "engine/runtime.h"
-#include "reports/page/table.h"
+#include "base/table.h"
 #include "reports/statistics/estimates.h"
 
 #include <fmt/format.h>

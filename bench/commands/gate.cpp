@@ -2,12 +2,12 @@
 #include "bench/commands/cell_options.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/config_file.h"
-#include "bench/commands/files.h"
+#include "base/files.h"
 #include "bench/commands/gate_measure.h"
 #include "bench/measure/interrupt.h"
 #include "bench/plan/axis.h"
-#include "reports/page/gate_page.h"
-#include "reports/page/table.h"
+#include "reports/page/gate/gate_page.h"
+#include "base/table.h"
 
 #include <fmt/format.h>
 

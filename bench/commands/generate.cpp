@@ -9,7 +9,7 @@
 #include "bench/plan/sweep_plan.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/tokenizer.h"
-#include "engine/generation/generation.h"
+#include "engine/generation.h"
 #include "engine/generation/stop_strings.h"
 #include "engine/runtime.h"
 

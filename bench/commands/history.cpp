@@ -1,7 +1,7 @@
 // `decodelab history`: the value of a metric over the commits of a store, and where it made a step.
 #include "bench/commands/commands.h"
 #include "bench/commands/output.h"
-#include "reports/page/history_page.h"
+#include "reports/page/history/history_page.h"
 #include "reports/store/store.h"
 
 #include <fmt/format.h>

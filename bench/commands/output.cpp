@@ -1,8 +1,8 @@
 // Prints a run's rows: the tables that people read, or the data that programs do.
 #include "bench/commands/output.h"
 
-#include "reports/page/json.h"
-#include "reports/page/result_tables.h"
+#include "reports/page/exports/json.h"
+#include "reports/page/tables/result_tables.h"
 #include "reports/statistics/summary.h"
 
 #include <fmt/format.h>

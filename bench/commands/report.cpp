@@ -2,7 +2,7 @@
 #include "reports/page/report.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/output.h"
-#include "reports/page/tgi_table.h"
+#include "reports/page/tables/tgi_table.h"
 #include "reports/statistics/rebase.h"
 #include "reports/statistics/summary.h"
 #include "reports/store/store.h"

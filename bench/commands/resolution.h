@@ -3,7 +3,7 @@
 
 #include "bench/commands/commands.h"
 #include "bench/commands/gate_measure.h"
-#include "reports/page/table.h"
+#include "base/table.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,12 +1,11 @@
 // `decodelab store`: merge stores, export runs for other tools, remove runs.
+#include "base/units.h"
 #include "reports/store/store.h"
 #include "bench/commands/commands.h"
-#include "bench/commands/files.h"
-#include "reports/page/format.h"
-#include "reports/page/google_benchmark.h"
-#include "reports/page/json.h"
-#include "reports/page/sql.h"
-#include "reports/page/trace_data.h"
+#include "base/files.h"
+#include "reports/page/history/google_benchmark.h"
+#include "reports/page/exports/json.h"
+#include "reports/page/exports/trace_data.h"
 #include "reports/statistics/summary.h"
 #include "reports/store/gc.h"
 #include "reports/store/merge.h"
@@ -83,10 +82,6 @@ std::string csv(const RunData& data, const std::string& arm, bool first) {
 
 std::string jsonl(const RunData& data, const std::string& arm, bool) { return to_jsonl(summary_of(data, arm)); }
 
-std::string sql(const RunData& data, const std::string& arm, bool first) {
-  return (first ? sql_table() : "") + to_sql(summary_of(data, arm));
-}
-
 std::string google_benchmark(const RunData& data, const std::string& arm, bool first) {
   if (!first) {
     throw std::invalid_argument(
@@ -112,8 +107,11 @@ std::string traces_jsonl(const RunData& data, const std::string& arm, bool) {
 }
 
 constexpr ExportFormat kExportFormats[] = {
-    {"csv", csv}, {"jsonl", jsonl},           {"google-benchmark", google_benchmark},
-    {"sql", sql}, {"traces-csv", traces_csv}, {"traces-jsonl", traces_jsonl}};
+    {"csv", csv},
+    {"jsonl", jsonl},
+    {"google-benchmark", google_benchmark},
+    {"traces-csv", traces_csv},
+    {"traces-jsonl", traces_jsonl}};
 
 const ExportFormat& export_format(const std::string& name) {
   const auto* found = std::ranges::find(kExportFormats, name, [](const ExportFormat& format) { return format.name; });
@@ -145,17 +143,17 @@ void add_export_command(CLI::App& store, ExitCode& exit_code) {
   command->add_option("RUN", options->runs, "[STORE@](id | name | latest | latest~n)[:ARM]")->required();
   command
       ->add_option("-o,--output,--format", options->format,
-                   "csv, jsonl, google-benchmark, sql, traces-csv or traces-jsonl")
+                   "csv, jsonl, google-benchmark, traces-csv or traces-jsonl")
       ->capture_default_str();
   command->add_option("--out", options->out, "The file that is written, instead of standard output");
   command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();
   command->footer(
-      "csv, jsonl and sql have a row for each cell and arm; google-benchmark has an entry for each visit, as its\n"
+      "csv and jsonl have a row for each cell and arm; google-benchmark has an entry for each visit, as its\n"
       "tools (compare.py) read them; traces-jsonl has a line for each trace, traces-csv a row for each of its stages\n"
       "and gaps. RUN:ARM exports one arm; google-benchmark then leaves its label out of the names, so that two arms\n"
       "can be compared by name.\n\n"
       "Example:\n"
-      "  decodelab store export first -o sql | sqlite3 rows.sqlite\n"
+      "  decodelab store export first -o csv --out rows.csv\n"
       "  decodelab store export first:causal -o google-benchmark --out causal.json");
   command->callback([options, &exit_code] { exit_code = export_runs(*options); });
 }

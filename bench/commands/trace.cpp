@@ -11,7 +11,7 @@
 #include "bench/plan/sweep_plan.h"
 #include "engine/runtime.h"
 #include "profiles/trace/text.h"
-#include "reports/page/format.h"
+#include "reports/statistics/labels.h"
 #include "reports/store/store.h"
 
 #include <fmt/format.h>
@@ -215,9 +215,10 @@ void add_trace_command(CLI::App& app, ExitCode& exit_code) {
                    "1: spans, the engine's operators, kernels; 2: also operators inside operators, API calls and waits")
       ->capture_default_str();
   command
-      ->add_option("--out", options->outputs,
-                   "F.pftrace (Perfetto), F.pt.trace.json.gz (HTA, chrome://tracing), F.sqlite (as of nsys) or "
-                   "F.summary.json; repeat for several")
+      ->add_option(
+          "--out", options->outputs,
+          "F.sqlite (what verify, explain, diff and sql read), F.pftrace (for Perfetto's viewer), F.pt.trace.json.gz "
+          "(HTA, chrome://tracing) or F.summary.json; repeat for several")
       ->allow_extra_args(false);
   command->add_option("--pairs", options->pairs,
                       "Pairs of traced and untraced visits that tell what tracing costs; 0: none. Default: as many as "
@@ -233,9 +234,9 @@ void add_trace_command(CLI::App& app, ExitCode& exit_code) {
       "Times of a trace are those of traced steps and stand in no table of a run. Exit codes: 0 the trace can be\n"
       "believed, perhaps with a warning; 4 it cannot.\n\n"
       "Example:\n"
-      "  decodelab trace -m synthetic:tiny --arm bigcode --batch 8 --length 128 --out t.pftrace --out t.summary.json\n"
-      "  decodelab trace --run latest --out traces/run.pftrace\n"
-      "  decodelab trace verify t.pftrace");
+      "  decodelab trace -m synthetic:tiny --arm bigcode --batch 8 --length 128 --out t.sqlite --out t.pftrace\n"
+      "  decodelab trace --run latest --out traces/run.sqlite\n"
+      "  decodelab trace verify t.sqlite");
   add_trace_file_commands(*command, exit_code);
   add_trace_doctor_commands(*command, exit_code);
   command->callback([options, command, &exit_code] {

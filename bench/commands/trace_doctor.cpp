@@ -2,7 +2,7 @@
 #include "bench/commands/trace.h"
 #include "bench/measure/engine_trace.h"
 #include "profiles/collect/nvtx.h"
-#include "reports/page/table.h"
+#include "base/table.h"
 
 #include <fmt/format.h>
 

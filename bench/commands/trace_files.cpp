@@ -163,17 +163,17 @@ void add_trace_file_commands(CLI::App& trace, ExitCode& exit_code) {
   const std::pair file{"FILE", "A trace of ours, of nsys (exported as SQLite) or of PyTorch's profiler (JSON)"};
   add(trace, exit_code, "verify", "Say whether a trace can be believed, check by check.",
       "Exit codes: 0 it can, perhaps with a warning; 2 it is no trace; 4 it cannot be believed.\n\n"
-      "Example:\n  decodelab trace verify t.pftrace",
+      "Example:\n  decodelab trace verify t.sqlite",
       {file}, [](const Names& names) { return verify_file(names.first); });
   add(trace, exit_code, "explain", "Say where the time of a trace's steps went.",
-      "Example:\n  decodelab trace explain t.pftrace", {file},
+      "Example:\n  decodelab trace explain t.sqlite", {file},
       [](const Names& names) { return explain_file(names.first); });
   add(trace, exit_code, "diff", "Say what moved between two traces, in rows that add up to the difference of a step.",
-      "Example:\n  decodelab trace diff t-causal.pftrace t-bigcode.pftrace",
+      "Example:\n  decodelab trace diff t-causal.sqlite t-bigcode.sqlite",
       {{"A", "The trace that is compared with"}, {"B", "The trace that is compared"}},
       [](const Names& names) { return compare_files(names.first, names.second); });
   add(trace, exit_code, "sql", "Ask a trace in SQL; any format is read as the tables of a .sqlite trace.",
-      "Example:\n  decodelab trace sql t.pftrace 'select name, count(*) from sqlite_master group by 1'",
+      "Example:\n  decodelab trace sql t.sqlite 'select name, count(*) from sqlite_master group by 1'",
       {file, {"QUESTION", "One statement that changes nothing"}},
       [](const Names& names) { return ask(names.first, names.second); });
   add(trace, exit_code, "import", "Read a trace made elsewhere, account for it, and write it in another format.",

@@ -1,6 +1,7 @@
 // Reads what the kernel tells about clocks, load and limits.
 #include "bench/machine/doctor.h"
 
+#include "base/files.h"
 #include "bench/machine/environment.h"
 
 #include <fmt/format.h>
@@ -22,10 +23,7 @@ constexpr double kCalmLoad = 0.3;
 
 /// The file's text without the end of its last line; empty where it cannot be read.
 std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  std::string result = text.str();
+  std::string result = read_if_there(path).value_or("");
   result.erase(result.find_last_not_of(" \n") + 1);
   return result;
 }

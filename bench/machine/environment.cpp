@@ -20,6 +20,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/files.h"
+
 namespace decodelab {
 namespace {
 
@@ -27,16 +29,8 @@ constexpr std::int64_t kKilobyte = 1024;
 /// Version 1 writes "no limit" as the largest multiple of a page below 2^63; no machine has 2^60 bytes.
 constexpr std::int64_t kNoLimitBytes = std::int64_t{1} << 60;
 
-std::optional<std::string> read_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return std::nullopt;
-  }
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 std::string required_file(const char* path) {
-  if (std::optional<std::string> text = read_file(path)) {
+  if (std::optional<std::string> text = read_if_there(path)) {
     return *std::move(text);
   }
   throw std::runtime_error(fmt::format("{} cannot be read; expected a Linux machine with /proc mounted.", path));
@@ -66,7 +60,7 @@ std::optional<std::int64_t> to_integer(std::string_view digits) {
 }
 
 std::optional<std::int64_t> read_integer(const std::filesystem::path& path) {
-  const std::optional<std::string> text = read_file(path);
+  const std::optional<std::string> text = read_if_there(path);
   if (!text) {
     return std::nullopt;
   }
@@ -76,7 +70,7 @@ std::optional<std::int64_t> read_integer(const std::filesystem::path& path) {
 
 /// The number after `name` in a file of `name number` lines, such as memory.stat; 0 where it is absent.
 std::int64_t stat_field(const std::filesystem::path& path, std::string_view name) {
-  const std::string text = read_file(path).value_or("");
+  const std::string text = read_if_there(path).value_or("");
   for (std::string_view rest = text; !rest.empty();) {
     std::string_view line = take_line(rest);
     if (take_word(line) == name) {
@@ -280,7 +274,7 @@ std::optional<std::int64_t> cgroup_headroom(const std::filesystem::path& root_pa
 std::int64_t available_memory_bytes() {
   const std::int64_t machine = parse_meminfo(required_file("/proc/meminfo")).available_bytes;
   const std::int64_t group =
-      cgroup_headroom("/sys/fs/cgroup", read_file("/proc/self/cgroup").value_or("")).value_or(machine);
+      cgroup_headroom("/sys/fs/cgroup", read_if_there("/proc/self/cgroup").value_or("")).value_or(machine);
   const std::int64_t addresses = address_space_headroom().value_or(machine);
   return std::max<std::int64_t>(std::min({machine, group, addresses}), 0);
 }
@@ -299,11 +293,11 @@ std::int64_t peak_resident_bytes() { return own_status_bytes("VmHWM"); }
 MachineRecord detect_machine() {
   utsname kernel{};
   uname(&kernel);
-  return {.cpu = parse_cpu_model(read_file("/proc/cpuinfo").value_or("")),
+  return {.cpu = parse_cpu_model(read_if_there("/proc/cpuinfo").value_or("")),
           .cores = std::ssize(usable_cores()),
           .memory_bytes = parse_meminfo(required_file("/proc/meminfo")).total_bytes,
           .isa = instruction_sets(),
-          .os = fmt::format("{}, {} {}", parse_os_name(read_file("/etc/os-release").value_or("")), kernel.sysname,
+          .os = fmt::format("{}, {} {}", parse_os_name(read_if_there("/etc/os-release").value_or("")), kernel.sysname,
                             kernel.release),
           .accelerator = ""};
 }

@@ -2,7 +2,7 @@
 #include "bench/measure/cell_outputs.h"
 
 #include "bench/measure/launch_runner.h"
-#include "reports/store/digest.h"
+#include "base/digest.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 // Fixes the number of timed steps of a cell from the pilot of its slowest arm.
 #include "bench/measure/steps.h"
 
-#include "engine/round_up.h"
+#include "base/round_up.h"
 #include "reports/statistics/summary.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Turns a run's plan into pieces with priors, and a launch's events into an estimate of the rest.
 #include "bench/measure/sweep_progress.h"
 
-#include "reports/page/format.h"
+#include "reports/statistics/labels.h"
 #include "reports/store/shard.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Parses arms and writes them in canonical form.
 #include "bench/plan/arm.h"
 
-#include "reports/statistics/suggest.h"
+#include "base/nearest_names.h"
 #include "variants/presets.h"
 
 #include <fmt/format.h>

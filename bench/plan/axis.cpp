@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "reports/statistics/suggest.h"
+#include "base/nearest_names.h"
 
 namespace decodelab {
 namespace {

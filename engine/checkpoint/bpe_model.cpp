@@ -1,4 +1,5 @@
 // Byte-pair encoding of one word: how vocabulary and merges are read and checked.
+#include "base/text.h"
 #include "engine/checkpoint/bpe.h"
 
 #include <array>
@@ -8,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/byte_alphabet.h"
-#include "engine/checkpoint/json_text.h"
+#include "base/json_text.h"
 
 namespace decodelab {
 namespace {

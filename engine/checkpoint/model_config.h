@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace decodelab {
+#include "engine/kernels/activation.h"
 
-enum class Activation { gelu_tanh, gelu_erf };
+namespace decodelab {
 
 /// A decoder-only transformer.
 ///

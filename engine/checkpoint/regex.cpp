@@ -10,7 +10,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "engine/checkpoint/json_text.h"
+#include "base/text.h"
 
 namespace decodelab {
 namespace {

@@ -1,11 +1,11 @@
 // Checks and translates a pattern in Oniguruma's syntax for PCRE2.
+#include "base/text.h"
 #include "engine/checkpoint/regex.h"
 
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include "engine/checkpoint/json_text.h"
 
 namespace decodelab {
 namespace {

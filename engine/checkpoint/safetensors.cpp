@@ -10,7 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/checkpoint/json_text.h"
+#include "base/text.h"
+#include "base/json_text.h"
 
 namespace decodelab {
 namespace {
@@ -181,8 +182,6 @@ void check_cover(std::vector<Entry>& entries, std::uint64_t data_bytes, const st
 }
 
 }  // namespace
-
-std::size_t element_bytes(ElementType type) { return type == ElementType::float32 ? 4 : 2; }
 
 std::string_view safetensors_name(ElementType type) {
   switch (type) {

@@ -11,17 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/kernels/element_type.h"
+
 namespace decodelab {
 
-/// The element types that decodelab reads; others in a file are listed but refused when a weight asks for them.
-enum class ElementType { float32, float16, bfloat16 };
-
-/// Bytes of one element.
-std::size_t element_bytes(ElementType type);
 /// F32, F16 or BF16: the type's name in a safetensors file.
 std::string_view safetensors_name(ElementType type);
 
-/// One tensor of a file. `data` lies in the map, little-endian and row-major, and lives as long as the reader does.
+/// One tensor of a file. Types other than ElementType's are listed, and refused when a weight asks for them. `data` lies in the map, little-endian and row-major, and lives as long as the reader does.
 /// It is aligned to its element only if the writer saw to it, as the official one and ours do.
 struct StoredTensor {
   std::string dtype;  ///< As the file names it: F32, F16, BF16, I64, ...

@@ -1,4 +1,6 @@
 // Opens a checkpoint directory: one safetensors file, or the shards that its index names.
+#include "base/files.h"
+#include "base/text.h"
 #include "engine/checkpoint/safetensors.h"
 
 #include <set>
@@ -9,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/file_map.h"
-#include "engine/checkpoint/json_text.h"
+#include "base/json_text.h"
 
 namespace decodelab {
 namespace {

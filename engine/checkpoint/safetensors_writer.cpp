@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/checkpoint/json_text.h"
+#include "base/text.h"
 
 namespace decodelab {
 namespace {

@@ -7,7 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/checkpoint/json_text.h"
+#include "base/text.h"
+#include "engine/kernels/elementwise/uniform_fill.h"
 
 namespace decodelab {
 namespace {
@@ -79,6 +80,11 @@ std::uint64_t synthetic_stream(std::string_view tensor_name) {
     hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
   }
   return hash;
+}
+
+void fill_synthetic(std::span<float> out, std::uint64_t seed, std::string_view tensor_name, std::int64_t first_index,
+                    float mean, float half_width) {
+  fill_uniform(out, seed, synthetic_stream(tensor_name), first_index, mean, half_width);
 }
 
 }  // namespace decodelab

@@ -34,11 +34,7 @@ SyntheticDistribution synthetic_distribution(const WeightSpec& weight);
 /// The number of a tensor's random stream: FNV-1a of its name, 64 bits.
 std::uint64_t synthetic_stream(std::string_view tensor_name);
 
-/// Elements [first_index, first_index + out.size()) of the tensor `tensor_name`, fp32.
-///
-/// Element i is uniform_float() of word i % 4 of Philox4x32-10 (engine/kernels/philox.h) with the key `seed` and the
-/// counter (i / 4, synthetic_stream(tensor_name)): each depends on nothing else, so that chunks, threads and a GPU all
-/// give the same bits. Throws std::invalid_argument for a negative first_index.
+/// Writes elements [first_index, first_index + out.size()) of the tensor `tensor_name`, fp32: fill_uniform() of its stream.
 void fill_synthetic(std::span<float> out, std::uint64_t seed, std::string_view tensor_name, std::int64_t first_index,
                     float mean, float half_width);
 

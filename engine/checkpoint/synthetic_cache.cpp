@@ -17,8 +17,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "engine/checkpoint/element_conversion.h"
-#include "engine/checkpoint/json_text.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/checkpoint/synthetic.h"

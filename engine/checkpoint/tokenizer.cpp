@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
+#include "base/text.h"
 #include "engine/checkpoint/added_tokens.h"
 #include "engine/checkpoint/bpe.h"
-#include "engine/checkpoint/json_text.h"
+#include "base/json_text.h"
 #include "engine/checkpoint/pre_tokenizer.h"
 
 namespace decodelab {

@@ -1,7 +1,8 @@
 // Matches a checkpoint's tensors with what the configuration asks for, and copies them where the model will read them.
 #include "engine/checkpoint/weights.h"
 
-#include "engine/scalar_type.h"
+#include "base/memory_at_hand.h"
+#include "engine/kernels/scalar_type.h"
 #include "engine/tensor.h"
 
 #include <sys/mman.h>

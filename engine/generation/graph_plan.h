@@ -1,15 +1,12 @@
-// What is recorded into CUDA graphs, for which sizes, and beside which other variants: arithmetic and rules, without CUDA or torch.
+// What is recorded into CUDA graphs, and for which sizes: arithmetic, without CUDA or torch.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace decodelab {
-
-struct EnginePlan;
 
 /// Whether attention is recorded with the rest of a step, or runs between the recorded parts.
 enum class GraphScope : std::uint8_t { whole_step, around_attention };
@@ -59,8 +56,5 @@ class AddressWatch {
  private:
   std::vector<const void*> last_;
 };
-
-/// Why `variant` cannot stand beside what else the plan has bound, in one sentence that names both; empty: it can.
-std::string graph_conflict(const std::string& variant, GraphScope scope, const EnginePlan& plan);
 
 }  // namespace decodelab

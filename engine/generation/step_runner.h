@@ -1,7 +1,7 @@
 // How a decode step is issued: the interface of the slot `step_runner`, and its reference.
 #pragma once
 
-#include "engine/plan.h"
+#include "engine/layers/layer_slots.h"
 
 #include <cstdint>
 #include <memory>
@@ -14,6 +14,7 @@ class Tensor;
 namespace decodelab {
 
 class KvCache;
+class StepMemory;
 class StepRows;
 class Transformer;
 

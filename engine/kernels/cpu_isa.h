@@ -1,7 +1,7 @@
 // The sets of instructions that kernels are written or compiled for.
 #pragma once
 
-#include "engine/checkpoint/safetensors.h"
+#include "engine/kernels/element_type.h"
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // Arithmetic of launches.
 #include "engine/kernels/device_kernels.h"
 
-#include "engine/round_up.h"
+#include "base/round_up.h"
 
 #include <fmt/format.h>
 

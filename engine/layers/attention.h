@@ -1,7 +1,7 @@
 // Attention over the cache: the interface of two slots, and their reference.
 #pragma once
 
-#include "engine/plan.h"
+#include "engine/layers/layer_slots.h"
 
 #include <cstdint>
 #include <memory>

@@ -3,8 +3,8 @@
 
 #include "engine/layers/kv_storage.h"
 #include "engine/layers/step_rows.h"
-#include "engine/round_up.h"
-#include "engine/scalar_type.h"
+#include "base/round_up.h"
+#include "engine/kernels/scalar_type.h"
 #include "profiles/range.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // Keys and values of the tokens decoded so far, for every layer of one batch.
 #pragma once
 
-#include "engine/checkpoint/safetensors.h"
-#include "engine/layers/kv_layout.h"
+#include "engine/kernels/element_type.h"
+#include "engine/layers/layer_slots.h"
 
 #include <cstdint>
 #include <functional>

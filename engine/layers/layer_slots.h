@@ -1,13 +1,52 @@
-// What a model family builds its layers from: the slots of a plan that hold weights.
+// The slots of a plan that layers are built from: their settings, and what makes their implementations.
 #pragma once
 
-#include "engine/layers/linear.h"
-#include "engine/layers/mlp.h"
-#include "engine/layers/residual_norm.h"
-#include "engine/plan.h"
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
 
 namespace decodelab {
 
+struct KvCacheOptions;
+struct LinearWeights;
+struct MlpWeights;
+struct ModelConfig;
+struct NormWeights;
+class Attention;
+class KvCache;
+class Linear;
+class LmHeadRows;
+class Mlp;
+class PreparedWeights;
+class ResidualNorm;
+class Softmax;
+class StepMemory;
+
+/// How the prompts of a batch go through the layers: as rows filled up to the longest prompt (the reference), or one after the other
+/// without padding, so that matrix products see real tokens only (SantaCoder study: its `flash` build). Attention and cache see padded
+/// rows either way.
+enum class PrefillLayout : std::uint8_t { padded, packed };
+
+/// How keys and values of a layer lie in memory: in a tensor each (the reference), or side by side in one, so that a step writes once
+/// (SantaCoder study, step 3: a row of the merged tensor is a key and its value).
+enum class KvLayout : std::uint8_t { split, merged };
+
+/// A decode step is shown a number of keys that is a multiple of this; those past a row's length are zero, and hidden by its mask.
+/// 1, the reference, shows none that is not there. Multiples of 8 take the aligned 16-bit matrix kernels (SantaCoder study, step 3).
+using KeyMultiple = std::int64_t;
+
+using SoftmaxFactory = std::function<std::unique_ptr<Softmax>()>;
+using AttentionFactory = std::function<std::unique_ptr<Attention>(const ModelConfig&, const SoftmaxFactory&)>;
+using KvCacheFactory = std::function<std::unique_ptr<KvCache>(const KvCacheOptions&)>;
+using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&, PreparedWeights&)>;
+using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
+using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
+/// The engine calls it once a session; the string is a device.
+using StepMemoryFactory = std::function<std::unique_ptr<StepMemory>(const ModelConfig&, const std::string&)>;
+using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
+
+/// What a model family builds its layers from.
 struct LayerSlots {
   LinearFactory linear;
   MlpFactory mlp;

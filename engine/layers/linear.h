@@ -1,7 +1,7 @@
 // A matrix product with weights that never change: the interface of a slot, and its reference.
 #pragma once
 
-#include "engine/checkpoint/model_config.h"
+#include "engine/kernels/activation.h"
 
 #include <functional>
 #include <memory>

@@ -1,9 +1,9 @@
 // The feed-forward part of a layer: the interface of a slot, and its reference.
 #pragma once
 
-#include "engine/checkpoint/model_config.h"
+#include "engine/kernels/activation.h"
 #include "engine/layers/linear.h"
-#include "engine/plan.h"
+#include "engine/layers/layer_slots.h"
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 // oneDNN's products with weights that it has brought into its own order once.
 #pragma once
 
-#include "engine/checkpoint/model_config.h"
+#include "engine/kernels/activation.h"
 #include "engine/tensor.h"
 
 #include <memory>

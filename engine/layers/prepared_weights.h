@@ -1,8 +1,8 @@
 // What variants make of weights before the first step, made once for all engines of a model.
 #pragma once
 
+#include "base/memory_at_hand.h"
 #include "engine/checkpoint/packed_files.h"
-#include "engine/memory_at_hand.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 // Attention by one of libtorch's fused kernels, named and never chosen by libtorch.
 #pragma once
 
-#include "engine/plan.h"
+#include "engine/layers/layer_slots.h"
 
 #include <cstdint>
 #include <memory>

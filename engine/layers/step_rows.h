@@ -1,7 +1,7 @@
 // The rows of one forward step: what each row already holds, what it adds, and which keys its queries may see.
 #pragma once
 
-#include "engine/layers/prefill_layout.h"
+#include "engine/layers/layer_slots.h"
 #include "engine/layers/step_tables.h"
 #include "engine/tensor.h"
 

@@ -2,10 +2,8 @@
 #include "engine/layers/transformer.h"
 
 #include "engine/layers/attention.h"
-#include "engine/layers/keys_values.h"
+#include "engine/layers/step_tensors.h"
 #include "engine/layers/kv_cache.h"
-#include "engine/layers/projected.h"
-#include "engine/layers/residual_stream.h"
 #include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
 #include "profiles/range.h"

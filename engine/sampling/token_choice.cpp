@@ -4,7 +4,7 @@
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_history.h"
 #include "engine/sampling/warpers.h"
-#include "engine/selected.h"
+#include "base/select_rows.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,9 +1,9 @@
 // How the next token of each row is chosen from its logits: the interface of a slot, and its reference.
 #pragma once
 
-#include "engine/plan.h"
 #include "engine/sampling/rng.h"
 #include "engine/sampling/sampling_parameters.h"
+#include "engine/sampling/sampling_slots.h"
 
 #include <cstdint>
 #include <memory>
@@ -17,6 +17,7 @@ class Tensor;
 namespace decodelab {
 
 struct ChosenTokens;
+class StepMemory;
 class TokenHistory;
 
 /// What the choice of one session's tokens is made for.

@@ -1,7 +1,7 @@
 // A bit a row and token: set by one scatter a step, and set anew after a truncation.
 #include "engine/sampling/token_history.h"
 
-#include "engine/selected.h"
+#include "base/select_rows.h"
 
 #include <algorithm>
 #include <iterator>

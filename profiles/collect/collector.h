@@ -29,7 +29,7 @@ class Collector {
  public:
   virtual ~Collector() = default;
 
-  /// As CollectorState::name: spans, operators, cupti, graph-nodes, nvml, perf, synthetic.
+  /// As CollectorState::name: spans, operators, cupti, graph-nodes, nvml, perf.
   virtual std::string name() const = 0;
 
   /// Asks without starting anything. A collector that is not available may be started all the same, and then records nothing.

@@ -4,6 +4,7 @@
 #include "profiles/collect/thread_spans.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <utility>
 #include <vector>
@@ -102,7 +103,7 @@ template <typename Function>
 void look_up(void* library, const char* name, Function& function, std::string& reason) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   if (function == nullptr && reason.empty()) {
-    reason = std::string("libnvidia-ml.so.1 has no ") + name;
+    reason = fmt::format("libnvidia-ml.so.1 has no {}", name);
   }
 }
 

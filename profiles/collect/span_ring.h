@@ -3,7 +3,9 @@
 
 #include "profiles/trace/events.h"
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,7 +30,8 @@ struct SpanRecord {
 class SpanRing final {
  public:
   /// Room for at least `capacity` records, allocated and touched here, so that no push meets a page fault.
-  explicit SpanRing(std::size_t capacity);
+  explicit SpanRing(std::size_t capacity)
+      : records_(std::bit_ceil(std::max<std::size_t>(capacity, 2))), mask_(records_.size() - 1) {}
   SpanRing(const SpanRing&) = delete;
   SpanRing& operator=(const SpanRing&) = delete;
 

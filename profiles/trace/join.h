@@ -1,4 +1,4 @@
-// Joins the rows of a trace with one another: spans with those around them, calls with spans, operations with calls and nodes.
+// Joins the rows of a trace with one another: spans with those around them, calls with spans, operations with calls, nodes and lanes.
 #pragma once
 
 #include "profiles/trace/events.h"
@@ -14,6 +14,9 @@ std::vector<std::int64_t> place_on_host(TraceEvents& events);
 
 /// Fills api_row, step, layer and stage of the operations. `spans_of_calls` is what place_on_host() returned.
 void join_operations(TraceEvents& events, const std::vector<std::int64_t>& spans_of_calls);
+
+/// Fills DeviceOperation::lane: the lowest that is free, per device, context and stream. `operations` are sorted by start.
+void fill_lanes(std::vector<DeviceOperation>& operations);
 
 /// The place in `steps` (sorted by start) of the one that `time_ns` lies in, or kNoRow.
 std::int64_t step_row_at(const std::vector<Step>& steps, std::int64_t time_ns);

@@ -1,5 +1,5 @@
 // Lanes by a sweep over the operations of each stream.
-#include "profiles/trace/lanes.h"
+#include "profiles/trace/join.h"
 
 #include <algorithm>
 #include <functional>

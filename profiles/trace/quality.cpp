@@ -3,7 +3,6 @@
 
 #include "profiles/trace/account.h"
 #include "profiles/trace/checks/check.h"
-#include "profiles/trace/checks/reach.h"
 
 namespace decodelab {
 namespace {

@@ -33,7 +33,7 @@ struct TraceQuality {
   std::vector<TraceCheck> checks;
 };
 
-/// Runs every check; those of exporters (I14, I15) are not applicable here and are made where files are written.
+/// Runs every check.
 TraceQuality verify(const Trace& trace);
 
 }  // namespace decodelab

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "profiles/trace/join.h"
-#include "profiles/trace/lanes.h"
 
 namespace decodelab {
 namespace {

@@ -1,5 +1,5 @@
 // Events of a kineto file to rows of a trace.
-#include "profiles/write/import_kineto.h"
+#include "profiles/write/import_trace.h"
 
 #include <array>
 #include <charconv>

@@ -1,5 +1,5 @@
 // Tables of nsys to rows of a trace, one table a function.
-#include "profiles/write/import_nsys.h"
+#include "profiles/write/import_trace.h"
 
 #include <charconv>
 #include <map>
@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "profiles/write/formats.h"
 #include "profiles/write/rows.h"
 #include "profiles/write/session_text.h"
 #include "profiles/write/sqlite_table.h"
-#include "profiles/write/trace_sqlite.h"
 
 namespace decodelab {
 namespace {

@@ -7,10 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "profiles/write/import_kineto.h"
-#include "profiles/write/import_nsys.h"
-#include "profiles/write/import_perfetto.h"
-
 namespace decodelab {
 namespace {
 
@@ -42,11 +38,15 @@ TraceEvents import_trace(const std::filesystem::path& path, const ImportLimits& 
   const std::string bytes = first_bytes(path);
   if (bytes.starts_with(kSqlite)) return import_nsys(path, limits);
   if (bytes.starts_with(kGzip) || looks_like_json(bytes)) return import_kineto(path, limits);
-  if (bytes.starts_with(kPacket)) return import_perfetto(path, limits);
+  if (bytes.starts_with(kPacket)) {
+    throw ImportRefusal(path.filename().string() +
+                        " looks like a trace for Perfetto's viewer, and those are written here but not read: write "
+                        "the same trace as .sqlite too (`decodelab trace ... --out t.sqlite`) and give that file.");
+  }
   throw ImportRefusal(
       path.filename().string() +
-      " is no trace that is known here: a .pftrace of decodelab, kineto's JSON (also gzipped) or nsys' SQLite was "
-      "expected; an .nsys-rep becomes one by `nsys export --type sqlite`.");
+      " is no trace that is known here: expected the .sqlite of decodelab or of nsys, or kineto's JSON (also "
+      "gzipped); an .nsys-rep becomes one by `nsys export --type sqlite`.");
 }
 
 }  // namespace decodelab

@@ -1,5 +1,5 @@
 // Kineto's JSON, a line an event, table by table.
-#include "profiles/write/kineto_json.h"
+#include "profiles/write/formats.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/write/json_text.h"
+#include "base/json_text.h"
 #include "profiles/write/rows.h"
 #include "profiles/write/session_text.h"
 

@@ -1,5 +1,5 @@
 // Perfetto's packets: descriptors of tracks first, then every event in the order of time.
-#include "profiles/write/perfetto.h"
+#include "profiles/write/formats.h"
 
 #include <algorithm>
 #include <functional>

@@ -115,7 +115,7 @@ json quality_object(const TraceQuality& quality) {
   return {{"verdict", to_string(quality.verdict)}, {"reason", quality.reason}, {"checks", std::move(checks)}};
 }
 
-std::int64_t read_object(const json& object, TraceEvents& events) {
+void read_object(const json& object, TraceEvents& events) {
   if (!object.is_object() || object.value("version", 0) != kTextVersion) {
     throw std::runtime_error("its version is not " + std::to_string(kTextVersion));
   }
@@ -143,9 +143,6 @@ std::int64_t read_object(const json& object, TraceEvents& events) {
       events.nodes[i].stage = named<Stage>(kStageNames, (*found)[i].get<std::string>()).value_or(Stage::other);
     }
   }
-  std::int64_t offset = 0;
-  Reader{object}("time_offset_ns", offset);
-  return offset;
 }
 
 }  // namespace
@@ -168,10 +165,10 @@ std::string session_text(const Trace& trace, const TraceQuality& quality, std::i
   return text.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::int64_t read_session_text(std::string_view text, TraceEvents& events) {
+void read_session_text(std::string_view text, TraceEvents& events) {
   const std::string complaint = "The trace's account of itself cannot be read: ";
   try {
-    return read_object(json::parse(text), events);
+    read_object(json::parse(text), events);
   } catch (const json::exception& error) {
     throw std::runtime_error(complaint + error.what() + ".");
   } catch (const std::runtime_error& error) {

@@ -16,8 +16,8 @@ inline constexpr const char* kSessionKey = "decodelab.session";
 /// that are not UTF-8 have a replacement character where they are not.
 std::string session_text(const Trace& trace, const TraceQuality& quality, std::int64_t time_offset_ns);
 
-/// Fills session, steps and nodes of `events`, and returns the offset. What `events.session` held before is lost. Throws
+/// Fills session, steps and nodes of `events`. What `events.session` held before is lost. Throws
 /// std::runtime_error where the text is not one of session_text().
-std::int64_t read_session_text(std::string_view text, TraceEvents& events);
+void read_session_text(std::string_view text, TraceEvents& events);
 
 }  // namespace decodelab

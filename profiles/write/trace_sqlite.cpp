@@ -1,5 +1,5 @@
 // Fills the tables of a trace, one table a function, in one transaction.
-#include "profiles/write/trace_sqlite.h"
+#include "profiles/write/formats.h"
 
 #include <initializer_list>
 #include <map>

@@ -35,7 +35,7 @@ struct Track {
   std::int64_t process = 0;  ///< Of processes, threads and what hangs below them.
   std::int64_t thread = 0;
   std::string name;
-  std::string description;  ///< "process 12 thread 34" of host tracks, which is how they are read back.
+  std::string description;  ///< "process 12 thread 34" of host tracks.
   std::int32_t rank = 0;    ///< Among the children of its parent.
   std::vector<Edge> edges;  ///< In the order in which they must be written.
 };

@@ -6,11 +6,9 @@
 
 #include "profiles/trace/attribution.h"
 #include "profiles/trace/summary_json.h"
-#include "profiles/write/kineto_json.h"
+#include "profiles/write/formats.h"
 #include "profiles/write/output.h"
-#include "profiles/write/perfetto.h"
 #include "profiles/write/rows.h"
-#include "profiles/write/trace_sqlite.h"
 
 namespace decodelab {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "reports/page/format.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 

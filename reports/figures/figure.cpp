@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "reports/page/format.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

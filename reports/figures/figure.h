@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/figures/bound.h"
-#include "reports/page/table.h"
+#include "base/table.h"
 #include "reports/statistics/summary.h"
 #include "reports/store/record.h"
 

@@ -5,10 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "reports/figures/curves.h"
 #include "reports/figures/figure_style.h"
 #include "reports/figures/interaction.h"
-#include "reports/page/format.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

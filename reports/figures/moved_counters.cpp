@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "reports/figures/bound.h"
-#include "reports/page/format.h"
 
 namespace decodelab {
 namespace {

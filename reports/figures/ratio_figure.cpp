@@ -10,7 +10,7 @@
 #include "reports/figures/figure_style.h"
 #include "reports/figures/interaction.h"
 #include "reports/figures/moved_counters.h"
-#include "reports/page/format.h"
+#include "reports/statistics/labels.h"
 #include "reports/statistics/verdict.h"
 
 namespace decodelab {

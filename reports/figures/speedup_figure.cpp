@@ -10,7 +10,7 @@
 #include "reports/figures/figure.h"
 #include "reports/figures/figure_style.h"
 #include "reports/figures/interaction.h"
-#include "reports/page/format.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

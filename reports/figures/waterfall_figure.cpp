@@ -4,12 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "reports/figures/curves.h"
 #include "reports/figures/figure.h"
 #include "reports/figures/figure_style.h"
 #include "reports/figures/interaction.h"
 #include "reports/figures/traced_cells.h"
-#include "reports/page/format.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

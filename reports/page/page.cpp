@@ -5,11 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "base/escape.h"
+#include "base/units.h"
 #include "reports/figures/vega_bundle.h"
-#include "reports/page/format.h"
-#include "reports/page/overview.h"
+#include "reports/page/tables/overview.h"
 #include "reports/page/page_text.h"
-#include "reports/page/result_tables.h"
+#include "reports/page/tables/result_tables.h"
 #include "reports/page/sections/section.h"
 
 namespace decodelab {

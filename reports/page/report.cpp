@@ -10,15 +10,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
+#include "base/text.h"
+#include "base/escape.h"
 #include "reports/figures/render.h"
-#include "reports/page/format.h"
-#include "reports/page/json.h"
-#include "reports/page/overview.h"
+#include "reports/page/exports/json.h"
+#include "reports/page/tables/overview.h"
 #include "reports/page/page.h"
-#include "reports/page/prediction_table.h"
-#include "reports/page/result_tables.h"
-#include "reports/page/tgi_table.h"
-#include "reports/page/trace_data.h"
+#include "reports/page/tables/prediction_table.h"
+#include "reports/page/tables/result_tables.h"
+#include "reports/page/tables/tgi_table.h"
+#include "reports/page/exports/trace_data.h"
 #include "reports/page/work_folder.h"
 
 namespace decodelab {
@@ -108,9 +110,9 @@ std::map<std::string, std::string> drawings_in(const std::filesystem::path& fold
   std::map<std::string, std::string> drawings;
   for (const RunReport& run : reports) {
     for (const Figure& figure : run.figures) {
-      std::ifstream file(folder / (run.prefix + figure.name + ".svg"), std::ios::binary);
-      std::ostringstream content;
-      if (file && content << file.rdbuf()) drawings.emplace(run.prefix + figure.name, content.str());
+      if (std::optional<std::string> svg = read_if_there(folder / (run.prefix + figure.name + ".svg"))) {
+        drawings.emplace(run.prefix + figure.name, *std::move(svg));
+      }
     }
   }
   return drawings;

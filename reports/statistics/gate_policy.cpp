@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/statistics/suggest.h"
-#include "reports/store/digest.h"
+#include "base/nearest_names.h"
+#include "base/digest.h"
 
 namespace decodelab {
 namespace {

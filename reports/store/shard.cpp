@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <regex>
 #include <stdexcept>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/store/digest.h"
+#include "base/digest.h"
 
 namespace decodelab {
 namespace {
@@ -113,6 +112,22 @@ void set_merged_shards(RunRecord& run, const MergedShards& shards, std::size_t c
   for (const auto& [name, ended_unix_ns] : shards) run.ended_unix_ns = std::max(run.ended_unix_ns, ended_unix_ns);
 }
 
+// The command line without `--shard I/N` or `--shard=I/N`.
+std::string without_shard(std::string command) {
+  constexpr std::string_view kFlag = " --shard";
+  std::size_t begin = 0;
+  while ((begin = command.find(kFlag, begin)) != std::string::npos) {
+    const std::size_t value = begin + kFlag.size() + 1;
+    if (value >= command.size() || (command[value - 1] != ' ' && command[value - 1] != '=')) {
+      begin += kFlag.size();
+      continue;
+    }
+    const std::size_t end = std::min(command.find(' ', value), command.size());
+    command.erase(begin, end - begin);
+  }
+  return command;
+}
+
 std::string shard_name(const RunRecord& run) {
   const auto shard = shard_of(run);
   return shard ? to_string(*shard) : "";
@@ -125,7 +140,7 @@ void make_merged(RunData& data) {
   Json plan = plan_of(data.run);
   plan.erase(kShard);
   data.run.plan_json = plan.dump();
-  data.run.command = std::regex_replace(data.run.command, std::regex(R"( --shard[ =]\S+)"), "");
+  data.run.command = without_shard(std::move(data.run.command));
   const MergedShards shards{{to_string(*shard), data.run.ended_unix_ns}};
   data.run.ended_unix_ns = 0;
   set_merged_shards(data.run, shards, data.cells.size());

@@ -21,7 +21,7 @@ class TraceTest(ProgramTest):
             return json.load(file)
 
     def test_all_formats_hold_the_same_trace(self):
-        files = [self.path(name) for name in ("t.pftrace", "t.pt.trace.json.gz", "t.sqlite")]
+        files = [self.path(name) for name in ("t.sqlite", "t.pt.trace.json.gz")]
         outputs = [word for file in files for word in ("--out", file)]
         printed = self.trace("--arm", "bigcode", *outputs).stdout
         self.assertIn("verdict ok", printed)
@@ -33,7 +33,7 @@ class TraceTest(ProgramTest):
             self.assertIn("I16  passed", self.run_program("trace", "verify", file).stdout)
 
     def test_stages_and_residual_add_up_to_the_steps_in_sql(self):
-        self.trace("--arm", "causal", "--out", self.path("t.sqlite"), "--out", self.path("t.pftrace"))
+        self.trace("--arm", "causal", "--out", self.path("t.sqlite"), "--out", self.path("t.json"))
         with sqlite3.connect(self.path("t.sqlite")) as database:
             rows = database.execute("select step, batch, keys, spanNs, residualNs, timerNs from STEP order by step").fetchall()
         self.assertEqual([row[:3] for row in rows], [(step, 2, 16 + step) for step in range(4)])
@@ -42,12 +42,12 @@ class TraceTest(ProgramTest):
             self.assertLess(step[4], step[3])
         span, timer = sum(row[3] for row in rows), sum(row[5] for row in rows)
         self.assertAlmostEqual(timer / span, 1, delta=0.005)
-        asked = self.run_program("trace", "sql", self.path("t.pftrace"), "select count(*) as steps from STEP").stdout
+        asked = self.run_program("trace", "sql", self.path("t.json"), "select count(*) as steps from STEP").stdout
         self.assertEqual(asked, "steps\n4\n")
 
     def test_each_arm_has_its_own_file_and_their_difference_is_explained(self):
-        self.trace("--arm", "causal", "--arm", "bigcode", "--out", self.path("t.pftrace"))
-        difference = self.run_program("trace", "diff", self.path("t-causal.pftrace"), self.path("t-bigcode.pftrace")).stdout
+        self.trace("--arm", "causal", "--arm", "bigcode", "--out", self.path("t.sqlite"))
+        difference = self.run_program("trace", "diff", self.path("t-causal.sqlite"), self.path("t-bigcode.sqlite")).stdout
         self.assertIn("kv_write", difference)
         self.assertIn("sum", difference)
 
@@ -57,8 +57,8 @@ class TraceTest(ProgramTest):
         self.assertIn("bytes were not counted: a CPU does not tell", printed)
 
     def test_a_file_becomes_another(self):
-        self.trace("--arm", "causal", "--out", self.path("t.pftrace"))
-        self.run_program("trace", "import", self.path("t.pftrace"), "--out", self.path("t.summary.json"))
+        self.trace("--arm", "causal", "--out", self.path("t.sqlite"))
+        self.run_program("trace", "import", self.path("t.sqlite"), "--out", self.path("t.summary.json"))
         summary = self.summary(self.path("t.summary.json"))
         self.assertEqual(len(summary["steps"]), 4)
 
@@ -79,11 +79,13 @@ class TraceTest(ProgramTest):
         self.assert_one_sentence(self.trace("--arm", "causal", "--batch", "1,2", expect=2), "--batch")
         self.assert_one_sentence(self.trace("--arm", "causal", "--tier", "3", expect=2), "--tier")
         self.assert_one_sentence(self.trace("--arm", "causal", "--most-events", "50", expect=2), "--steps")
-        self.assert_one_sentence(self.run_program("trace", "verify", "absent.pftrace", expect=2), "absent.pftrace")
-        with open(self.path("broken.pftrace"), "wb") as file:
-            file.write(b"\x0a\xff\xff\xff\xff\x0f not a trace")
-        self.assert_one_sentence(self.run_program("trace", "verify", self.path("broken.pftrace"), expect=2), "broken.pftrace")
-        self.trace("--arm", "causal", "--out", self.path("t.sqlite"))
+        self.assert_one_sentence(self.run_program("trace", "verify", "absent.sqlite", expect=2), "absent.sqlite")
+        with open(self.path("broken.trace"), "wb") as file:
+            file.write(b"\x0b\xff\xff\xff\xff\x0f not a trace")
+        self.assert_one_sentence(self.run_program("trace", "verify", self.path("broken.trace"), expect=2), "broken.trace")
+        self.trace("--arm", "causal", "--out", self.path("t.sqlite"), "--out", self.path("t.pftrace"))
+        for words in (("verify",), ("explain",), ("diff", self.path("t.sqlite"))):
+            self.assert_one_sentence(self.run_program("trace", *words, self.path("t.pftrace"), expect=2), "t.pftrace", "--out t.sqlite")
         self.assert_one_sentence(self.run_program("trace", "sql", self.path("t.sqlite"), "select nothing", expect=2), "nothing")
 
     def test_doctor_names_every_collector_and_why_one_is_off(self):

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "reports/page/comparison_report.h"
-#include "reports/page/history_page.h"
+#include "reports/page/comparison/comparison_report.h"
+#include "reports/page/history/history_page.h"
 #include "reports/page/report.h"
 #include "reports/store/store.h"
 #include "tests/reports/sample_run.h"

@@ -3,7 +3,7 @@
 
 #include "bench/plan/arm.h"
 #include "engine/engine.h"
-#include "engine/generation/generation.h"
+#include "engine/generation.h"
 #include "tests/engine/test_model.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // Each CUDA kernel against libtorch's operators, alone and on shapes that end in the middle of a vector, a warp or a tile.
 #include "engine/checkpoint/model_config.h"
-#include "engine/kernels/random_fill.h"
+#include "engine/checkpoint/synthetic.h"
+#include "engine/kernels/elementwise/random_fill.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/residual_norm.h"
 #include "engine/layers/softmax.h"
@@ -26,7 +27,7 @@ double difference(const at::Tensor& got, const at::Tensor& expected) {
 }
 
 at::Tensor random(const std::vector<std::int64_t>& shape, const std::string& name, at::ScalarType dtype) {
-  return random_uniform(shape, 11, name, "cuda:0").to(dtype);
+  return random_uniform(shape, 11, synthetic_stream(name), "cuda:0").to(dtype);
 }
 
 EnginePlan plan_of(const std::string& arm) { return bind_arm(parse_arm(arm), reference_plan()); }

@@ -1,5 +1,5 @@
 // Shows a decode step a number of keys that is a multiple of n, so that matrix kernels meet aligned shapes only.
-#include "engine/round_up.h"
+#include "base/round_up.h"
 #include "variants/registry.h"
 
 namespace decodelab {

@@ -1,6 +1,6 @@
 // Prefill attention by our own kernel on tiles of 32 by 32, which reads each key once for all the heads that share it and skips what no query sees.
 #include "engine/checkpoint/model_config.h"
-#include "engine/kernels/prefill_attention.h"
+#include "engine/kernels/attention/prefill_attention.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"

@@ -1,10 +1,10 @@
 // Residual and layer norm in one kernel.
-#include "engine/device_element.h"
-#include "engine/kernels/fused_norm.cuh"
-#include "engine/kernels/fused_norm.h"
+#include "engine/kernels/device_element.h"
+#include "engine/kernels/elementwise/fused_norm.cuh"
+#include "engine/kernels/elementwise/fused_norm.h"
 #include "engine/layers/residual_norm.h"
 #include "engine/layers/step_memory.h"
-#include "engine/scalar_type.h"
+#include "engine/kernels/scalar_type.h"
 #include "profiles/range.h"
 #include "variants/registry.h"
 

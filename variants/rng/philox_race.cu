@@ -1,6 +1,7 @@
 // The race on the device: a block of threads a row, a counter a thread and turn.
 #include "variants/rng/philox_race.cuh"
 
+#include "engine/kernels/launch.cuh"
 #include "variants/rng/philox_race.h"
 
 namespace decodelab {
@@ -57,7 +58,7 @@ __global__ void race(PhiloxRace all) {
 
 void launch_philox_race(const PhiloxRace& all, CUstream_st* cuda_stream) {
   if (all.rows > 0) {
-    race<<<static_cast<unsigned>(all.rows), kThreads, 0, cuda_stream>>>(all);
+    launch_kernel(race, static_cast<unsigned>(all.rows), kThreads, 0, cuda_stream, all);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "engine/generation/graph_plan.h"
 #include "engine/generation/graph_runner.h"
 #include "variants/registry.h"
+#include "variants/step_runner/graph_conflict.h"
 
 #include <string>
 

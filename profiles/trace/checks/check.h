@@ -46,8 +46,19 @@ struct CheckDefinition {
   CheckResult (*run)(const CheckInput& input);
 };
 
-/// I1 to I18, in that order.
+/// I1 to I18, in that order. I14 and I15 were checks of written files; their numbers are not used again.
 std::span<const CheckDefinition> check_table();
+
+/// How far apart the stamps of a trace lie and how large its amounts are, without adding any two: files may hold anything.
+struct TraceReach {
+  double largest =
+      0;  ///< Time from the earliest stamp to the latest, or the largest amount; zero and open ends are left out.
+  std::int64_t rows = 0;
+
+  /// Whether sums over the rows, of times between stamps or of amounts, stay below a quarter of what 64 bits hold.
+  bool adds_up() const;
+};
+TraceReach reach_of(const TraceEvents& events);
 
 /// Rows that a check found, of which the first five are named.
 class NamedRows {
@@ -94,8 +105,6 @@ CheckResult check_perturbation(const CheckInput& input);         // I13, machine
 CheckResult check_bandwidth(const CheckInput& input);            // I17
 CheckResult check_steady_clock(const CheckInput& input);         // I18
 CheckResult check_conservation(const CheckInput& input);         // I16, conservation.cpp
-CheckResult check_export(const CheckInput& input);               // I14, round_trip.cpp
-CheckResult check_importer(const CheckInput& input);             // I15
 
 /// By place in TraceEvents::steps, how many launches and replays the engine counted that have no row. Steps that statistics leave out,
 /// that nobody counted, or of which nothing at all was recorded are not looked at.

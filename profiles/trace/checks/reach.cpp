@@ -1,5 +1,5 @@
 // The reach of a trace, in floating point: integers might overflow.
-#include "profiles/trace/checks/reach.h"
+#include "profiles/trace/checks/check.h"
 
 #include <algorithm>
 #include <cmath>

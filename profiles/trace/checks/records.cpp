@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "profiles/trace/checks/check.h"
-#include "profiles/trace/checks/reach.h"
 
 namespace decodelab {
 namespace {

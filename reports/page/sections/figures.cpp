@@ -1,9 +1,9 @@
 // A figure on the page: its drawing, its caption, its data, and the spec that makes it interactive.
 #include <fmt/format.h>
 
+#include "base/escape.h"
 #include "reports/figures/figure_style.h"
-#include "reports/page/format.h"
-#include "reports/page/packed.h"
+#include "reports/page/exports/packed.h"
 #include "reports/page/sections/section.h"
 
 namespace decodelab {

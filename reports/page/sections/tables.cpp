@@ -1,6 +1,6 @@
 // The tables of a run: every cell against the baseline, and the times as users of TGI know them.
-#include "reports/page/prediction_table.h"
-#include "reports/page/result_tables.h"
+#include "reports/page/tables/prediction_table.h"
+#include "reports/page/tables/result_tables.h"
 #include "reports/page/sections/section.h"
 
 namespace decodelab {

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "base/escape.h"
+#include "base/units.h"
 #include "reports/figures/traced_cells.h"
-#include "reports/page/format.h"
+#include "reports/statistics/labels.h"
 #include "reports/page/sections/section.h"
 
 namespace decodelab {

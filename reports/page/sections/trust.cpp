@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "reports/page/format.h"
-#include "reports/page/result_tables.h"
+#include "base/escape.h"
+#include "base/units.h"
+#include "reports/statistics/labels.h"
+#include "reports/page/tables/result_tables.h"
 #include "reports/page/sections/section.h"
-#include "reports/page/time_table.h"
+#include "reports/page/tables/time_table.h"
 #include "reports/statistics/comparison.h"
 
 namespace decodelab {

@@ -1,7 +1,7 @@
 // Counts are exact, by stage, and catch the one operation that was not there before.
 #include "bench/measure/torch_counters.h"
 
-#include "engine/generation/generation.h"
+#include "engine/generation.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
 #include "tests/variants/arms.h"

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/checkpoint/file_map.h"
-#include "engine/checkpoint/json_text.h"
 #include "tests/engine/checkpoint/refusal.h"
 #include "tests/temporary_folder.h"
 

@@ -1,6 +1,6 @@
 // Stop strings: found wherever they lie in the tokens, and cut off.
 #include "engine/generation/stop_strings.h"
-#include "engine/generation/generation.h"
+#include "engine/generation.h"
 #include "tests/engine/test_model.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Every cache holds what was appended, whatever the lengths, and zero behind it.
 #include "engine/layers/kv_cache.h"
 
-#include "engine/layers/keys_values.h"
+#include "engine/layers/step_tensors.h"
 #include "engine/layers/step_rows.h"
 #include "engine/tensor.h"
 

@@ -1,8 +1,8 @@
 // Which checks a synthetic trace does not pass, for tests that break one thing and want one check to see it.
 #pragma once
 
-#include "profiles/collect/synthetic.h"
 #include "profiles/trace/quality.h"
+#include "tests/profiles/synthetic/synthetic.h"
 
 #include <string>
 #include <vector>

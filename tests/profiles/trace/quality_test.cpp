@@ -22,14 +22,14 @@ TraceQuality quality_of(const TraceEvents& events) { return verify(seal(events))
 
 TEST(Verify, ListsEveryCheckInOrder) {
   const TraceQuality quality = quality_of(synthetic_trace({}).events);
-  ASSERT_EQ(quality.checks.size(), 18U);
-  for (std::size_t i = 0; i < quality.checks.size(); ++i) {
-    EXPECT_EQ(quality.checks[i].id, "I" + std::to_string(i + 1));
-    EXPECT_FALSE(quality.checks[i].title.empty());
-    EXPECT_FALSE(quality.checks[i].evidence.empty()) << quality.checks[i].id;
+  Ids ids;
+  for (const TraceCheck& check : quality.checks) {
+    ids.push_back(check.id);
+    EXPECT_FALSE(check.title.empty());
+    EXPECT_FALSE(check.evidence.empty()) << check.id;
   }
-  EXPECT_EQ(check_of(quality, "I14").status, CheckStatus::not_applicable);
-  EXPECT_EQ(check_of(quality, "I15").status, CheckStatus::not_applicable);
+  EXPECT_EQ(ids, (Ids{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I16", "I17",
+                      "I18"}));
 }
 
 TEST(Verify, ATraceOfACpuCanBeOkAndSaysWhatItCouldNotCheck) {

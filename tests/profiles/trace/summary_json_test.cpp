@@ -20,7 +20,7 @@ TEST(SummaryJson, OfADeviceAddsUp) {
   const auto summary = summary_of(events);
   EXPECT_EQ(summary["verdict"], "ok");
   EXPECT_TRUE(summary["refusal"].is_null());
-  EXPECT_EQ(summary["checks"].size(), 18U);
+  EXPECT_EQ(summary["checks"].size(), 16U);
   EXPECT_EQ(summary["steps"].size(), 4U);
   EXPECT_EQ(summary["steps"][0]["excluded_reason"], "warm-up");
   EXPECT_FALSE(summary["steps"][0].contains("span_ns"));

@@ -82,7 +82,6 @@ void fuzz_cuts(const std::string& file) {
   fuzz_files([&](int i) { return file.substr(0, static_cast<std::size_t>(i) * 977 % (file.size() + 1)); }, false);
 }
 
-TEST(TraceFuzz, PerfettoFilesAreReadOrRefused) { fuzz_mutations(written("t.pftrace")); }
 TEST(TraceFuzz, KinetoFilesAreReadOrRefused) { fuzz_mutations(written("t.json")); }
 TEST(TraceFuzz, GzippedFilesAreReadOrRefused) { fuzz_mutations(written("t.json.gz")); }
 TEST(TraceFuzz, SqliteFilesAreReadOrRefused) { fuzz_mutations(written("t.sqlite")); }
@@ -103,7 +102,6 @@ TEST(TraceFuzz, FilesOfPyTorchsProfilerAreReadOrRefused) {
 {"ph": "C", "name": "sm_clock_mhz", "pid": 0, "ts": 31, "args": {"value": 1980.5}}]})");
 }
 
-TEST(TraceFuzz, CutPerfettoFilesAreRefused) { fuzz_cuts(written("t.pftrace")); }
 TEST(TraceFuzz, CutKinetoFilesAreRefused) { fuzz_cuts(written("t.json")); }
 TEST(TraceFuzz, CutGzippedFilesAreRefused) { fuzz_cuts(written("t.json.gz")); }
 TEST(TraceFuzz, CutSqliteFilesAreRefused) { fuzz_cuts(written("t.sqlite")); }

@@ -1,5 +1,5 @@
 // Files of PyTorch's profiler come in as rows, and nothing in them is believed.
-#include "profiles/write/import_kineto.h"
+#include "profiles/write/import_trace.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,5 +1,5 @@
 // Exports of several versions of nsys come in as rows that join, and what is no export is refused in one sentence.
-#include "profiles/write/import_nsys.h"
+#include "profiles/write/import_trace.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The bytes of a .pftrace, taken apart by a scanner that shares nothing with the writer.
-#include "profiles/write/perfetto.h"
+#include "profiles/write/formats.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,9 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/write/import_perfetto.h"
 #include "tests/profiles/write/sample_trace.h"
-#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {
@@ -216,21 +214,6 @@ TEST(Perfetto, ATinyTraceHasTheBytesThatItAlwaysHad) {
                         .name = events.strings.id("gemm")}};
   const std::string bytes = bytes_of(seal(std::move(events)));
   EXPECT_EQ(hash_of(bytes), 9764047197487427044u) << bytes.size() << " bytes";
-}
-
-TEST(Perfetto, AForeignTraceIsRefusedInOneSentence) {
-  const testing::TemporaryFolder folder;
-  // One packet with a timestamp and an event on a track.
-  const std::filesystem::path path =
-      folder.write("t.pftrace", std::string("\n\x08\x40\x01\x5a\x04\x48\x01\x58\x02", 10));
-  try {
-    import_perfetto(path);
-    FAIL() << "it was read";
-  } catch (const ImportRefusal& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "t.pftrace is no trace that decodelab wrote: of other tools, traces come in as nsys' SQLite or kineto's JSON.");
-  }
 }
 
 }  // namespace

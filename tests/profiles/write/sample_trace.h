@@ -1,9 +1,9 @@
 // Traces for the tests of formats: one of every kind of row, and the synthetic engine's.
 #pragma once
 
-#include "profiles/collect/synthetic.h"
 #include "profiles/trace/quality.h"
 #include "profiles/trace/trace.h"
+#include "tests/profiles/synthetic/synthetic.h"
 
 namespace decodelab::testing {
 

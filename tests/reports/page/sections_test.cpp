@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reports/page/packed.h"
+#include "reports/page/exports/packed.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/rich_run.h"
 

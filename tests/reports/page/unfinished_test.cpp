@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/page/json.h"
-#include "reports/page/overview.h"
-#include "reports/page/result_tables.h"
+#include "reports/page/exports/json.h"
+#include "reports/page/tables/overview.h"
+#include "reports/page/tables/result_tables.h"
 #include "reports/statistics/summary.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/sample_run.h"

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "reports/page/json.h"
-#include "reports/page/trace_data.h"
+#include "reports/page/exports/json.h"
+#include "reports/page/exports/trace_data.h"
 #include "reports/store/store.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/message_of.h"

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/page/json.h"
+#include "reports/page/exports/json.h"
 #include "reports/statistics/summary.h"
 #include "reports/store/migrations.h"
 #include "reports/store/shard.h"

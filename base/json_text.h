@@ -1,0 +1,87 @@
+// JSON as text: reads what nobody vouched for strictly, and appends rows by the million fast.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace decodelab {
+
+/// The value as a reader of a message wants to see it: compact JSON, cut and cleaned like in_quotes() but without
+/// quotes around it.
+std::string shown(const nlohmann::json& value);
+
+/// Parses one JSON object.
+///
+/// Throws std::invalid_argument (and no exception of nlohmann's) naming `file_name` for malformed JSON or UTF-8, a
+/// number out of range, a key that stands twice in one object, more than 64 levels, or a top level that is no object.
+nlohmann::json parse_json_object(std::string_view text, const std::string& file_name);
+
+/// Throws std::invalid_argument naming `place` for a key of `object` that is not in `known`: it could change what the
+/// rest means.
+void check_keys(const nlohmann::json& object, std::span<const std::string_view> known, const std::string& place);
+
+/// The text between quotes; what is not UTF-8 becomes U+FFFD.
+std::string json_escaped(std::string_view text);
+
+/// Objects of one line. Keys and raw texts are taken as they are; they must need no escaping.
+class JsonText final {
+ public:
+  std::string& text() { return text_; }
+
+  JsonText& raw(std::string_view part) {
+    text_.append(part);
+    return *this;
+  }
+  JsonText& number(std::int64_t value) {
+    char digits[24];
+    const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
+    text_.append(digits, end);
+    return *this;
+  }
+  JsonText& number(std::uint64_t value) {
+    char digits[24];
+    const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
+    text_.append(digits, end);
+    return *this;
+  }
+  /// The shortest text that reads back as the same value; JSON has no infinities.
+  JsonText& number(double value) {
+    if (!std::isfinite(value)) return raw("null");
+    char digits[32];
+    const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
+    text_.append(digits, end);
+    return *this;
+  }
+  /// Microseconds with three decimals, exactly.
+  JsonText& micros(std::int64_t ns) {
+    if (ns < 0) {
+      text_ += '-';
+      ns = -ns;
+    }
+    number(ns / 1000);
+    const auto rest = static_cast<int>(ns % 1000);
+    const char decimals[4] = {'.', static_cast<char>('0' + rest / 100), static_cast<char>('0' + rest / 10 % 10),
+                              static_cast<char>('0' + rest % 10)};
+    text_.append(decimals, sizeof decimals);
+    return *this;
+  }
+  /// One more member of the object that `raw` opened: ,"key":value.
+  template <typename Number>
+  JsonText& member(std::string_view key, Number value) {
+    text_ += ",\"";
+    text_.append(key);
+    text_ += "\":";
+    return number(value);
+  }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace decodelab

@@ -1,0 +1,122 @@
+// Renderings of a table as text, Markdown and HTML.
+#include "base/table.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/escape.h"
+
+namespace decodelab {
+namespace {
+
+constexpr std::size_t kTextSeparator = 2;
+
+std::vector<std::size_t> column_widths(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    std::size_t width = display_width(table.columns[column].name);
+    for (const TableRow& row : table.rows) width = std::max(width, display_width(row.fields.at(column)));
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+std::string padded(const std::string& text, std::size_t width, bool right) {
+  const std::string spaces(width - std::min(width, display_width(text)), ' ');
+  return right ? spaces + text : text + spaces;
+}
+
+std::string without_trailing_spaces(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+// The same table with every text escaped for Markdown, so that widths are those of what is printed.
+Table escaped_for_markdown(Table table) {
+  for (TableColumn& column : table.columns) column.name = escape_markdown(column.name);
+  for (TableRow& row : table.rows) {
+    for (std::string& field : row.fields) field = escape_markdown(field);
+  }
+  return table;
+}
+
+}  // namespace
+
+std::size_t table_width(const Table& table, std::size_t separator, std::size_t margin) {
+  std::size_t width = 2 * margin;
+  for (const std::size_t column : column_widths(table)) width += column + separator;
+  return width - (table.columns.empty() ? 0 : separator);
+}
+
+std::string to_text(const Table& table) {
+  const std::vector<std::size_t> widths = column_widths(table);
+  const std::string gap(kTextSeparator, ' ');
+  std::string text = wrap(table.title, kTableWidth) + "\n";
+  std::string header;
+  std::string rule;
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    header +=
+        (column == 0 ? "" : gap) + padded(table.columns[column].name, widths[column], table.columns[column].number);
+    rule += (column == 0 ? "" : gap) + std::string(widths[column], '-');
+  }
+  text += without_trailing_spaces(header) + "\n" + rule + "\n";
+  for (const TableRow& row : table.rows) {
+    std::string line;
+    for (std::size_t column = 0; column < widths.size(); ++column) {
+      line += (column == 0 ? "" : gap) + padded(row.fields[column], widths[column], table.columns[column].number);
+    }
+    text += without_trailing_spaces(line) + "\n";
+  }
+  for (const std::string& note : table.notes) text += wrap(note, kTableWidth) + "\n";
+  return text;
+}
+
+std::string to_markdown(const Table& source) {
+  const Table table = escaped_for_markdown(source);
+  const std::vector<std::size_t> widths = column_widths(table);
+  std::string text = fmt::format("### {}\n\n", escape_markdown(table.title));
+  std::string header = "|";
+  std::string rule = "|";
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    const bool number = table.columns[column].number;
+    header += fmt::format(" {} |", padded(table.columns[column].name, widths[column], number));
+    rule +=
+        fmt::format(" {}{} |", std::string(std::max<std::size_t>(widths[column], 3) - number, '-'), number ? ":" : "");
+  }
+  text += header + "\n" + rule + "\n";
+  for (const TableRow& row : table.rows) {
+    std::string line = "|";
+    for (std::size_t column = 0; column < widths.size(); ++column) {
+      line += fmt::format(" {} |", padded(row.fields[column], widths[column], table.columns[column].number));
+    }
+    text += line + "\n";
+  }
+  text += "\n";
+  for (const std::string& note : table.notes) text += wrap("- " + escape_markdown(note), kTableWidth) + "\n";
+  return text;
+}
+
+std::string to_html(const Table& table) {
+  std::string html =
+      fmt::format("<div class=\"scroll\"><table><caption>{}</caption>\n<thead><tr>", escape_html(table.title));
+  for (const TableColumn& column : table.columns)
+    html += fmt::format("<th{}>{}", column.number ? " class=n" : "", escape_html(column.name));
+  html += "</thead>\n<tbody>\n";
+  // HTML lets the end tags of fields and rows out, and a page has ten thousand of them.
+  for (const TableRow& row : table.rows) {
+    html += row.run_id == 0 ? "<tr>" : fmt::format("<tr data-run={} data-cell={}>", row.run_id, row.cell_id);
+    for (std::size_t column = 0; column < table.columns.size(); ++column) {
+      html += (table.columns[column].number ? "<td class=n>" : "<td>") + escape_html(row.fields[column]);
+    }
+    html += "\n";
+  }
+  html += "</tbody></table></div>\n";
+  if (table.notes.empty()) return html;
+  html += "<ul class=\"notes\">";
+  for (const std::string& note : table.notes) html += fmt::format("<li>{}</li>", escape_html(note));
+  return html + "</ul>\n";
+}
+
+}  // namespace decodelab

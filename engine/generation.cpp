@@ -1,0 +1,149 @@
+// The loop from prompts to completions.
+#include "engine/generation.h"
+
+#include "profiles/range.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace decodelab {
+namespace {
+
+/// The rows of a batch while it decodes: which completion each is, and which are still open.
+class OpenRows {
+ public:
+  OpenRows(const GenerationRequest& request, std::vector<Completion>& completions)
+      : request_(request), completions_(completions) {
+    for (std::size_t row = 0; row < completions.size(); ++row) {
+      rows_.push_back(row);
+    }
+  }
+
+  bool any() const { return open() > 0; }
+
+  /// Adds one step's token and details to each open row, and closes the rows that end with it. A step without tokens adds none.
+  void take(const StepResult& step) {
+    for (std::size_t place = 0; place < step.token_ids.size(); ++place) {
+      Completion& completion = completions_[rows_[place]];
+      if (completion.finish_reason.empty()) {
+        add(completion, rows_[place], step.token_ids[place], step.details.empty() ? nullptr : &step.details[place]);
+      }
+    }
+  }
+
+  /// Drops the rows that have ended once they are half of the batch, so that a batch is cut a few times and not at every end.
+  void drop_ended(Session& session) {
+    const std::size_t open_rows = open();
+    if (open_rows == 0 || 2 * open_rows > rows_.size()) {
+      return;
+    }
+    std::vector<std::int64_t> kept;
+    std::vector<std::size_t> rows;
+    for (std::size_t place = 0; place < rows_.size(); ++place) {
+      if (completions_[rows_[place]].finish_reason.empty()) {
+        kept.push_back(static_cast<std::int64_t>(place));
+        rows.push_back(rows_[place]);
+      }
+    }
+    session.filter(kept);
+    rows_ = std::move(rows);
+  }
+
+ private:
+  std::size_t open() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(rows_, [&](std::size_t row) { return completions_[row].finish_reason.empty(); }));
+  }
+
+  void add(Completion& completion, std::size_t row, std::int64_t token_id, const TokenDetails* details) {
+    if (details != nullptr && request_.details.prefill_log_probs && completion.token_ids.empty()) {
+      completion.prefill_log_probs = details->prefill_log_probs;
+    }
+    if (token_id == request_.eos_token_id) {
+      completion.finish_reason = "eos";
+      return;
+    }
+    completion.token_ids.push_back(token_id);
+    if (details != nullptr && request_.details.token_log_prob) {
+      completion.token_log_probs.push_back(details->token_log_prob);
+    }
+    if (details != nullptr && request_.details.rank) {
+      completion.ranks.push_back(details->rank);
+    }
+    if (request_.stops && request_.stops(row, token_id)) {
+      completion.finish_reason = "stop";
+    } else if (static_cast<std::int64_t>(completion.token_ids.size()) == request_.max_tokens) {
+      completion.finish_reason = "length";
+    }
+  }
+
+  const GenerationRequest& request_;
+  std::vector<Completion>& completions_;
+  std::vector<std::size_t> rows_;  ///< Of each row of the session: its completion.
+};
+
+/// Decodes until every row has ended. Where tokens are read late, one step is under way that a row may turn out not to need; the step
+/// after the last possible token is never begun.
+void decode_rows(const Engine& engine, const GenerationRequest& request, Session& session, OpenRows& rows) {
+  for (std::int64_t step = 1; rows.any(); ++step) {  // Step 0 is the prefill.
+    if (step >= request.max_tokens) {
+      rows.take(session.read_last());
+      continue;
+    }
+    const StepRange range(step);
+    if (engine.reads_late()) {
+      rows.take(session.decode_ahead());
+    } else {
+      rows.drop_ended(session);
+      rows.take(session.decode());
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Completion> generate(const Engine& engine, const GenerationRequest& request) {
+  if (request.prompts.empty()) {
+    throw std::invalid_argument("there is nothing to generate from: give at least one prompt");
+  }
+  if (request.max_tokens < 1) {
+    throw std::invalid_argument(fmt::format("a completion needs at least 1 token, got {}", request.max_tokens));
+  }
+  const std::size_t longest =
+      std::ranges::max_element(request.prompts, {}, [](const auto& prompt) { return prompt.size(); })->size();
+  const std::int64_t positions = engine.model().config().positions;
+  // The last chosen token is not fed back, so it needs no position.
+  const std::int64_t needed = static_cast<std::int64_t>(longest) + request.max_tokens - 1;
+  if (needed > positions) {
+    throw std::invalid_argument(
+        fmt::format("a prompt of {} tokens and {} more need {} positions, and the model has {}: shorten one of them",
+                    longest, request.max_tokens, needed, positions));
+  }
+  const auto batch_size = static_cast<std::int64_t>(request.prompts.size());
+  const std::vector<SamplingParameters> sampling = complete_sampling(request.sampling, batch_size);
+  Session session(engine,
+                  {.batch_size = batch_size, .max_tokens = needed, .details = request.details, .sampling = sampling});
+  std::vector<Completion> completions(request.prompts.size());
+  for (std::size_t row = 0; row < completions.size(); ++row) {
+    completions[row].seed = sampling[row].seed;
+  }
+  OpenRows rows(request, completions);
+  {
+    const StepRange range(0);
+    rows.take(session.prefill(request.prompts));
+  }
+  if (request.keep_prefill_logits) {
+    const std::vector<float> logits = session.last_logits();
+    const auto vocabulary = static_cast<std::ptrdiff_t>(logits.size() / completions.size());
+    for (std::size_t row = 0; row < completions.size(); ++row) {
+      const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(row) * vocabulary;
+      completions[row].prefill_logits.assign(begin, begin + vocabulary);
+    }
+  }
+  decode_rows(engine, request, session, rows);
+  return completions;
+}
+
+}  // namespace decodelab

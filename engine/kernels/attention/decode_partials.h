@@ -1,0 +1,35 @@
+// What the pieces of decode attention leave for merge_splits().
+#pragma once
+
+#include "engine/kernels/attention/decode_attention.h"
+#include "engine/kernels/simd.h"
+#include "base/round_up.h"
+
+namespace decodelab {
+
+/// A number of heads or of elements, filled up to whole registers.
+constexpr std::int64_t filled(std::int64_t count) { return rounded_up(count, simd::kLanes); }
+
+/// One group of sixteen heads in one split: the largest score, the sum of weights, and the weighted values [16][filled k].
+struct Partial {
+  float* most;
+  float* total;
+  float* values;
+};
+[[gnu::always_inline]] inline std::int64_t groups(const DecodeAttention& a) {
+  return filled(a.shared_heads) / simd::kLanes;
+}
+[[gnu::always_inline]] inline std::int64_t floats_of_partial(const DecodeAttention& a) {
+  return simd::kLanes * (2 + filled(a.head_dim));
+}
+[[gnu::always_inline]] inline Partial partial_of(const DecodeAttention& a, std::int64_t item, std::int64_t group) {
+  float* begin = a.partials + (item * groups(a) + group) * floats_of_partial(a);
+  return {begin, begin + simd::kLanes, begin + 2 * simd::kLanes};
+}
+
+/// Whether attend_splits_on_tiles() serves these: bf16, and heads of whole tiles.
+bool fits_tiles(const DecodeAttention& attention);
+/// attend_splits() where there are tiles.
+void attend_splits_on_tiles(const DecodeAttention& attention, std::int64_t first, std::int64_t last);
+
+}  // namespace decodelab

@@ -1,0 +1,297 @@
+// The loops of prefill attention: products of 32 by 32 on tiles (AMX) or by dot products (AVX-512), the softmax between them.
+#include "engine/kernels/attention/prefill_attention.h"
+#include "engine/kernels/products/amx_tiles.h"
+#include "engine/kernels/kernel_isa.h"
+#include "engine/kernels/simd.h"
+#include "base/round_up.h"
+
+#include <optional>
+
+namespace decodelab {
+namespace {
+
+/// Queries, keys and outputs that are multiplied together.
+constexpr std::int64_t kBlock = 32;
+constexpr std::int64_t kElementBytes = 2;
+/// Of a step of 32 inputs by 32 outputs, or by 32 queries.
+constexpr std::int64_t kBlockBytes = kBlock * kBlock * kElementBytes;
+
+std::int64_t head_steps(const PrefillAttention& a) { return divided_up(a.head_dim, kBlock); }
+std::int64_t key_blocks(const PrefillAttention& a) { return divided_up(a.most_keys, kBlock); }
+std::int64_t query_blocks(const PrefillAttention& a) { return divided_up(a.tokens * a.shared_heads, kBlock); }
+/// Of one row and key head.
+std::int64_t packed_bytes(const PrefillAttention& a) { return key_blocks(a) * head_steps(a) * kBlockBytes; }
+
+}  // namespace
+
+std::int64_t packed_key_bytes(const PrefillAttention& a) { return 2 * a.batch_size * a.kv_heads * packed_bytes(a); }
+std::int64_t score_bytes(const PrefillAttention& a) {
+  // Scores, weights, queries, and the sums of values.
+  constexpr std::int64_t kScoreBytes = kBlock * kBlock * static_cast<std::int64_t>(sizeof(float));
+  return key_blocks(a) * (kScoreBytes + kBlockBytes) + head_steps(a) * kBlockBytes + kScoreBytes;
+}
+std::int64_t pack_items(const PrefillAttention& a) { return a.batch_size * a.kv_heads * key_blocks(a); }
+std::int64_t query_items(const PrefillAttention& a) { return a.batch_size * a.kv_heads * query_blocks(a); }
+
+#if defined(__x86_64__)
+namespace {
+
+using namespace amx;
+using simd::Bfloat16;
+using simd::Floats;
+using simd::kLanes;
+
+/// Where keys and values of one row and key head lie: keys as weights of products with queries, [keys / 32][k / 32][2][16 pairs of
+/// elements][16 keys][2], values as weights of products with scores, [k / 32][keys / 32][2][16 pairs of keys][16 elements][2].
+struct PackedHead {
+  PackedHead(const PrefillAttention& a, std::int64_t head)
+      : keys(static_cast<std::byte*>(a.packed) + 2 * head * packed_bytes(a)),
+        values(keys + packed_bytes(a)),
+        steps(head_steps(a)),
+        blocks(key_blocks(a)) {}
+
+  std::byte* keys;
+  std::byte* values;
+  std::int64_t steps;
+  std::int64_t blocks;
+
+  std::byte* keys_at(std::int64_t block, std::int64_t step) const {
+    return keys + (block * steps + step) * kBlockBytes;
+  }
+  std::byte* values_at(std::int64_t step, std::int64_t block) const {
+    return values + (step * blocks + block) * kBlockBytes;
+  }
+};
+
+/// Where element (input, output) of such weights lies, in a block of 32 by 32.
+Bfloat16& weight_at(std::byte* block, std::int64_t input, std::int64_t output) {
+  auto* const elements = reinterpret_cast<Bfloat16*>(block);
+  return elements[output / kTileOutputs * (kBlock * kTileOutputs) + input / 2 * (2 * kTileOutputs) +
+                  output % kTileOutputs * 2 + input % 2];
+}
+
+void pack_block(const PrefillAttention& a, std::int64_t head, std::int64_t block) {
+  const PackedHead packed(a, head);
+  const std::int64_t row = head / a.kv_heads;
+  const std::int64_t offset = row * a.row_stride + head % a.kv_heads * a.head_dim;
+  const std::int64_t keys = std::min(kBlock, a.past[row] + a.added[row] - block * kBlock);
+  for (std::int64_t step = 0; step < packed.steps; ++step) {
+    std::byte* const to_keys = packed.keys_at(block, step);
+    std::byte* const to_values = packed.values_at(step, block);
+    const std::int64_t elements = std::min(kBlock, a.head_dim - step * kBlock);
+    if (keys < kBlock || elements < kBlock) {
+      std::memset(to_keys, 0, kBlockBytes);
+      std::memset(to_values, 0, kBlockBytes);
+    }
+    for (std::int64_t key = 0; key < keys; ++key) {
+      const std::int64_t from = offset + (block * kBlock + key) * a.token_stride + step * kBlock;
+      const auto* const key_elements = static_cast<const Bfloat16*>(a.keys) + from;
+      const auto* const value_elements = static_cast<const Bfloat16*>(a.values) + from;
+      for (std::int64_t at = 0; at < elements; ++at) {
+        weight_at(to_keys, at, key) = key_elements[at];
+        weight_at(to_values, key, at) = value_elements[at];
+      }
+    }
+  }
+}
+
+/// Memory of one thread for 32 queries.
+struct Room {
+  explicit Room(const PrefillAttention& a) {
+    thread_local std::vector<TileLine> lines;
+    std::byte* const begin = lines_of(lines, divided_up(score_bytes(a), kTileBytes));
+    width = key_blocks(a) * kBlock;
+    queries = begin;
+    weights = queries + head_steps(a) * kBlockBytes;
+    scores = reinterpret_cast<float*>(weights + key_blocks(a) * kBlockBytes);
+    sums = scores + kBlock * width;
+  }
+
+  std::byte* queries;  ///< [k / 32][32 queries][32 elements] bf16
+  std::byte* weights;  ///< [keys / 32][32 queries][32 keys] bf16
+  float* scores;       ///< [32 queries][width]
+  float* sums;         ///< [32 queries][32 elements]
+  std::int64_t width;
+};
+
+/// out[32 rows][32], rows `width` apart: the sum over `steps` of [32 rows][32 inputs] times [32 inputs][32 outputs], in the orders of Room and
+/// PackedHead, each kBlockBytes behind the one before.
+using Multiply = void (*)(const std::byte* rows, const std::byte* weights, std::int64_t steps, float* out,
+                          std::int64_t width);
+
+[[gnu::target("amx-tile,amx-bf16")]] void multiply_on_tiles(const std::byte* rows, const std::byte* weights,
+                                                            std::int64_t steps, float* out, std::int64_t width) {
+  zero_block();
+  for (std::int64_t step = 0; step < steps; ++step) {
+    add_step(rows + step * kBlockBytes, kTileRows, weights + step * kBlockBytes);
+  }
+  store_block(out, kTileRows, width);
+}
+
+/// Of a pass: two registers of sums for each; twelve dot products in flight keep both units of a core busy.
+constexpr std::int64_t kPassRows = 8;
+
+[[gnu::target("avx512f,avx512bw,avx512bf16")]] void multiply_by_dots(const std::byte* rows, const std::byte* weights,
+                                                                     std::int64_t steps, float* out,
+                                                                     std::int64_t width) {
+  constexpr std::int64_t kHalfBytes = kBlockBytes / 2;  // of sixteen outputs
+  for (std::int64_t first = 0; first < kBlock; first += kPassRows) {
+    __m512 lower[kPassRows] = {};
+    __m512 upper[kPassRows] = {};
+    for (std::int64_t step = 0; step < steps; ++step) {
+      const std::byte* const inputs = rows + step * kBlockBytes + first * kTileBytes;
+      for (std::int64_t pair = 0; pair < kBlock / 2; ++pair) {
+        const std::byte* const pairs = weights + step * kBlockBytes + pair * kTileBytes;
+        const auto to_lower = reinterpret_cast<__m512bh>(_mm512_loadu_si512(pairs));
+        const auto to_upper = reinterpret_cast<__m512bh>(_mm512_loadu_si512(pairs + kHalfBytes));
+#pragma GCC unroll 8
+        for (std::int64_t row = 0; row < kPassRows; ++row) {
+          std::int32_t both;
+          std::memcpy(&both, inputs + row * kTileBytes + pair * 4, sizeof both);
+          const auto input = reinterpret_cast<__m512bh>(_mm512_set1_epi32(both));
+          lower[row] = _mm512_dpbf16_ps(lower[row], to_lower, input);
+          upper[row] = _mm512_dpbf16_ps(upper[row], to_upper, input);
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (std::int64_t row = 0; row < kPassRows; ++row) {
+      _mm512_storeu_ps(out + (first + row) * width, lower[row]);
+      _mm512_storeu_ps(out + (first + row) * width + kLanes, upper[row]);
+    }
+  }
+}
+
+bool has_tiles() { return best_cpu_isa(ElementType::bfloat16) == CpuIsa::amx_bf16; }
+
+/// Weights of `keys` scores, zeros behind them up to `shown`, not yet divided by their sum, which is returned. A query's weights of 32 keys
+/// stand together, and those of the next 32 keys behind all queries'.
+[[gnu::target(DECODELAB_AVX512)]] float weigh(const float* scores, std::int64_t keys, std::int64_t shown, float scale,
+                                              std::byte* weights) {
+  constexpr float kLog2E = 1.44269504088896341f;
+  const std::int64_t whole = keys / kLanes * kLanes;
+  const simd::Ints lane{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const simd::Ints seen = lane < static_cast<std::int32_t>(keys - whole);
+  Floats most = simd::broadcast(scores[0]);
+  for (std::int64_t at = 0; at < whole; at += kLanes) most = simd::max(most, simd::load(scores + at));
+  if (whole < keys) most = simd::max(most, seen ? simd::load(scores + whole) : most);
+  const float highest = simd::largest(most);
+  Floats total{};
+  for (std::int64_t at = 0; at < shown; at += kLanes) {
+    Floats weight{};
+    if (at < keys) {
+      weight = simd::exp2((simd::load(scores + at) - highest) * (scale * kLog2E));
+      if (at == whole) weight = seen ? weight : Floats{};
+      total += weight;
+    }
+    simd::store(reinterpret_cast<Bfloat16*>(weights + at / kBlock * kBlockBytes) + at % kBlock, weight);
+  }
+  return simd::sum(total);
+}
+
+[[gnu::target(DECODELAB_AVX512)]] void write(const float* sums, float factor, std::int64_t elements, Bfloat16* out) {
+  for (std::int64_t at = 0; at < elements; at += kLanes)
+    simd::store_up_to(out + at, simd::load(sums + at) * factor, elements - at);
+}
+
+/// 32 queries of one row and key head: query i is head i % R of token i / R.
+class QueryBlock {
+ public:
+  QueryBlock(const PrefillAttention& a, std::int64_t head, std::int64_t block)
+      : a_(a),
+        packed_(a, head),
+        room_(a),
+        multiply_(has_tiles() ? multiply_on_tiles : multiply_by_dots),
+        row_(head / a.kv_heads),
+        group_(head % a.kv_heads),
+        first_(block * kBlock),
+        count_(std::min(kBlock, a.tokens * a.shared_heads - first_)) {}
+
+  void attend() {
+    pack_queries();
+    const std::int64_t blocks = divided_up(seen_by(count_ - 1), kBlock);
+    for (std::int64_t block = 0; block < blocks; ++block)
+      multiply_(room_.queries, packed_.keys_at(block, 0), packed_.steps, room_.scores + block * kBlock, room_.width);
+    std::array<float, kBlock> totals{};
+    for (std::int64_t query = 0; query < count_; ++query) {
+      totals[static_cast<std::size_t>(query)] = weigh(room_.scores + query * room_.width, seen_by(query),
+                                                      blocks * kBlock, a_.scale, room_.weights + query * kTileBytes);
+    }
+    for (std::int64_t step = 0; step < packed_.steps; ++step) {
+      multiply_(room_.weights, packed_.values_at(step, 0), blocks, room_.sums, kBlock);
+      for (std::int64_t query = 0; query < count_; ++query) {
+        auto* const out =
+            static_cast<Bfloat16*>(a_.out) +
+            ((row_ * a_.tokens + token_of(query)) * a_.kv_heads * a_.shared_heads + head_of(query)) * a_.head_dim;
+        write(room_.sums + query * kBlock, 1.0F / totals[static_cast<std::size_t>(query)],
+              std::min(kBlock, a_.head_dim - step * kBlock), out + step * kBlock);
+      }
+    }
+  }
+
+ private:
+  std::int64_t token_of(std::int64_t query) const { return (first_ + query) / a_.shared_heads; }
+  std::int64_t head_of(std::int64_t query) const {
+    return group_ * a_.shared_heads + (first_ + query) % a_.shared_heads;
+  }
+  /// Queries of padding see what the row's last token sees.
+  std::int64_t seen_by(std::int64_t query) const {
+    return a_.past[row_] + std::min(token_of(query) + 1, a_.added[row_]);
+  }
+
+  /// What stands in a block behind the last query is multiplied too, but no one reads what comes of it.
+  void pack_queries() const {
+    for (std::int64_t query = 0; query < count_; ++query) {
+      const auto* const from = static_cast<const Bfloat16*>(a_.query) + row_ * a_.query_row_stride +
+                               token_of(query) * a_.query_token_stride + head_of(query) * a_.head_dim;
+      for (std::int64_t step = 0; step < packed_.steps; ++step) {
+        std::byte* const to = room_.queries + step * kBlockBytes + query * kTileBytes;
+        const std::int64_t elements = std::min(kBlock, a_.head_dim - step * kBlock);
+        if (elements == kBlock) {
+          std::memcpy(to, from + step * kBlock, kTileBytes);
+        } else {
+          std::memset(to, 0, kTileBytes);
+          std::memcpy(to, from + step * kBlock, static_cast<std::size_t>(elements * kElementBytes));
+        }
+      }
+    }
+  }
+
+  const PrefillAttention& a_;
+  PackedHead packed_;
+  Room room_;
+  Multiply multiply_;
+  std::int64_t row_;
+  std::int64_t group_;
+  std::int64_t first_;
+  std::int64_t count_;
+};
+
+}  // namespace
+
+bool has_prefill_attention() { return best_cpu_isa(ElementType::bfloat16) >= CpuIsa::avx512_bf16; }
+
+void pack_keys(const PrefillAttention& a, std::int64_t first, std::int64_t last) {
+  for (std::int64_t item = first; item < last; ++item) pack_block(a, item / key_blocks(a), item % key_blocks(a));
+}
+
+void attend_queries(const PrefillAttention& a, std::int64_t first, std::int64_t last) {
+  std::optional<Tiles> tiles;
+  if (has_tiles()) tiles.emplace(kTileRows, kBlockTiles);
+  const std::int64_t blocks = query_blocks(a);
+  for (std::int64_t item = first; item < last; ++item) {
+    // Early queries see few keys: from both ends in turn, so that threads with as many pieces have as much to do.
+    const std::int64_t turn = item % blocks;
+    QueryBlock(a, item / blocks, turn % 2 == 0 ? turn / 2 : blocks - 1 - turn / 2).attend();
+  }
+}
+
+#else
+
+bool has_prefill_attention() { return false; }
+void pack_keys(const PrefillAttention&, std::int64_t, std::int64_t) {}
+void attend_queries(const PrefillAttention&, std::int64_t, std::int64_t) {}
+
+#endif
+
+}  // namespace decodelab

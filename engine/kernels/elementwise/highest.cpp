@@ -1,0 +1,67 @@
+// Two passes over a row: its highest number, then the first place where that stands.
+#include "engine/kernels/elementwise/highest.h"
+
+#include "engine/kernels/kernel_isa.h"
+#include "engine/kernels/simd.h"
+
+#include <limits>
+
+namespace decodelab {
+namespace {
+
+using simd::Floats;
+using simd::Ints;
+using simd::kLanes;
+
+template <typename Element>
+struct Highest {
+  [[gnu::always_inline]] static float as_float(const Element* at) { return simd::load_some(at, 1)[0]; }
+
+  [[gnu::always_inline]] static std::int64_t of_row(const Element* row, std::int64_t width) {
+    const std::int64_t whole = width / kLanes * kLanes;
+    Floats most = simd::broadcast(-std::numeric_limits<float>::infinity());
+    Ints nan{};
+    for (std::int64_t at = 0; at < whole; at += kLanes) {
+      const Floats value = simd::load(row + at);
+      nan |= value != value;
+      most = simd::max(value, most);
+    }
+    float highest = simd::largest(most);
+    bool has_nan = false;
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) has_nan = has_nan || nan[lane] != 0;
+    for (std::int64_t at = whole; at < width; ++at) {
+      const float value = as_float(row + at);
+      has_nan = has_nan || value != value;
+      highest = value > highest ? value : highest;
+    }
+    for (std::int64_t at = 0; at < whole; at += kLanes) {
+      const Floats value = simd::load(row + at);
+      const Ints found = has_nan ? value != value : value == highest;
+      std::int32_t any = 0;
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) any |= found[lane];
+      if (any == 0) continue;
+      for (std::int64_t lane = 0; lane < kLanes; ++lane)
+        if (found[lane] != 0) return at + lane;
+    }
+    for (std::int64_t at = whole; at < width; ++at) {
+      const float value = as_float(row + at);
+      if (has_nan ? value != value : value == highest) return at;
+    }
+    return 0;
+  }
+
+  [[gnu::always_inline]] static void run(const void* numbers, std::int64_t width, std::int64_t stride,
+                                         std::int64_t first, std::int64_t last, std::int64_t* indices) {
+    const auto* rows = static_cast<const Element*>(numbers);
+    for (std::int64_t row = first; row < last; ++row) indices[row] = of_row(rows + row * stride, width);
+  }
+};
+
+}  // namespace
+
+void highest_of_rows(const void* numbers, std::int64_t width, std::int64_t stride, ElementType dtype,
+                     std::int64_t first, std::int64_t last, std::int64_t* indices, CpuIsa isa) {
+  simd::run_typed<Highest>(dtype, isa, numbers, width, stride, first, last, indices);
+}
+
+}  // namespace decodelab

@@ -1,0 +1,41 @@
+// What follows the sums of a product on tiles, done beside the products that come next.
+#pragma once
+
+#include "engine/kernels/products/amx_tiles.h"
+#include "engine/kernels/kernel_isa.h"
+#include "engine/kernels/products/skinny_epilogue.h"
+
+#if defined(__x86_64__)
+
+namespace decodelab::amx {
+
+/// What is left to do with the sums of some rows by a strip. It is done a row at a time between the products of the next strip, for those
+/// leave idle what computes on vectors.
+class Epilogue {
+ public:
+  Epilogue() = default;
+  Epilogue(const SkinnyProduct& product, const float* sums, std::int64_t first_row, std::int64_t last_row,
+           std::int64_t output)
+      : product_(&product), sums_(sums), row_(first_row), end_(last_row), output_(output) {}
+
+  [[gnu::always_inline]] inline void do_row() {
+    if (row_ == end_) return;
+    for (std::int64_t at = 0; at < kBlockOutputs; at += simd::kLanes)
+      skinny::finish_sums<simd::Bfloat16>(*product_, sums_ + at, row_, output_ + at);
+    sums_ += kBlockOutputs;
+    ++row_;
+  }
+  [[gnu::target(DECODELAB_AVX512)]] void do_all() {
+    while (row_ < end_) do_row();
+  }
+
+ private:
+  const SkinnyProduct* product_ = nullptr;
+  const float* sums_ = nullptr;
+  std::int64_t row_ = 0;
+  std::int64_t end_ = 0;
+  std::int64_t output_ = 0;
+};
+
+}  // namespace decodelab::amx
+#endif

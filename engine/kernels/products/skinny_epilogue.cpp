@@ -1,0 +1,30 @@
+// What follows the sums of a panel.
+#include "engine/kernels/products/skinny_epilogue.h"
+
+#include "engine/kernels/kernel_isa.h"
+#include "engine/kernels/products/skinny_kernels.h"
+
+namespace decodelab::skinny {
+namespace {
+
+template <typename Element>
+struct Finish {
+  [[gnu::always_inline]] static void run(const SkinnyProduct* product, std::int64_t panel, const float* sums) {
+    for (std::int64_t row = 0; row < product->rows; ++row) {
+      for (std::int64_t at = 0; at < kPanelOutputs; at += simd::kLanes)
+        finish_sums<Element>(*product, sums + row * kPanelOutputs + at, row, panel * kPanelOutputs + at);
+    }
+  }
+};
+
+}  // namespace
+
+void finish_panel(const SkinnyProduct& product, std::int64_t panel, const float* sums, CpuIsa isa) {
+  if (product.weights.dtype() == ElementType::bfloat16) {
+    simd::run_best<Finish<simd::Bfloat16>>(isa, &product, panel, sums);
+  } else {
+    simd::run_best<Finish<float>>(isa, &product, panel, sums);
+  }
+}
+
+}  // namespace decodelab::skinny

@@ -1,0 +1,24 @@
+// The slots of a plan that choose tokens: their settings, and what makes their implementations.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace decodelab {
+
+struct ChoiceOptions;
+struct RngOptions;
+class Rng;
+class TokenChoice;
+class TokenDetailsPolicy;
+
+/// When a step's tokens are read on the host. `each`: before the next step begins. `late`: after the next step was handed to the device,
+/// which then never waits for the host to have read; a row that ends is noticed one step late.
+enum class ReadBack : std::uint8_t { each, late };
+
+using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;
+using RngFactory = std::function<std::unique_ptr<Rng>(const RngOptions&)>;
+using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;
+
+}  // namespace decodelab

@@ -1,0 +1,29 @@
+// The history of a metric as tables, as a figure and as data.
+#pragma once
+
+#include <filesystem>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "reports/figures/figure.h"
+#include "base/table.h"
+#include "reports/statistics/history.h"
+
+namespace decodelab {
+
+/// One row per series: Cell | Arm | Points | First | Last | Steps | Last step at.
+Table history_overview_table(const std::vector<HistorySeries>& series, const std::string& metric);
+/// One row per point: Run | Commit | Date | value | Change | Step.
+Table history_table(const HistorySeries& series, const std::string& metric);
+/// The points in the order in which they were measured, steps marked; one panel a series, at most 12.
+Figure history_figure(const std::vector<HistorySeries>& series, const std::string& metric);
+
+std::string history_to_json(const std::vector<HistorySeries>& series, const std::string& metric);
+std::string history_to_csv(const std::vector<HistorySeries>& series, const std::string& metric);
+
+/// Writes history.html, history.md, history.json, history.csv and figures/history.* into `out_dir`, as write_report() does.
+void write_history(const std::vector<HistorySeries>& series, const std::string& metric,
+                   const std::filesystem::path& out_dir, std::ostream& warnings);
+
+}  // namespace decodelab

@@ -1,0 +1,139 @@
+// Own decode attention against plain loops, over awkward shapes and in every set of instructions that this processor has.
+#include "engine/kernels/attention/decode_attention.h"
+
+#include "engine/kernels/scalar_type.h"
+#include "engine/tensor.h"
+#include "tests/engine/kernels/every_isa.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace decodelab {
+namespace {
+
+using testing::every_isa;
+
+struct Shape {
+  std::int64_t kv_heads;
+  std::int64_t shared_heads;
+  std::int64_t head_dim;
+  std::vector<std::int64_t> held;  ///< Keys before the step, a row each.
+};
+
+const std::vector<Shape> kShapes{{1, 16, 128, {0}},
+                                 {1, 16, 128, {255, 256, 257}},
+                                 {1, 48, 128, {31, 32}},
+                                 {1, 4, 12, {0, 1, 30, 700}},
+                                 {4, 1, 12, {5, 64}},
+                                 {2, 3, 20, {33, 7}},
+                                 {1, 17, 7, {40}},
+                                 {1, 1, 256, {300}},
+                                 {3, 16, 64, {1000, 0, 9}},
+                                 {2, 20, 96, {14, 15, 16, 600}},
+                                 {1, 12, 64, {128, 255, 256}}};
+
+struct Inputs {
+  at::Tensor query;   ///< [B, G * R * k]
+  at::Tensor merged;  ///< [B, L, 2 * G * k], NaN past each row's length
+};
+
+std::int64_t longest(const Shape& shape) { return *std::max_element(shape.held.begin(), shape.held.end()) + 1; }
+
+Inputs inputs_of(const Shape& shape, at::ScalarType dtype) {
+  at::manual_seed(3);
+  const auto B = static_cast<std::int64_t>(shape.held.size());
+  Inputs inputs{.query = at::randn({B, shape.kv_heads * shape.shared_heads * shape.head_dim}).to(dtype),
+                .merged = at::randn({B, longest(shape) + 5, 2 * shape.kv_heads * shape.head_dim}).to(dtype)};
+  for (std::int64_t row = 0; row < B; ++row) {
+    const std::int64_t seen = shape.held[static_cast<std::size_t>(row)] + 1;
+    inputs.merged[row].narrow(0, seen, inputs.merged.size(1) - seen).fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  return inputs;
+}
+
+at::Tensor naive(const Shape& shape, const Inputs& inputs, double scale) {
+  const auto B = static_cast<std::int64_t>(shape.held.size());
+  const std::int64_t k = shape.head_dim;
+  at::Tensor out = at::zeros({B, shape.kv_heads * shape.shared_heads * k}, at::kDouble);
+  for (std::int64_t row = 0; row < B; ++row) {
+    const at::Tensor held =
+        inputs.merged[row].narrow(0, 0, shape.held[static_cast<std::size_t>(row)] + 1).to(at::kDouble);
+    for (std::int64_t head = 0; head < shape.kv_heads * shape.shared_heads; ++head) {
+      const std::int64_t group = head / shape.shared_heads;
+      const at::Tensor keys = held.narrow(1, group * k, k);
+      const at::Tensor values = held.narrow(1, (shape.kv_heads + group) * k, k);
+      const at::Tensor query = inputs.query[row].narrow(0, head * k, k).to(at::kDouble);
+      out[row].narrow(0, head * k, k).copy_(at::mv(values.t(), at::softmax(at::mv(keys, query) * scale, 0)));
+    }
+  }
+  return out;
+}
+
+/// The kernel's result for `rows` of the inputs, their work cut into pieces of `pieces`.
+at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, CpuIsa isa, std::int64_t pieces) {
+  const at::Tensor out = at::empty_like(inputs.query);
+  DecodeAttention attention{.dtype = element_type(inputs.query.scalar_type()),
+                            .batch_size = inputs.query.size(0),
+                            .kv_heads = shape.kv_heads,
+                            .shared_heads = shape.shared_heads,
+                            .head_dim = shape.head_dim,
+                            .scale = scale,
+                            .query = inputs.query.const_data_ptr(),
+                            .query_stride = inputs.query.stride(0),
+                            .keys = inputs.merged.const_data_ptr(),
+                            .values = static_cast<const std::byte*>(inputs.merged.const_data_ptr()) +
+                                      shape.kv_heads * shape.head_dim * inputs.merged.element_size(),
+                            .row_stride = inputs.merged.stride(0),
+                            .token_stride = inputs.merged.stride(1),
+                            .held = shape.held.data(),
+                            .splits = splits_of(longest(shape)),
+                            .partials = nullptr,
+                            .out = out.mutable_data_ptr()};
+  std::vector<float> partials(static_cast<std::size_t>(partial_floats(attention)),
+                              std::numeric_limits<float>::quiet_NaN());
+  attention.partials = partials.data();
+  for (std::int64_t at = 0; at < split_items(attention); at += pieces) {
+    attend_splits(attention, at, std::min(at + pieces, split_items(attention)), isa);
+  }
+  for (std::int64_t at = 0; at < merge_items(attention); at += pieces) {
+    merge_splits(attention, at, std::min(at + pieces, merge_items(attention)), isa);
+  }
+  return out;
+}
+
+TEST(DecodeAttention, EqualsPlainLoopsAndReadsNothingPastARowsLength) {
+  for (const auto& [dtype, limit] :
+       {std::pair(at::kFloat, 2e-5), std::pair(at::kHalf, 4e-3), std::pair(at::kBFloat16, 2e-2)}) {
+    for (const Shape& shape : kShapes) {
+      const Inputs inputs = inputs_of(shape, dtype);
+      const double scale = 1 / std::sqrt(static_cast<double>(shape.head_dim));
+      const at::Tensor expected = naive(shape, inputs, scale);
+      for (const CpuIsa isa : every_isa(element_type(dtype))) {
+        const at::Tensor got = attend(shape, inputs, static_cast<float>(scale), isa, 1);
+        const double worst = (got.to(at::kDouble) - expected).abs().max().item<double>();
+        EXPECT_LT(worst, limit) << to_string(isa) << " " << shape.kv_heads << "x" << shape.shared_heads << "x"
+                                << shape.head_dim << " of " << shape.held.front();
+      }
+    }
+  }
+}
+
+TEST(DecodeAttention, GivesARowTheSameBitsWhateverStandsBesideItAndHoweverTheWorkIsCut) {
+  const Shape together{1, 16, 64, {300, 5, 700}};
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const Inputs inputs = inputs_of(together, dtype);
+    const CpuIsa isa = every_isa(element_type(dtype)).back();
+    const at::Tensor all = attend(together, inputs, 0.125f, isa, 1);
+    EXPECT_TRUE(at::equal(attend(together, inputs, 0.125f, isa, 100), all));
+    const Shape alone{1, 16, 64, {300}};
+    const Inputs first{.query = inputs.query.narrow(0, 0, 1).contiguous(), .merged = inputs.merged.narrow(0, 0, 1)};
+    EXPECT_TRUE(at::equal(attend(alone, first, 0.125f, isa, 1)[0], all[0]));
+  }
+}
+
+}  // namespace
+}  // namespace decodelab
