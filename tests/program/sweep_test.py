@@ -93,6 +93,43 @@ class ASweep(ProgramTest):
         with open(self.path("report", "report.md"), encoding="utf-8") as report:
             self.assertIn("Switches by effect, compared with causal,+fused-gelu,+packed-linear", report.read())
 
+    def test_says_and_keeps_where_its_time_went(self):
+        result = self.run_program("sweep", "--store", self.store, *SMALL, "--phase", "decode", "--launches", 2, "--blocks", 1, "-o", "json")
+        times = json.loads(result.stdout)["times_spent"]
+        self.assertEqual({time["launch"] for time in times}, {0, 1})
+        spent = {(time["launch"], time["arm"], time["activity"]): time["ns"] for time in times}
+        for launch in (0, 1):
+            for arm in ("causal", "bigcode"):
+                for activity in ("checking", "filling", "warming", "timing"):
+                    self.assertGreater(spent[launch, arm, activity], 0, (launch, arm, activity))
+            self.assertGreater(spent[launch, None, "rest"], 0)
+        self.assertIn((0, "causal", "counting"), spent)
+        self.assertNotIn((1, "causal", "counting"), spent, "counters are counted once a run")
+        timed = sum(sum(self.decoded(samples)) for (samples,) in self.query("SELECT samples_ns FROM visits"))
+        self.assertGreaterEqual(sum(ns for (_, _, activity), ns in spent.items() if activity == "timing"), timed)
+        lines = result.stderr.strip().splitlines()
+        self.assertRegex(lines[-4], r"^decodelab: [\w ]+: [\d.]+ % timed steps, [\d.]+ % warm-up, ")
+        self.assertRegex(lines[-3], r"^decodelab:   causal, [\w ]+: ")
+        self.assertRegex(lines[-1], r"^decodelab:   all arms together, [\w ]+: ")
+        self.run_program("report", "latest", "--store", self.store, "--out", self.path("report"))
+        with open(self.path("report", "report.html"), encoding="utf-8") as page:
+            self.assertIn("Where the time went", page.read())
+
+    def test_holds_later_launches_against_what_the_first_proved(self):
+        arguments = [*SMALL, "--phase", "decode", "--launches", 2, "--blocks", 1]
+        self.sweep(*arguments)
+        self.assertEqual([len(tokens) for (tokens,) in [(json.loads(text),) for (text,) in self.query("SELECT tokens FROM cell_proofs")]], [8])
+        digests = [chosen for (chosen,) in self.query("SELECT chosen FROM arm_proofs")]
+        self.assertEqual((len(digests), len(set(digests))), (2, 1), "in fp32 both arms choose the reference's tokens")
+        # A run whose proof is not what its arms choose: they are compared with the reference anew, and go on.
+        with sqlite3.connect(self.store) as connection:
+            connection.execute("UPDATE arm_proofs SET chosen = 'other'")
+            connection.execute("DELETE FROM blocks WHERE launch = 1")
+            connection.execute("UPDATE runs SET ended_unix_ns = 0")
+        rows = self.run_json("sweep", "--store", self.store, "--resume", "latest")["rows"]
+        self.assertEqual([(row["status"], row["blocks"]) for row in rows], [("ok", 2)] * 2)
+        self.assertEqual({chosen for (chosen,) in self.query("SELECT chosen FROM arm_proofs")}, set(digests))
+
     def test_plans_a_row_for_every_variant_that_could_be_added(self):
         planned = self.run_program("sweep", "-m", "synthetic:tiny", "--ablate", "add-one", "--arm", "bigcode", "--phase", "decode", "--length", "16",
                                    "--dry-run").stdout
@@ -173,6 +210,9 @@ class ASweep(ProgramTest):
 
     def blocks(self):
         return self.query("SELECT count(*) FROM blocks")[0][0] if os.path.exists(self.store) else 0
+
+    def decoded(self, samples):
+        return [int.from_bytes(samples[place : place + 8], "little") for place in range(0, len(samples), 8)]
 
     def samples(self):
         return self.query("SELECT samples_ns FROM visits ORDER BY block_id, position")

@@ -31,7 +31,8 @@ class Checkpoint {
     }
     tensors[name] = {std::move(shape), std::move(data)};
   }
-  Weights load(ElementType dtype = ElementType::float32) const {
+  Weights load(ElementType dtype = ElementType::float32, const LoadProgress& progress = {},
+               const MemoryAtHand& at_hand = {}) const {
     std::vector<TensorToWrite> list;
     for (const auto& [name, tensor] : tensors) {
       list.push_back({.name = name,
@@ -41,7 +42,7 @@ class Checkpoint {
     }
     const TemporaryFolder folder;
     write_safetensors(folder.path() / "model.safetensors", list);
-    return Weights::load(folder.path(), config, dtype, "cpu");
+    return Weights::load(folder.path(), config, dtype, "cpu", progress, at_hand);
   }
   std::string refusal() const {
     try {
@@ -74,6 +75,42 @@ TEST(Weights, AreConvertedToTheDtypeThatIsAskedFor) {
     const at::Tensor expected = at::tensor(checkpoint.tensors.at("transformer.wpe.weight").second).to(scalar);
     EXPECT_TRUE(at::equal(weights.at("transformer.wpe.weight").flatten(), expected));
   }
+}
+
+TEST(Weights, StayInTheirFileUntilTheyAreAskedFor) {
+  const Checkpoint checkpoint;
+  std::int64_t at_hand = 0;
+  const Weights weights = checkpoint.load(ElementType::float32, {}, [&] { return at_hand; });
+  EXPECT_EQ(weights.loading_ns(), 0);
+  const at::Tensor& source = weights.source("transformer.wte.weight");
+  EXPECT_TRUE(at::equal(source.flatten(), at::tensor(checkpoint.tensors.at("transformer.wte.weight").second)));
+  EXPECT_EQ(weights.loading_ns(), 0) << "what the file holds is read where it lies";
+  EXPECT_THROW(weights.at("transformer.wte.weight"), NotEnoughMemory);
+  at_hand = 1 << 30;
+  const at::Tensor& loaded = weights.at("transformer.wte.weight");
+  EXPECT_TRUE(at::equal(loaded, source));
+  EXPECT_NE(loaded.const_data_ptr(), source.const_data_ptr());
+  EXPECT_GT(weights.loading_ns(), 0);
+  EXPECT_EQ(&weights.at("transformer.wte.weight"), &loaded) << "once";
+  EXPECT_THROW(weights.at("transformer.nothing"), std::logic_error);
+  EXPECT_THROW(weights.source("transformer.nothing"), std::logic_error);
+}
+
+TEST(Weights, OfAnotherDtypeAreReadFromMemory) {
+  const Checkpoint checkpoint;
+  const Weights weights = checkpoint.load(ElementType::bfloat16);
+  EXPECT_EQ(&weights.source("transformer.wpe.weight"), &weights.at("transformer.wpe.weight"));
+}
+
+TEST(Weights, AreAllReadAtOnceWhereSomebodyWatches) {
+  const Checkpoint checkpoint;
+  std::int64_t done = 0;
+  const Weights weights = checkpoint.load(ElementType::float32, [&](std::int64_t bytes, std::int64_t total) {
+    EXPECT_EQ(total, parameter_count(checkpoint.config) * 4);
+    EXPECT_GT(bytes, done);
+    done = bytes;
+  });
+  EXPECT_EQ(done, weights.bytes());
 }
 
 TEST(Weights, MayLackTheTransformerPrefix) {

@@ -63,7 +63,10 @@ TEST(ProcessWorker, GivesWhatTheOtherSideMeasured) {
   EXPECT_EQ(heard.engine, "fake");
   EXPECT_EQ(heard.version, "1.0");
   EXPECT_EQ(heard.settings_json, R"({"mood":"good","threads":1})") << "what was decided at load is added";
+  const std::int64_t filling_ns = worker.side_work().filling_ns;
+  EXPECT_GT(filling_ns, 0) << "a cell is prepared before it is asked about";
   EXPECT_EQ(worker.visit(cell(4)).samples_ns.size(), 8U) << "another cell is prepared anew";
+  EXPECT_GT(worker.side_work().filling_ns, filling_ns);
 }
 
 TEST(ProcessWorker, TimesAVisitInTurnsWhereTheOtherSideCan) {

@@ -1,0 +1,101 @@
+// A cell is filled once; what follows restores it.
+#include "bench/measure/engine_cell.h"
+#include "bench/measure/engine_worker.h"
+#include "profiles/range.h"
+#include "tests/variants/arms.h"
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+using testing::small_config;
+using testing::small_model;
+
+/// Counts steps of any kind by what each begins with.
+class Embeddings final : public RangeListener {
+ public:
+  Embeddings() { range_listener = this; }
+  ~Embeddings() override { range_listener = nullptr; }
+  Embeddings(const Embeddings&) = delete;
+  Embeddings& operator=(const Embeddings&) = delete;
+  void enter(Stage stage) override { count += stage == Stage::embed ? 1 : 0; }
+  void leave() override {}
+  void add(Amount, std::int64_t) override {}
+  int count = 0;
+};
+
+CellRecord cell(const std::string& fill, std::int64_t batch = 2) {
+  return {.phase = "decode",
+          .batch = batch,
+          .length = 10,
+          .dtype = "fp32",
+          .device = "cpu",
+          .threads = 1,
+          .fill = fill,
+          .steps = 8};
+}
+
+std::unique_ptr<Worker> worker(const CellInput& input = {}) {
+  const Arm arm = parse_arm("causal");
+  return make_engine_worker(
+      std::make_shared<const Engine>(small_model(small_config()), bind_arm(arm, reference_plan())), arm, input);
+}
+
+int steps_of_outputs(Worker& of, const CellRecord& in) {
+  const Embeddings steps;
+  of.outputs(in, 4, nullptr);
+  return steps.count;
+}
+
+TEST(FillingACell, IsAPrefillOnceAndACopyLater) {
+  const std::unique_ptr<Worker> arm = worker();
+  const OutputTrace first = arm->outputs(cell("generated"), 4, nullptr);
+  const std::int64_t filling_ns = arm->side_work().filling_ns;
+  EXPECT_GT(filling_ns, 0);
+  EXPECT_EQ(steps_of_outputs(*arm, cell("generated")), 4) << "no prefill";
+  EXPECT_EQ(steps_of_outputs(*arm, cell("generated", 3)), 5) << "another cell has its own";
+  EXPECT_GT(arm->side_work().filling_ns, filling_ns);
+  arm->visit(cell("generated"));
+  const OutputTrace again = arm->outputs(cell("generated"), 4, nullptr);
+  EXPECT_EQ(again.tokens, first.tokens);
+  EXPECT_EQ(again.logits, first.logits);
+  EXPECT_EQ(again.first, first.first);
+}
+
+TEST(FillingACell, WithRandomNumbersGivesTheSameEachTime) {
+  const std::unique_ptr<Worker> arm = worker();
+  const OutputTrace first = arm->outputs(cell("random"), 4, nullptr);
+  EXPECT_EQ(arm->outputs(cell("random"), 4, nullptr).logits, first.logits);
+  EXPECT_EQ(worker()->outputs(cell("random"), 4, nullptr).logits, first.logits);
+}
+
+TEST(FillingACell, IsAPrefillEachTimeWhereASamplersStateBelongsToIt) {
+  CellInput input;
+  input.sampling.repetition_penalty = 1.2;
+  const std::unique_ptr<Worker> arm = worker(input);
+  arm->outputs(cell("generated"), 4, nullptr);  // greedy, and kept
+  const Embeddings steps;
+  arm->visit(cell("generated"));
+  EXPECT_GE(steps.count, 8 + 2 + 1) << "the warm-up and the timed steps each begin with a prefill";
+}
+
+TEST(CacheSnapshots, KeepTheLastUsedWithinTheirRoom) {
+  CacheSnapshots snapshots;
+  EXPECT_EQ(snapshots.find(cell("random")), nullptr);
+  const Engine engine(small_model(small_config()), reference_plan());
+  const auto filled = [&] {
+    Session session(engine, {.batch_size = 2, .max_tokens = 20, .details = {}});
+    session.fill_random(10, 1);
+    return session.filled();
+  };
+  snapshots.keep(cell("random"), {.cache = filled(), .first_tokens = {1, 2}});
+  snapshots.keep(cell("generated"), {.cache = filled(), .first_tokens = {3, 4}});
+  ASSERT_NE(snapshots.find(cell("random")), nullptr);
+  EXPECT_EQ(snapshots.find(cell("random"))->first_tokens, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(snapshots.find(cell("generated"))->first_tokens, (std::vector<std::int64_t>{3, 4}));
+  EXPECT_EQ(snapshots.find(cell("random", 3)), nullptr);
+}
+
+}  // namespace
+}  // namespace decodelab

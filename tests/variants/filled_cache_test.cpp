@@ -1,0 +1,76 @@
+// A cache that is filled with a copy goes on as the one that was copied, under every way of keeping keys and values.
+#include "tests/variants/arms.h"
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+using testing::engine_for;
+using testing::small_config;
+using testing::small_model;
+
+const std::vector<std::vector<std::int64_t>> kPrompts{{5, 17, 96, 3, 22}, {1, 2, 3, 4, 9}, {7, 7, 8, 8, 9}};
+constexpr int kSteps = 12;  // more than a block of a growing cache
+
+SessionOptions options() { return {.batch_size = 3, .max_tokens = 30, .details = {}}; }
+
+/// Logits of all steps from here on.
+std::vector<std::vector<float>> decoded(Session& session, const std::vector<std::int64_t>& first) {
+  session.force_tokens(first);
+  std::vector<std::vector<float>> logits;
+  for (int step = 0; step < kSteps; ++step) {
+    session.decode();
+    logits.push_back(session.last_logits());
+  }
+  return logits;
+}
+
+TEST(FilledCache, GoesOnAsTheOneThatWasCopiedAndMayBeRestoredAgain) {
+  for (const bool multi_query : {true, false}) {
+    const auto model = small_model(small_config(multi_query));
+    for (const char* arm :
+         {"causal", "causal,+merged-kv", "causal,+kv-grow:tokens=8", "causal,+kv-static", "bigcode3", "native"}) {
+      const Engine engine = engine_for(arm, model);
+      Session prefilled(engine, options());
+      const std::vector<std::int64_t> first = prefilled.prefill(kPrompts).token_ids;
+      const FilledCache copy = prefilled.filled();
+      EXPECT_EQ(copy.bytes(), small_config(multi_query).layers * 3 * 5 * small_config(multi_query).kv_width() * 4);
+      const auto expected = decoded(prefilled, first);
+      for (int time = 0; time < 2; ++time) {
+        Session restored(engine, options());
+        restored.fill(copy);
+        EXPECT_EQ(restored.lengths(), (std::vector<std::int64_t>{5, 5, 5}));
+        EXPECT_EQ(decoded(restored, first), expected) << arm << ", time " << time;
+        restored.truncate(2);  // which clears what a cache that kept the copy itself would share with it
+      }
+    }
+  }
+}
+
+TEST(FilledCache, OfRandomNumbersIsTheSameAsFillingWithThem) {
+  const Engine engine = engine_for("causal,+kv-grow:tokens=8", small_model(small_config()));
+  Session filled(engine, options());
+  filled.fill_random(9, 4);
+  const FilledCache copy = filled.filled();
+  Session restored(engine, options());
+  restored.fill(copy);
+  EXPECT_EQ(restored.cache_bytes(), filled.cache_bytes()) << "the growth rule is the cache's own";
+  EXPECT_EQ(decoded(restored, {1, 2, 3}), decoded(filled, {1, 2, 3}));
+}
+
+TEST(FilledCache, RefusesRowsThatDifferInLengthAndAnotherBatch) {
+  const Engine engine = engine_for("causal", small_model(small_config()));
+  Session ragged(engine, options());
+  EXPECT_THROW(ragged.filled(), std::logic_error) << "nothing is held yet";
+  ragged.prefill(std::vector<std::vector<std::int64_t>>{{1, 2, 3}, {4}, {5, 6}});
+  EXPECT_THROW(ragged.filled(), std::logic_error);
+  Session other(engine, options());
+  other.fill_random(4, 1);
+  const FilledCache copy = other.filled();
+  Session smaller(engine, {.batch_size = 2, .max_tokens = 30, .details = {}});
+  EXPECT_THROW(smaller.fill(copy), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace decodelab
