@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "base/escape.h"
+#include "base/text.h"
 
 namespace decodelab {
 namespace {

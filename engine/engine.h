@@ -1,9 +1,9 @@
 // A decode engine: one model, one plan, and the sessions that decode with them. No torch in this header.
 #pragma once
 
+#include "base/memory_at_hand.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
-#include "base/memory_at_hand.h"
 #include "engine/plan.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_details.h"

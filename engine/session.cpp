@@ -1,14 +1,14 @@
 // One batch of sequences from prompt to last token: a forward step, the choice, and the details.
+#include "base/select_rows.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/engine.h"
 #include "engine/engine_impl.h"
 #include "engine/kernels/elementwise/random_fill.h"
-#include "engine/layers/step_tensors.h"
+#include "engine/kernels/scalar_type.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/step_tensors.h"
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_history.h"
-#include "engine/kernels/scalar_type.h"
-#include "base/select_rows.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
 
@@ -272,9 +272,8 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed) {
   const KvCacheOptions& options = impl_->cache->options();
   const StepRows rows = impl_->rows(std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), length));
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    const at::Tensor random =
-        random_uniform({options.batch_size, length, options.width}, seed,
-                       synthetic_stream(fmt::format("kv.{}", layer)), options.device);
+    const at::Tensor random = random_uniform({options.batch_size, length, options.width}, seed,
+                                             synthetic_stream(fmt::format("kv.{}", layer)), options.device);
     impl_->cache->append(layer, random.to(scalar_type(options.dtype)), rows);
   }
   impl_->cache->advance(rows);

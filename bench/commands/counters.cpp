@@ -1,8 +1,8 @@
 // `decodelab counters`: the exact counters of a run, held against a file of accepted ones.
-#include "bench/commands/commands.h"
 #include "base/files.h"
-#include "reports/statistics/labels.h"
+#include "bench/commands/commands.h"
 #include "reports/statistics/counter_check.h"
+#include "reports/statistics/labels.h"
 #include "reports/store/store.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // `decodelab doctor`: what disturbs measurements here, how fast the machine is, and how small an effect it can resolve.
 #include "bench/machine/doctor.h"
+#include "base/table.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/resolution.h"
 #include "bench/commands/terminal.h"
@@ -7,7 +8,6 @@
 #include "bench/measure/interrupt.h"
 #include "bench/measure/torch_roofline.h"
 #include "engine/runtime.h"
-#include "base/table.h"
 #include "reports/statistics/estimates.h"
 
 #include <fmt/format.h>

@@ -1,13 +1,13 @@
 // `decodelab gate`: does the candidate decode slower, do more, or choose other tokens than the baseline? An exit code for CI.
+#include "base/files.h"
+#include "base/table.h"
 #include "bench/commands/cell_options.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/config_file.h"
-#include "base/files.h"
 #include "bench/commands/gate_measure.h"
 #include "bench/measure/interrupt.h"
 #include "bench/plan/axis.h"
 #include "reports/page/gate/gate_page.h"
-#include "base/table.h"
 
 #include <fmt/format.h>
 

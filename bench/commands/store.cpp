@@ -1,11 +1,11 @@
 // `decodelab store`: merge stores, export runs for other tools, remove runs.
-#include "base/units.h"
 #include "reports/store/store.h"
-#include "bench/commands/commands.h"
 #include "base/files.h"
-#include "reports/page/history/google_benchmark.h"
+#include "base/units.h"
+#include "bench/commands/commands.h"
 #include "reports/page/exports/json.h"
 #include "reports/page/exports/trace_data.h"
+#include "reports/page/history/google_benchmark.h"
 #include "reports/statistics/summary.h"
 #include "reports/store/gc.h"
 #include "reports/store/merge.h"
@@ -106,12 +106,11 @@ std::string traces_jsonl(const RunData& data, const std::string& arm, bool) {
   return traces_to_jsonl(data, arm);
 }
 
-constexpr ExportFormat kExportFormats[] = {
-    {"csv", csv},
-    {"jsonl", jsonl},
-    {"google-benchmark", google_benchmark},
-    {"traces-csv", traces_csv},
-    {"traces-jsonl", traces_jsonl}};
+constexpr ExportFormat kExportFormats[] = {{"csv", csv},
+                                           {"jsonl", jsonl},
+                                           {"google-benchmark", google_benchmark},
+                                           {"traces-csv", traces_csv},
+                                           {"traces-jsonl", traces_jsonl}};
 
 const ExportFormat& export_format(const std::string& name) {
   const auto* found = std::ranges::find(kExportFormats, name, [](const ExportFormat& format) { return format.name; });
@@ -142,8 +141,7 @@ void add_export_command(CLI::App& store, ExitCode& exit_code) {
   CLI::App* command = store.add_subcommand("export", "Print runs in a form that other tools read.");
   command->add_option("RUN", options->runs, "[STORE@](id | name | latest | latest~n)[:ARM]")->required();
   command
-      ->add_option("-o,--output,--format", options->format,
-                   "csv, jsonl, google-benchmark, traces-csv or traces-jsonl")
+      ->add_option("-o,--output,--format", options->format, "csv, jsonl, google-benchmark, traces-csv or traces-jsonl")
       ->capture_default_str();
   command->add_option("--out", options->out, "The file that is written, instead of standard output");
   command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();

@@ -1,4 +1,5 @@
 // `decodelab sweep`: arms over phases, batches and lengths, in fresh launches and mirrored blocks.
+#include "base/memory_at_hand.h"
 #include "bench/commands/cell_options.h"
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
@@ -13,9 +14,8 @@
 #include "bench/measure/launcher.h"
 #include "bench/measure/progress.h"
 #include "bench/plan/sweep_plan.h"
-#include "base/memory_at_hand.h"
-#include "reports/statistics/labels.h"
 #include "reports/page/tables/time_table.h"
+#include "reports/statistics/labels.h"
 #include "reports/statistics/looks.h"
 #include "reports/statistics/summary.h"
 #include "reports/statistics/time_use.h"

@@ -1,8 +1,8 @@
 // `decodelab trace doctor` and `nsys-command`: which collectors can run here, and how Nsight Systems sees the same steps.
+#include "base/table.h"
 #include "bench/commands/trace.h"
 #include "bench/measure/engine_trace.h"
 #include "profiles/collect/nvtx.h"
-#include "base/table.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 // Writes, opens and keeps traces.
 #include "bench/commands/trace_words.h"
 
-#include "base/units.h"
 #include "base/files.h"
+#include "base/table.h"
+#include "base/units.h"
 #include "profiles/trace/summary_json.h"
 #include "profiles/write/write_trace.h"
-#include "base/table.h"
 
 #include <fmt/format.h>
 

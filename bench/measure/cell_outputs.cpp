@@ -1,8 +1,8 @@
 // Runs outputs, compares them, and remembers what was chosen.
 #include "bench/measure/cell_outputs.h"
 
-#include "bench/measure/launch_runner.h"
 #include "base/digest.h"
+#include "bench/measure/launch_runner.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
 #include "base/json_text.h"
+#include "base/text.h"
 
 namespace decodelab {
 namespace {

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/checkpoint/byte_alphabet.h"
 #include "base/json_text.h"
+#include "engine/checkpoint/byte_alphabet.h"
 
 namespace decodelab {
 namespace {

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/checkpoint/file_map.h"
 #include "base/json_text.h"
+#include "engine/checkpoint/file_map.h"
 
 namespace decodelab {
 namespace {

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "engine/checkpoint/added_tokens.h"
 #include "engine/checkpoint/bpe.h"
-#include "base/json_text.h"
 #include "engine/checkpoint/pre_tokenizer.h"
 
 namespace decodelab {

@@ -1,9 +1,9 @@
 // The weights of a model as tensors on its device, by name, every shape checked.
 #pragma once
 
+#include "base/memory_at_hand.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
-#include "base/memory_at_hand.h"
 
 #include <cstdint>
 #include <filesystem>

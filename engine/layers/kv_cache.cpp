@@ -1,10 +1,10 @@
 // What every cache shares (lengths, rows, layers), and the two ways to make room.
 #include "engine/layers/kv_cache.h"
 
-#include "engine/layers/kv_storage.h"
-#include "engine/layers/step_rows.h"
 #include "base/round_up.h"
 #include "engine/kernels/scalar_type.h"
+#include "engine/layers/kv_storage.h"
+#include "engine/layers/step_rows.h"
 #include "profiles/range.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // The keys and values of one layer: where they lie, how they are written and how they move to a larger place.
 #pragma once
 
-#include "engine/layers/step_tensors.h"
 #include "engine/layers/layer_slots.h"
+#include "engine/layers/step_tensors.h"
 #include "engine/tensor.h"
 
 #include <cstdint>

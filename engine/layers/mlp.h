@@ -2,8 +2,8 @@
 #pragma once
 
 #include "engine/kernels/activation.h"
-#include "engine/layers/linear.h"
 #include "engine/layers/layer_slots.h"
+#include "engine/layers/linear.h"
 
 #include <memory>
 

@@ -2,10 +2,10 @@
 #include "engine/layers/transformer.h"
 
 #include "engine/layers/attention.h"
-#include "engine/layers/step_tensors.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/step_tensors.h"
 #include "profiles/range.h"
 
 #include <stdexcept>

@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/figures/bound.h"
 #include "base/table.h"
+#include "reports/figures/bound.h"
 #include "reports/statistics/summary.h"
 #include "reports/store/record.h"
 

@@ -9,8 +9,8 @@
 #include "reports/figures/figure.h"
 #include "reports/figures/figure_style.h"
 #include "reports/figures/interaction.h"
-#include "reports/statistics/labels.h"
 #include "reports/statistics/comparison.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

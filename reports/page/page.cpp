@@ -8,10 +8,10 @@
 #include "base/escape.h"
 #include "base/units.h"
 #include "reports/figures/vega_bundle.h"
-#include "reports/page/tables/overview.h"
 #include "reports/page/page_text.h"
-#include "reports/page/tables/result_tables.h"
 #include "reports/page/sections/section.h"
+#include "reports/page/tables/overview.h"
+#include "reports/page/tables/result_tables.h"
 
 namespace decodelab {
 namespace {

@@ -10,17 +10,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/escape.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "base/escape.h"
 #include "reports/figures/render.h"
 #include "reports/page/exports/json.h"
-#include "reports/page/tables/overview.h"
+#include "reports/page/exports/trace_data.h"
 #include "reports/page/page.h"
+#include "reports/page/tables/overview.h"
 #include "reports/page/tables/prediction_table.h"
 #include "reports/page/tables/result_tables.h"
 #include "reports/page/tables/tgi_table.h"
-#include "reports/page/exports/trace_data.h"
 #include "reports/page/work_folder.h"
 
 namespace decodelab {

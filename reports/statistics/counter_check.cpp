@@ -7,9 +7,9 @@
 #include <set>
 #include <stdexcept>
 
+#include "base/json_text.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include "base/json_text.h"
 
 namespace decodelab {
 namespace {

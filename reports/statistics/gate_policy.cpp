@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/nearest_names.h"
 #include "base/digest.h"
+#include "base/nearest_names.h"
 
 namespace decodelab {
 namespace {

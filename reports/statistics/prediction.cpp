@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "base/json_text.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include "base/json_text.h"
 
 namespace decodelab {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "base/json_text.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include "base/json_text.h"
 
 namespace decodelab {
 

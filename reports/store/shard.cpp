@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/json_text.h"
 #include "base/digest.h"
+#include "base/json_text.h"
 
 namespace decodelab {
 namespace {

@@ -122,7 +122,8 @@ std::vector<std::string> ProgramSymbols::functions(std::string_view name) const 
     if (linker_name.find(name) != std::string::npos) {
       std::string readable_name = readable(linker_name);
       // Neither another function that begins so nor a part that the compiler split off.
-      if (readable_name == name || (readable_name.starts_with(std::string(name) + "<") && readable_name.ends_with('>'))) {
+      if (readable_name == name ||
+          (readable_name.starts_with(std::string(name) + "<") && readable_name.ends_with('>'))) {
         found.push_back(std::move(readable_name));
       }
     }

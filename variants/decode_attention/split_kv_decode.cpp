@@ -1,12 +1,12 @@
 // Decode attention by our own kernel, which reads each key once for all the heads that share it and splits long rows among threads.
 #include "engine/checkpoint/model_config.h"
-#include "engine/kernels/device_element.h"
 #include "engine/kernels/attention/decode_attention.cuh"
 #include "engine/kernels/attention/decode_attention.h"
+#include "engine/kernels/device_element.h"
+#include "engine/kernels/scalar_type.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
-#include "engine/kernels/scalar_type.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
 

@@ -1,6 +1,6 @@
 // Reallocates the key-value cache every n tokens instead of at each step.
-#include "engine/layers/kv_cache.h"
 #include "base/round_up.h"
+#include "engine/layers/kv_cache.h"
 #include "variants/registry.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Allocates the key-value cache once for a whole generation, instead of at each step.
-#include "engine/layers/kv_cache.h"
 #include "base/round_up.h"
+#include "engine/layers/kv_cache.h"
 #include "variants/registry.h"
 
 namespace decodelab {

@@ -1,11 +1,11 @@
 // Weights packed once: products of few rows read them at the speed of memory, products of many multiply at the speed of the cores.
 #include "engine/kernels/elementwise/activate.h"
 #include "engine/kernels/products/packed_matrix.h"
+#include "engine/kernels/scalar_type.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/onednn_linear.h"
 #include "engine/layers/prepared_weights.h"
 #include "engine/layers/step_memory.h"
-#include "engine/kernels/scalar_type.h"
 #include "engine/layers/uncounted.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"

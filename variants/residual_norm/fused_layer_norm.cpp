@@ -2,9 +2,9 @@
 #include "engine/kernels/device_element.h"
 #include "engine/kernels/elementwise/fused_norm.cuh"
 #include "engine/kernels/elementwise/fused_norm.h"
+#include "engine/kernels/scalar_type.h"
 #include "engine/layers/residual_norm.h"
 #include "engine/layers/step_memory.h"
-#include "engine/kernels/scalar_type.h"
 #include "profiles/range.h"
 #include "variants/registry.h"
 

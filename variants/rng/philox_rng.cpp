@@ -1,6 +1,6 @@
 // Draws each row's tokens from a counter-based generator keyed by the row's seed, its step and the token.
-#include "engine/kernels/device_element.h"
 #include "base/round_up.h"
+#include "engine/kernels/device_element.h"
 #include "engine/sampling/rng.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"

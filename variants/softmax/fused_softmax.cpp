@@ -1,9 +1,9 @@
 // Scale, mask, upcast, softmax and downcast of the scores in one kernel.
 #include "engine/kernels/attention/masked_softmax.h"
+#include "engine/kernels/scalar_type.h"
 #include "engine/layers/softmax.h"
 #include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
-#include "engine/kernels/scalar_type.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
 #include "variants/softmax/device_softmax.h"

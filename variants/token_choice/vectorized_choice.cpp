@@ -1,11 +1,11 @@
 // Chooses the tokens of all rows with one reduction and one read-back, sampled rows after one pass of each warper.
+#include "base/select_rows.h"
 #include "engine/kernels/elementwise/highest.h"
+#include "engine/kernels/scalar_type.h"
 #include "engine/layers/step_memory.h"
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_history.h"
-#include "engine/kernels/scalar_type.h"
-#include "base/select_rows.h"
 #include "variants/registry.h"
 #include "variants/token_choice/batch_warpers.h"
 

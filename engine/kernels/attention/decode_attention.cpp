@@ -1,10 +1,10 @@
 // The loops of decode attention: sixteen query heads stand in the lanes of a register, so that a key is broadcast to all of them.
 #include "engine/kernels/attention/decode_attention.h"
 
+#include "base/round_up.h"
 #include "engine/kernels/attention/decode_partials.h"
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/simd.h"
-#include "base/round_up.h"
 
 #include <algorithm>
 #include <limits>

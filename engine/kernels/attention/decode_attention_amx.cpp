@@ -1,8 +1,8 @@
 // Decode attention on tiles (AMX): keys are multiplied as they lie in the cache, sixteen keys by sixteen query heads at a time, and values
 // once each two rows of them are interleaved.
-#include "engine/kernels/products/amx_tiles.h"
 #include "engine/kernels/attention/decode_partials.h"
 #include "engine/kernels/kernel_isa.h"
+#include "engine/kernels/products/amx_tiles.h"
 
 #include <limits>
 

@@ -1,9 +1,9 @@
 // What the pieces of decode attention leave for merge_splits().
 #pragma once
 
+#include "base/round_up.h"
 #include "engine/kernels/attention/decode_attention.h"
 #include "engine/kernels/simd.h"
-#include "base/round_up.h"
 
 namespace decodelab {
 

@@ -1,9 +1,9 @@
 // The loops of prefill attention: products of 32 by 32 on tiles (AMX) or by dot products (AVX-512), the softmax between them.
 #include "engine/kernels/attention/prefill_attention.h"
-#include "engine/kernels/products/amx_tiles.h"
-#include "engine/kernels/kernel_isa.h"
-#include "engine/kernels/simd.h"
 #include "base/round_up.h"
+#include "engine/kernels/kernel_isa.h"
+#include "engine/kernels/products/amx_tiles.h"
+#include "engine/kernels/simd.h"
 
 #include <optional>
 

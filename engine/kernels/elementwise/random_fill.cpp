@@ -19,8 +19,7 @@ at::Tensor random_uniform(const std::vector<std::int64_t>& shape, std::uint64_t 
   }
 #ifdef DECODELAB_HAS_CUDA
   const c10::cuda::CUDAGuard guard(values.device());
-  launch_random_fill(data, values.numel(), seed, stream_number, 0.0f, 1.0f,
-                     c10::cuda::getCurrentCUDAStream().stream());
+  launch_random_fill(data, values.numel(), seed, stream_number, 0.0f, 1.0f, c10::cuda::getCurrentCUDAStream().stream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return values;
 #else

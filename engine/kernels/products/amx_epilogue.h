@@ -1,8 +1,8 @@
 // What follows the sums of a product on tiles, done beside the products that come next.
 #pragma once
 
-#include "engine/kernels/products/amx_tiles.h"
 #include "engine/kernels/kernel_isa.h"
+#include "engine/kernels/products/amx_tiles.h"
 #include "engine/kernels/products/skinny_epilogue.h"
 
 #if defined(__x86_64__)

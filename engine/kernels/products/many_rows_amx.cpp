@@ -2,9 +2,9 @@
 //
 // The order of the loops is GotoBLAS's (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053): as many rows as the second-level cache
 // holds beside the weights of some outputs meet all weights, which come into that cache once for each such chunk of rows.
+#include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/products/amx_epilogue.h"
 #include "engine/kernels/products/amx_tiles.h"
-#include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/products/skinny_kernels.h"
 
 #if defined(__x86_64__)

@@ -1,10 +1,10 @@
 // A weight matrix in the order in which a skinny product reads it, and that product: few rows of activations, all of the weights once. On tiles, many rows too.
 #pragma once
 
-#include "engine/kernels/activation.h"
-#include "engine/kernels/element_type.h"
-#include "engine/kernels/cpu_isa.h"
 #include "base/round_up.h"
+#include "engine/kernels/activation.h"
+#include "engine/kernels/cpu_isa.h"
+#include "engine/kernels/element_type.h"
 
 #include <cstddef>
 #include <cstdint>

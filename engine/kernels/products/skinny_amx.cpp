@@ -1,8 +1,8 @@
 // Skinny products in bf16 on tiles (AMX): an instruction multiplies 16 rows of 32 inputs by 16 outputs, so that products of one row and of
 // sixteen wait for the same weights and for nothing else. Intel SDM 1, chapter 18.
+#include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/products/amx_epilogue.h"
 #include "engine/kernels/products/amx_tiles.h"
-#include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/products/skinny_kernels.h"
 
 #if defined(__x86_64__)

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
-#include "reports/statistics/labels.h"
 #include "reports/page/exports/json.h"
 #include "reports/page/tables/overview.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

@@ -12,16 +12,16 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/json_text.h"
-#include "base/files.h"
 #include "base/escape.h"
+#include "base/files.h"
+#include "base/json_text.h"
+#include "base/text.h"
 #include "reports/figures/figure_style.h"
 #include "reports/figures/render.h"
 #include "reports/page/comparison/comparison_figure.h"
 #include "reports/page/exports/json.h"
-#include "base/text.h"
-#include "reports/page/tables/overview.h"
 #include "reports/page/page_text.h"
+#include "reports/page/tables/overview.h"
 #include "reports/page/work_folder.h"
 
 namespace decodelab {
@@ -298,8 +298,7 @@ void write_comparison(std::span<const RunComparison> comparisons, const std::fil
   folder.write("compare.html", comparison_html(comparisons, drawings));
   folder.write("compare.md", comparison_markdown(comparisons));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const RunComparison& comparison : comparisons)
-    all.push_back(parse_ordered_json(comparison_to_json(comparison)));
+  for (const RunComparison& comparison : comparisons) all.push_back(parse_ordered_json(comparison_to_json(comparison)));
   folder.write("compare.json",
                json_text(all.size() == 1
                              ? all.front()

@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "reports/page/comparison/comparison_page.h"
-#include "reports/statistics/labels.h"
 #include "reports/page/tables/overview.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

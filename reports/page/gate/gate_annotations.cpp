@@ -1,9 +1,9 @@
 // The gate as workflow commands, which GitHub Actions shows beside the commit.
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "reports/page/gate/gate_page.h"
 #include "reports/page/gate/gate_words.h"
-#include "base/text.h"
 
 namespace decodelab {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/page/exports/json.h"
 #include "reports/page/gate/gate_page.h"
 #include "reports/page/gate/gate_words.h"
-#include "reports/page/exports/json.h"
 
 namespace decodelab {
 namespace {

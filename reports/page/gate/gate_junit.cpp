@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/escape.h"
-#include "reports/statistics/labels.h"
+#include "base/text.h"
 #include "reports/page/gate/gate_page.h"
 #include "reports/page/gate/gate_words.h"
-#include "base/text.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

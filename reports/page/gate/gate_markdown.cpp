@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "base/escape.h"
+#include "base/text.h"
 #include "reports/page/gate/gate_page.h"
 #include "reports/page/gate/gate_words.h"
-#include "base/text.h"
 
 namespace decodelab {
 namespace {

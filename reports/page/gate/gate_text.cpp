@@ -1,10 +1,10 @@
 // The gate's report for a terminal, and the table of what a gate finds.
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "reports/page/gate/gate_page.h"
 #include "reports/page/gate/gate_words.h"
-#include "base/text.h"
 
 namespace decodelab {
 namespace {

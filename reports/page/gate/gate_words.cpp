@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "base/units.h"
-#include "reports/statistics/labels.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "reports/page/tables/overview.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
-#include "reports/statistics/labels.h"
 #include "reports/page/exports/json.h"
 #include "reports/statistics/estimates.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

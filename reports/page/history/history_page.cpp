@@ -8,16 +8,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
 #include "base/escape.h"
+#include "base/files.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "reports/figures/figure_style.h"
 #include "reports/figures/render.h"
-#include "reports/statistics/labels.h"
 #include "reports/page/exports/json.h"
-#include "base/text.h"
 #include "reports/page/page_text.h"
 #include "reports/page/work_folder.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

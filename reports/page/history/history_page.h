@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/figures/figure.h"
 #include "base/table.h"
+#include "reports/figures/figure.h"
 #include "reports/statistics/history.h"
 
 namespace decodelab {

@@ -1,7 +1,7 @@
 // The tables of a run: every cell against the baseline, and the times as users of TGI know them.
+#include "reports/page/sections/section.h"
 #include "reports/page/tables/prediction_table.h"
 #include "reports/page/tables/result_tables.h"
-#include "reports/page/sections/section.h"
 
 namespace decodelab {
 

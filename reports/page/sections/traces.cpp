@@ -7,8 +7,8 @@
 #include "base/escape.h"
 #include "base/units.h"
 #include "reports/figures/traced_cells.h"
-#include "reports/statistics/labels.h"
 #include "reports/page/sections/section.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "base/escape.h"
 #include "base/units.h"
-#include "reports/statistics/labels.h"
-#include "reports/page/tables/result_tables.h"
 #include "reports/page/sections/section.h"
+#include "reports/page/tables/result_tables.h"
 #include "reports/page/tables/time_table.h"
 #include "reports/statistics/comparison.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

@@ -1,8 +1,8 @@
 // The kernels that work on rows (norm, softmax, activation) against libtorch, over awkward widths and in every set of instructions.
+#include "engine/kernels/attention/masked_softmax.h"
 #include "engine/kernels/elementwise/activate.h"
 #include "engine/kernels/elementwise/fused_norm.h"
 #include "engine/kernels/elementwise/highest.h"
-#include "engine/kernels/attention/masked_softmax.h"
 #include "engine/tensor.h"
 #include "tests/engine/kernels/every_isa.h"
 

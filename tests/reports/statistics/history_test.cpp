@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/statistics/labels.h"
 #include "reports/page/history/history_page.h"
+#include "reports/statistics/labels.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/message_of.h"
 #include "tests/reports/sample_run.h"

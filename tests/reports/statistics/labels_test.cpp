@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/text.h"
 #include "base/escape.h"
+#include "base/text.h"
 #include "base/units.h"
 
 namespace decodelab {

@@ -8,8 +8,8 @@
 
 #include "reports/statistics/estimates.h"
 #include "reports/statistics/looks.h"
-#include "tests/reports/statistics/operating_characteristics.h"
 #include "reports/statistics/sign_flip.h"
+#include "tests/reports/statistics/operating_characteristics.h"
 
 namespace decodelab {
 namespace {

@@ -24,8 +24,8 @@ TEST(RandomUniform, HasTheSameBitsOnCuda) {
     GTEST_SKIP() << "no CUDA device is present";
   }
   for (const std::int64_t count : {1, 3, 4, 1023, 1 << 22}) {
-    EXPECT_TRUE(
-        at::equal(random_uniform({count}, 5, synthetic_stream("kv.2"), "cuda:0").cpu(), random_uniform({count}, 5, synthetic_stream("kv.2"), "cpu")))
+    EXPECT_TRUE(at::equal(random_uniform({count}, 5, synthetic_stream("kv.2"), "cuda:0").cpu(),
+                          random_uniform({count}, 5, synthetic_stream("kv.2"), "cpu")))
         << count;
   }
 }
