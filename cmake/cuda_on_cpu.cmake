@@ -26,13 +26,18 @@ function(cuda_on_cpu_kernel target kernel)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "OVERLAY" "")
   set(KERNEL ${kernel})
   configure_file(${CMAKE_SOURCE_DIR}/tests/cuda_on_cpu/kernel.cpp.in ${CMAKE_BINARY_DIR}/cuda_on_cpu/${target}.cpp @ONLY)
+  # The last one of such options counts, and those of a source stand last.
+  set_source_files_properties(${CMAKE_BINARY_DIR}/cuda_on_cpu/${target}.cpp PROPERTIES
+    COMPILE_OPTIONS -fdebug-prefix-map=${CMAKE_BINARY_DIR}=.)
   add_library(${target} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/cuda_on_cpu/${target}.cpp)
   target_link_libraries(${target} PRIVATE decodelab_flags)
   target_include_directories(${target} BEFORE PRIVATE ${arg_OVERLAY} ${cuda_on_cpu_includes})
   # -Og leaves an access of 16 bytes whole, which -O1 splits, and vectors of the compiler's own would widen others. The built-in memcpy
-  # would hide accesses. Nothing links the sanitizers' libraries: tests/cuda_on_cpu/compiler_calls.cpp answers their calls.
-  target_compile_options(${target} PRIVATE -Og -g1 -fno-tree-vectorize -fno-tree-slp-vectorize -ffp-contract=off
-    -fsanitize=thread,bounds-strict -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset -Wno-unknown-pragmas -Wno-tsan)
+  # would hide accesses. Nothing links the sanitizers' libraries: tests/cuda_on_cpu/compiler_calls.cpp answers their calls. addr2line of
+  # binutils 2.40 mixes up the files of DWARF 5, and would put the build folder before each.
+  target_compile_options(${target} PRIVATE -Og -fno-tree-vectorize -fno-tree-slp-vectorize -ffp-contract=off
+    -fsanitize=thread,bounds-strict,alignment -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset
+    -g1 -gdwarf-4 -Wno-unknown-pragmas -Wno-tsan)
 endfunction()
 
 set(cuda_on_cpu_objects)
@@ -50,3 +55,6 @@ target_compile_options(cuda_on_cpu_test PRIVATE -O2)
 list(JOIN cuda_on_cpu_kernels "," joined_kernels)
 target_compile_definitions(cuda_on_cpu_test PRIVATE DECODELAB_KERNELS="${joined_kernels}"
   DECODELAB_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+
+# The same program once more, with faults in copies of the kernels that a test switches on by name: each must be found.
+include(${CMAKE_SOURCE_DIR}/tests/cuda_on_cpu/sabotages.cmake)

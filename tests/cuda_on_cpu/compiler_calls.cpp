@@ -1,4 +1,4 @@
-// What g++ calls at each access of code that is compiled with -fsanitize=thread,bounds-strict and linked without those libraries.
+// What g++ calls at each access of code that is compiled with -fsanitize=thread,bounds-strict,alignment and linked without those libraries.
 #include "tests/cuda_on_cpu/machine.h"
 
 #include <cstdint>
@@ -16,12 +16,21 @@ struct TypeDescriptor {
   std::uint16_t information;  ///< Of an integer: bit 0 is set for a signed one.
   char name[1];
 };
-struct OutOfBounds {
+struct SourceLocation {
   const char* file;
   std::uint32_t line;
   std::uint32_t column;
+};
+struct OutOfBounds {
+  SourceLocation location;
   const TypeDescriptor* array_type;
   const TypeDescriptor* index_type;
+};
+struct TypeMismatch {
+  SourceLocation location;
+  const TypeDescriptor* type;
+  std::uint8_t alignment_bits;
+  std::uint8_t kind;
 };
 
 }  // namespace
@@ -49,6 +58,8 @@ void __tsan_read_range(void* address, std::size_t bytes) {
 void __tsan_write_range(void* address, std::size_t bytes) {
   machine().check(address, bytes, AccessKind::write, false, CUDA_ON_CPU_CODE);
 }
+/// The guard of a static in host code.
+std::uint8_t __tsan_atomic8_load(const volatile std::uint8_t* address, int /*order*/) { return *address; }
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
@@ -71,7 +82,15 @@ void* cuda_on_cpu_memset(void* to, int value, std::size_t bytes) {
 void __ubsan_handle_out_of_bounds(const OutOfBounds* where, std::uintptr_t index) {
   const bool is_signed = (where->index_type->information & 1) != 0;
   const std::string text = is_signed ? std::to_string(static_cast<std::intptr_t>(index)) : std::to_string(index);
-  machine().index_outside(where->file, where->line, text + " of " + where->array_type->name);
+  machine().fault_in_line("index " + text + " is outside of " + where->array_type->name,
+                          {where->location.file, static_cast<int>(where->location.line)});
+}
+void __ubsan_handle_type_mismatch_v1(const TypeMismatch* where, std::uintptr_t address) {
+  const std::uintptr_t alignment = std::uintptr_t{1} << where->alignment_bits;
+  machine().fault_in_line("misaligned access: " + std::string(where->type->name) + " lies at multiples of " +
+                              std::to_string(alignment) + " bytes, and this address is " +
+                              std::to_string(address % alignment) + " past one",
+                          {where->location.file, static_cast<int>(where->location.line)});
 }
 
 }  // extern "C"

@@ -26,25 +26,26 @@ extern "C" void* memset(void* to, int value, std::size_t bytes) noexcept __asm__
 #define __launch_bounds__(...)
 #define __shared__ static __thread __attribute__((aligned(512)))
 
-#define threadIdx (::decodelab::cuda_on_cpu::thread_index())
-#define blockIdx (::decodelab::cuda_on_cpu::block_index())
-#define blockDim (::decodelab::cuda_on_cpu::block_size())
-#define gridDim (::decodelab::cuda_on_cpu::grid_size())
+// These do not change while a thread runs, so that the compiler may keep them; thread_numbers.cpp has them. A function or a temporary in their
+// place would not do: g++ 12 evaluates `index` in (condition ? a : b)[index] once and uses it in both branches.
+extern const uint3 threadIdx;
+extern const uint3 blockIdx;
+extern const dim3 blockDim;
+extern const dim3 gridDim;
 constexpr int warpSize = 32;
 
 namespace decodelab::cuda_on_cpu {
 
-// A thread's own numbers do not change while it runs.
-[[gnu::const]] uint3 thread_index();
-[[gnu::const]] uint3 block_index();
-[[gnu::const]] dim3 block_size();
-[[gnu::const]] dim3 grid_size();
+/// Does not change while a thread runs.
 [[gnu::const]] unsigned lane_index();
+/// Whether a test has asked for the fault of this name, which the build has put into a copy of a kernel (tests/cuda_on_cpu/sabotages.cmake).
+bool sabotaged(const char* name);
 
 void run_launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(void*),
                 void* context);
-void* shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element);
-void* all_shared(std::size_t element);
+void* shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element, const char* file,
+                   int line);
+void* all_shared(std::size_t element, const char* file, int line);
 void wait_for_block(const char* file, int line);
 void wait_for_warp(unsigned mask, const char* file, int line);
 /// Returns the bits that `source_lane` brought.
@@ -190,16 +191,16 @@ template <typename... Parameters>
 namespace device {
 
 template <typename T>
-T* dynamic_shared() {
-  return static_cast<T*>(cuda_on_cpu::all_shared(sizeof(T)));
+T* dynamic_shared(CUDA_ON_CPU_PLACE) {
+  return static_cast<T*>(cuda_on_cpu::all_shared(sizeof(T), file, line));
 }
 
 class SharedRanges {
  public:
   template <typename T>
-  T* take(const char* name, int count) {
+  T* take(const char* name, int count, CUDA_ON_CPU_PLACE) {
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-    void* const range = cuda_on_cpu::shared_range(name, taken_, bytes, sizeof(T));
+    void* const range = cuda_on_cpu::shared_range(name, taken_, bytes, sizeof(T), file, line);
     taken_ += bytes;
     return static_cast<T*>(range);
   }

@@ -3,25 +3,29 @@
 
 #include "tests/cuda_on_cpu/machine.h"
 
+#include <cstdlib>
+
 namespace decodelab::cuda_on_cpu {
 
-uint3 thread_index() { return machine().thread_index(); }
-uint3 block_index() { return machine().block_index(); }
-dim3 block_size() { return machine().block_size(); }
-dim3 grid_size() { return machine().grid_size(); }
 unsigned lane_index() { return machine().lane(); }
+
+bool sabotaged(const char* name) {
+  static const char* const wanted = std::getenv("DECODELAB_SABOTAGE");
+  return wanted != nullptr && std::strcmp(wanted, name) == 0;
+}
 
 void run_launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(void*),
                 void* context) {
   machine().launch(kernel, grid, block, shared_bytes, call, context);
 }
 
-void* shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element) {
-  return machine().shared_range(name, offset, bytes, element);
+void* shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element, const char* file,
+                   int line) {
+  return machine().shared_range(name, offset, bytes, element, {file, line});
 }
-void* all_shared(std::size_t element) {
+void* all_shared(std::size_t element, const char* file, int line) {
   const std::size_t whole = machine().shared_bytes() / element * element;
-  return machine().shared_range("dynamic shared memory", 0, whole, element);
+  return machine().shared_range("dynamic shared memory", 0, whole, element, {file, line});
 }
 
 void wait_for_block(const char* file, int line) { machine().block_barrier({file, line}); }

@@ -1,6 +1,8 @@
 // Launches, blocks, and the order of threads.
 #include "tests/cuda_on_cpu/machine.h"
 
+#include "tests/cuda_on_cpu/thread_numbers.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,14 +44,13 @@ std::vector<std::string> Machine::never_launched(const std::string& name) const 
   return kernels;
 }
 
-uint3 Machine::thread_index() const {
-  const unsigned thread = fibers_.current();
+uint3 Machine::index_of(unsigned thread) const {
   return {thread % block_size_.x, thread / block_size_.x % block_size_.y, thread / block_size_.x / block_size_.y};
 }
 
 std::string Machine::name_of_thread(unsigned thread) const {
-  return fmt::format("thread ({}, {}, {})", thread % block_size_.x, thread / block_size_.x % block_size_.y,
-                     thread / block_size_.x / block_size_.y);
+  const uint3 index = index_of(thread);
+  return fmt::format("thread ({}, {}, {})", index.x, index.y, index.z);
 }
 
 void Machine::report(const std::string& sentence) {
@@ -105,6 +106,8 @@ void Machine::launch(const void* kernel, dim3 grid, dim3 block, std::size_t shar
   grid_size_ = grid;
   block_size_ = block;
   block_index_ = {0, 0, 0};
+  gridDim = grid;
+  blockDim = block;
   if (refuses_launch(shared_bytes)) {
     return;
   }
@@ -120,6 +123,7 @@ void Machine::launch(const void* kernel, dim3 grid, dim3 block, std::size_t shar
   running_ = true;
   for (const unsigned index : blocks) {
     block_index_ = {index % grid.x, index / grid.x % grid.y, index / grid.x / grid.y};
+    blockIdx = block_index_;
     fibers_.start(thread_count_, call, context);
     run_block(random);
     if (stopped_) {
@@ -170,6 +174,7 @@ void Machine::run_block(std::mt19937_64& random) {
 void Machine::run_thread(unsigned thread) {
   now_.thread = static_cast<std::uint16_t>(thread);
   now_.seen = &threads_[thread].seen;
+  threadIdx = index_of(thread);
   if (!fibers_.resume(thread)) {
     return;
   }

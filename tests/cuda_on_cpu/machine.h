@@ -49,23 +49,19 @@ class Machine final {
   // --- for the words of CUDA ---
   void launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(void*), void* context);
   cudaError_t allow_shared(const void* kernel, int bytes);
-  uint3 thread_index() const;
-  uint3 block_index() const { return block_index_; }
-  dim3 block_size() const { return block_size_; }
-  dim3 grid_size() const { return grid_size_; }
   unsigned lane() const { return fibers_.current() % kWarpLanes; }
   /// Returns a range of dynamic shared memory. All threads of a block have the same one at the same offset.
-  void* shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element);
+  void* shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element, Place place);
   std::size_t shared_bytes() const { return shared_bytes_; }
   void block_barrier(Place place);
   /// Waits for the lanes of `mask` and hands over values. `is_barrier`: also puts their accesses before what follows.
   Exchanged meet(unsigned mask, unsigned source_lane, std::uint64_t value, bool is_barrier, Place place);
 
   // --- for the calls that the compiler makes ---
-  /// Returns where the access is allowed; else it ends the launch. `bytes` of a power of two must be aligned where `is_plain`.
+  /// Returns where the access may be made; else it ends the launch. `is_plain`: `bytes` are a power of two and must be aligned.
   void check(const void* address, std::size_t bytes, AccessKind kind, bool is_plain, const void* code);
-  /// An index of an array whose size the compiler knows.
-  void index_outside(const char* file, unsigned line, const std::string& index);
+  /// Reports what the compiler has found in a line of a kernel, and ends the launch.
+  void fault_in_line(const std::string& what, Place place);
 
  private:
   enum class State : std::uint8_t { ready, in_block_barrier, in_warp, ended };
@@ -95,6 +91,7 @@ class Machine final {
   void report(const std::string& sentence);
   /// Reports, drops the launch and does not return.
   [[noreturn]] void report_and_stop(const std::string& sentence);
+  uint3 index_of(unsigned thread) const;
   std::string name_of_thread(unsigned thread) const;
 
   ProgramSymbols symbols_;

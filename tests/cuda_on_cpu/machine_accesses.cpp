@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstring>
 
 namespace decodelab::cuda_on_cpu {
@@ -22,26 +21,33 @@ const char* name_of(AccessKind kind) {
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
+/// Negative before the region.
+std::ptrdiff_t offset_in(const Region& region, const void* address) {
+  return static_cast<const char*>(address) - region.begin;
+}
+
 /// The function that a static variable stands in: "norm_of_block<float, 4>" of "norm_of_block<float, 4>::scratch".
 std::string scope_of(const std::string& variable) { return variable.substr(0, variable.rfind("::")); }
 
 }  // namespace
 
-void* Machine::shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element) {
+void* Machine::shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element, Place place) {
   if (bytes == 0) {
     return nullptr;
   }
   if (offset + bytes > shared_bytes_) {
-    report_and_stop(fmt::format("range '{}' ends at byte {} of dynamic shared memory, and the launch asked for {}",
-                                name, offset + bytes, shared_bytes_));
+    report_and_stop(
+        fmt::format("range '{}' ends at byte {} of dynamic shared memory, and the launch asked for {}, "
+                    "at {}:{}",
+                    name, offset + bytes, shared_bytes_, place.file, place.line));
   }
   if (const auto found = shared_ranges_.find(offset); found != shared_ranges_.end()) {
     const Region& region = *found->second;
     if (region.bytes != bytes || region.name != name) {
       report_and_stop(
           fmt::format("dynamic shared memory from byte {} is '{}' of {} bytes for one thread and '{}' of "
-                      "{} for another",
-                      offset, region.name, region.bytes, name, bytes));
+                      "{} for another, at {}:{}",
+                      offset, region.name, region.bytes, name, bytes, place.file, place.line));
     }
     return region.begin;
   }
@@ -88,20 +94,21 @@ void Machine::check(const void* address, std::size_t bytes, AccessKind kind, boo
   if (region == nullptr || !region->holds(address, bytes) || (is_new && !enter_block(*region))) {
     const auto where = region == nullptr ? fmt::format("all memory that the kernel was given ({})", address)
                                          : fmt::format("{} (at byte {} of {})", region->name,
-                                                       number(address) - number(region->begin), region->bytes);
+                                                       offset_in(*region, address), region->bytes);
     report_and_stop(fmt::format("{} of {} bytes outside of {} at {} by {}", name_of(kind), bytes, where,
                                 symbols_.line_of(place), name_of_thread(thread)));
   }
-  if (is_plain && std::has_single_bit(bytes) && number(address) % bytes != 0) {
+  if (is_plain && (number(address) & (bytes - 1)) != 0) {
     report_and_stop(fmt::format("misaligned {} of {} bytes at byte {} of {} at {} by {}", name_of(kind), bytes,
-                                number(address) - number(region->begin), region->name, symbols_.line_of(place),
+                                offset_in(*region, address), region->name, symbols_.line_of(place),
                                 name_of_thread(thread)));
   }
-  const std::size_t first = number(address) - number(region->begin);
-  for (std::size_t cell = first / region->element; cell <= (first + bytes - 1) / region->element; ++cell) {
+  const auto first = static_cast<std::size_t>(offset_in(*region, address));
+  const int shift = region->element_shift;
+  for (std::size_t cell = first >> shift; cell <= (first + bytes - 1) >> shift; ++cell) {
     const Finding finding = note_access(region->cells[cell], kind, region->shared, now_, place, lane_reads_);
     if (finding.conflict != Conflict::none) {
-      report_access(*region, cell * region->element, kind, place, finding);
+      report_access(*region, cell << shift, kind, place, finding);
     }
   }
 }
@@ -113,8 +120,8 @@ void Machine::report_access(const Region& region, std::size_t offset, AccessKind
   }
   const std::string thread = name_of_thread(fibers_.current());
   if (finding.conflict == Conflict::unwritten) {
-    report(fmt::format("{} of {}, byte {}, which nobody has written, at {} by {}", name_of(kind), region.name, offset,
-                       symbols_.line_of(code), thread));
+    report(fmt::format("{} of {}, byte {}, which nobody has written yet, at {} by {}", name_of(kind), region.name,
+                       offset, symbols_.line_of(code), thread));
     return;
   }
   const AccessKind other_kind = finding.conflict == Conflict::with_read ? AccessKind::read
@@ -126,10 +133,9 @@ void Machine::report_access(const Region& region, std::size_t offset, AccessKind
                      finding.other.block == now_.block ? "" : " of another block"));
 }
 
-void Machine::index_outside(const char* file, unsigned line, const std::string& index) {
+void Machine::fault_in_line(const std::string& what, Place place) {
   if (running_) {
-    report_and_stop(fmt::format("index {} is outside of its array at {}:{} by {}", index, file, line,
-                                name_of_thread(fibers_.current())));
+    report_and_stop(fmt::format("{} at {}:{} by {}", what, place.file, place.line, name_of_thread(fibers_.current())));
   }
 }
 

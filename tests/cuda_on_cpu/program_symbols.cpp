@@ -36,7 +36,7 @@ std::string readable(const std::string& linker_name) {
   const std::unique_ptr<char, void (*)(void*)> demangled(
       abi::__cxa_demangle(linker_name.c_str(), nullptr, nullptr, &status), std::free);
   std::string name = status == 0 ? demangled.get() : linker_name;
-  for (const std::string_view part : {"(anonymous namespace)::", "decodelab::", "device::", "void "}) {
+  for (const std::string_view part : {"(anonymous namespace)::", "decodelab::", "device::", "cuda_on_cpu::", "void "}) {
     erase_all(name, part);
   }
   // The parameters: from the first parenthesis to its partner, which "::variable" may follow.
@@ -162,7 +162,7 @@ const std::string& ProgramSymbols::line_of(std::uint32_t offset) const {
     FILE* const output = popen(command.c_str(), "r");  // NOLINT(cert-env33-c,bugprone-command-processor)
     for (char line[4096]; output != nullptr && std::fgets(line, sizeof line, output) != nullptr;) {
       const std::string place(line, std::strcspn(line, " \n"));
-      found->second += (found->second.empty() ? "" : " < ") + place;
+      found->second += (found->second.empty() ? "" : " < ") + place.substr(place.starts_with("./") ? 2 : 0);
     }
     if (output == nullptr || pclose(output) != 0) {
       found->second = fmt::format("offset {:#x} of the program (addr2line of binutils would give the line)", offset);

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <bit>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -35,13 +36,14 @@ Region& Regions::allocate(const std::string& name, std::size_t bytes, std::size_
   auto* const mapping = static_cast<char*>(mapped);
   char* const begin = mapping + kGap + skew % kMostSkew;
   std::memset(begin, kPoison, bytes);
+  const int shift = std::has_single_bit(element) ? std::countr_zero(element) : 0;
   return regions_[begin] = {.name = name,
                             .begin = begin,
                             .bytes = bytes,
-                            .element = element,
+                            .element_shift = shift,
                             .shared = shared,
                             .mapping = mapping,
-                            .cells = std::vector<Cell>(bytes / element)};
+                            .cells = std::vector<Cell>(bytes >> shift)};
 }
 
 Region& Regions::adopt_shared(const std::string& name, char* begin, std::size_t bytes) {

@@ -16,7 +16,7 @@ struct Region {
   std::string name;
   char* begin = nullptr;
   std::size_t bytes = 0;
-  std::size_t element = 1;  ///< Bytes that are read and written as one.
+  int element_shift = 0;    ///< Elements, which are read and written as one, are of 2^element_shift bytes.
   bool shared = false;      ///< Belongs to one block at a time.
   std::uint32_t block = 0;  ///< Of shared memory: the block that it was last poisoned for.
   char* mapping = nullptr;  ///< What release() gives back; null: not ours.
@@ -38,7 +38,8 @@ class Regions final {
   Regions(const Regions&) = delete;
   Regions& operator=(const Regions&) = delete;
 
-  /// Makes a region of bytes 0xff, which are NaN in every type. It begins at a multiple of 256 bytes plus `skew`.
+  /// Makes a region of bytes 0xff, which are NaN in every type. It begins at a multiple of 256 bytes plus `skew`. Elements whose size is
+  /// no power of two are followed byte by byte.
   Region& allocate(const std::string& name, std::size_t bytes, std::size_t element, bool shared, std::size_t skew);
   /// Takes in memory that the program has anyway; elements are single bytes.
   Region& adopt_shared(const std::string& name, char* begin, std::size_t bytes);
