@@ -1,7 +1,10 @@
 // GPTBigCode: the model family of SantaCoder, StarCoder and tiny_starcoder_py, its layers built from the slots of a plan.
 #include "engine/checkpoint/weights.h"
 #include "engine/layers/layer_slots.h"
+#include "engine/layers/linear.h"
+#include "engine/layers/mlp.h"
 #include "engine/layers/prepared_weights.h"
+#include "engine/layers/residual_norm.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/layers/transformer.h"
