@@ -16,8 +16,8 @@ COMMON = {
     "engine/tensor.h": "// The only include of ATen.\n#pragma once\n#include <ATen/ATen.h>\n",
     "engine/engine.h": "// The engine.\n#pragma once\n#include <vector>\n",
     "profiles/range.h": "// A range.\n#pragma once\n",
-    "profiles/trace.h": "// A trace.\n#pragma once\n",
-    "reports/record.h": "// A record.\n#pragma once\n",
+    "profiles/trace/trace.h": "// A trace.\n#pragma once\n",
+    "reports/store/record.h": "// A record.\n#pragma once\n",
     "variants/registry.h": "// The registry.\n#pragma once\n",
     "bench/plan/arm.h": "// An arm.\n#pragma once\n",
     "tests/tolerance.h": "// Tolerances.\n#pragma once\n",
@@ -49,6 +49,25 @@ class CheckIncludesTest(unittest.TestCase):
                 done = subprocess.run([sys.executable, SCRIPT, root], capture_output=True, text=True, check=False)
                 self.assertEqual((done.stdout, done.stderr, done.returncode), (printed, "", code))
 
+    def test_a_room_includes_lower_rooms_only(self):
+        self.assertEqual(self.offences({"engine/kernels/k.h": "// K.\n#pragma once\n",
+                                        "engine/layers/l.cpp": cpp('"engine/kernels/k.h"', '"engine/tensor.h"')}), [])
+        for path, target in (("engine/kernels/k.cpp", "engine/layers/l.h"), ("engine/layers/l.cpp", "engine/engine.h"),
+                             ("reports/store/s.cpp", "reports/page/p.h"), ("profiles/trace/t.cpp", "profiles/write/w.h")):
+            with self.subTest(path=path):
+                lines = self.offences({path: cpp(f'"{target}"'), target: "// A header.\n#pragma once\n"})
+                self.assertEqual(len(lines), 1, lines)
+                self.assertIn("is in a room above", lines[0])
+
+    def test_everybody_may_include_the_ground_floor_and_it_nobody(self):
+        ground = {"base/text.h": "// Text.\n#pragma once\n"}
+        for folder in ("base", "engine", "profiles", "reports", "variants", "bench", "tests"):
+            with self.subTest(folder=folder):
+                self.assertEqual(self.offences({**ground, f"{folder}/a.cpp": cpp('"base/text.h"')}), [])
+        lines = self.offences({"base/a.cpp": cpp('"engine/engine.h"')})
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("base/ may not include engine/engine.h", lines[0])
+
     def assert_allowed(self, path, *includes):
         self.assertEqual(self.offences({path: cpp(*includes)}), [])
 
@@ -62,19 +81,19 @@ class CheckIncludesTest(unittest.TestCase):
     def test_accepts_every_allowed_edge(self):
         self.assert_allowed("engine/plan.cpp", '"engine/engine.h"', '"profiles/range.h"', '"engine/tensor.h"')
         self.assert_allowed("variants/softmax/fused.cpp", '"engine/tensor.h"', '"variants/registry.h"', '"profiles/range.h"')
-        self.assert_allowed("bench/commands/sweep.cpp", '"variants/registry.h"', '"engine/engine.h"', '"profiles/trace.h"',
-                            '"reports/record.h"', '"bench/plan/arm.h"')
-        self.assert_allowed("reports/store/store.cpp", '"reports/record.h"')
-        self.assert_allowed("profiles/trace.cpp", '"profiles/trace.h"')
-        self.assert_allowed("tests/engine/plan_test.cpp", '"engine/tensor.h"', '"bench/plan/arm.h"', '"reports/record.h"',
+        self.assert_allowed("bench/commands/sweep.cpp", '"variants/registry.h"', '"engine/engine.h"', '"profiles/trace/trace.h"',
+                            '"reports/store/record.h"', '"bench/plan/arm.h"')
+        self.assert_allowed("reports/store/store.cpp", '"reports/store/record.h"')
+        self.assert_allowed("profiles/trace/trace.cpp", '"profiles/trace/trace.h"')
+        self.assert_allowed("tests/engine/plan_test.cpp", '"engine/tensor.h"', '"bench/plan/arm.h"', '"reports/store/record.h"',
                             '"tests/tolerance.h"')
 
     def test_refuses_every_arrow_that_runs_back_up(self):
         for path, include in (
-            ("engine/a.cpp", "variants/registry.h"), ("engine/a.cpp", "bench/plan/arm.h"), ("engine/a.cpp", "reports/record.h"),
-            ("engine/a.cpp", "profiles/trace.h"), ("variants/rng/a.cpp", "bench/plan/arm.h"),
-            ("variants/rng/a.cpp", "profiles/trace.h"), ("variants/rng/a.cpp", "reports/record.h"),
-            ("reports/a.cpp", "profiles/range.h"), ("reports/a.cpp", "engine/engine.h"), ("profiles/a.cpp", "reports/record.h"),
+            ("engine/a.cpp", "variants/registry.h"), ("engine/a.cpp", "bench/plan/arm.h"), ("engine/a.cpp", "reports/store/record.h"),
+            ("engine/a.cpp", "profiles/trace/trace.h"), ("variants/rng/a.cpp", "bench/plan/arm.h"),
+            ("variants/rng/a.cpp", "profiles/trace/trace.h"), ("variants/rng/a.cpp", "reports/store/record.h"),
+            ("reports/a.cpp", "profiles/range.h"), ("reports/a.cpp", "engine/engine.h"), ("profiles/a.cpp", "reports/store/record.h"),
             ("profiles/a.cpp", "engine/engine.h"), ("bench/a.cpp", "tests/tolerance.h"), ("engine/a.cpp", "tests/tolerance.h"),
         ):
             with self.subTest(path=path, include=include):
@@ -104,12 +123,12 @@ class CheckIncludesTest(unittest.TestCase):
         self.assert_refused("engine/kernels/a.cu", "<ATen/ATen.h>", "a CUDA file includes no torch header")
         self.assert_refused("engine/kernels/a.cu", '"engine/tensor.h"', "a CUDA file includes no torch header")
         lines = self.offences({
-            "engine/layers/deep.h": "// Deep.\n#pragma once\n#include \"engine/tensor.h\"\n",
-            "engine/layers/near.h": "// Near.\n#pragma once\n#include \"engine/layers/deep.h\"\n",
-            "engine/kernels/a.cu": cpp("<cuda_runtime.h>", '"engine/layers/near.h"'),
+            "engine/kernels/deep.h": "// Deep.\n#pragma once\n#include \"engine/tensor.h\"\n",
+            "engine/kernels/near.h": "// Near.\n#pragma once\n#include \"engine/kernels/deep.h\"\n",
+            "engine/kernels/a.cu": cpp("<cuda_runtime.h>", '"engine/kernels/near.h"'),
         })
         self.assertEqual(lines, ["engine/kernels/a.cu:3: a CUDA file includes no torch header, but this reaches "
-                                 "engine/layers/near.h -> engine/layers/deep.h -> engine/tensor.h"])
+                                 "engine/kernels/near.h -> engine/kernels/deep.h -> engine/tensor.h"])
 
     def test_survives_headers_that_include_each_other(self):
         self.assertEqual(self.offences({
