@@ -78,6 +78,8 @@ target_precompile_headers(variants REUSE_FROM engine)
 file(GLOB_RECURSE bench_torch_sources CONFIGURE_DEPENDS bench/measure/torch_*.cpp bench/measure/engine_*.cpp)
 decodelab_library(bench_torch SOURCES ${bench_torch_sources} LINK bench_core engine)
 target_precompile_headers(bench_torch REUSE_FROM engine)
+add_dependencies(bench_torch decodelab_version)
+target_include_directories(bench_torch PRIVATE ${CMAKE_BINARY_DIR}/generated)
 
 add_executable(decodelab bench/main.cpp)
 target_link_libraries(decodelab PRIVATE variants bench_commands bench_torch)
