@@ -33,12 +33,16 @@ class ForeignExport {
     move_to(made.events, process, device);
     const Trace trace = seal(std::move(made.events));
     write_trace(trace, verify(trace), path());
-    sql("DELETE FROM META_DATA_CAPTURE");
-    for (const char* table : {"KERNEL", "MEMCPY", "MEMSET"}) drop(std::string("CUPTI_ACTIVITY_KIND_") + table);
-    sql("ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME DROP COLUMN kind");
-    for (const char* column : {"kind", "step", "layer", "stage"}) {
-      sql(std::string("ALTER TABLE NVTX_EVENTS DROP COLUMN ") + column);
+    std::string statements = "PRAGMA synchronous = OFF; BEGIN; DELETE FROM META_DATA_CAPTURE;";
+    const auto drop = [&](const std::string& table, const std::vector<const char*>& columns) {
+      for (const char* column : columns) statements += "ALTER TABLE " + table + " DROP COLUMN " + column + ";";
+    };
+    for (const char* table : {"KERNEL", "MEMCPY", "MEMSET"}) {
+      drop(std::string("CUPTI_ACTIVITY_KIND_") + table, {"lane", "step", "layer", "stage"});
     }
+    drop("CUPTI_ACTIVITY_KIND_RUNTIME", {"kind"});
+    drop("NVTX_EVENTS", {"kind", "step", "layer", "stage"});
+    sql(statements + "COMMIT;");
   }
 
   std::filesystem::path path() const { return folder_ / "t.sqlite"; }
@@ -50,13 +54,22 @@ class ForeignExport {
     return database.execAndGet(question).getInt64();
   }
 
-  /// Adds the rows of another export; names are those of this one, as both are of the same decode.
+  /// Adds the rows of another export, under names of their own; the other one is not to be read any more.
   void add(const ForeignExport& other) const {
-    std::string statements = "ATTACH '" + other.path().string() + "' AS other;";
-    for (const char* table : {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
-                              "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-                              "CUPTI_ACTIVITY_KIND_OVERHEAD", "NVTX_EVENTS"}) {
-      statements += std::string("INSERT INTO ") + table + " SELECT * FROM other." + table + ";";
+    const std::string shift = " + 1000000";
+    std::string statements = "UPDATE StringIds SET id = id" + shift + ";";
+    const std::string tables = "CUPTI_ACTIVITY_KIND_";
+    statements += "UPDATE " + tables + "KERNEL SET demangledName = demangledName" + shift + ", shortName = shortName" +
+                  shift + ";UPDATE NVTX_EVENTS SET textId = textId" + shift + ";";
+    for (const char* table : {"MEMCPY", "MEMSET", "RUNTIME", "OVERHEAD"}) {
+      statements += "UPDATE " + tables + table + " SET nameId = nameId" + shift + ";";
+    }
+    other.sql(statements);
+    statements = "ATTACH '" + other.path().string() + "' AS other;";
+    for (const std::string& table :
+         {tables + "KERNEL", tables + "MEMCPY", tables + "MEMSET", tables + "RUNTIME", tables + "SYNCHRONIZATION",
+          tables + "OVERHEAD", std::string("NVTX_EVENTS"), std::string("StringIds")}) {
+      statements += "INSERT INTO " + table + " SELECT * FROM other." + table + ";";
     }
     sql(statements);
   }
@@ -84,12 +97,6 @@ class ForeignExport {
     for (Wait& row : events.waits) row.process += moved, row.thread += moved;
     for (Overhead& row : events.overheads) row.thread += moved;
     for (DeviceOperation& row : events.operations) row.process += moved, row.device = device;
-  }
-
-  void drop(const std::string& table) const {
-    for (const char* column : {"lane", "step", "layer", "stage"}) {
-      sql("ALTER TABLE " + table + " DROP COLUMN " + column);
-    }
   }
 
   TemporaryFolder folder_;

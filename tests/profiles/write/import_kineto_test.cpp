@@ -107,8 +107,8 @@ TEST_F(ImportKineto, TimesAndNumbersThatNoMachineHasAreRefused) {
             "t.json has an event 'k' of category kernel whose ts and dur are no times.");
   EXPECT_EQ(refusal_of_event(R"({"ph":"X","cat":"kernel","name":"k","ts":1,"dur":2,"args":{"stream":-99999999999}})"),
             "t.json says -99999999999 for stream, which no machine has.");
-  EXPECT_EQ(refusal_of_event(R"({"ph":"X","cat":"cpu_op","name":"k","ts":-9,"dur":2})"),
-            "t.json has an event at -9000 ns, which is no time of a clock.");
+  EXPECT_EQ(refusal_of_event(R"({"ph":"X","cat":"cpu_op","name":"k","ts":-3600000000,"dur":2})"),
+            "t.json has an event at -3600000000000 ns, which is no time of a clock.");
 }
 
 TEST_F(ImportKineto, ACutGzipIsRefused) {
