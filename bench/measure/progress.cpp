@@ -2,10 +2,10 @@
 #include "bench/measure/progress.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,7 +13,6 @@
 namespace decodelab {
 namespace {
 
-constexpr int kFitRounds = 12;  ///< Each round of proportional fitting halves what is left of the error, or better.
 constexpr std::size_t kBarCharacters = 10;
 constexpr double kLongestSeconds = 100.0 * 365 * 86400;  ///< A century: beyond it a number says no more than "unknown".
 
@@ -21,116 +20,109 @@ bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0x
 
 }  // namespace
 
-/// The factors between priors and times, fitted to what has been seen.
+void Progress::Seen::add(double seconds, double expected_seconds) {
+  actual += seconds;
+  expected += expected_seconds;
+}
+
+std::optional<double> Progress::Seen::ratio() const {
+  return expected > 0 ? std::optional(actual / expected) : std::nullopt;
+}
+
+void Progress::Group::piece_done(double seconds, double expected_seconds) {
+  seen.add(seconds, expected_seconds);
+  ++count;
+}
+
+/// The ratios between times and priors in all that has been seen.
 class Progress::Model final {
  public:
-  /// Keeps a reference to `groups`, which must outlive it.
-  explicit Model(const std::vector<Group>& groups) : groups_(groups) { fit_all(); }
-
-  /// Fits anew to what `groups` hold now.
-  void fit_all() {
-    all_.assign(1, 1.0);
-    for (std::vector<double>* factors : {&phase_, &kind_, &cell_}) {
-      factors->assign(groups_.size(), 1.0);  // No level has more members than there are groups.
+  explicit Model(const std::vector<Group>& groups) {
+    for (const Group& group : groups) {
+      if (group.calibrated) {
+        calibrated_[group.phase].add(group.seen.actual + *group.calibrated,
+                                     static_cast<double>(group.count + 1) * *group.calibrated);
+      } else if (group.count > 0) {
+        for (Seen* const sum :
+             {&all_, &phases_[group.phase], &kinds_[{group.kind, group.phase}], &cells_[group.cell]}) {
+          sum->add(group.seen.actual, group.seen.expected);
+        }
+      }
     }
-    fit(all_, [](const Group&) { return std::size_t{0}; });
-    for (int round = 0; round < kFitRounds; ++round) {
-      fit(phase_, [](const Group& group) { return group.phase; });
-      fit(kind_, [](const Group& group) { return group.kind; });
-    }
-    fit_calibrated();
-    // Cells after phases and kinds: a cell's factor is how far it is off its like, and 1 where it has not been seen.
-    // Then in turns, so that a kind of which few cells have been seen is not judged by how odd these are.
-    for (int round = 0; round < kFitRounds; ++round) {
-      fit(cell_, [](const Group& group) { return group.cell; });
-      fit(kind_, [](const Group& group) { return group.kind; });
+    for (const Group& group : groups) {
+      const std::optional<double> others = others_in_cell(group);
+      if (others && !group.calibrated) {
+        beside_others_[group.kind].add(group.seen.actual, group.seen.expected * *others);
+      }
     }
   }
 
   double estimate(const Group& group, double expected_seconds) const {
-    if (group.repeats && group.count > 0) {
-      return group.actual / static_cast<double>(group.count);
+    if (group.cell >= 0 && group.count > 0) {
+      return group.seen.actual / static_cast<double>(group.count);
     }
-    return group.calibrated ? *group.calibrated * calibrated_[group.phase] : expected_seconds * factor(group);
+    if (group.calibrated) {
+      return *group.calibrated * ratio(calibrated_, group.phase).value_or(1);
+    }
+    return expected_seconds * factor(group);
   }
 
  private:
+  template <typename Key>
+  static std::optional<double> ratio(const std::map<Key, Seen>& sums, const Key& key) {
+    const auto found = sums.find(key);
+    return found == sums.end() ? std::nullopt : found->second.ratio();
+  }
+
+  /// The ratio of the other kinds in the cell of `group`.
+  std::optional<double> others_in_cell(const Group& group) const {
+    const auto cell = cells_.find(group.cell);
+    if (group.cell < 0 || cell == cells_.end()) {
+      return std::nullopt;
+    }
+    const Seen own = group.calibrated ? Seen() : group.seen;  // The sums are without calibrated groups.
+    return Seen{cell->second.actual - own.actual, cell->second.expected - own.expected}.ratio();
+  }
+
   double factor(const Group& group) const {
-    return all_[0] * phase_[group.phase] * kind_[group.kind] * cell_[group.cell];
+    const double beside_others = ratio(beside_others_, group.kind).value_or(1);
+    if (const std::optional<double> others = others_in_cell(group)) {
+      return *others * beside_others;
+    }
+    if (const std::optional<double> same = ratio(kinds_, {group.kind, group.phase})) {
+      return *same;
+    }
+    if (const std::optional<double> phase = ratio(phases_, group.phase)) {
+      return *phase * beside_others;
+    }
+    return all_.ratio().value_or(1);
   }
 
-  /// How far calibrated groups of each phase were off; each cell of the phase counts once as exactly right beside it.
-  void fit_calibrated() {
-    std::vector<double> actual(groups_.size());
-    std::vector<double> expected(groups_.size());
-    for (const Group& group : groups_) {
-      if (group.calibrated) {
-        actual[group.phase] += group.actual + *group.calibrated;
-        expected[group.phase] += static_cast<double>(group.count + 1) * *group.calibrated;
-      }
-    }
-    calibrated_.assign(groups_.size(), 1.0);
-    for (std::size_t phase = 0; phase < groups_.size(); ++phase) {
-      if (expected[phase] > 0) {
-        calibrated_[phase] = actual[phase] / expected[phase];
-      }
-    }
-  }
-
-  /// Moves the factors of one level so that each of its members' sum of estimates is its sum of times.
-  template <typename MemberOf>
-  void fit(std::vector<double>& factors, MemberOf member_of) {
-    std::vector<double> actual(factors.size());
-    std::vector<double> estimated(factors.size());
-    for (const Group& group : groups_) {
-      if (group.count > 0 && !group.calibrated) {
-        actual[member_of(group)] += group.actual;
-        estimated[member_of(group)] += group.expected * factor(group);
-      }
-    }
-    for (std::size_t i = 0; i < factors.size(); ++i) {
-      factors[i] *= estimated[i] > 0 ? actual[i] / estimated[i] : 1.0;
-    }
-  }
-
-  const std::vector<Group>& groups_;
-  std::vector<double> all_;  ///< One factor, as a level of its own.
-  std::vector<double> phase_;
-  std::vector<double> kind_;
-  std::vector<double> cell_;
-  std::vector<double> calibrated_;  ///< By phase.
+  Seen all_;
+  std::map<std::string, Seen> phases_;
+  std::map<std::pair<std::string, std::string>, Seen> kinds_;  ///< By kind and phase.
+  std::map<std::int64_t, Seen> cells_;
+  /// By kind: its times against what the ratios of the other kinds, each in the same cell, made of its priors.
+  std::map<std::string, Seen> beside_others_;
+  std::map<std::string, Seen> calibrated_;  ///< By phase: calibrated groups, each with one more piece that was right.
 };
 
 Progress::Progress(std::vector<ProgressPiece> pieces)
     : pieces_(std::move(pieces)), states_(pieces_.size(), State::waiting) {
-  std::map<std::string, std::size_t> kinds;
-  std::map<std::string, std::size_t> phases;
-  std::map<std::pair<std::string, std::int64_t>, std::size_t> cells;  // Pieces of no cell are alike by phase.
-  std::map<std::array<std::size_t, 3>, std::size_t> groups;
+  std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> groups;
   for (const ProgressPiece& piece : pieces_) {
     if (!std::isfinite(piece.expected_seconds) || piece.expected_seconds < 0) {
       throw std::invalid_argument(
           fmt::format("progress: a piece of kind '{}' is expected to take {} s; expected a finite number, 0 or more.",
                       piece.kind, piece.expected_seconds));
     }
-    Group group;
-    group.kind = kinds.try_emplace(piece.kind, kinds.size()).first->second;
-    group.phase = phases.try_emplace(piece.phase, phases.size()).first->second;
-    const std::pair cell(piece.cell < 0 ? piece.phase : std::string(), std::max<std::int64_t>(piece.cell, -1));
-    group.cell = cells.try_emplace(cell, cells.size()).first->second;
-    group.repeats = piece.cell >= 0;
-    const auto [found, is_new] = groups.try_emplace({group.kind, group.phase, group.cell}, groups_.size());
+    const std::int64_t cell = std::max<std::int64_t>(piece.cell, -1);
+    const auto [found, is_new] = groups.try_emplace({piece.kind, piece.phase, cell}, groups_.size());
     if (is_new) {
-      groups_.push_back(group);
+      groups_.push_back({.kind = piece.kind, .phase = piece.phase, .cell = cell});
     }
     group_of_.push_back(found->second);
   }
-}
-
-void Progress::add_evidence(Group& group, double expected_seconds, double seconds) {
-  group.actual += seconds;
-  group.expected += expected_seconds;
-  ++group.count;
 }
 
 Progress::State& Progress::open_state(std::size_t piece) {
@@ -145,7 +137,7 @@ void Progress::piece_started(std::size_t piece) { open_state(piece) = State::run
 
 void Progress::piece_done(std::size_t piece, double seconds) {
   open_state(piece) = State::over;
-  add_evidence(groups_[group_of_[piece]], pieces_[piece].expected_seconds, seconds);
+  group_of(piece).piece_done(seconds, pieces_[piece].expected_seconds);
   spent_seconds_ += seconds;
 }
 
@@ -157,23 +149,19 @@ void Progress::calibrate(std::size_t piece, double seconds) {
         fmt::format("progress: piece {} is calibrated to {} s; expected a finite number, 0 or more.", piece, seconds));
   }
   open_state(piece);
-  groups_[group_of_[piece]].calibrated = seconds;
+  group_of(piece).calibrated = seconds;
 }
 
 double Progress::remaining_seconds(double elapsed_in_current) const {
+  const Model before(groups_);
   std::vector<Group> groups = groups_;
-  Model model(groups);
-  bool outlived = false;
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     const double expected = pieces_[i].expected_seconds;
-    if (states_[i] == State::running && elapsed_in_current > model.estimate(groups_[group_of_[i]], expected)) {
-      add_evidence(groups[group_of_[i]], expected, elapsed_in_current);
-      outlived = true;
+    if (states_[i] == State::running && elapsed_in_current > before.estimate(groups_[group_of_[i]], expected)) {
+      groups[group_of_[i]].piece_done(elapsed_in_current, expected);
     }
   }
-  if (outlived) {
-    model.fit_all();
-  }
+  const Model model(groups);
   double remaining = 0;
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (states_[i] != State::over) {

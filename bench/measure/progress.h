@@ -12,7 +12,7 @@ namespace decodelab {
 
 /// One thing that a sweep does and that is timed as a whole: a block of one cell, or a one-off such as its check.
 struct ProgressPiece {
-  /// A prior from modelled bytes and FLOPs; for long only its proportion to the others of its kind and phase matters.
+  /// A prior from modelled bytes and FLOPs; once pieces are done, only its proportion to theirs matters.
   double expected_seconds = 0;
   std::string kind = "block";  ///< Pieces of one kind are wrong in the same way: block, verification, pilot, launch.
   std::string phase{};         ///< prefill, decode, generate; empty for what belongs to no cell.
@@ -21,20 +21,20 @@ struct ProgressPiece {
 
 /// Estimates the rest of a sweep whose pieces have very different costs and whose priors are wrong.
 ///
-/// A piece whose kind has run before in the same cell is expected to take the mean of those times. Any other is
-/// expected to take its prior times four factors fitted to all that has been seen: of everything, of its phase, of its
-/// kind, and of its cell (in other kinds: a pilot tells about blocks). Each factor is sum(actual) / sum(what the other
-/// factors predict), found by iterative proportional fitting (Deming and Stephan 1940, doi:10.1214/aoms/1177731829),
-/// and 1 where nothing was seen. A running piece that has outlived its estimate counts as evidence with the time it has
-/// taken so far.
+/// A piece whose kind has run before in the same cell is expected to take the mean of those times. Any other piece is
+/// expected to take its prior times a ratio sum(times) / sum(priors) of pieces that are done. These are the ones of
+/// other kinds in the same cell (a pilot tells about blocks) if there are any; else those of the same kind and phase,
+/// else those of the same phase, else all, else the ratio is 1. Where the ratio comes from other kinds, it is also
+/// multiplied by how the times of this kind have compared with it so far, in cells that ran both. A running piece that
+/// has outlived its estimate counts as done in the time that it has taken so far.
 ///
 /// calibrate() replaces a prior by what the piece was measured to take: a check times single steps, and a block is so
 /// many of them. Such a piece is only corrected by how far others of its phase, calibrated too, were off; the
-/// correction starts as if pieces worth all calibrated cells of the phase once had been exactly right, so that one small cell does not
-/// speak for a large one.
+/// correction starts as if one piece of each calibrated cell of the phase had been exactly right, so that one small
+/// cell does not speak for a large one.
 ///
 /// The estimate is right within a quarter once each phase has been seen, in one kind at least: so run the pilots of all
-/// cells, or one cell of each phase, first. An estimate costs some 0.1 ms at a thousand pieces.
+/// cells, or one cell of each phase, first.
 class Progress final {
  public:
   /// Pieces in any order. Throws std::invalid_argument for a prior that is negative or not finite.
@@ -56,22 +56,30 @@ class Progress final {
   double fraction(double elapsed_in_current = 0) const;
 
  private:
-  /// Pieces of one kind, phase and cell (numbered as first mentioned), and what they took so far.
-  struct Group {
-    std::size_t kind = 0;
-    std::size_t phase = 0;
-    std::size_t cell = 0;
+  /// Pieces that are done: what they took, and the sum of their priors.
+  struct Seen {
     double actual = 0;
-    double expected = 0;  ///< Sum of the priors of the pieces that are done.
-    std::int64_t count = 0;
-    bool repeats = false;              ///< It belongs to a cell, so that all its pieces do the same work.
-    std::optional<double> calibrated;  ///< Seconds of a piece, by calibrate().
+    double expected = 0;
+
+    void add(double seconds, double expected_seconds);
+    std::optional<double> ratio() const;  ///< None before anything was seen.
+  };
+  /// Pieces of one kind, phase and cell.
+  struct Group {
+    std::string kind;
+    std::string phase;
+    std::int64_t cell = -1;  ///< Below 0 for pieces of no cell, which need not be alike.
+    Seen seen{};
+    std::int64_t count = 0;                 ///< Pieces that are done.
+    std::optional<double> calibrated = {};  ///< Seconds of a piece, by calibrate().
+
+    void piece_done(double seconds, double expected_seconds);
   };
   class Model;
   enum class State : std::uint8_t { waiting, running, over };
 
-  static void add_evidence(Group& group, double expected_seconds, double seconds);
   State& open_state(std::size_t piece);
+  Group& group_of(std::size_t piece) { return groups_[group_of_[piece]]; }
 
   std::vector<ProgressPiece> pieces_;
   std::vector<State> states_;

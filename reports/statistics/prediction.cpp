@@ -8,9 +8,10 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "base/json_text.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "base/json_text.h"
 
 namespace decodelab {
 namespace {
@@ -42,7 +43,8 @@ struct Curve {
     return !rows.empty() && length >= first_length(*rows.front()) && length <= last_length(*rows.back());
   }
 
-  /// Adds the value at `length`, which the curve reaches, to `weights`; true where it lies between two rows' own lengths.
+  /// Adds the value at `length`, which the curve reaches, to `weights`. Returns true where it lies between two rows' own
+  /// lengths.
   bool add(double length, Weights& weights) const {
     const auto right =
         std::ranges::find_if(rows, [&](const SummaryRow* row) { return row->plotted_length() >= length; });
@@ -146,16 +148,19 @@ void find_measured(const RunSummary& summary, Prediction& prediction) {
 
 }  // namespace
 
-std::vector<Prediction> predict_completion(const RunSummary& summary, const CompletionRequest& request,
-                                           const std::string& arm) {
-  for (const auto& [flag, value] : {std::pair("--batch", request.batch),
-                                    {"--prompt-tokens", request.prompt_tokens},
-                                    {"--new-tokens", request.new_tokens}}) {
-    if (value < 1) throw std::invalid_argument(fmt::format("{} {}: expected 1 or more", flag, value));
+std::vector<Prediction> predict_completion(const RunSummary& summary, const CompletionRequest& request) {
+  for (const auto& [name, value] : {std::pair("sequences", request.batch),
+                                    {"prompt tokens", request.prompt_tokens},
+                                    {"new tokens", request.new_tokens}}) {
+    if (value < 1) {
+      throw std::invalid_argument(fmt::format("prediction of a completion: {} {}: expected 1 or more", value, name));
+    }
   }
   std::vector<Prediction> predictions;
   for (const SummaryRow& row : summary.rows) {
-    if (row.arm.roofline() || (!arm.empty() && row.arm.label != arm)) continue;
+    if (row.arm.roofline()) {
+      continue;
+    }
     const bool known = std::ranges::any_of(predictions, [&](const Prediction& other) {
       return other.arm.id == row.arm.id && setting_of(other.like) == setting_of(row.cell);
     });

@@ -10,8 +10,8 @@
 
 namespace decodelab {
 
-/// A completion: `new_tokens` tokens after a prompt of `prompt_tokens`, the first of them by the prefill, the others by a step of
-/// decode each, with prompt_tokens keys held at the first of these.
+/// A completion: `new_tokens` tokens after a prompt of `prompt_tokens`, the first of them by the prefill, the others by a
+/// step of decode each, with prompt_tokens keys held at the first of these.
 struct CompletionRequest {
   std::int64_t batch = 1;
   std::int64_t prompt_tokens = 0;
@@ -26,7 +26,8 @@ struct Prediction {
   std::optional<double> prefill_ns;
   std::optional<double> decode_ns;  ///< Of all steps after the first token.
   std::optional<double> total_ns;   ///< None where `refusal` says why.
-  /// 95 %, Student's t over launches: how far another launch would lie. It holds nothing of what lies between measured lengths.
+  /// 95 %, Student's t over launches: how far another launch would lie. It holds nothing of what lies between measured
+  /// lengths.
   std::optional<Interval> interval;
   bool interpolated = false;          ///< Whether a length lies between two measured ones.
   std::string refusal;                ///< "no prefill was measured at batch 4"; empty where there is a prediction.
@@ -36,16 +37,16 @@ struct Prediction {
   std::int64_t measured_cell_id = 0;  ///< 0 where it was not measured.
 };
 
-/// One for each arm that is no roofline, and each setting. `arm` keeps one arm; empty keeps all.
+/// Returns one prediction for each arm that is no roofline, and each setting.
 ///
-/// A curve is a line from measured length to measured length. A visit of decode at length L with m steps measured L ... L + m - 1 keys,
-/// so its mean counts in the middle of them, and holds out to both ends. Beyond the measured lengths nothing is predicted: that is a
-/// refusal, which names what was measured. Throws std::invalid_argument for fewer than one token, prompt token or row.
-std::vector<Prediction> predict_completion(const RunSummary& summary, const CompletionRequest& request,
-                                           const std::string& arm = "");
+/// A curve is a line from measured length to measured length. A visit of decode at length L with m steps measured
+/// L ... L + m - 1 keys, so its mean counts in the middle of them, and holds out to both ends. Beyond the measured
+/// lengths nothing is predicted: that is a refusal, which names what was measured. Throws std::invalid_argument for
+/// fewer than one sequence, prompt token or new token.
+std::vector<Prediction> predict_completion(const RunSummary& summary, const CompletionRequest& request);
 
-/// The completions of phase generate that the run measured; where it measured none, one that its curves reach: for each batch the
-/// shortest prompt, with as many new tokens as were measured but no more than `most_new_tokens`.
+/// Returns the completions of phase generate that the run measured; where it measured none, one that its curves reach:
+/// for each batch the shortest prompt, with as many new tokens as were measured but no more than `most_new_tokens`.
 std::vector<CompletionRequest> completions_of(const RunSummary& summary, std::int64_t most_new_tokens = 128);
 
 }  // namespace decodelab

@@ -4,15 +4,11 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/units.h"
-#include "reports/page/exports/json.h"
 
 namespace decodelab {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string label_of(const CompletionRequest& request) {
   return fmt::format("b{} pp{} + {} tokens", request.batch, request.prompt_tokens, request.new_tokens);
@@ -21,39 +17,20 @@ std::string label_of(const CompletionRequest& request) {
 std::string time_of(const std::optional<double>& ns) { return ns ? format_time(*ns) : ""; }
 
 std::string time_of(const std::optional<double>& ns, const std::optional<Interval>& interval) {
-  if (!ns) return "";
-  if (!interval) return format_time(*ns);
+  if (!ns) {
+    return "";
+  }
+  if (!interval) {
+    return format_time(*ns);
+  }
   return fmt::format("{} [{}, {}]", format_time(*ns), format_time(interval->low), format_time(interval->high));
 }
 
 std::string share_of(const Prediction& prediction) {
-  if (!prediction.measured_ns || !prediction.total_ns) return "";
+  if (!prediction.measured_ns || !prediction.total_ns) {
+    return "";
+  }
   return fmt::format("{:.3f}", *prediction.measured_ns / *prediction.total_ns);
-}
-
-Json json_of(const Prediction& prediction) {
-  const auto or_null = [](const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); };
-  const auto bound = [](const std::optional<Interval>& interval, double Interval::* side) {
-    return interval ? Json((*interval).*side) : Json(nullptr);
-  };
-  return {{"run", prediction.run_id},
-          {"arm", prediction.arm.label},
-          {"batch", prediction.request.batch},
-          {"prompt_tokens", prediction.request.prompt_tokens},
-          {"new_tokens", prediction.request.new_tokens},
-          {"dtype", prediction.like.dtype},
-          {"device", prediction.like.device},
-          {"threads", prediction.like.threads},
-          {"prefill_ns", or_null(prediction.prefill_ns)},
-          {"decode_ns", or_null(prediction.decode_ns)},
-          {"total_ns", or_null(prediction.total_ns)},
-          {"total_low_ns", bound(prediction.interval, &Interval::low)},
-          {"total_high_ns", bound(prediction.interval, &Interval::high)},
-          {"interpolated", prediction.interpolated},
-          {"measured_ns", or_null(prediction.measured_ns)},
-          {"measured_low_ns", bound(prediction.measured_interval, &Interval::low)},
-          {"measured_high_ns", bound(prediction.measured_interval, &Interval::high)},
-          {"refusal", prediction.refusal.empty() ? Json(nullptr) : Json(prediction.refusal)}};
 }
 
 }  // namespace
@@ -76,7 +53,9 @@ Table prediction_table(const std::vector<Prediction>& predictions) {
     if (!prediction.total_ns) {
       refusals[prediction.refusal].push_back(
           fmt::format("{} ({})", label_of(prediction.request), prediction.arm.label));
-      if (!prediction.measured_ns) continue;
+      if (!prediction.measured_ns) {
+        continue;
+      }
     }
     interpolated = interpolated || prediction.interpolated;
     measured = measured || prediction.measured_ns.has_value();
@@ -89,10 +68,10 @@ Table prediction_table(const std::vector<Prediction>& predictions) {
   if (!table.rows.empty()) {
     table.notes.emplace_back(
         "Total: the prefill, which makes the first token, and a step of decode for each of the others, at the number "
-        "of keys that it "
-        "finds. The interval is over launches and holds nothing of the lengths between measured ones.");
-    if (interpolated)
+        "of keys that it finds. The interval is over launches and holds nothing of the lengths between measured ones.");
+    if (interpolated) {
       table.notes.emplace_back("Lengths between measured ones are read from a straight line between their neighbours.");
+    }
     table.notes.emplace_back(measured ? "Measured: phase generate of the same run."
                                       : "The run measured no such completion (phase generate) to check them by.");
   }
@@ -107,21 +86,11 @@ Table prediction_table(const std::vector<Prediction>& predictions) {
 Table prediction_table(const RunSummary& summary) {
   std::vector<Prediction> predictions;
   for (const CompletionRequest& request : completions_of(summary)) {
-    for (Prediction& prediction : predict_completion(summary, request)) predictions.push_back(std::move(prediction));
+    for (Prediction& prediction : predict_completion(summary, request)) {
+      predictions.push_back(std::move(prediction));
+    }
   }
   return prediction_table(predictions);
-}
-
-std::string predictions_to_json(const std::vector<Prediction>& predictions) {
-  Json list = Json::array();
-  for (const Prediction& prediction : predictions) list.push_back(json_of(prediction));
-  return json_text({{"schema_version", kReportSchemaVersion}, {"predictions", std::move(list)}}, 2) + "\n";
-}
-
-std::string predictions_to_csv(const std::vector<Prediction>& predictions) {
-  std::vector<Json> rows;
-  for (const Prediction& prediction : predictions) rows.push_back(json_of(prediction));
-  return objects_to_csv(json_of({}), rows);
 }
 
 }  // namespace decodelab

@@ -176,6 +176,16 @@ TEST(Progress, KnowsAnOddCellByItsPilot) {
   EXPECT_NEAR(progress.remaining_seconds(), 4, 0.1);
 }
 
+TEST(Progress, ScalesABlockLikeThePilotOfItsCellUntilOtherBlocksShowHowTheyCompare) {
+  Progress progress(Pieces{
+      {1, "pilot", "decode", 0}, {1, "pilot", "decode", 1}, {10, "block", "decode", 0}, {10, "block", "decode", 1}});
+  progress.piece_done(0, 2);
+  progress.piece_done(1, 5);
+  EXPECT_DOUBLE_EQ(progress.remaining_seconds(), 20 + 50);
+  progress.piece_done(2, 30);
+  EXPECT_DOUBLE_EQ(progress.remaining_seconds(), 75) << "the other block took one and a half times as much";
+}
+
 TEST(Progress, TakesACalibratedPieceAtItsWord) {
   Progress progress(Pieces{{1, "check", "prefill", 0},
                            {1, "check", "prefill", 1},
