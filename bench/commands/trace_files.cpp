@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -50,8 +50,13 @@ constexpr std::int64_t kNsPerMs = 1'000'000;
 Interval window_from(const std::string& text) {
   double from_ms = 0;
   double to_ms = 0;
-  char behind = 0;
-  const bool read = std::sscanf(text.c_str(), "%lf:%lf%c", &from_ms, &to_ms, &behind) == 2;
+  const char* const end = text.data() + text.size();
+  const auto from = std::from_chars(text.data(), end, from_ms);
+  bool read = from.ec == std::errc() && from.ptr != end && *from.ptr == ':';
+  if (read) {
+    const auto to = std::from_chars(from.ptr + 1, end, to_ms);
+    read = to.ec == std::errc() && to.ptr == end;
+  }
   if (!read || !(from_ms >= 0) || !(to_ms > from_ms) || to_ms > 1e12) {
     throw std::invalid_argument(
         fmt::format("--window: expected FROM:TO in milliseconds from the first row on, as 100:250.5, got '{}'", text));
@@ -268,7 +273,7 @@ void add_view_options(CLI::App& command, Seen& seen, Views views) {
 /// One subcommand over one or two texts.
 template <typename Run>
 void add(CLI::App& trace, ExitCode& exit_code, const char* name, const char* help, const char* footer,
-         std::vector<std::pair<const char*, const char*>> arguments, Views views, Run&& run) {
+         const std::vector<std::pair<const char*, const char*>>& arguments, Views views, Run&& run) {
   auto names = std::make_shared<Names>();
   CLI::App* command = trace.add_subcommand(name, help);
   std::string* place = &names->first;

@@ -98,8 +98,9 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
                      const VisitPlan& visits) {
   try {
     workers.reference();  // before the memory is looked at: it takes some
-  } catch (const std::runtime_error&) {
-    // The rows will say so.
+  } catch (const std::runtime_error& failure) {
+    // The rows will say so, each with this reason.
+    static_cast<void>(failure);
   }
   const std::int64_t available = available_memory_bytes();
   const auto planned = [](const CellArmRecord& row) { return row.status == RowStatus::planned; };

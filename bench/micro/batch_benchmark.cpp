@@ -34,15 +34,15 @@ std::int64_t row_bytes(std::int64_t length) {
 /// Drops every second row.
 void run_filter(benchmark::State& state, const KvCacheFactory& factory) {
   const c10::InferenceMode inference;
-  const std::int64_t B = state.range(0);
-  const std::int64_t L = state.range(1);
+  const std::int64_t batch = state.range(0);
+  const std::int64_t length = state.range(1);
   std::vector<std::int64_t> kept;
-  for (std::int64_t row = 0; row < B; row += 2) {
+  for (std::int64_t row = 0; row < batch; row += 2) {
     kept.push_back(row);
   }
   for (auto _ : state) {
     state.PauseTiming();
-    auto cache = filled(factory, B, L);
+    auto cache = filled(factory, batch, length);
     state.ResumeTiming();
     cache->filter(kept);
     benchmark::ClobberMemory();
@@ -50,18 +50,18 @@ void run_filter(benchmark::State& state, const KvCacheFactory& factory) {
     cache.reset();
     state.ResumeTiming();
   }
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kept.size()) * row_bytes(L));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kept.size()) * row_bytes(length));
 }
 
-/// Puts one arriving row under B others of its length.
+/// Puts one arriving row under the others of its length.
 void run_concatenate(benchmark::State& state, const KvCacheFactory& factory) {
   const c10::InferenceMode inference;
-  const std::int64_t B = state.range(0);
-  const std::int64_t L = state.range(1);
+  const std::int64_t batch = state.range(0);
+  const std::int64_t length = state.range(1);
   for (auto _ : state) {
     state.PauseTiming();
-    auto cache = filled(factory, B, L);
-    auto arriving = filled(factory, 1, L);
+    auto cache = filled(factory, batch, length);
+    auto arriving = filled(factory, 1, length);
     state.ResumeTiming();
     cache->concatenate(*arriving);
     benchmark::ClobberMemory();
@@ -70,7 +70,7 @@ void run_concatenate(benchmark::State& state, const KvCacheFactory& factory) {
     arriving.reset();
     state.ResumeTiming();
   }
-  state.SetBytesProcessed(state.iterations() * (B + 1) * row_bytes(L));
+  state.SetBytesProcessed(state.iterations() * (batch + 1) * row_bytes(length));
 }
 
 void register_all() {

@@ -13,24 +13,24 @@ constexpr std::int64_t kSteps = 8;
 void run(benchmark::State& state, const KvCacheFactory& factory) {
   const c10::InferenceMode inference;
   const ModelConfig config = santacoder();
-  const std::int64_t B = state.range(0);
-  const std::int64_t L = state.range(1);
-  const auto rows_of = [B](std::int64_t value) {
-    return std::vector<std::int64_t>(static_cast<std::size_t>(B), value);
+  const std::int64_t batch = state.range(0);
+  const std::int64_t length = state.range(1);
+  const auto rows_of = [batch](std::int64_t value) {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(batch), value);
   };
-  const at::Tensor prompt = at::randn({B, L, config.kv_width()});
-  const at::Tensor token = at::randn({B, 1, config.kv_width()});
+  const at::Tensor prompt = at::randn({batch, length, config.kv_width()});
+  const at::Tensor token = at::randn({batch, 1, config.kv_width()});
   const KvCacheOptions options{.layers = 1,
-                               .batch_size = B,
+                               .batch_size = batch,
                                .width = config.kv_width(),
-                               .max_tokens = L + kSteps,
+                               .max_tokens = length + kSteps,
                                .positions = config.positions,
                                .dtype = ElementType::float32,
                                .device = "cpu"};
   for (auto _ : state) {
     state.PauseTiming();
     const auto cache = factory(options);
-    const StepRows filled(rows_of(0), rows_of(L), config.positions, at::kCPU);
+    const StepRows filled(rows_of(0), rows_of(length), config.positions, at::kCPU);
     cache->append(0, prompt, filled);
     cache->advance(filled);
     state.ResumeTiming();

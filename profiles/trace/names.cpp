@@ -49,7 +49,7 @@ std::size_t behind_arguments(std::string_view name, std::size_t at) {
 
 std::string short_name(std::string_view name) {
   for (const std::string_view tail : kTails) name = name.substr(0, std::min(name.find(tail), name.size()));
-  const std::string whole = without_unnamed(name);
+  std::string whole = without_unnamed(name);
   const bool is_function = whole.find('(') != std::string::npos && whole.back() == ')';
   const bool is_template = whole.find('<') != std::string::npos && whole.find('>') != std::string::npos;
   if (!is_function && !is_template) return whole;

@@ -68,7 +68,7 @@ std::string printable(std::string_view text) {
 }
 
 std::string finding(std::string_view first, std::string_view text, std::size_t indent) {
-  const std::string whole = paragraph(first, text, indent);
+  std::string whole = paragraph(first, text, indent);
   const std::size_t first_line = whole.find('\n');
   const std::size_t second_line = whole.find('\n', first_line + 1);
   if (second_line == std::string::npos || second_line + 1 == whole.size()) return whole;
