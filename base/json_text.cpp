@@ -76,6 +76,12 @@ nlohmann::json parse_json_object(std::string_view text, const std::string& file_
   return result;
 }
 
+nlohmann::json parse_json(std::string_view text) { return nlohmann::json::parse(text); }
+
+nlohmann::ordered_json parse_ordered_json(std::string_view text) { return nlohmann::ordered_json::parse(text); }
+
+nlohmann::json parse_json_or_discard(std::string_view text) { return nlohmann::json::parse(text, nullptr, false); }
+
 void check_keys(const nlohmann::json& object, std::span<const std::string_view> known, const std::string& place) {
   for (const auto& [key, value] : object.items()) {
     if (std::ranges::find(known, key) == known.end()) {

@@ -22,6 +22,13 @@ std::string shown(const nlohmann::json& value);
 /// number out of range, a key that stands twice in one object, more than 64 levels, or a top level that is no object.
 nlohmann::json parse_json_object(std::string_view text, const std::string& file_name);
 
+/// Parses JSON that this program has written. Parsing here rather than by nlohmann's own template compiles the parser once, not in each
+/// file. Throws nlohmann::json::parse_error.
+nlohmann::json parse_json(std::string_view text);
+nlohmann::ordered_json parse_ordered_json(std::string_view text);
+/// The same, but returns a discarded value (`is_discarded()`) for what is no JSON.
+nlohmann::json parse_json_or_discard(std::string_view text);
+
 /// Throws std::invalid_argument naming `place` for a key of `object` that is not in `known`: it could change what the
 /// rest means.
 void check_keys(const nlohmann::json& object, std::span<const std::string_view> known, const std::string& place);

@@ -16,10 +16,10 @@ if(DECODELAB_SANITIZE)
   target_compile_options(decodelab_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${DECODELAB_SANITIZE} -fno-omit-frame-pointer>)
   if(DECODELAB_SANITIZE MATCHES undefined)
-    # Going on after a report, and these three checks, would take more than half of the build's time. AddressSanitizer stops at a null
-    # pointer and beyond an object too; casts to a wrong polymorphic type are looked for by nothing then.
+    # Going on after a report, and these two checks, would take a good part of the build's time; AddressSanitizer stops at a null pointer
+    # and beyond an object too.
     target_compile_options(decodelab_flags INTERFACE
-      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all -fno-sanitize=null,object-size,vptr>)
+      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all -fno-sanitize=null,object-size>)
   endif()
   target_link_options(decodelab_flags INTERFACE -fsanitize=${DECODELAB_SANITIZE})
 endif()
@@ -30,9 +30,11 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -ftree-vectorize -fvect-cost-model=dynamic -DND
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   # A precompiled header changes its time stamp in every build folder; its content is what counts. ccache reads this when it runs,
-  # not when CMake does. -fpch-preprocess lets ccache see through a precompiled header.
+  # not when CMake does. -fpch-preprocess lets ccache see through a precompiled header. Two checkouts of one commit share what was
+  # compiled: paths below the checkout are hashed from the build folder on, and the precompiled headers name no folder.
   set(ccache_launcher ${CMAKE_COMMAND} -E env
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache_launcher})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${ccache_launcher})
   target_compile_options(decodelab_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)

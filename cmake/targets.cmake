@@ -26,7 +26,7 @@ file(GLOB bench_commands_sources CONFIGURE_DEPENDS bench/commands/*.cpp)
 
 # All of them share one precompiled header; it sees the include folders of third parties, and no define.
 decodelab_library(base SOURCES ${base_sources} LINK decodelab_fmt nlohmann_json::nlohmann_json)
-target_precompile_headers(base PRIVATE ${CMAKE_SOURCE_DIR}/base/precompiled.h)
+target_precompile_headers(base PRIVATE <base/precompiled.h>)
 decodelab_library(reports_store SOURCES ${reports_store_sources} LINK base decodelab_sqlite Threads::Threads ZLIB::ZLIB)
 decodelab_library(reports_statistics SOURCES ${reports_statistics_sources} LINK reports_store Boost::headers)
 decodelab_library(reports_page SOURCES ${reports_page_sources} LINK reports_statistics)
@@ -36,9 +36,9 @@ decodelab_library(checkpoint_formats SOURCES ${checkpoint_sources} LINK base ${P
 # What names slots and variants without touching a tensor: the grammar of arms is tested without torch.
 decodelab_library(plan_core SOURCES engine/plan.cpp variants/registry.cpp variants/presets.cpp LINK base)
 decodelab_library(bench_core SOURCES ${bench_core_sources}
-  LINK plan_core checkpoint_formats reports_page profiles CLI11::CLI11)
+  LINK plan_core checkpoint_formats reports_statistics profiles)
 # The commands include no header of libtorch; the program links the engine that they call.
-decodelab_library(bench_commands SOURCES ${bench_commands_sources} LINK bench_core)
+decodelab_library(bench_commands SOURCES ${bench_commands_sources} LINK bench_core reports_page CLI11::CLI11)
 foreach(library reports_store reports_statistics reports_page profiles checkpoint_formats plan_core bench_core bench_commands)
   target_precompile_headers(${library} REUSE_FROM base)
 endforeach()
@@ -68,7 +68,7 @@ endif()
 
 decodelab_library(engine SOURCES ${engine_sources} ${engine_cuda_sources}
   LINK decodelab_torch checkpoint_formats plan_core profiles)
-target_precompile_headers(engine PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/engine/tensor.h>)
+target_precompile_headers(engine PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<engine/tensor.h$<ANGLE-R>>)
 
 # An OBJECT library: a static archive silently drops files that do nothing but register themselves.
 add_library(variants OBJECT ${variants_sources} ${variants_cuda_sources})

@@ -7,9 +7,13 @@ find_package(GTest REQUIRED)
 # Builds every test program that needs no libtorch (tools/test builds it with sanitizers).
 add_custom_target(torch_free_tests)
 
-# One program a group. Torch-free groups list every test in ctest; groups on libtorch are one ctest entry each, since each start costs 0.3 s.
+# Where two tests share the cores, their threads must sleep while they wait: libgomp's would keep a core busy with waiting.
+set(DECODELAB_SHARED_CORES OMP_WAIT_POLICY=passive)
+
+# One program a group. Torch-free groups list every test in ctest. Groups on libtorch are a ctest entry for each of SHARDS parts, which
+# run beside each other: each start costs 0.3 s.
 function(decodelab_test_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "TORCH" "" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 test "TORCH" "SHARDS" "SOURCES;LINK")
   if(NOT test_SOURCES)
     # Nothing to build yet: the name stays a target, so that scripts can ask for it.
     add_custom_target(${name})
@@ -21,16 +25,22 @@ function(decodelab_test_program name)
   if(test_TORCH)
     # The first of them makes the header that all share.
     if(name STREQUAL engine_test)
-      target_precompile_headers(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/tests/precompiled_torch.h>)
+      target_precompile_headers(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<tests/precompiled_torch.h$<ANGLE-R>>)
     else()
       target_precompile_headers(${name} REUSE_FROM engine_test)
     endif()
-    add_test(NAME ${name} COMMAND ${name})
-    # Its threads take all cores; beside another such test both would be slow.
-    set_tests_properties(${name} PROPERTIES LABELS torch RUN_SERIAL TRUE)
+    if(NOT test_SHARDS)
+      set(test_SHARDS 1)
+    endif()
+    math(EXPR last_shard "${test_SHARDS} - 1")
+    foreach(shard RANGE ${last_shard})
+      add_test(NAME ${name}.${shard} COMMAND ${name})
+      set_tests_properties(${name}.${shard} PROPERTIES LABELS torch PROCESSORS 1 TIMEOUT 1800
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${test_SHARDS};GTEST_SHARD_INDEX=${shard};${DECODELAB_SHARED_CORES}")
+    endforeach()
   else()
     if(name STREQUAL base_test)
-      target_precompile_headers(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/precompiled.h)
+      target_precompile_headers(${name} PRIVATE <tests/precompiled.h>)
     else()
       target_precompile_headers(${name} REUSE_FROM base_test)
     endif()
@@ -50,7 +60,8 @@ file(GLOB_RECURSE bench_core_tests CONFIGURE_DEPENDS tests/bench/plan/*_test.cpp
 list(FILTER bench_core_tests EXCLUDE REGEX "/(torch|engine)_[^/]*_test\\.cpp$")
 
 decodelab_test_program(base_test SOURCES ${base_tests} LINK base)
-decodelab_test_program(reports_test SOURCES ${reports_tests} LINK reports_page)
+decodelab_test_program(reports_test
+  SOURCES ${reports_tests} tests/reports/statistics/operating_characteristics.cpp LINK reports_page)
 # Traces of decodes that never ran, for the tests of profiles/.
 file(GLOB synthetic_trace_sources CONFIGURE_DEPENDS tests/profiles/synthetic/*.cpp)
 list(FILTER synthetic_trace_sources EXCLUDE REGEX "_test\\.cpp$")
@@ -64,8 +75,9 @@ decodelab_test_program(checkpoint_test SOURCES ${checkpoint_tests} LINK checkpoi
 decodelab_test_program(bench_core_test SOURCES ${bench_core_tests} LINK bench_core)
 include(cuda_on_cpu)
 
-# Answers tests/reports/statistics_scipy_test.py, which has SciPy's values.
-add_executable(statistics_values tests/reports/statistics/statistics_values.cpp)
+# Answers tests/reports/statistics_scipy_test.py, which has SciPy's values, and simulates gates for tools/validate_measurement.
+add_executable(statistics_values tests/reports/statistics/statistics_values.cpp
+  tests/reports/statistics/operating_characteristics.cpp)
 target_link_libraries(statistics_values PRIVATE reports_page)
 target_precompile_headers(statistics_values REUSE_FROM base)
 add_dependencies(torch_free_tests statistics_values)
@@ -94,8 +106,8 @@ if(DECODELAB_TORCH)
     set(variants_cuda_tests)
   endif()
   file(GLOB_RECURSE bench_torch_tests CONFIGURE_DEPENDS tests/bench/measure/torch_*_test.cpp tests/bench/measure/engine_*_test.cpp)
-  decodelab_test_program(engine_test TORCH SOURCES ${engine_tests} ${weights_tests} LINK engine)
-  decodelab_test_program(variants_test TORCH SOURCES ${variants_tests} ${variants_cuda_tests}
+  decodelab_test_program(engine_test TORCH SHARDS 2 SOURCES ${engine_tests} ${weights_tests} LINK engine)
+  decodelab_test_program(variants_test TORCH SHARDS 2 SOURCES ${variants_tests} ${variants_cuda_tests}
     LINK variants bench_torch decodelab_profilers)
   decodelab_test_program(bench_torch_test TORCH SOURCES ${bench_torch_tests} LINK variants bench_torch)
 
@@ -111,6 +123,8 @@ if(DECODELAB_TORCH)
     set(nvtx_library_file "$<TARGET_FILE:nvtx_library>")
   endif()
 
+  # These look at times or at how much of a core they got, and have the machine to themselves; the others run in pairs.
+  set(timing_tests gate_test trace_test trace_presets_test)
   file(GLOB program_tests CONFIGURE_DEPENDS tests/program/*_test.py)
   find_program(DECODELAB_PYTHON python3 HINTS ${DECODELAB_VENV}/bin NO_DEFAULT_PATH)
   if(NOT DECODELAB_PYTHON)
@@ -121,8 +135,12 @@ if(DECODELAB_TORCH)
     add_test(NAME program.${name} COMMAND ${DECODELAB_PYTHON} -m unittest -v ${name}
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/program)
     set_tests_properties(program.${name} PROPERTIES LABELS torch
-      ENVIRONMENT "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1;NVTX_LIBRARY=${nvtx_library_file}"
-      RUN_SERIAL TRUE TIMEOUT 900)
+      ENVIRONMENT
+        "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1;NVTX_LIBRARY=${nvtx_library_file};${DECODELAB_SHARED_CORES}"
+      PROCESSORS 1 TIMEOUT 1200)
+    if(name IN_LIST timing_tests)
+      set_tests_properties(program.${name} PROPERTIES RUN_SERIAL TRUE)
+    endif()
   endforeach()
 
   file(GLOB reports_python_tests CONFIGURE_DEPENDS tests/reports/*_test.py)

@@ -35,7 +35,6 @@ struct Options {
   std::string markdown;
   bool annotations = false;
   bool no_preflight = false;
-  bool operating = false;
 };
 
 GatePolicy policy_of(const Options& options) {
@@ -108,11 +107,6 @@ void complete(Options& options) {
 
 ExitCode run(Options& options) {
   parse_words("--output", options.output, kFormats);
-  if (options.operating) {
-    const GatePolicy policy = policy_of(options);
-    std::cout << to_text(operating_table({0.005, 0.01, 0.02, 0.05}, policy.decode_margin, policy));
-    return ExitCode::ok;
-  }
   if (!options.replay.empty()) {
     return report(replay_stored_gate(options.request.store, options.replay), options);
   }
@@ -172,8 +166,6 @@ void add_gate_command(CLI::App& app, ExitCode& exit_code) {
   command->add_flag("--self-test", options->self_test,
                     "Gate this build against itself, and against itself with a slow-down of twice the margin");
   command->add_option("--replay", options->replay, "Decide a stored gate again (id, name, latest); runs nothing");
-  command->add_flag("--operating-characteristics", options->operating,
-                    "Print what the policy finds at 0, half, once and twice the margin, by simulation; runs nothing");
   command->add_flag("--no-preflight", options->no_preflight, "Begin although other processes keep the cores busy");
   command->add_option("--store", request.store, "The SQLite file that holds the runs")->capture_default_str();
   command->add_option("-o,--output", options->output, "text, md, json or junit")->capture_default_str();

@@ -1,6 +1,7 @@
 // Plans a gate's run, measures it look by look, and keeps in the store all that a replay needs.
 #include "bench/commands/gate_measure.h"
 
+#include "base/json_text.h"
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/new_run.h"
 #include "bench/commands/terminal.h"
@@ -42,7 +43,7 @@ std::string quoted(const std::string& word) {
 
 /// What a replay needs beside the blocks.
 nlohmann::json gate_json_of(const GateRequest& request, const GateChecks& checks) {
-  nlohmann::json json{{"policy", nlohmann::json::parse(to_json(request.policy))},
+  nlohmann::json json{{"policy", parse_json(to_json(request.policy))},
                       {"plan", checks.plan},
                       {"accepted_arm", checks.accepted_arm},
                       {"accepted_counters", nullptr}};
@@ -136,7 +137,7 @@ std::optional<GateDecision> measure_gate(const GateRequest& request) {
   const GateChecks checks{.accepted_counters = request.accepted_counters,
                           .accepted_arm = request.accepted_counters ? kCandidate : "",
                           .plan = gate_plan_hash(request.policy, data.cells)};
-  auto plan = nlohmann::json::parse(data.run.plan_json);
+  auto plan = parse_json(data.run.plan_json);
   plan["gate"] = gate_json_of(request, checks);
   data.run.plan_json = plan.dump();
   Store store(request.store, StoreAccess::write);
@@ -153,7 +154,7 @@ GateDecision replay_stored_gate(const std::string& path, const std::string& sele
   const Store store(parsed.store, StoreAccess::read);
   const RunData data = store.load_run(store.find_run(parsed.run));
   try {
-    const auto gate = nlohmann::json::parse(data.run.plan_json).at("gate");
+    const auto gate = parse_json(data.run.plan_json).at("gate");
     GateChecks checks{
         .accepted_counters = std::nullopt, .accepted_arm = gate.at("accepted_arm"), .plan = gate.at("plan")};
     if (!gate.at("accepted_counters").is_null()) {

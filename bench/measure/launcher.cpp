@@ -1,6 +1,7 @@
 // The parent's side of a sweep: one child a launch, its events, and the rows of those that die.
 #include "bench/measure/launcher.h"
 
+#include "base/json_text.h"
 #include "bench/measure/interrupt.h"
 #include "bench/measure/process/child_process.h"
 #include "bench/measure/sweep_progress.h"
@@ -67,7 +68,7 @@ std::string to_json_line(const LaunchEvent& event) {
 
 LaunchEvent launch_event_from_json(const std::string& line) {
   try {
-    const auto json = nlohmann::json::parse(line);
+    const auto json = parse_json(line);
     return {.event = json.at("event"),
             .kind = json.at("kind"),
             .cell = json.at("cell"),

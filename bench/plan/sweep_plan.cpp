@@ -1,6 +1,7 @@
 // Makes the cells and arms of a sweep, with a row for each pair.
 #include "bench/plan/sweep_plan.h"
 
+#include "base/json_text.h"
 #include "bench/machine/environment.h"
 #include "bench/plan/ablation.h"
 #include "bench/plan/arm.h"
@@ -187,7 +188,7 @@ std::string to_json(const LaunchPlan& plan) {
 
 LaunchPlan launch_plan_from_json(const std::string& text) {
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = parse_json(text);
     return {.model = json.at("model"),
             .checkpoint = json.at("checkpoint"),
             .dtype = json.at("dtype"),

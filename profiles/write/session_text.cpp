@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "profiles/write/rows.h"
 
 namespace decodelab {
@@ -168,7 +169,7 @@ std::string session_text(const Trace& trace, const TraceQuality& quality, std::i
 void read_session_text(std::string_view text, TraceEvents& events) {
   const std::string complaint = "The trace's account of itself cannot be read: ";
   try {
-    read_object(json::parse(text), events);
+    read_object(parse_json(text), events);
   } catch (const json::exception& error) {
     throw std::runtime_error(complaint + error.what() + ".");
   } catch (const std::runtime_error& error) {

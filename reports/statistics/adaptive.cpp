@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "reports/statistics/looks.h"
 #include "reports/statistics/summary.h"
 
@@ -43,7 +44,7 @@ bool is_open(const Decision& decision) { return !decision.verdict || *decision.v
 
 bool is_adaptive(const RunRecord& run) {
   // Runs of tests and of other tools may have a plan that is no object.
-  const auto plan = nlohmann::json::parse(run.plan_json, nullptr, false);
+  const auto plan = parse_json_or_discard(run.plan_json);
   return plan.is_object() && plan.value("adaptive", false);
 }
 

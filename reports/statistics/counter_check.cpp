@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include "base/json_text.h"
 
 namespace decodelab {
 namespace {
@@ -47,7 +48,7 @@ Lines parse_lines(std::string_view text) {
     ++number;
     if (line.empty()) continue;
     try {
-      nlohmann::json json = nlohmann::json::parse(line);
+      nlohmann::json json = parse_json(line);
       const auto counters = json.at("counters").get<Counters>();
       json.erase("counters");
       lines[json.dump()] = counters;

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include "base/json_text.h"
 
 namespace decodelab {
 namespace {
@@ -22,7 +23,7 @@ auto setting_of(const CellRecord& cell) { return std::tie(cell.dtype, cell.devic
 
 /// Tokens of the completions of a run's phase generate; 0 where its plan does not say.
 std::int64_t generated_tokens(const RunSummary& summary) {
-  const auto plan = nlohmann::json::parse(summary.run.plan_json, nullptr, false);
+  const auto plan = parse_json_or_discard(summary.run.plan_json);
   return plan.is_object() && plan.contains("max_tokens") && plan["max_tokens"].is_number_integer()
              ? plan["max_tokens"].get<std::int64_t>()
              : 0;

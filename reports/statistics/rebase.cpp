@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include "base/json_text.h"
 
 namespace decodelab {
 
@@ -25,7 +26,7 @@ RunData with_baseline(RunData data, const std::string& label) {
   for (ArmRecord& arm : data.arms) arm.baseline = false;
   chosen->baseline = true;
   // Runs of tests and of other tools may have a plan that is no object.
-  if (auto plan = nlohmann::json::parse(data.run.plan_json, nullptr, false); plan.is_object() && plan.erase("ablate")) {
+  if (auto plan = parse_json_or_discard(data.run.plan_json); plan.is_object() && plan.erase("ablate")) {
     data.run.plan_json = plan.dump();
   }
   return data;

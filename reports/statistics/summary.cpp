@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "reports/statistics/adaptive.h"
 #include "reports/statistics/family.h"
 #include "reports/statistics/gate_policy.h"
@@ -164,7 +165,7 @@ std::string RunSummary::baseline() const {
 
 RunSummary summarize(const RunData& data) {
   // Runs of tests and of other tools may have a plan that is no object.
-  const auto plan = nlohmann::json::parse(data.run.plan_json, nullptr, false);
+  const auto plan = parse_json_or_discard(data.run.plan_json);
   RunSummary summary{.run = data.run,
                      .arms = data.arms,
                      .rows = {},

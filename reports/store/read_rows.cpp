@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "reports/store/statement.h"
 
 namespace decodelab {
@@ -141,7 +142,7 @@ std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64
                          .engaged = std::nullopt,
                          .peak_bytes = std::nullopt,
                          .ties = row.getColumn(6).getInt64(),
-                         .flags = nlohmann::json::parse(row.getColumn(7).getString()).get<std::vector<std::string>>(),
+                         .flags = parse_json(row.getColumn(7).getString()).get<std::vector<std::string>>(),
                          .counters = {}};
     if (const auto found = counters.find({record.cell_id, record.arm_id}); found != counters.end()) {
       record.counters = std::move(found->second);
@@ -269,8 +270,8 @@ std::vector<CellProofRecord> read_proofs(SQLite::Database& database, std::int64_
     CellProofRecord proof{.cell_id = row.getColumn(0).getInt64(),
                           .batch = row.getColumn(1).getInt64(),
                           .length = row.getColumn(2).getInt64(),
-                          .first = nlohmann::json::parse(row.getColumn(3).getString()),
-                          .tokens = nlohmann::json::parse(row.getColumn(4).getString())};
+                          .first = parse_json(row.getColumn(3).getString()),
+                          .tokens = parse_json(row.getColumn(4).getString())};
     auto arm = prepared(database, "SELECT arm_id, chosen FROM arm_proofs WHERE cell_id = ?", proof.cell_id);
     while (arm.executeStep()) proof.chosen[arm.getColumn(0).getInt64()] = arm.getColumn(1).getString();
     proofs.push_back(std::move(proof));

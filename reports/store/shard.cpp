@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/digest.h"
 
 namespace decodelab {
@@ -24,7 +25,7 @@ constexpr double kMemoryGrain = 1024.0 * 1024.0 * 1024.0;
 
 // Runs of tests and of other tools may have a plan that is no object; they have no shards.
 Json plan_of(const RunRecord& run) {
-  Json plan = Json::parse(run.plan_json, nullptr, false);
+  Json plan = parse_json_or_discard(run.plan_json);
   return plan.is_object() ? plan : Json::object();
 }
 

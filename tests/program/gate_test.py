@@ -78,9 +78,6 @@ class Gate(ProgramTest):
         self.run_program("sweep", "--store", self.store, "-m", "synthetic:tiny", "--arm", "causal", "--phase", "decode", "--length", "8", "--launches", "1", "--blocks", "1")
         self.assert_one_sentence(self.run_program("gate", "--store", self.store, "--replay", "latest", expect=2), "no gate's")
 
-    def test_the_manual_says_what_it_finds(self):
-        self.assertIn("3.0 %", self.run_program("gate", "--operating-characteristics").stdout)
-
 
 class Doctor(ProgramTest):
     def test_examines_the_machine_without_measuring_an_aa(self):

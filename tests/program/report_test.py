@@ -1,4 +1,4 @@
-"""report, compare --out, predict and history, from outside: what they write, and what they refuse in one sentence."""
+"""report, compare --out and history, from outside: what they write, and what they refuse in one sentence."""
 
 import csv
 import io
@@ -77,22 +77,6 @@ class Reports(ProgramTest):
         self.run_program(*compare, "before:causal", "before:bigcode", "after:causal", "--out", self.path("three"))
         self.assertEqual(len(json.loads(self.text("three", "compare.json"))["comparisons"]), 2)
 
-    def test_predict_a_completion_beside_the_measured_one(self):
-        self.sweep("--phase", "prefill,decode,generate", "--max-tokens", "6", "--name", "curves")
-        predict = ["predict", "curves", "--store", self.store, "--prompt-tokens"]
-        answer = self.run_json(*predict, 8, "--new-tokens", 6)["predictions"]
-        self.assertEqual([row["arm"] for row in answer], ["causal", "bigcode"])
-        for row in answer:
-            self.assertAlmostEqual(row["total_ns"], row["prefill_ns"] + row["decode_ns"], delta=1)
-            # Both are of the same steps, on a machine that may be busy: orders of magnitude only.
-            self.assertLess(0.1, row["measured_ns"] / row["total_ns"])
-            self.assertLess(row["measured_ns"] / row["total_ns"], 10)
-        self.assertIn("Measured / predicted", self.run_program(*predict, 8, "--new-tokens", 6).stdout)
-        self.assertEqual(len(self.run_json("predict", "curves:bigcode", "--store", self.store, "--prompt-tokens", 12, "--new-tokens", 2)["predictions"]), 1)
-        self.assert_one_sentence(self.run_program(*predict, 4, "--new-tokens", 6, expect=2), "prefill was measured at lengths 8 to 16")
-        self.assert_one_sentence(self.run_program(*predict, 8, "--new-tokens", 6, "--batch", 3, expect=2), "batch 3")
-        self.assert_one_sentence(self.run_program("predict", "curves:flush", "--store", self.store, "--prompt-tokens", 8, "--new-tokens", 6, expect=2), "flush", "bigcode")
-
     def test_follow_a_metric_over_runs(self):
         for name in ("one", "two", "three"):
             self.sweep("--phase", "decode", "--name", name, lengths="16")
@@ -108,7 +92,7 @@ class Reports(ProgramTest):
         self.assert_one_sentence(self.run_program(*history, "mean_ns", "--arm", "flush", expect=2), "flush", "causal")
 
     def test_every_command_about_reports_has_help_with_an_example(self):
-        for command in ("report", "compare", "predict", "history"):
+        for command in ("report", "compare", "history"):
             printed = self.run_program(command, "--help").stdout
             self.assertIn("Example:", printed)
             self.assertIn(f"decodelab {command}", printed)

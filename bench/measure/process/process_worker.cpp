@@ -1,6 +1,7 @@
 // Turns a worker's calls into requests, and distrusts the replies.
 #include "bench/measure/process/process_worker.h"
 
+#include "base/json_text.h"
 #include "bench/measure/steps.h"
 #include "bench/measure/warmup.h"
 #include "bench/plan/prompts.h"
@@ -69,8 +70,8 @@ void ProcessWorker::start() {
     hello_ = parse_hello(ask(hello_request()));
     require("device", options_.load.device.substr(0, options_.load.device.find(':')), hello_->devices);
     require("dtype", options_.load.dtype, hello_->dtypes);
-    auto settings = nlohmann::json::parse(hello_->settings_json);
-    settings.update(nlohmann::json::parse(parse_loaded(ask(load_request(options_.load)))));
+    auto settings = parse_json(hello_->settings_json);
+    settings.update(parse_json(parse_loaded(ask(load_request(options_.load)))));
     hello_->settings_json = settings.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
     if (options_.identified) {
       options_.identified(*hello_);

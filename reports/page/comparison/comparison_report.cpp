@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/files.h"
 #include "base/escape.h"
 #include "reports/figures/figure_style.h"
@@ -298,7 +299,7 @@ void write_comparison(std::span<const RunComparison> comparisons, const std::fil
   folder.write("compare.md", comparison_markdown(comparisons));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const RunComparison& comparison : comparisons)
-    all.push_back(nlohmann::ordered_json::parse(comparison_to_json(comparison)));
+    all.push_back(parse_ordered_json(comparison_to_json(comparison)));
   folder.write("compare.json",
                json_text(all.size() == 1
                              ? all.front()

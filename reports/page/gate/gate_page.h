@@ -26,8 +26,4 @@ std::string gate_annotations(const GateDecision& decision);
 /// One object: schema_version, decision, rows. Keys only ever get added.
 std::string gate_json(const GateDecision& decision);
 
-/// What a gate of this policy finds at 0, half, once and twice the margin, for each standard deviation of a gate block's contrast (as
-/// a share), by `gates` simulated gates each.
-Table operating_table(const std::vector<double>& block_sds, double margin, const GatePolicy& policy, int gates = 1000);
-
 }  // namespace decodelab

@@ -5,7 +5,6 @@
 #include "reports/page/gate/gate_page.h"
 #include "reports/page/gate/gate_words.h"
 #include "base/text.h"
-#include "reports/statistics/operating_characteristics.h"
 
 namespace decodelab {
 namespace {
@@ -52,30 +51,6 @@ std::string gate_text(const GateDecision& decision) {
   });
   for (const std::string& note : gate_notes(decision)) text += folded(note, kTableWidth) + "\n";
   return text;
-}
-
-Table operating_table(const std::vector<double>& block_sds, double margin, const GatePolicy& policy, int gates) {
-  Table table{
-      .title = fmt::format("What a gate finds for one cell with a margin of {}", format_percent(margin)),
-      .columns = {{"Block sd", true},
-                  {"True effect", true},
-                  {"PASS", true},
-                  {"FAIL", true},
-                  {"Inconclusive", true},
-                  {"Gate blocks", true}},
-      .rows = {},
-      .notes = {fmt::format("{} simulated gates a line, normal noise. Block sd: of the contrast of one gate block, "
-                            "which is two launches. Gate blocks: the mean number that a gate ran.",
-                            gates)}};
-  for (const double sd : block_sds) {
-    const SimulatedGates simulated{.block_sd = sd, .margin = margin, .cells = 1, .gates = gates};
-    for (const OperatingPoint& point : operating_characteristics(simulated, policy)) {
-      table.rows.push_back({.fields = {format_percent(sd), format_percent(point.effect), format_percent(point.pass),
-                                       format_percent(point.fail), format_percent(point.inconclusive),
-                                       fmt::format("{:.1f}", point.gate_blocks)}});
-    }
-  }
-  return table;
 }
 
 }  // namespace decodelab

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,11 +17,35 @@
 
 namespace decodelab {
 
-/// How many damaged files a fuzz test tries: DECODELAB_FUZZ_ITERATIONS, else 10000.
-inline int fuzz_iterations() {
-  const char* value = std::getenv("DECODELAB_FUZZ_ITERATIONS");
-  return value == nullptr ? 10000 : std::atoi(value);
-}
+/// How long a fuzz test goes on: DECODELAB_FUZZ_SECONDS where that is set, else DECODELAB_FUZZ_ITERATIONS rounds, else 1,000.
+class FuzzRounds {
+ public:
+  FuzzRounds() {
+    if (const char* seconds = std::getenv("DECODELAB_FUZZ_SECONDS")) {
+      end_ = Clock::now() + std::chrono::seconds(std::atoi(seconds));
+    } else if (const char* iterations = std::getenv("DECODELAB_FUZZ_ITERATIONS")) {
+      limit_ = std::atoi(iterations);
+    }
+  }
+
+  /// Returns the number of the next round, from 0 on, or nothing after the last one. The first 1,000 are run however long they take.
+  std::optional<int> next() {
+    const bool over = end_ ? done_ >= kFewest && Clock::now() >= *end_ : done_ >= limit_;
+    if (over) {
+      return std::nullopt;
+    }
+    return done_++;
+  }
+  int done() const { return done_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kFewest = 1000;
+
+  int done_ = 0;
+  int limit_ = kFewest;
+  std::optional<Clock::time_point> end_;
+};
 
 /// One to four changes to a copy of a file, drawn from the number of the iteration.
 class Mutator {
@@ -99,10 +125,11 @@ class Mutator {
 /// nothing was tested.
 template <typename Read>
 void fuzz(const std::string& file, Read read) {
-  const int iterations = fuzz_iterations();
+  FuzzRounds rounds;
   int accepted = 0;
   int refused = 0;
-  for (int i = 0; i < iterations; ++i) {
+  while (const std::optional<int> round = rounds.next()) {
+    const int i = *round;
     Mutator mutator(static_cast<std::uint64_t>(i));
     try {
       read(file, mutator);
@@ -116,9 +143,9 @@ void fuzz(const std::string& file, Read read) {
       FAIL() << "iteration " << i << ": expected std::invalid_argument, got something else";
     }
   }
-  if (iterations >= 1000) {
-    EXPECT_GT(accepted, iterations / 1000);
-    EXPECT_GT(refused, iterations / 1000);
+  if (rounds.done() >= 1000) {
+    EXPECT_GT(accepted, rounds.done() / 1000);
+    EXPECT_GT(refused, rounds.done() / 1000);
   }
 }
 

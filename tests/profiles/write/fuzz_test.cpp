@@ -2,6 +2,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -37,10 +38,11 @@ bool is_one_sentence(std::string_view text) {
 // Each of `damage` is read or refused; both must happen where `both` says so, or nothing was tested.
 void fuzz_files(const std::function<std::string(int)>& damaged, bool both = true) {
   const testing::TemporaryFolder folder;
-  const int iterations = fuzz_iterations();
+  FuzzRounds rounds;
   int accepted = 0;
   int refused = 0;
-  for (int i = 0; i < iterations; ++i) {
+  while (const std::optional<int> round = rounds.next()) {
+    const int i = *round;
     try {
       read_and_judge(folder, damaged(i));
       if (::testing::Test::HasFatalFailure()) return;
@@ -52,11 +54,11 @@ void fuzz_files(const std::function<std::string(int)>& damaged, bool both = true
       FAIL() << "iteration " << i << ": expected std::runtime_error, got " << error.what();
     }
   }
-  EXPECT_EQ(accepted + refused, iterations);
-  if (iterations >= 1000) {
-    EXPECT_GT(refused, iterations / 1000);
+  EXPECT_EQ(accepted + refused, rounds.done());
+  if (rounds.done() >= 1000) {
+    EXPECT_GT(refused, rounds.done() / 1000);
     if (both) {
-      EXPECT_GT(accepted, iterations / 1000);
+      EXPECT_GT(accepted, rounds.done() / 1000);
     }
   }
 }

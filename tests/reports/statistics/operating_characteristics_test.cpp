@@ -1,5 +1,5 @@
 // What a gate finds at 0, half its margin, its margin and twice its margin is what its rule must find.
-#include "reports/statistics/operating_characteristics.h"
+#include "tests/reports/statistics/operating_characteristics.h"
 
 #include <gtest/gtest.h>
 

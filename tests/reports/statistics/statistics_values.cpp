@@ -8,7 +8,7 @@
 
 #include "reports/statistics/estimates.h"
 #include "reports/statistics/looks.h"
-#include "reports/statistics/operating_characteristics.h"
+#include "tests/reports/statistics/operating_characteristics.h"
 #include "reports/statistics/sign_flip.h"
 
 namespace decodelab {

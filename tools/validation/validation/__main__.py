@@ -6,7 +6,7 @@ import pathlib
 import sys
 import time
 
-from . import false_alarms, host, overhead, power, rivals
+from . import false_alarms, host, operating, overhead, power, rivals
 from .table import markdown
 
 # Of `--quick`, for CI: the whole machinery, too few trials for most verdicts.
@@ -19,7 +19,7 @@ def parts(quick):
     def size(full, few):
         return few if quick else full
 
-    table = {"overhead": (overhead.collect, overhead.judge)}
+    table = {"operating": (operating.collect, operating.judge), "overhead": (overhead.collect, overhead.judge)}
     decisions = size(false_alarms.DECISIONS, 4)
     table["false-alarms"] = (lambda out, go: false_alarms.collect_decisions(out, decisions, go, quick), lambda trials: false_alarms.judge_decisions(trials, decisions))
     # Of the loaded gates half run beside each load.

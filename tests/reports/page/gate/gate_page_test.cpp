@@ -316,16 +316,6 @@ TEST(GatePage, JsonIsValidWhateverComesFromOutside) {
   }
 }
 
-TEST(GatePage, TheTableOfWhatAGateFindsIsThatOfTheSimulation) {
-  const Table table = operating_table({0.005, 0.02}, 0.03, {}, 50);
-  ASSERT_EQ(table.rows.size(), 8U);
-  EXPECT_EQ(table.rows[0].fields[1], "0.0 %");
-  EXPECT_EQ(table.rows[0].fields[2], "100.0 %");
-  EXPECT_EQ(table.rows[3].fields[1], "6.0 %");
-  EXPECT_EQ(table.rows[3].fields[3], "100.0 %");
-  for (const std::string& line : lines_of(to_text(table))) EXPECT_LE(display_width(line), kTableWidth);
-}
-
 TEST(GatePage, EffectsKeepTheirSignAndTheirWidth) {
   EXPECT_EQ(format_effect(std::log(1.0123)), "+1.23 %");
   EXPECT_EQ(format_effect(std::log(0.5)), "-50.0 %");

@@ -1,5 +1,5 @@
 // Runs made-up gates through the very code that decides real ones.
-#include "reports/statistics/operating_characteristics.h"
+#include "tests/reports/statistics/operating_characteristics.h"
 
 #include <algorithm>
 #include <cmath>
