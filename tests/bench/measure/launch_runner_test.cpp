@@ -361,7 +361,8 @@ TEST_F(LaunchRunnerTest, TimesNoArmThatBecameWrongInALaterLaunch) {
 TEST_F(LaunchRunnerTest, ProvesACellAnewWhereAnOlderProgramKeptNoProof) {
   add_run({"a"});
   launch(0);
-  SQLite::Database((folder_ / "store.sqlite").string(), SQLite::OPEN_READWRITE).exec("DELETE FROM cell_proofs");
+  SQLite::Database((folder_ / "store.sqlite").string(), SQLite::OPEN_READWRITE)
+      .exec("PRAGMA foreign_keys = ON; DELETE FROM cell_proofs");
   log_ = {};
   launch(1);
   EXPECT_EQ(log_.outputs, (std::vector<std::string>{"causal b2", "a b2"}));

@@ -186,7 +186,13 @@ std::map<std::string, std::vector<std::string>> dump(const std::filesystem::path
 TEST(Merge, CarriesEveryTableAndColumnOver) {
   const TemporaryFolder folder;
   add(folder / "a", "", [](RunData& data) { data.cell_arms[1].counters = {{"operators", 4}}; });
-  Store(folder / "a", StoreAccess::write).save_trace(1, sample_trace(2, 1));
+  {
+    Store store(folder / "a", StoreAccess::write);
+    store.save_trace(1, sample_trace(2, 1));
+    store.save_proof(
+        {.cell_id = 2, .batch = 1, .length = 64, .first = {4}, .tokens = {{3}, {5}}, .chosen = {{1, "digest"}}});
+    store.add_times_spent(1, {{.launch = 1, .arm_id = 2, .activity = Activity::packing, .ns = 8}});
+  }
   merge_stores(folder / "b", {folder / "a"});
   const auto expected = dump(folder / "a");
   for (const auto& [table, rows] : expected) {
