@@ -45,6 +45,7 @@ struct TypeMismatch {
   }
 
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming): the compiler chose the names.
 
 CUDA_ON_CPU_CALLS_OF(1)
 CUDA_ON_CPU_CALLS_OF(2)
@@ -93,4 +94,5 @@ void __ubsan_handle_type_mismatch_v1(const TypeMismatch* where, std::uintptr_t a
                           {where->location.file, static_cast<int>(where->location.line)});
 }
 
+// NOLINTEND(readability-identifier-naming)
 }  // extern "C"

@@ -27,11 +27,12 @@ extern "C" void* memset(void* to, int value, std::size_t bytes) noexcept __asm__
 #define __shared__ static __thread __attribute__((aligned(512)))
 
 // These do not change while a thread runs, so that the compiler may keep them; thread_numbers.cpp has them. A function or a temporary in their
-// place would not do: g++ 12 evaluates `index` in (condition ? a : b)[index] once and uses it in both branches.
+// place would not do: g++ 12 evaluates `index` in (condition ? a : b)[index] once and uses it in both branches. Reads of constants without
+// a constructor are not checked, so that the sizes are uint3 as well.
 extern const uint3 threadIdx;
 extern const uint3 blockIdx;
-extern const dim3 blockDim;
-extern const dim3 gridDim;
+extern const uint3 blockDim;
+extern const uint3 gridDim;
 constexpr int warpSize = 32;
 
 namespace decodelab::cuda_on_cpu {

@@ -2,10 +2,10 @@
 #undef _FORTIFY_SOURCE  // Its longjmp() refuses to go to another stack.
 #include "tests/cuda_on_cpu/fibers.h"
 
-#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -62,6 +62,7 @@ void Fibers::start(unsigned count, void (*body)(void*), void* context) {
 }
 
 void Fibers::enter(unsigned high, unsigned low) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): resume() took the pointer apart.
   auto* const fibers = reinterpret_cast<Fibers*>(static_cast<std::uintptr_t>(high) << 32 | low);
   for (;;) {
     fibers->body_(fibers->context_);

@@ -106,8 +106,8 @@ void Machine::launch(const void* kernel, dim3 grid, dim3 block, std::size_t shar
   grid_size_ = grid;
   block_size_ = block;
   block_index_ = {0, 0, 0};
-  gridDim = grid;
-  blockDim = block;
+  gridDim = {grid.x, grid.y, grid.z};
+  blockDim = {block.x, block.y, block.z};
   if (refuses_launch(shared_bytes)) {
     return;
   }

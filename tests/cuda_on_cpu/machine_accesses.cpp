@@ -66,6 +66,7 @@ Region* Machine::region_of(const void* address, std::size_t bytes) {
   if (variable == nullptr || (region != nullptr && number(region->begin) == variable->begin)) {
     return region;
   }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the symbol table has numbers.
   return &regions_.adopt_shared(kStatic + variable->name, reinterpret_cast<char*>(variable->begin), variable->bytes);
 }
 

@@ -3,5 +3,5 @@
 
 uint3 threadIdx{0, 0, 0};
 uint3 blockIdx{0, 0, 0};
-dim3 blockDim;
-dim3 gridDim;
+uint3 blockDim{0, 0, 0};
+uint3 gridDim{0, 0, 0};

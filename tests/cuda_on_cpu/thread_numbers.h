@@ -5,5 +5,5 @@
 
 extern uint3 threadIdx;
 extern uint3 blockIdx;
-extern dim3 blockDim;
-extern dim3 gridDim;
+extern uint3 blockDim;
+extern uint3 gridDim;

@@ -9,6 +9,7 @@ struct uint3 {
 struct dim3 {
   // As in CUDA a number converts to a grid of one dimension.
   constexpr dim3(unsigned width = 1, unsigned height = 1, unsigned depth = 1) : x(width), y(height), z(depth) {}
+  constexpr dim3(uint3 size) : x(size.x), y(size.y), z(size.z) {}
   unsigned x, y, z;
 };
 
