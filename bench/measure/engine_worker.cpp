@@ -83,7 +83,9 @@ class EngineVisit final : public OpenVisit {
 class EngineWorker final : public Worker {
  public:
   EngineWorker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input)
-      : engine_(std::move(engine)), arm_(std::move(arm)), input_(input) {}
+      : engine_(std::move(engine)), arm_(std::move(arm)), input_(input) {
+    input_.kept_key += "arm " + arm_.label + "\n";
+  }
 
   std::int64_t bytes_needed(const CellRecord& cell) const override {
     if (cell.phase == "decode") {
