@@ -47,10 +47,9 @@ std::string digests_of_choices(const OutputTrace& trace) {
   return digests;
 }
 
-/// The arm's outputs, fed the reference's tokens where its rule says so.
-OutputTrace outputs_of(Worker& worker, const CellRecord& compared, const OutputTrace& expected, std::int64_t steps) {
-  const bool forced = worker.output_rule(compared) == OutputRule::teacher_forced;
-  return worker.outputs(compared, steps, forced ? &expected : nullptr);
+/// What the arm is fed where its rule says so: the reference's tokens; else null.
+const OutputTrace* fed_to(const Worker& worker, const CellRecord& compared, const OutputTrace& expected) {
+  return worker.output_rule(compared) == OutputRule::teacher_forced ? &expected : nullptr;
 }
 
 /// Steps of the cell's visits for each step that a later launch holds against what was proved.
@@ -71,7 +70,7 @@ bool chooses_as_proved(Worker& worker, const CellRecord& compared, const CellPro
   const OutputTrace fed{.first = proof.first, .tokens = proof.tokens, .logits = {}, .batch = compared.batch};
   const std::int64_t steps =
       std::clamp<std::int64_t>(compared.steps / kVisitStepsOfARecheck, 1, std::ssize(proof.tokens));
-  const OutputTrace got = outputs_of(worker, compared, fed, steps);
+  const OutputTrace got = worker.choices(compared, steps, fed_to(worker, compared, fed));
   return std::ssize(got.tokens) == steps && chosen->second.starts_with(digests_of_choices(got));
 }
 
@@ -148,7 +147,7 @@ void verify(CellArmRecord& row, Worker& worker, const CellRecord& compared, Outp
     return;
   }
   const bool forced = rule == OutputRule::teacher_forced;
-  const OutputTrace got = outputs_of(worker, compared, expected, std::ssize(expected.tokens));
+  const OutputTrace got = worker.outputs(compared, std::ssize(expected.tokens), fed_to(worker, compared, expected));
   if (rule == OutputRule::tokens_only) {
     expected.logits.clear();
     add_flag(row, kTokensOnlyFlag);

@@ -95,36 +95,10 @@ class EngineWorker final : public Worker {
   }
 
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override {
-    const ModelConfig& config = engine_->model().config();
-    const std::int64_t total =
-        std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
-    OutputTrace trace{
-        .first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
-    CellInput greedy = input_;
-    greedy.sampling = {};
-    CellRunner runner(*engine_, greedy, cell, arm_.slow_ns, snapshots_);
-    const auto keep = [&](StepResult result) {
-      trace.tokens.push_back(std::move(result.token_ids));
-      trace.logits.push_back(runner.session().last_logits());
-    };
-    if (cell.phase == "decode") {
-      runner.prepare(total);
-      if (forced != nullptr && !forced->first.empty()) {
-        runner.session().force_tokens(forced->first);
-      }
-      trace.first = forced != nullptr && !forced->first.empty() ? forced->first : runner.first_tokens();
-      keep(runner.session().decode());
-    } else {
-      runner.make_session(cell.length + total - 1);
-      keep(runner.session().prefill(runner.prompts()));
-    }
-    for (std::int64_t step = 1; step < total; ++step) {
-      if (forced != nullptr) {
-        runner.session().force_tokens(forced->tokens.at(static_cast<std::size_t>(step - 1)));
-      }
-      keep(runner.session().decode());
-    }
-    return trace;
+    return run_outputs(cell, steps, forced, true);
+  }
+  OutputTrace choices(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override {
+    return run_outputs(cell, steps, forced, false);
   }
 
   Probe probe(const CellRecord& cell) override {
@@ -199,6 +173,41 @@ class EngineWorker final : public Worker {
   }
 
  private:
+  OutputTrace run_outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced, bool logits) {
+    const ModelConfig& config = engine_->model().config();
+    const std::int64_t total =
+        std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
+    OutputTrace trace{
+        .first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
+    CellInput greedy = input_;
+    greedy.sampling = {};
+    CellRunner runner(*engine_, greedy, cell, arm_.slow_ns, snapshots_);
+    const auto keep = [&](StepResult result) {
+      trace.tokens.push_back(std::move(result.token_ids));
+      if (logits) {
+        trace.logits.push_back(runner.session().last_logits());
+      }
+    };
+    if (cell.phase == "decode") {
+      runner.prepare(total);
+      if (forced != nullptr && !forced->first.empty()) {
+        runner.session().force_tokens(forced->first);
+      }
+      trace.first = forced != nullptr && !forced->first.empty() ? forced->first : runner.first_tokens();
+      keep(runner.session().decode());
+    } else {
+      runner.make_session(cell.length + total - 1);
+      keep(runner.session().prefill(runner.prompts()));
+    }
+    for (std::int64_t step = 1; step < total; ++step) {
+      if (forced != nullptr) {
+        runner.session().force_tokens(forced->tokens.at(static_cast<std::size_t>(step - 1)));
+      }
+      keep(runner.session().decode());
+    }
+    return trace;
+  }
+
   std::int64_t snapshot_bytes(const CellRecord& cell) const {
     const ModelConfig& config = engine_->model().config();
     const std::int64_t bytes = config.layers * cell.batch * cell.length * config.kv_width() *
