@@ -75,6 +75,10 @@ class FilledCache {
   FilledCache& operator=(FilledCache&&) noexcept;
 
   std::int64_t bytes() const;
+  /// All of it, for from_bytes().
+  std::vector<std::byte> to_bytes() const;
+  /// What to_bytes() made of a cache of `engine`'s model, brought to its device. Throws std::invalid_argument for anything else.
+  static FilledCache from_bytes(std::span<const std::byte> bytes, const Engine& engine);
 
  private:
   friend class Session;

@@ -12,9 +12,11 @@
 #include "engine/layers/transformer.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
+#include "engine/tensor.h"
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace decodelab {
 
@@ -25,6 +27,10 @@ struct Model::Impl {
   Weights weights;
   std::int64_t weight_bytes;
   std::unique_ptr<PreparedWeights> prepared;  ///< Shared by all engines of the model.
+};
+
+struct FilledCache::Impl {
+  std::vector<at::Tensor> layers;  ///< [B, L, W] each.
 };
 
 struct Engine::Impl {

@@ -280,23 +280,6 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed) {
   impl_->runner->prepare(*impl_->cache);
 }
 
-struct FilledCache::Impl {
-  std::vector<at::Tensor> layers;  ///< [B, L, W] each.
-};
-
-FilledCache::FilledCache() : impl_(std::make_unique<Impl>()) {}
-FilledCache::~FilledCache() = default;
-FilledCache::FilledCache(FilledCache&&) noexcept = default;
-FilledCache& FilledCache::operator=(FilledCache&&) noexcept = default;
-
-std::int64_t FilledCache::bytes() const {
-  std::int64_t total = 0;
-  for (const at::Tensor& layer : impl_->layers) {
-    total += static_cast<std::int64_t>(layer.nbytes());
-  }
-  return total;
-}
-
 FilledCache Session::filled() const {
   const c10::InferenceMode inference;
   FilledCache filled;

@@ -4,12 +4,14 @@
 #include "bench/measure/engine_worker.h"
 #include "bench/measure/external_arm.h"
 #include "bench/measure/interrupt.h"
+#include "bench/measure/kept_outputs.h"
 #include "bench/measure/launch_runner.h"
 #include "bench/measure/launcher.h"
 #include "bench/measure/process/child_process.h"
 #include "bench/measure/torch_roofline.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
+#include "engine/checkpoint/synthetic_cache.h"
 #include "engine/runtime.h"
 
 #include <unistd.h>
@@ -31,6 +33,21 @@ void send(const LaunchEvent& event) {
   const std::string line = to_json_line(event);
   // A parent that is gone has already taken this process with it.
   [[maybe_unused]] const auto written = write(ChildProcess::kEventDescriptor, line.data(), line.size());
+}
+
+/// What does not change while program, weights and machine stay the same is computed once. Gives `input` the caches of prefilled cells, and
+/// returns the reference's outputs; nothing where there is no cache folder.
+std::shared_ptr<const KeptOutputs> keep_across_runs(const BuildRecord& build, const LaunchPlan& plan,
+                                                    CellInput& input) {
+  try {
+    const std::filesystem::path cache = default_cache_directory();
+    const std::string key = computed_by(build, plan.checkpoint, plan.seed, cache);
+    input.kept = std::make_shared<const KeptBytes>(cache / "cells");
+    input.kept_key = key;
+    return std::make_shared<const KeptOutputs>(KeptBytes(cache / "outputs"), key);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
 }
 
 ExitCode run(const Options& options) {
@@ -56,7 +73,11 @@ ExitCode run(const Options& options) {
         .kind = "load",
         .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
         .message = ""});
-  const CellInput input = cell_input(plan);
+  CellInput input = cell_input(plan);
+  std::shared_ptr<const KeptOutputs> kept_outputs;
+  if (model) {
+    kept_outputs = keep_across_runs(planned.run.build, plan, input);
+  }
   const LaunchContext context{
       .make_worker = [&](const ArmRecord& record) -> std::unique_ptr<Worker> {
         if (!record.command.empty()) {
@@ -92,6 +113,7 @@ ExitCode run(const Options& options) {
           [&model] {
             return model ? SideWork{.loading_ns = model->loading_ns(), .packing_ns = model->packing_ns()} : SideWork();
           },
+      .kept_outputs = kept_outputs,
       .visits = visit_plan(plan, planned.run),
   };
   return run_launch(store, options.run, options.launch, context) == LaunchEnd::complete ? ExitCode::ok

@@ -59,6 +59,22 @@ double block_seconds(const std::vector<std::int64_t>& step_ns, std::int64_t step
   return total * 1e-9;
 }
 
+/// Makes `oom` of the planned rows whose arms need more memory than there is.
+void exclude_too_large(std::vector<CellArmRecord>& rows, const CellRecord& cell, const ArmWorkers& workers,
+                       std::int64_t available) {
+  for (CellArmRecord& row : rows) {
+    if (row.status != RowStatus::planned) {
+      continue;
+    }
+    const Worker& worker = *workers.by_arm.at(row.arm_id);
+    if (!fits(worker, cell, available)) {
+      row.status = RowStatus::oom;
+      row.reason = fmt::format("would need {} beyond the weights, and {} of memory are at hand",
+                               gigabytes(worker.bytes_needed(cell)), gigabytes(available));
+    }
+  }
+}
+
 /// Proves one arm right and counts its steps: its fastest step, or nothing where it is wrong.
 std::optional<std::int64_t> prove_and_count(CellArmRecord& row, const CellRecord& cell, ReferenceOutputs& reference,
                                             const ArmWorkers& workers, CellProofRecord& proof) {
@@ -96,30 +112,19 @@ std::optional<std::int64_t> prove_and_count(CellArmRecord& row, const CellRecord
 CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers,
                      std::int64_t positions, const std::function<std::int64_t()>& available_memory_bytes,
                      const VisitPlan& visits) {
-  try {
-    workers.reference();  // before the memory is looked at: it takes some
-  } catch (const std::runtime_error& failure) {
-    // The rows will say so, each with this reason.
-    static_cast<void>(failure);
-  }
-  const std::int64_t available = available_memory_bytes();
   const auto planned = [](const CellArmRecord& row) { return row.status == RowStatus::planned; };
-  for (CellArmRecord& row : rows) {
-    if (!planned(row)) {
-      continue;
-    }
-    const Worker& worker = *workers.by_arm.at(row.arm_id);
-    if (!fits(worker, cell, available)) {
-      row.status = RowStatus::oom;
-      row.reason = fmt::format("would need {} beyond the weights, and {} of memory are at hand",
-                               gigabytes(worker.bytes_needed(cell)), gigabytes(available));
-    }
-  }
+  exclude_too_large(rows, cell, workers, available_memory_bytes());
   if (std::ranges::none_of(rows, planned)) {
     return {.rows = std::move(rows)};
   }
-
-  ReferenceOutputs reference(cell, workers, available);
+  ReferenceOutputs reference(cell, workers, available_memory_bytes);
+  try {
+    reference.get();
+  } catch (const std::runtime_error&) {
+    // The rows will say so.
+  }
+  const std::int64_t available = available_memory_bytes();  // The reference may have taken some.
+  exclude_too_large(rows, cell, workers, available);
   std::optional<CellProofRecord> proof;
   std::vector<std::int64_t> step_ns;
   for (CellArmRecord& row : rows) {

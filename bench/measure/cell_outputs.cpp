@@ -38,13 +38,22 @@ std::int64_t verified_steps(const CellRecord& cell) {
   return cell.phase == "decode" ? kVerifiedDecodeSteps : kVerifiedPrefillSteps;
 }
 
-std::string digest_of_choices(const OutputTrace& trace) { return digest(fmt::format("{}", trace.tokens)); }
-
-/// The arm's outputs, fed the reference's tokens where its rule says so.
-OutputTrace outputs_of(Worker& worker, const CellRecord& compared, const OutputTrace& expected) {
-  const bool forced = worker.output_rule(compared) == OutputRule::teacher_forced;
-  return worker.outputs(compared, std::ssize(expected.tokens), forced ? &expected : nullptr);
+/// A digest for each step, each followed by a space: those of fewer steps are the beginning of those of more.
+std::string digests_of_choices(const OutputTrace& trace) {
+  std::string digests;
+  for (const std::vector<std::int64_t>& step : trace.tokens) {
+    digests += digest(fmt::format("{}", step)) + " ";
+  }
+  return digests;
 }
+
+/// What the arm is fed where its rule says so: the reference's tokens; else null.
+const OutputTrace* fed_to(const Worker& worker, const CellRecord& compared, const OutputTrace& expected) {
+  return worker.output_rule(compared) == OutputRule::teacher_forced ? &expected : nullptr;
+}
+
+/// Steps of the cell's visits for each step that a later launch holds against what was proved.
+constexpr std::int64_t kVisitStepsOfARecheck = 4;
 
 void add_flag(CellArmRecord& row, const char* flag) {
   if (std::ranges::find(row.flags, flag) == row.flags.end()) {
@@ -59,7 +68,10 @@ bool chooses_as_proved(Worker& worker, const CellRecord& compared, const CellPro
     return false;
   }
   const OutputTrace fed{.first = proof.first, .tokens = proof.tokens, .logits = {}, .batch = compared.batch};
-  return digest_of_choices(outputs_of(worker, compared, fed)) == chosen->second;
+  const std::int64_t steps =
+      std::clamp<std::int64_t>(compared.steps / kVisitStepsOfARecheck, 1, std::ssize(proof.tokens));
+  const OutputTrace got = worker.choices(compared, steps, fed_to(worker, compared, fed));
+  return std::ssize(got.tokens) == steps && chosen->second.starts_with(digests_of_choices(got));
 }
 
 }  // namespace
@@ -75,29 +87,49 @@ const OutputTrace& ReferenceOutputs::get() {
   if (!none_.empty()) {
     throw std::runtime_error(none_);
   }
+  const std::int64_t steps = verified_steps(compared_);
+  if (workers_.kept != nullptr) {
+    const TimeSpan span(*workers_.account, 0, Activity::checking, {});
+    outputs_ = workers_.kept->find(compared_, steps);
+  }
+  if (!outputs_) {
+    try {
+      const CellRecord whole = compared_;
+      outputs_ = compute();
+      if (workers_.kept != nullptr && compared_.batch == whole.batch && compared_.length == whole.length) {
+        workers_.kept->keep(whole, steps, *outputs_);
+      }
+    } catch (const std::runtime_error& error) {
+      none_ = error.what();
+      throw;
+    }
+  }
+  return *outputs_;
+}
+
+OutputTrace ReferenceOutputs::compute() {
   Worker* reference = nullptr;
   try {
     reference = workers_.reference();
   } catch (const std::runtime_error& error) {
-    none_ = fmt::format("there is no reference, so that nothing proves this arm right: {}", error.what());
-    throw std::runtime_error(none_);
+    throw std::runtime_error(
+        fmt::format("there is no reference, so that nothing proves this arm right: {}", error.what()));
   }
-  const auto compared = cell_for_reference(compared_, *reference, available_);
-  if (!compared) {
-    none_ = "the reference does not fit into memory at any size, so that nothing proves this arm right";
-    throw std::runtime_error(none_);
+  const auto fitting = cell_for_reference(compared_, *reference, available_memory_bytes_());
+  if (!fitting) {
+    throw std::runtime_error(
+        "the reference does not fit into memory at any size, so that nothing proves this arm right");
   }
-  compared_ = *compared;
+  compared_ = *fitting;
   try {
     workers_.started(workers_.reference_arm);
     const TimeSpan span(*workers_.account, workers_.reference_arm, Activity::checking,
                         [&] { return reference->side_work(); });
-    outputs_ = reference->outputs(compared_, verified_steps(compared_), nullptr);
+    return reference->outputs(compared_, verified_steps(compared_), nullptr);
   } catch (const std::exception& error) {
-    none_ = "the reference failed here, so that nothing proves this arm right: " + row_of_exception({}, error).reason;
-    throw std::runtime_error(none_);
+    throw std::runtime_error("the reference failed here, so that nothing proves this arm right: " +
+                             row_of_exception({}, error).reason);
   }
-  return *outputs_;
 }
 
 CellProofRecord proof_of(const CellRecord& cell, const CellRecord& compared, const OutputTrace& expected) {
@@ -115,7 +147,7 @@ void verify(CellArmRecord& row, Worker& worker, const CellRecord& compared, Outp
     return;
   }
   const bool forced = rule == OutputRule::teacher_forced;
-  const OutputTrace got = outputs_of(worker, compared, expected);
+  const OutputTrace got = worker.outputs(compared, std::ssize(expected.tokens), fed_to(worker, compared, expected));
   if (rule == OutputRule::tokens_only) {
     expected.logits.clear();
     add_flag(row, kTokensOnlyFlag);
@@ -131,18 +163,18 @@ void verify(CellArmRecord& row, Worker& worker, const CellRecord& compared, Outp
     row.reason = result.difference;
     return;
   }
-  proof.chosen[row.arm_id] = digest_of_choices(got);
+  proof.chosen[row.arm_id] = digests_of_choices(got);
 }
 
 std::vector<CellArmRecord> recheck_cell(const CellRecord& cell, std::vector<CellArmRecord> rows,
                                         std::optional<CellProofRecord>& proof, const ArmWorkers& workers,
-                                        std::int64_t available) {
+                                        const std::function<std::int64_t()>& available_memory_bytes) {
   CellRecord compared = cell;
   if (proof) {
     compared.batch = proof->batch;
     compared.length = proof->length;
   }
-  ReferenceOutputs reference(compared, workers, available);
+  ReferenceOutputs reference(compared, workers, available_memory_bytes);
   for (CellArmRecord& row : rows) {
     const auto found = workers.by_arm.find(row.arm_id);
     if (!is_open(row.status) || found == workers.by_arm.end()) {

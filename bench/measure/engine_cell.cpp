@@ -7,9 +7,12 @@
 #include "bench/measure/warmup.h"
 #include "bench/plan/prompts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <stdexcept>
 #include <utility>
 
 namespace decodelab {
@@ -86,6 +89,9 @@ void CellRunner::fill() {
     session_->force_tokens(first_tokens_);
     return;
   }
+  if (generated && restores && restore_kept()) {
+    return;
+  }
   if (generated) {
     first_tokens_ = session_->prefill(prompts_).token_ids;
   } else {
@@ -93,7 +99,45 @@ void CellRunner::fill() {
     session_->force_tokens(first_tokens_);
   }
   if (restores && session_->cache_bytes() <= CacheSnapshots::kMostBytes) {
-    snapshots_.keep(cell_, {.cache = session_->filled(), .first_tokens = first_tokens_});
+    FilledCache filled = session_->filled();
+    if (generated) {
+      keep(filled);
+    }
+    snapshots_.keep(cell_, {.cache = std::move(filled), .first_tokens = first_tokens_});
+  }
+}
+
+std::string CellRunner::kept_key() const {
+  return fmt::format("{}keys of {} rows of {} tokens, {} {} {} threads", input_.kept_key, cell_.batch, cell_.length,
+                     cell_.dtype, cell_.device, cell_.threads);
+}
+
+bool CellRunner::restore_kept() {
+  const auto bytes = input_.kept ? input_.kept->read(kept_key()) : std::nullopt;
+  if (!bytes) {
+    return false;
+  }
+  try {
+    BytesReader reader(*bytes);
+    std::vector<std::int64_t> first_tokens = reader.numbers();
+    FilledCache filled = FilledCache::from_bytes(reader.bytes(), engine_);
+    session_->fill(filled);
+    session_->force_tokens(first_tokens);
+    first_tokens_ = first_tokens;
+    snapshots_.keep(cell_, {.cache = std::move(filled), .first_tokens = std::move(first_tokens)});
+    return true;
+  } catch (const std::logic_error&) {  // not what this model needs: it is prefilled
+    make_session(session_tokens_);
+    return false;
+  }
+}
+
+void CellRunner::keep(const FilledCache& filled) const {
+  if (input_.kept && filled.bytes() <= static_cast<std::int64_t>(KeptBytes::kMostOfOne)) {
+    BytesWriter writer;
+    writer.numbers(first_tokens_);
+    writer.bytes(filled.to_bytes());
+    input_.kept->keep(kept_key(), writer.written());
   }
 }
 
@@ -158,6 +202,7 @@ std::int64_t CellRunner::timed_step_ns() {
 }
 
 void CellRunner::make_session(std::int64_t max_tokens) {
+  session_tokens_ = max_tokens;
   session_.emplace(
       engine_, SessionOptions{
                    .batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}, .sampling = {input_.sampling}});

@@ -78,6 +78,10 @@ class CellRunner final {
  private:
   StepResult decode_step();
   void fill();
+  std::string kept_key() const;
+  /// Fills the session with what an earlier process prefilled for the same arm, cell and build; false where there is nothing.
+  bool restore_kept();
+  void keep(const FilledCache& filled) const;
 
   const Engine& engine_;
   const CellInput& input_;
@@ -85,6 +89,7 @@ class CellRunner final {
   std::vector<std::vector<std::int64_t>> prompts_;
   std::vector<std::int64_t> first_tokens_;
   std::optional<Session> session_;
+  std::int64_t session_tokens_ = 0;
   std::int64_t steps_left_ = 0;
   std::int64_t slow_ns_;
   StepScope scope_;

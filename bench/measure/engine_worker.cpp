@@ -19,10 +19,10 @@ namespace {
 
 /// Counted in a decode cell: a whole period of what comes now and then (a cache that grows by 8 tokens).
 constexpr std::int64_t kCountedDecodeSteps = kPeriodSteps;
-/// Counting is repeated, since a counter that is exact once may not be again; where steps are slow, once is all that it is worth.
-constexpr int kCountedPasses = 3;
-constexpr int kFewestPasses = 2;
-constexpr std::int64_t kSlowCountNs = 500'000'000;
+/// Counting is repeated, since a counter that is exact once may not be again: once at least, and twice where that fits into kCountingNs. Where
+/// steps are slow, the first of them is all that is repeated.
+constexpr int kRepetitions = 2;
+constexpr std::int64_t kCountingNs = 500'000'000;
 
 std::vector<std::string> names_that_differ(const Counters& a, const Counters& b) {
   std::vector<std::string> names;
@@ -83,7 +83,9 @@ class EngineVisit final : public OpenVisit {
 class EngineWorker final : public Worker {
  public:
   EngineWorker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input)
-      : engine_(std::move(engine)), arm_(std::move(arm)), input_(input) {}
+      : engine_(std::move(engine)), arm_(std::move(arm)), input_(input) {
+    input_.kept_key += "arm " + arm_.label + "\n";
+  }
 
   std::int64_t bytes_needed(const CellRecord& cell) const override {
     if (cell.phase == "decode") {
@@ -93,62 +95,42 @@ class EngineWorker final : public Worker {
   }
 
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override {
-    const ModelConfig& config = engine_->model().config();
-    const std::int64_t total =
-        std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
-    OutputTrace trace{
-        .first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
-    CellInput greedy = input_;
-    greedy.sampling = {};
-    CellRunner runner(*engine_, greedy, cell, arm_.slow_ns, snapshots_);
-    const auto keep = [&](StepResult result) {
-      trace.tokens.push_back(std::move(result.token_ids));
-      trace.logits.push_back(runner.session().last_logits());
-    };
-    if (cell.phase == "decode") {
-      runner.prepare(total);
-      if (forced != nullptr && !forced->first.empty()) {
-        runner.session().force_tokens(forced->first);
-      }
-      trace.first = forced != nullptr && !forced->first.empty() ? forced->first : runner.first_tokens();
-      keep(runner.session().decode());
-    } else {
-      runner.make_session(cell.length + total - 1);
-      keep(runner.session().prefill(runner.prompts()));
-    }
-    for (std::int64_t step = 1; step < total; ++step) {
-      if (forced != nullptr) {
-        runner.session().force_tokens(forced->tokens.at(static_cast<std::size_t>(step - 1)));
-      }
-      keep(runner.session().decode());
-    }
-    return trace;
+    return run_outputs(cell, steps, forced, true);
+  }
+  OutputTrace choices(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override {
+    return run_outputs(cell, steps, forced, false);
   }
 
   Probe probe(const CellRecord& cell) override {
     CellRunner runner(*engine_, input_, cell, arm_.slow_ns, snapshots_);
     Probe probe{.step_ns = std::numeric_limits<std::int64_t>::max()};
     const std::int64_t steps = cell.phase == "decode" ? std::min(room(cell), kCountedDecodeSteps) : 1;
-    std::int64_t total_ns = 0;
     if (cell.phase == "decode" && snapshots_.find(cell) == nullptr) {
       runner.prepare(steps);  // so that no pass counts how the snapshot is made
     }
-    for (int pass = 0; pass < (total_ns < kSlowCountNs ? kCountedPasses : kFewestPasses); ++pass) {
+    std::int64_t left_ns = kCountingNs;
+    // What was counted after each of so many steps.
+    const auto count = [&](std::int64_t counted_steps) {
       StepCounters counting(engine_->model().device());
       runner.prepare(steps);
       runner.settle();
       counting.restart();
-      for (std::int64_t step = 0; step < steps; ++step) {
+      std::vector<Counters> counted;
+      for (std::int64_t step = 0; step < counted_steps; ++step) {
         const std::int64_t step_ns = runner.timed_step_ns();
-        total_ns += step_ns;
+        left_ns -= step_ns;
         probe.step_ns = std::min(probe.step_ns, step_ns);
+        counted.push_back(counting.counters());
       }
-      const Counters counters = counting.counters();
-      if (pass == 0) {
-        probe.counters = counters;
-        probe.peak_bytes = counting.peak_bytes();
-      } else if (probe.unsteady.empty()) {
-        probe.unsteady = names_that_differ(probe.counters, counters);
+      probe.peak_bytes = probe.peak_bytes ? probe.peak_bytes : counting.peak_bytes();
+      return counted;
+    };
+    const std::vector<Counters> first = count(steps);
+    probe.counters = first.back();
+    for (int repetition = 0; repetition < kRepetitions && probe.unsteady.empty(); ++repetition) {
+      const std::int64_t fitting = std::clamp<std::int64_t>(left_ns / probe.step_ns, repetition == 0 ? 1 : 0, steps);
+      if (fitting > 0) {
+        probe.unsteady = names_that_differ(first[static_cast<std::size_t>(fitting - 1)], count(fitting).back());
       }
     }
     if (cell.phase == "generate") {
@@ -191,6 +173,41 @@ class EngineWorker final : public Worker {
   }
 
  private:
+  OutputTrace run_outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced, bool logits) {
+    const ModelConfig& config = engine_->model().config();
+    const std::int64_t total =
+        std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
+    OutputTrace trace{
+        .first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
+    CellInput greedy = input_;
+    greedy.sampling = {};
+    CellRunner runner(*engine_, greedy, cell, arm_.slow_ns, snapshots_);
+    const auto keep = [&](StepResult result) {
+      trace.tokens.push_back(std::move(result.token_ids));
+      if (logits) {
+        trace.logits.push_back(runner.session().last_logits());
+      }
+    };
+    if (cell.phase == "decode") {
+      runner.prepare(total);
+      if (forced != nullptr && !forced->first.empty()) {
+        runner.session().force_tokens(forced->first);
+      }
+      trace.first = forced != nullptr && !forced->first.empty() ? forced->first : runner.first_tokens();
+      keep(runner.session().decode());
+    } else {
+      runner.make_session(cell.length + total - 1);
+      keep(runner.session().prefill(runner.prompts()));
+    }
+    for (std::int64_t step = 1; step < total; ++step) {
+      if (forced != nullptr) {
+        runner.session().force_tokens(forced->tokens.at(static_cast<std::size_t>(step - 1)));
+      }
+      keep(runner.session().decode());
+    }
+    return trace;
+  }
+
   std::int64_t snapshot_bytes(const CellRecord& cell) const {
     const ModelConfig& config = engine_->model().config();
     const std::int64_t bytes = config.layers * cell.batch * cell.length * config.kv_width() *

@@ -4,9 +4,11 @@
 #include "bench/measure/worker.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
+#include "engine/checkpoint/kept_bytes.h"
 #include "engine/engine.h"
 
 #include <memory>
+#include <string>
 
 namespace decodelab {
 
@@ -14,6 +16,9 @@ namespace decodelab {
 struct CellInput {
   std::uint64_t seed = 1;        ///< Prompts and random cache contents come from it, the same for every arm.
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
+  /// Prefilled caches of earlier processes, by a key that computed_by() begins; null: none are kept.
+  std::shared_ptr<const KeptBytes> kept{};
+  std::string kept_key{};
   SamplingParameters
       sampling;  ///< Of every row, but where outputs are compared: arms draw random numbers in ways of their own.
 };

@@ -57,6 +57,7 @@ class LaunchRunner {
     workers_.started = context.arm_started;
     workers_.reference = [this] { return reference(); };
     workers_.account = &account_;
+    workers_.kept = no_engine_ ? nullptr : context.kept_outputs.get();
   }
 
   ~LaunchRunner() {
@@ -283,7 +284,7 @@ class LaunchRunner {
     std::optional<CellProofRecord> proof = kept == data_.proofs.end() ? std::nullopt : std::optional(*kept);
     const std::optional<CellProofRecord> before = proof;
     const std::vector<CellArmRecord> changed =
-        recheck_cell(cell, copies_of(rows), proof, workers_, context_.available_memory_bytes());
+        recheck_cell(cell, copies_of(rows), proof, workers_, context_.available_memory_bytes);
     for (std::size_t index = 0; index < rows.size(); ++index) {
       if (changed[index] == *rows[index]) {
         continue;

@@ -33,6 +33,8 @@ struct LaunchContext {
   std::function<bool()> stop_requested;  ///< Asked between pieces; the one in hand is finished first.
   /// What this process has loaded and packed until now; may be empty.
   std::function<SideWork()> side_work{};
+  /// The reference's outputs of earlier runs; null: none are kept.
+  std::shared_ptr<const KeptOutputs> kept_outputs{};
   VisitPlan visits{};
   /// What a launch shall take at most, where its blocks are kFittedBlocks; one block is the fewest, whatever it takes.
   double fitted_seconds = std::numeric_limits<double>::infinity();

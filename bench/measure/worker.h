@@ -69,6 +69,12 @@ class Worker {
   /// Runs `steps` steps of the cell and keeps their tokens and logits. With `forced`, each decode step is fed what that run's was instead
   /// of its own choice: teacher forcing.
   virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) = 0;
+  /// outputs() without logits, which are large to copy and to send.
+  virtual OutputTrace choices(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) {
+    OutputTrace trace = outputs(cell, steps, forced);
+    trace.logits.clear();
+    return trace;
+  }
   /// Runs a step or a few outside of any timed visit, to learn what they hold and about how long they take.
   virtual Probe probe(const CellRecord& cell) = 0;
   /// Warms up at the cell's own shape. The worker and `cell` must outlive the visit; a worker has one open visit at a time.

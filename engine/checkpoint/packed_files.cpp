@@ -1,19 +1,18 @@
 // Files of packed weights: a head with the key and the checksums, then the pieces.
 #include "engine/checkpoint/packed_files.h"
 
+#include "engine/checkpoint/cache_file.h"
 #include "engine/checkpoint/checksum.h"
 #include "engine/checkpoint/file_map.h"
 #include "engine/checkpoint/synthetic_cache.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -30,38 +29,7 @@ namespace fs = std::filesystem;
 constexpr char kMagic[8] = {'d', 'l', 'p', 'a', 'c', 'k', '0', '1'};
 /// Where pieces begin: a page, so that reads are aligned.
 constexpr std::size_t kPage = 4096;
-constexpr std::uintmax_t kSpareBytes = std::uintmax_t{1} << 30;  ///< Left free for everybody else.
 constexpr const char* kUsedFile = "used";  ///< Its time says when a checkpoint's folder was last of use.
-
-/// Closes a descriptor.
-struct Descriptor {
-  int value;
-  ~Descriptor() {
-    if (value >= 0) {
-      ::close(value);
-    }
-  }
-};
-
-std::string hex_digest(std::span<const std::byte> bytes) {
-  return fmt::format("{:016x}{:016x}", checksum_of(bytes, 1), checksum_of(bytes, 2));
-}
-
-std::string hex_digest(const std::string& text) { return hex_digest(std::as_bytes(std::span(text))); }
-
-bool write_all(int descriptor, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor, bytes.data(), std::min<std::size_t>(bytes.size(), std::size_t{1} << 30));
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count <= 0) {
-      return false;
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
-  return true;
-}
 
 bool read_all(int descriptor, std::span<std::byte> bytes, std::size_t offset) {
   while (!bytes.empty()) {
@@ -97,35 +65,6 @@ std::vector<std::byte> head_of(const std::string& key, std::size_t piece_bytes,
   return head;
 }
 
-/// Renames a finished file into place; removes it where that fails.
-bool put_in_place(const std::string& draft, const fs::path& target) {
-  std::error_code error;
-  fs::rename(draft, target, error);
-  if (error) {
-    fs::remove(draft, error);
-    return false;
-  }
-  return true;
-}
-
-/// Writes parts into a new file and renames it to `target`; false where that fails.
-bool write_file(const fs::path& target, std::initializer_list<std::span<const std::byte>> parts) {
-  std::string draft = target.string() + ".tmp-XXXXXX";
-  const Descriptor descriptor{::mkostemp(draft.data(), O_CLOEXEC)};
-  if (descriptor.value < 0) {
-    return false;
-  }
-  bool whole = ::fchmod(descriptor.value, 0644) == 0;
-  for (const auto part : parts) {
-    whole = whole && write_all(descriptor.value, part);
-  }
-  if (!whole || ::fdatasync(descriptor.value) != 0) {
-    ::unlink(draft.c_str());
-    return false;
-  }
-  return put_in_place(draft, target);
-}
-
 /// The checkpoint's files of weights, in the order of their names.
 std::vector<fs::path> weight_files(const fs::path& checkpoint) {
   std::vector<fs::path> files;
@@ -140,17 +79,6 @@ std::vector<fs::path> weight_files(const fs::path& checkpoint) {
         fmt::format("{}: expected files of weights (*.safetensors), got none", checkpoint.string()));
   }
   return files;
-}
-
-/// What changes when somebody writes to a file, whether or not its length does.
-std::string stamp_of(const fs::path& file) {
-  struct stat status{};
-  if (::stat(file.c_str(), &status) != 0) {
-    throw std::invalid_argument(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
-  }
-  return fmt::format("{} {} {} {} {}.{} {}.{}\n", fs::canonical(file).string(), status.st_dev, status.st_ino,
-                     status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
-                     status.st_ctim.tv_nsec);
 }
 
 std::uintmax_t bytes_in(const fs::path& folder) {
@@ -186,7 +114,7 @@ std::string weights_digest(const fs::path& checkpoint, const fs::path& cache_dir
   const std::string digest = hex_digest(digests);
   std::error_code ignored;
   fs::create_directories(remembered.parent_path(), ignored);
-  write_file(remembered, {std::as_bytes(std::span(digest))});
+  write_cache_file(remembered, {std::as_bytes(std::span(digest))});
   return digest;
 }
 
@@ -249,7 +177,7 @@ void PackedFiles::keep(const std::string& key, std::span<const std::byte> bytes,
   }
   try {
     make_room(bytes.size());
-    require_free_bytes(folder(), bytes.size() + kSpareBytes);
+    require_free_bytes(folder(), bytes.size() + kSpareCacheBytes);
   } catch (const std::runtime_error&) {
     return;  // there is no room: it is packed again the next time
   }
@@ -258,7 +186,7 @@ void PackedFiles::keep(const std::string& key, std::span<const std::byte> bytes,
     checksums.push_back(checksum_of(bytes.subspan(first, piece_bytes)));
   }
   const std::vector<std::byte> head = head_of(key, piece_bytes, checksums);
-  write_file(folder() / hex_digest(key), {std::span(head), bytes});
+  write_cache_file(folder() / hex_digest(key), {std::span(head), bytes});
 }
 
 void PackedFiles::make_room(std::uintmax_t bytes) const {

@@ -4,11 +4,16 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import time
 import unittest
+import unittest.mock
 
 from fake_worker import FakeEngine, next_token
 from worker_driver import PEERS, WARMUP, Worker, prepare, read_logits
 from worker_protocol import Server, Warmup
+
+import kept_state
 
 FAKE = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake_worker.py")]
 PROMPTS = [[1, 2, 3], [4, 5, 6]]
@@ -162,6 +167,44 @@ class ServerTest(unittest.TestCase):
         self.ready(room=3)
         self.ask("outputs", steps=1, forced=None, logits=False)
         self.assertEqual(engine.log.count("prefill"), 2 + 1, "loading again forgets what was kept")
+
+    def test_a_state_is_kept_for_later_processes_until_it_is_damaged(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"DECODELAB_CACHE": folder}):
+            def process(name="same"):
+                """Another process: what was called, and its tokens."""
+                self.setUp()
+                engine = self.engine
+                engine.save = lambda: ([b"a state", bytes(engine.last)], 9)
+                engine.restore = lambda state: engine.log.append(("restore", *state[1]))
+                engine.state_key = lambda: name
+                self.ready()
+                reply = self.ask("outputs", steps=3, forced=None, logits=False)
+                return engine.log.count("prefill"), reply["tokens"]
+
+            first = process()
+            self.assertEqual(first[0], 1)
+            self.assertEqual(process(), (0, first[1]))
+            self.assertEqual(process("other settings")[0], 1)
+            cells = os.path.join(folder, "peers", "cells")
+            for name in os.listdir(cells):
+                with open(os.path.join(cells, name), "r+b") as file:
+                    file.seek(-1, os.SEEK_END)
+                    file.write(b"?")
+            self.assertEqual(process(), first, "a damaged state is not believed")
+            self.assertEqual(process()[0], 0, "and is made anew")
+            self.assertEqual([name for name in os.listdir(cells) if name.startswith("draft-")], [])
+
+    def test_states_that_were_not_used_for_longest_go_first(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("kept_state.MOST_BYTES", 2500):
+            for age, key in ((300, "old"), (200, "older but used"), (100, "young")):
+                kept_state.keep(folder, key, [1], [bytes(1000)])
+                os.utime(kept_state.place(folder, key), (time.time() - age,) * 2)
+                if key == "older but used":
+                    self.assertIsNotNone(kept_state.load(folder, "old"))
+                    os.utime(kept_state.place(folder, "old"), (time.time() - 300,) * 2)
+            self.assertIsNone(kept_state.load(folder, "old"))
+            self.assertIsNotNone(kept_state.load(folder, "older but used"))
+            self.assertEqual(kept_state.load(folder, "young"), ([1], [bytes(1000)]))
 
     def test_replies_say_what_filling_took(self):
         self.ready()

@@ -59,6 +59,24 @@ TEST(FilledCache, OfRandomNumbersIsTheSameAsFillingWithThem) {
   EXPECT_EQ(decoded(restored, {1, 2, 3}), decoded(filled, {1, 2, 3}));
 }
 
+TEST(FilledCache, GoesOnTheSameAfterItWasKeptAsBytes) {
+  for (const ElementType dtype : {ElementType::float32, ElementType::bfloat16}) {
+    const auto model = small_model(small_config(), dtype);
+    const Engine engine = engine_for("bigcode", model);
+    Session prefilled(engine, options());
+    const std::vector<std::int64_t> first = prefilled.prefill(kPrompts).token_ids;
+    const std::vector<std::byte> bytes = prefilled.filled().to_bytes();
+    Session restored(engine, options());
+    restored.fill(FilledCache::from_bytes(bytes, engine));
+    EXPECT_EQ(decoded(restored, first), decoded(prefilled, first));
+
+    EXPECT_THROW(FilledCache::from_bytes(std::span(bytes).first(bytes.size() - 1), engine), std::invalid_argument);
+    EXPECT_THROW(FilledCache::from_bytes({}, engine), std::invalid_argument);
+    const Engine other = engine_for("bigcode", small_model(small_config(false), dtype));
+    EXPECT_THROW(FilledCache::from_bytes(bytes, other), std::invalid_argument);
+  }
+}
+
 TEST(FilledCache, RefusesRowsThatDifferInLengthAndAnotherBatch) {
   const Engine engine = engine_for("causal", small_model(small_config()));
   Session ragged(engine, options());

@@ -8,6 +8,7 @@ import tempfile
 from types import SimpleNamespace
 
 import numpy as np
+from kept_state import cache_folder
 
 FAMILY = "gpt_bigcode"
 # transformers' names of the tanh approximation and of the exact one; the defaults below are its configuration class's too.
@@ -72,12 +73,6 @@ def read_config(folder):
     return SimpleNamespace(layers=found.get("n_layer", 12), heads=found.get("n_head", 12), width=width, inner=found.get("n_inner") or 4 * width,
                            positions=found.get("n_positions", 1024), vocabulary=found.get("vocab_size", 50257), epsilon=found.get("layer_norm_epsilon", 1e-5),
                            activation=found.get("activation_function", "gelu_pytorch_tanh"))
-
-
-def cache_folder():
-    """Where conversions are kept, the place of decodelab's own: $DECODELAB_CACHE, else $XDG_CACHE_HOME/decodelab, else ~/.cache/decodelab."""
-    base = os.environ.get("DECODELAB_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "decodelab")
-    return os.path.join(base, "peers")
 
 
 def converted(checkpoint, engine, variety, convert):

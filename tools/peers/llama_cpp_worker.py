@@ -9,6 +9,7 @@ example:
 
 import argparse
 import ctypes
+import json
 import os
 import sys
 from importlib.metadata import version
@@ -55,6 +56,8 @@ class LlamaCppEngine(StepEngine):
         self.fused = self.flash_attention == "on" or (self.flash_attention == "auto" and self.kv != "fp32")
         ggml = llama._lib
         ggml.ggml_version.restype = ggml.ggml_commit.restype = ctypes.c_char_p
+        # The folder is named by the checkpoint's files, the rest by what computes with them.
+        self.identity = [self.version, folder, ggml.ggml_version().decode(), ggml.ggml_commit().decode(), llama.llama_print_system_info().decode()]
         kv = "fp32, cast to fp16 by its fused attention" if self.fused and self.kv == "fp32" else self.kv
         return {"threads": threads, "weights": dtype, "activations": "fp32", "accumulate": "fp32", "kv": kv, "flash_attention": self.fused,
                 "gelu": "tanh by a table of fp16", "greedy": "numpy argmax of each row's logits", "ggml": f"{ggml.ggml_version().decode()} {ggml.ggml_commit().decode()}",
@@ -122,13 +125,17 @@ class LlamaCppEngine(StepEngine):
             state = (ctypes.c_uint8 * size)()
             if self.llama.llama_state_seq_get_data(self.context, state, size, row) != size:
                 return None
-            states.append(state)
+            states.append(bytes(state))
         return states, sum(map(len, states))
+
+    def state_key(self):
+        return json.dumps([self.identity, self.threads, self.kv, self.fused, self.kv_unified, self.ubatch])
 
     def restore(self, states):
         self.llama.llama_memory_clear(self.memory, False)
         for row, state in enumerate(states):
-            if self.llama.llama_state_seq_set_data(self.context, state, len(state), row) == 0:
+            buffer = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
+            if self.llama.llama_state_seq_set_data(self.context, buffer, len(state), row) == 0:
                 raise RuntimeError(f"llama.cpp could not restore the keys of row {row}: {self.last_error}")
         self.token_batch.positions[:] = self.cell.length
 

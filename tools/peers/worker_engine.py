@@ -1,5 +1,7 @@
 """What an engine implements to become a worker: Engine, or StepEngine where its prefill and each decode step can be called one by one."""
 
+import json
+import os
 import time
 from dataclasses import dataclass
 
@@ -96,6 +98,33 @@ class StepEngine(Engine):
         """Brings the session to where save() was called; `state` may be restored again."""
         raise NotImplementedError
 
+    def state_key(self):
+        """Names all that a saved state depends on beside the prompts, where save() gives a list of bytes that another process may restore; else None."""
+        return None
+
+    def prefill_or_load(self):
+        """Brings the session to the end of the prompts: by a state that an earlier process left, else by a prefill. Returns (state, bytes), None where it cannot be saved."""
+        name = self.state_key()
+        if name is None:
+            self.tokens = self.prefill()
+            return self.save()
+        import kept_state
+
+        folder, key = os.path.join(kept_state.cache_folder(), "cells"), json.dumps([name, self.cell.prompts])
+        found = kept_state.load(folder, key)
+        if found:
+            try:
+                self.restore(found[1])
+                self.tokens = list(found[0])
+                return found[1], sum(map(len, found[1]))
+            except RuntimeError:  # the engine does not take it: it is prefilled
+                pass
+        self.tokens = self.prefill()
+        saved = self.save()
+        if saved is not None:
+            kept_state.keep(folder, key, list(self.tokens), saved[0])
+        return saved
+
     def fill(self):
         """The first fill of a cell is a prefill, which is kept; later ones restore it."""
         if self.cell.phase != "decode":
@@ -108,8 +137,7 @@ class StepEngine(Engine):
             self.restore(kept[key][1])
             self.tokens = list(kept[key][2])
         else:
-            self.tokens = self.prefill()
-            saved = self.save()
+            saved = self.prefill_or_load()
             if saved is not None:
                 kept[key] = (saved[1], saved[0], list(self.tokens))
             while kept and sum(entry[0] for entry in kept.values()) > MOST_KEPT_BYTES:

@@ -145,8 +145,16 @@ auto ProcessWorker::awake(const CellRecord& cell, Call&& call) {
 }
 
 OutputTrace ProcessWorker::outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) {
+  return ask_for_outputs(cell, steps, outputs_request(steps, forced, true));
+}
+
+OutputTrace ProcessWorker::choices(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) {
+  return ask_for_outputs(cell, steps, outputs_request(steps, forced, false));
+}
+
+OutputTrace ProcessWorker::ask_for_outputs(const CellRecord& cell, std::int64_t steps, const std::string& request) {
   return awake(cell, [&] {
-    OutputTrace trace = parse_outputs(ask(outputs_request(steps, forced)), cell);
+    OutputTrace trace = parse_outputs(ask(request), cell);
     if (output_rule(cell) == OutputRule::tokens_only) {
       trace.logits.clear();
     }

@@ -41,6 +41,7 @@ class ProcessWorker final : public Worker {
   /// 0: another engine's need is not known beforehand.
   std::int64_t bytes_needed(const CellRecord&) const override { return 0; }
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override;
+  OutputTrace choices(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override;
   Probe probe(const CellRecord& cell) override;
   std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) override;
   bool takes_turns() const override { return hello_ && hello_->turns && !leaves_; }
@@ -60,6 +61,7 @@ class ProcessWorker final : public Worker {
   class VisitInTurns;
 
   std::string ask(const std::string& request);
+  OutputTrace ask_for_outputs(const CellRecord& cell, std::int64_t steps, const std::string& request);
   void prepare(const CellRecord& cell);
   template <typename Call>
   auto awake(const CellRecord& cell, Call&& call);

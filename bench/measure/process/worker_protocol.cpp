@@ -124,8 +124,8 @@ std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std:
                   {"prompts", prompts}});
 }
 
-std::string outputs_request(std::int64_t steps, const OutputTrace* forced) {
-  Json request{{"request", "outputs"}, {"steps", steps}, {"forced", nullptr}, {"logits", true}};
+std::string outputs_request(std::int64_t steps, const OutputTrace* forced, bool logits) {
+  Json request{{"request", "outputs"}, {"steps", steps}, {"forced", nullptr}, {"logits", logits}};
   if (forced != nullptr) {
     request["forced"] = forced->tokens;
     request["first"] = forced->first;
@@ -286,6 +286,7 @@ WorkerRequest parse_request(std::string_view line) {
     } else if (request.kind == "outputs" || request.kind == "visit" || request.kind == "begin" ||
                request.kind == "turn") {
       request.steps = json.at("steps");
+      request.logits = json.value("logits", true);
       if (const Json forced = json.value("forced", Json()); !forced.is_null()) {
         request.forced.emplace();
         request.forced->tokens = forced.get<std::vector<std::vector<std::int64_t>>>();

@@ -43,7 +43,7 @@ std::string hello_request();
 std::string load_request(const WorkerLoad& load);
 std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std::int64_t room,
                             const std::vector<std::vector<std::int64_t>>& prompts);
-std::string outputs_request(std::int64_t steps, const OutputTrace* forced);
+std::string outputs_request(std::int64_t steps, const OutputTrace* forced, bool logits);
 std::string counters_request();
 std::string visit_request(std::int64_t steps);
 std::string begin_request(std::int64_t steps);
@@ -75,6 +75,7 @@ struct WorkerRequest {
   CellRecord cell{};
   std::int64_t steps = 0;
   std::optional<OutputTrace> forced{};  ///< Only what was fed: `first` and `tokens`.
+  bool logits = true;                   ///< Whether outputs are asked for with theirs.
 };
 /// Throws std::invalid_argument for a line that is no request.
 WorkerRequest parse_request(std::string_view line);

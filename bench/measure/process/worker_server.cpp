@@ -97,7 +97,9 @@ class Server {
       return error_reply(RowStatus::failed, fmt::format("'{}' before 'prepare'", request.kind));
     }
     if (request.kind == "outputs") {
-      const OutputTrace trace = worker_->outputs(*cell_, request.steps, request.forced ? &*request.forced : nullptr);
+      const OutputTrace* const forced = request.forced ? &*request.forced : nullptr;
+      const OutputTrace trace = request.logits ? worker_->outputs(*cell_, request.steps, forced)
+                                               : worker_->choices(*cell_, request.steps, forced);
       return outputs_reply(trace, write_logits(trace));
     }
     if (request.kind == "counters") {

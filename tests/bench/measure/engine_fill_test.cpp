@@ -63,6 +63,30 @@ TEST(FillingACell, IsAPrefillOnceAndACopyLater) {
   EXPECT_EQ(again.first, first.first);
 }
 
+TEST(FillingACell, IsNoPrefillWhereAnEarlierProcessDidTheSame) {
+  const testing::TemporaryFolder folder;
+  CellInput input;
+  input.kept = std::make_shared<const KeptBytes>(folder.path());
+  input.kept_key = "this build\n";
+  const OutputTrace first = worker(input)->outputs(cell("generated"), 4, nullptr);
+  const std::unique_ptr<Worker> later = worker(input);
+  EXPECT_EQ(steps_of_outputs(*later, cell("generated")), 4);
+  const OutputTrace again = later->outputs(cell("generated"), 4, nullptr);
+  EXPECT_EQ(again.tokens, first.tokens);
+  EXPECT_EQ(again.logits, first.logits);
+  input.kept_key = "another build\n";
+  EXPECT_EQ(steps_of_outputs(*worker(input), cell("generated")), 5);
+  EXPECT_EQ(steps_of_outputs(*worker(input), cell("random")), 4) << "random numbers are made, not kept";
+}
+
+TEST(FillingACell, AndChoosingGivesTheTokensOfTheOutputsWithoutLogits) {
+  const std::unique_ptr<Worker> arm = worker();
+  const OutputTrace outputs = arm->outputs(cell("generated"), 4, nullptr);
+  const OutputTrace choices = arm->choices(cell("generated"), 2, nullptr);
+  EXPECT_TRUE(choices.logits.empty());
+  EXPECT_EQ(choices.tokens, (std::vector<std::vector<std::int64_t>>{outputs.tokens[0], outputs.tokens[1]}));
+}
+
 TEST(FillingACell, WithRandomNumbersGivesTheSameEachTime) {
   const std::unique_ptr<Worker> arm = worker();
   const OutputTrace first = arm->outputs(cell("random"), 4, nullptr);

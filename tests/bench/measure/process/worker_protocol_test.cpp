@@ -31,11 +31,14 @@ TEST(WorkerProtocol, CarriesRequests) {
   EXPECT_EQ(prepared.cell.threads, 3);
   EXPECT_EQ(prepared.cell.fill, "generated");
   const OutputTrace forced{.first = {8, 9}, .tokens = {{1, 2}, {3, 4}}};
-  const WorkerRequest outputs = parse_request(outputs_request(3, &forced));
+  const WorkerRequest outputs = parse_request(outputs_request(3, &forced, true));
   ASSERT_TRUE(outputs.forced);
   EXPECT_EQ(outputs.forced->tokens, forced.tokens);
   EXPECT_EQ(outputs.forced->first, forced.first);
-  EXPECT_FALSE(parse_request(outputs_request(3, nullptr)).forced);
+  EXPECT_TRUE(outputs.logits);
+  EXPECT_FALSE(parse_request(outputs_request(3, nullptr, false)).forced);
+  EXPECT_FALSE(parse_request(outputs_request(3, nullptr, false)).logits);
+  EXPECT_TRUE(parse_request(R"({"request":"outputs","steps":3})").logits) << "as a request always was";
   EXPECT_EQ(parse_request(visit_request(24)).steps, 24);
 }
 

@@ -1,0 +1,37 @@
+// The reference's outputs of cells, kept in the cache folder: a run of the same build on the same weights needs no reference.
+#pragma once
+
+#include "bench/measure/verification.h"
+#include "engine/checkpoint/kept_bytes.h"
+#include "reports/store/record.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace decodelab {
+
+/// Names all that what an engine of this program computes on a checkpoint depends on: the program's file, the build, the machine, the
+/// content of the weights, and the seed of prompts and random keys. Throws std::invalid_argument where there are no weights.
+std::string computed_by(const BuildRecord& build, const std::filesystem::path& checkpoint, std::int64_t seed,
+                        const std::filesystem::path& cache_directory);
+
+class KeptOutputs {
+ public:
+  /// `key` is that of computed_by().
+  KeptOutputs(KeptBytes bytes, std::string key) : bytes_(std::move(bytes)), key_(std::move(key)) {}
+
+  /// Tokens and logits of `steps` steps of the cell; nothing where they are not there, or are damaged.
+  std::optional<OutputTrace> find(const CellRecord& cell, std::int64_t steps) const;
+  void keep(const CellRecord& cell, std::int64_t steps, const OutputTrace& trace) const;
+
+ private:
+  std::string key_of(const CellRecord& cell, std::int64_t steps) const;
+
+  KeptBytes bytes_;
+  std::string key_;
+};
+
+}  // namespace decodelab

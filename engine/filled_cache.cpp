@@ -1,0 +1,65 @@
+// Copied keys and values, in memory and as bytes.
+#include "engine/checkpoint/kept_bytes.h"
+#include "engine/engine.h"
+#include "engine/engine_impl.h"
+#include "engine/kernels/scalar_type.h"
+#include "engine/tensor.h"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace decodelab {
+
+FilledCache::FilledCache() : impl_(std::make_unique<Impl>()) {}
+FilledCache::~FilledCache() = default;
+FilledCache::FilledCache(FilledCache&&) noexcept = default;
+FilledCache& FilledCache::operator=(FilledCache&&) noexcept = default;
+
+std::int64_t FilledCache::bytes() const {
+  std::int64_t total = 0;
+  for (const at::Tensor& layer : impl_->layers) {
+    total += static_cast<std::int64_t>(layer.nbytes());
+  }
+  return total;
+}
+
+std::vector<std::byte> FilledCache::to_bytes() const {
+  BytesWriter writer;
+  for (const at::Tensor& layer : impl_->layers) {
+    const at::Tensor host = layer.cpu().contiguous();
+    writer.numbers(host.sizes());
+    writer.bytes({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()});
+  }
+  return writer.written();
+}
+
+FilledCache FilledCache::from_bytes(std::span<const std::byte> bytes, const Engine& engine) {
+  const c10::InferenceMode inference;
+  const ModelConfig& config = engine.model().config();
+  const auto options = at::TensorOptions(scalar_type(engine.model().dtype()));
+  FilledCache filled;
+  try {
+    BytesReader reader(bytes);
+    while (!reader.at_end()) {
+      const std::vector<std::int64_t> shape = reader.numbers();
+      const std::span<const std::byte> data = reader.bytes();
+      if (shape.size() != 3 || shape[0] < 1 || shape[1] < 1 || shape[2] != config.kv_width()) {
+        throw std::out_of_range("another shape");
+      }
+      at::Tensor layer = at::empty(shape, options);
+      if (layer.nbytes() != data.size()) {
+        throw std::out_of_range("another dtype");
+      }
+      std::memcpy(layer.mutable_data_ptr(), data.data(), data.size());
+      filled.impl_->layers.push_back(layer.to(at::Device(engine.model().device())));
+    }
+  } catch (const std::out_of_range&) {
+    throw std::invalid_argument("these bytes are no filled cache of this model");
+  }
+  if (std::ssize(filled.impl_->layers) != config.layers) {
+    throw std::invalid_argument("these bytes are a filled cache of another number of layers");
+  }
+  return filled;
+}
+
+}  // namespace decodelab

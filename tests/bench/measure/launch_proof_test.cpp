@@ -1,0 +1,128 @@
+// What a launch keeps for the launches and runs after it: proofs of its arms, the reference's outputs, and where its time went.
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "bench/measure/launch_runner.h"
+#include "tests/bench/measure/launch_runner_fixture.h"
+
+namespace decodelab {
+namespace {
+
+using LaunchProofTest = testing::LaunchRunnerTest;
+
+TEST_F(LaunchProofTest, ChecksACellOnceARunAndHoldsLaterLaunchesAgainstWhatWasProved) {
+  add_run({"a", "b"});
+  launch(0);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"causal b2", "a b2", "b b2"}));
+  log_.outputs.clear();
+  made_.clear();
+  launch(1);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"a b2", "b b2"}))
+      << "before their first block, without a reference";
+  EXPECT_EQ(made_, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(row("a").status, RowStatus::ok);
+  EXPECT_EQ(store_->load_run(run_).blocks.size(), 4u);
+}
+
+TEST_F(LaunchProofTest, ComparesAnArmWithTheReferenceAnewWhereItChoosesOtherwise) {
+  add_run({"a", "b"});
+  launch(0);
+  log_ = {};
+  // Both the reference and the arm choose another token in this process, as rounding may have it.
+  behaviours_["causal"].token = behaviours_["b"].token = 1;
+  launch(1);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"a b2", "b b2", "causal b2", "b b2"}))
+      << "a chooses as it did, b is compared in full";
+  EXPECT_EQ(row("a").status, RowStatus::ok);
+  EXPECT_EQ(row("b").status, RowStatus::ok);
+}
+
+TEST_F(LaunchProofTest, TimesNoArmThatBecameWrongInALaterLaunch) {
+  add_run({"causal", "b"}, {2}, 1);
+  launch(0);
+  log_ = {};
+  behaviours_["b"].token = 1;
+  launch(1);
+  EXPECT_EQ(row("b").status, RowStatus::incorrect);
+  EXPECT_EQ(row("b").reason, "in launch 2: Step 0, row 0: the arm chose id 1, the reference id 3.");
+  EXPECT_EQ(row("causal").status, RowStatus::ok);
+  EXPECT_EQ(std::ranges::count(log_.visits, "b"), 0);
+  EXPECT_EQ(store_->load_run(run_).blocks.back().visits.size(), 2u);
+}
+
+TEST_F(LaunchProofTest, TakesTheReferencesOutputsFromAnEarlierRunOfTheSameProgram) {
+  kept_ = std::make_shared<const KeptOutputs>(KeptBytes(folder_ / "outputs"), "key");
+  add_run({"a", "b"});
+  launch(0);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"causal b2", "a b2", "b b2"}));
+  log_ = {};
+  made_.clear();
+  behaviours_["b"].token = 1;
+  add_run({"a", "b"});
+  launch(0);
+  EXPECT_EQ(made_, (std::vector<std::string>{"a", "b"})) << "no reference";
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"a b2", "b b2"}));
+  EXPECT_EQ(row("a").status, RowStatus::ok);
+  EXPECT_EQ(row("b").status, RowStatus::incorrect) << "every arm is held against them all the same";
+}
+
+TEST_F(LaunchProofTest, KeepsNoOutputsOfASmallerCellThanTheOneThatWasAsked) {
+  kept_ = std::make_shared<const KeptOutputs>(KeptBytes(folder_ / "outputs"), "key");
+  behaviours_["causal"].bytes = 300'000;
+  add_run({"small"}, {8});
+  launch(0);
+  log_ = {};
+  behaviours_["causal"].bytes = 1000;
+  add_run({"small"}, {8});
+  launch(0);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"causal b8", "small b8"}));
+}
+
+TEST_F(LaunchProofTest, ProvesACellAnewWhereAnOlderProgramKeptNoProof) {
+  add_run({"a"});
+  launch(0);
+  SQLite::Database((folder_ / "store.sqlite").string(), SQLite::OPEN_READWRITE)
+      .exec("PRAGMA foreign_keys = ON; DELETE FROM cell_proofs");
+  log_ = {};
+  launch(1);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"causal b2", "a b2"}));
+  EXPECT_EQ(store_->load_run(run_).proofs.size(), 1u);
+}
+
+TEST_F(LaunchProofTest, KeepsTheReferencesChoicesAndADigestOfEachArmThatIsRight) {
+  add_run({"causal", "wrong", "right"});
+  behaviours_["wrong"].token = 2;
+  launch(0);
+  const RunData data = store_->load_run(run_);
+  ASSERT_EQ(data.proofs.size(), 1u);
+  const CellProofRecord& proof = data.proofs[0];
+  EXPECT_EQ(proof.cell_id, data.cells[0].id);
+  EXPECT_EQ(std::pair(proof.batch, proof.length), std::pair(std::int64_t{2}, std::int64_t{16}));
+  EXPECT_EQ(proof.tokens, std::vector<std::vector<std::int64_t>>(kVerifiedDecodeSteps, {3, 3}));
+  ASSERT_EQ(proof.chosen.size(), 2u);
+  EXPECT_EQ(proof.chosen.at(data.arms[0].id), proof.chosen.at(data.arms[2].id)) << "they chose the same";
+}
+
+TEST_F(LaunchProofTest, KeepsWhatEachArmSpentInALaunch) {
+  behaviours_["a"].start = std::chrono::milliseconds(30);
+  behaviours_["a"].filling_ns = 2000;
+  add_run({"causal", "a"}, {2}, 1);
+  launch(0);
+  const RunData data = store_->load_run(run_);
+  std::map<std::pair<std::int64_t, Activity>, std::int64_t> spent;
+  for (const TimeSpentRecord& time : data.times_spent) {
+    EXPECT_EQ(time.launch, 0);
+    spent[{time.arm_id, time.activity}] = time.ns;
+  }
+  const std::int64_t a = data.arms[1].id;
+  EXPECT_GE((spent[{a, Activity::starting}]), 30'000'000);
+  // The made-up steps say what they took, whatever the clock says.
+  EXPECT_EQ((spent[{a, Activity::timing}]), 2 * 64 * 1'000'000);
+  EXPECT_EQ((spent[{a, Activity::filling}]), 3 * 2000) << "for its outputs and for two visits";
+  EXPECT_GT((spent[{a, Activity::checking}]), 0);
+  EXPECT_GT((spent[{a, Activity::counting}]), 0);
+  launch(1);
+  EXPECT_GT(store_->time_spent_ns(run_, 1), 2 * 2 * 64 * 1'000'000);
+}
+
+}  // namespace
+}  // namespace decodelab
