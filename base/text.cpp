@@ -1,6 +1,7 @@
 // Decodes UTF-8 character by character, keeps what may stand anywhere, and breaks lines.
 #include "base/text.h"
 
+#include <charconv>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -137,5 +138,14 @@ std::string printable_ascii(std::string_view text, std::size_t limit) {
 }
 
 std::string in_quotes(std::string_view text) { return "'" + printable_ascii(text, kMaxQuoted) + "'"; }
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return value;
+}
 
 }  // namespace decodelab

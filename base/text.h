@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,5 +32,7 @@ std::string wrap(std::string_view text, std::size_t width);
 std::string printable_ascii(std::string_view text, std::size_t limit);
 /// Returns a name or value out of a file, fit for a message: in single quotes, at most 80 bytes, as printable_ascii().
 std::string in_quotes(std::string_view text);
+/// Returns the number that the whole text is, or nothing.
+std::optional<std::int64_t> whole_number(std::string_view text);
 
 }  // namespace decodelab

@@ -6,6 +6,8 @@
 
 namespace decodelab {
 
+inline constexpr double kSecondsOfAMinute = 60;
+
 /// Four significant digits with the unit that fits: `812 ns`, `12.34 us`, `1.234 ms`, `1.234 s`.
 std::string format_time(double ns);
 /// Four significant digits in binary units: `512 B`, `1.500 KiB`, `3.250 GiB`.

@@ -48,10 +48,10 @@ foreach(kernel ${cuda_on_cpu_kernels})
 endforeach()
 
 # Kernels come first: of an inline function that tests share with them the linker keeps the first copy, which must be the checked one.
-decodelab_test_program(cuda_on_cpu_test SOURCES ${cuda_on_cpu_objects} ${cuda_on_cpu_sources} ${cuda_on_cpu_host}
+decodelab_test_program(cuda_on_cpu_test OPTIMIZED SOURCES ${cuda_on_cpu_objects} ${cuda_on_cpu_sources} ${cuda_on_cpu_host}
   LINK decodelab_flags decodelab_fmt)
 target_include_directories(cuda_on_cpu_test BEFORE PRIVATE ${cuda_on_cpu_includes})
-target_compile_options(cuda_on_cpu_test PRIVATE -O2)
+set_target_properties(cuda_on_cpu_test PROPERTIES UNITY_BUILD OFF)
 list(JOIN cuda_on_cpu_kernels "," joined_kernels)
 target_compile_definitions(cuda_on_cpu_test PRIVATE DECODELAB_KERNELS="${joined_kernels}"
   DECODELAB_SOURCE_DIR="${CMAKE_SOURCE_DIR}")

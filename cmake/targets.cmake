@@ -1,6 +1,16 @@
 # Our libraries and programs. A new file in a folder below is picked up by its glob; no list here names single variants or tests.
 include_guard(GLOBAL)
 
+# Compiles files of the target several at a time (DECODELAB_UNITY): most of a file's time goes to templates that its neighbours use too.
+# Anonymous namespaces of one target then share their names.
+function(decodelab_unity name)
+  if(DECODELAB_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    # g++ takes the sources in a unit for headers, whose types must not have members of types without linkage.
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 function(decodelab_library name)
   cmake_parse_arguments(PARSE_ARGV 1 lib "" "" "SOURCES;LINK")
   if(lib_SOURCES)
@@ -24,6 +34,10 @@ file(GLOB_RECURSE bench_core_sources CONFIGURE_DEPENDS bench/plan/*.cpp bench/ma
 list(FILTER bench_core_sources EXCLUDE REGEX "/(torch|engine)_[^/]*\\.cpp$")
 file(GLOB bench_commands_sources CONFIGURE_DEPENDS bench/commands/*.cpp)
 
+# nlohmann's JSON, instantiated once: its undefined behaviour is not ours to look for, and it took a minute.
+set_source_files_properties(base/json_instances.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
+  COMPILE_OPTIONS "$<$<BOOL:${DECODELAB_SANITIZE}>:-fno-sanitize=undefined>")
+
 # All of them share one precompiled header; it sees the include folders of third parties, and no define.
 decodelab_library(base SOURCES ${base_sources} LINK decodelab_fmt nlohmann_json::nlohmann_json)
 target_precompile_headers(base PRIVATE <base/precompiled.h>)
@@ -41,6 +55,9 @@ decodelab_library(bench_core SOURCES ${bench_core_sources}
 decodelab_library(bench_commands SOURCES ${bench_commands_sources} LINK bench_core reports_page CLI11::CLI11)
 foreach(library reports_store reports_statistics reports_page profiles checkpoint_formats plan_core bench_core bench_commands)
   target_precompile_headers(${library} REUSE_FROM base)
+endforeach()
+foreach(library base reports_store reports_statistics reports_page profiles checkpoint_formats bench_core bench_commands)
+  decodelab_unity(${library})
 endforeach()
 
 find_package(Git QUIET)
@@ -69,6 +86,10 @@ endif()
 decodelab_library(engine SOURCES ${engine_sources} ${engine_cuda_sources}
   LINK decodelab_torch checkpoint_formats plan_core profiles)
 target_precompile_headers(engine PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<engine/tensor.h$<ANGLE-R>>)
+decodelab_unity(engine)
+# Kernels for one instruction set have the names of those for another.
+file(GLOB_RECURSE engine_kernels CONFIGURE_DEPENDS engine/kernels/*.cpp)
+set_source_files_properties(${engine_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # An OBJECT library: a static archive silently drops files that do nothing but register themselves.
 add_library(variants OBJECT ${variants_sources} ${variants_cuda_sources})
@@ -78,6 +99,7 @@ target_precompile_headers(variants REUSE_FROM engine)
 file(GLOB_RECURSE bench_torch_sources CONFIGURE_DEPENDS bench/measure/torch_*.cpp bench/measure/engine_*.cpp)
 decodelab_library(bench_torch SOURCES ${bench_torch_sources} LINK bench_core engine)
 target_precompile_headers(bench_torch REUSE_FROM engine)
+decodelab_unity(bench_torch)
 add_dependencies(bench_torch decodelab_version)
 target_include_directories(bench_torch PRIVATE ${CMAKE_BINARY_DIR}/generated)
 

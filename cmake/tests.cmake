@@ -11,15 +11,20 @@ add_custom_target(torch_free_tests)
 set(DECODELAB_SHARED_CORES OMP_WAIT_POLICY=passive)
 
 # One program a group. Torch-free groups list every test in ctest. Groups on libtorch are a ctest entry for each of SHARDS parts, which
-# run beside each other: each start costs 0.3 s.
+# run beside each other: each start costs 0.3 s. OPTIMIZED is for a program whose own code takes the time of its tests.
 function(decodelab_test_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "TORCH" "SHARDS" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 test "TORCH;OPTIMIZED" "SHARDS" "SOURCES;LINK")
   if(NOT test_SOURCES)
     # Nothing to build yet: the name stays a target, so that scripts can ask for it.
     add_custom_target(${name})
     return()
   endif()
   add_executable(${name} ${test_SOURCES})
+  decodelab_unity(${name})
+  if(NOT test_OPTIMIZED)
+    # Nothing measures the code of a test: half of its time to compile was spent on making it fast.
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+  endif()
   target_link_libraries(${name} PRIVATE ${test_LINK} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE DECODELAB_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
   if(test_TORCH)
@@ -41,7 +46,7 @@ function(decodelab_test_program name)
   else()
     # g++ 12 sees copies of short strings out of bounds where the standard library comes from a precompiled header; AddressSanitizer looks.
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
-    if(name STREQUAL base_test)
+    if(name STREQUAL base_test OR test_OPTIMIZED)
       target_precompile_headers(${name} PRIVATE <tests/precompiled.h>)
     else()
       target_precompile_headers(${name} REUSE_FROM base_test)
@@ -110,7 +115,7 @@ if(DECODELAB_TORCH)
   file(GLOB_RECURSE bench_torch_tests CONFIGURE_DEPENDS tests/bench/measure/torch_*_test.cpp tests/bench/measure/engine_*_test.cpp)
   decodelab_test_program(engine_test TORCH SHARDS 2 SOURCES ${engine_tests} ${weights_tests} LINK engine)
   decodelab_test_program(variants_test TORCH SHARDS 2 SOURCES ${variants_tests} ${variants_cuda_tests}
-    LINK variants bench_torch decodelab_profilers)
+    LINK variants bench_commands bench_torch decodelab_profilers)
   decodelab_test_program(bench_torch_test TORCH SOURCES ${bench_torch_tests} LINK variants bench_torch)
 
   # The program with mistakes built in, which a gate must name.

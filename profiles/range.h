@@ -1,6 +1,7 @@
 // Says which part of a step is running, to whoever listens; free when nobody does.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,11 @@ enum class Stage : std::uint8_t {
 };
 inline constexpr std::array<const char*, 12> kStageNames{
     "other", "embed", "qkv", "kv_write", "attention", "projection", "mlp", "norm", "head", "choice", "details", "host"};
+
+/// Returns the name of a stage; the last name for a number that is no stage.
+constexpr const char* stage_name(Stage stage) {
+  return kStageNames[std::min(static_cast<std::size_t>(stage), kStageNames.size() - 1)];
+}
 
 /// Amounts of work that nobody can see from outside.
 enum class Amount : std::uint8_t {

@@ -3,6 +3,7 @@
 #include "bench/commands/output.h"
 #include "reports/page/comparison/comparison_page.h"
 #include "reports/page/comparison/comparison_report.h"
+#include "reports/page/tables/answer.h"
 #include "reports/statistics/run_comparison.h"
 #include "reports/store/store.h"
 
@@ -18,13 +19,14 @@
 namespace decodelab {
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::string baseline;
   std::vector<std::string> candidates;
   std::string out;
   std::string store = kDefaultStore;
   std::string output = "text";
   std::string fail_on;
+  bool verbose = false;
 };
 
 constexpr const char* kNever = "";
@@ -52,10 +54,13 @@ std::vector<Table> tables_of(const RunComparison& comparison) {
   return tables;
 }
 
-void print(const RunComparison& comparison, OutputFormat format) {
+void print(const RunComparison& comparison, OutputFormat format, bool verbose) {
   switch (format) {
     case OutputFormat::text:
-      for (const Table& table : tables_of(comparison)) std::cout << to_text(table) << '\n';
+      std::cout << answer_lines(answer_of(comparison.rows, comparison.is_one_run()));
+      for (const Table& table : tables_of(comparison)) {
+        std::cout << to_text(with_few_notes(table, verbose)) << '\n';
+      }
       return;
     case OutputFormat::markdown: std::cout << comparison_markdown({&comparison, 1}); return;
     case OutputFormat::json: std::cout << comparison_to_json(comparison); return;
@@ -64,7 +69,7 @@ void print(const RunComparison& comparison, OutputFormat format) {
   }
 }
 
-ExitCode run(const Options& options) {
+ExitCode run_compare(const CompareOptions& options) {
   const OutputFormat format = output_format(options.output);
   if (options.fail_on != kNever && options.fail_on != kSlower && options.fail_on != kDifferent) {
     throw std::invalid_argument(fmt::format("--fail-on '{}': expected slower or different", options.fail_on));
@@ -79,7 +84,7 @@ ExitCode run(const Options& options) {
         make_comparison({.data = &baseline, .arm = first.arm}, {.data = &candidate, .arm = second.arm}));
   }
   if (options.out.empty()) {
-    for (const RunComparison& comparison : comparisons) print(comparison, format);
+    for (const RunComparison& comparison : comparisons) print(comparison, format, options.verbose);
   } else {
     write_comparison(comparisons, options.out, std::cerr);
     fmt::print("{}\n", (std::filesystem::path(options.out) / "compare.html").string());
@@ -92,7 +97,7 @@ ExitCode run(const Options& options) {
 }  // namespace
 
 void add_compare_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   CLI::App* command =
       app.add_subcommand("compare", "Compare two arms of one run, or runs with each other, cell by cell.");
   command->add_option("BASELINE", options->baseline, "[STORE@]RUN[:ARM], RUN being an id, a name, latest or latest~n")
@@ -105,6 +110,7 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("-o,--output", options->output, "text, md, csv, json or jsonl")->capture_default_str();
   command->add_option("--out", options->out,
                       "Write compare.html, compare.md and compare.json into this folder instead of printing");
+  command->add_flag("--verbose", options->verbose, "Print every note below the tables");
   command->add_option("--fail-on", options->fail_on,
                       "slower or different: exit 1 where the 95 % interval of a cell lies beyond 1");
   command->footer(
@@ -115,7 +121,7 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
       "  decodelab compare first:causal first:bigcode\n"
       "  decodelab compare latest~1 latest --fail-on slower\n"
       "  decodelab compare old.sqlite@nightly new.sqlite@nightly --out comparison");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, &exit_code] { exit_code = run_compare(*options); });
 }
 
 }  // namespace decodelab

@@ -14,19 +14,19 @@
 namespace decodelab {
 namespace {
 
-struct Options {
+struct CountersOptions {
   std::string run;
   std::string store = kDefaultStore;
   std::string file;
   bool accept = false;
 };
 
-std::string read_accepted(const Options& options) {
+std::string read_accepted(const CountersOptions& options) {
   return read_file("--file", options.file,
                    fmt::format("'decodelab counters RUN --file {} --accept' makes it", options.file));
 }
 
-ExitCode check(const Options& options, const RunSummary& summary) {
+ExitCode check(const CountersOptions& options, const RunSummary& summary) {
   const std::vector<CounterFinding> findings = check_counters(read_accepted(options), summary);
   for (const CounterFinding& finding : findings) {
     const char* const word = finding.outcome == CounterOutcome::invalid      ? "INVALID"
@@ -50,7 +50,7 @@ ExitCode check(const Options& options, const RunSummary& summary) {
   return ExitCode::internal;
 }
 
-ExitCode run(const Options& options) {
+ExitCode run_counters(const CountersOptions& options) {
   const RunSelector selector = parse_run_selector(options.run, options.store);
   const Store store(selector.store, StoreAccess::read);
   const RunSummary summary = summarize(store.load_run(store.find_run(selector.run)));
@@ -73,7 +73,7 @@ ExitCode run(const Options& options) {
 }  // namespace
 
 void add_counters_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CountersOptions>();
   CLI::App* command =
       app.add_subcommand("counters", "Show a run's exact counters, or hold them against accepted ones.");
   command->add_option("RUN", options->run, "[STORE@](id | name | latest | latest~n)")->required();
@@ -87,7 +87,7 @@ void add_counters_command(CLI::App& app, ExitCode& exit_code) {
       "Example:\n"
       "  decodelab counters latest --file counters.jsonl --accept\n"
       "  decodelab counters latest --file counters.jsonl");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, &exit_code] { exit_code = run_counters(*options); });
 }
 
 }  // namespace decodelab

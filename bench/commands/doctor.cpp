@@ -20,7 +20,7 @@
 namespace decodelab {
 namespace {
 
-struct Options {
+struct DoctorOptions {
   ResolutionRequest resolution{.seconds = 60};
   std::string dtype = "fp32";
 };
@@ -59,7 +59,7 @@ Table system_table(const std::vector<Finding>& findings) {
   return table;
 }
 
-ExitCode run(Options& options) {
+ExitCode run_doctor(DoctorOptions& options) {
   catch_interrupts();
   const MachineRecord machine = detect_machine();
   ResolutionRequest& resolution = options.resolution;
@@ -106,7 +106,7 @@ ExitCode run(Options& options) {
 }  // namespace
 
 void add_doctor_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorOptions>();
   CLI::App* command =
       app.add_subcommand("doctor", "Say what disturbs measurements here, and how small an effect can be resolved.");
   command->add_option("--seconds", options->resolution.seconds, "Time for the A/A; 0: none")->capture_default_str();
@@ -117,7 +117,7 @@ void add_doctor_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--threads", options->resolution.threads, "Threads of every operator; 0: one for each core")
       ->capture_default_str();
   command->footer("Example:\n  decodelab doctor\n  decodelab doctor --seconds 0");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, &exit_code] { exit_code = run_doctor(*options); });
 }
 
 }  // namespace decodelab

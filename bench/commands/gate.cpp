@@ -19,7 +19,7 @@ namespace {
 
 const std::vector<std::string> kFormats{"text", "md", "json", "junit"};
 
-struct Options {
+struct GateOptions {
   GateRequest request;
   CellOptions cells{.phases = "decode"};
   std::string baseline_arm;
@@ -37,7 +37,7 @@ struct Options {
   bool no_preflight = false;
 };
 
-GatePolicy policy_of(const Options& options) {
+GatePolicy policy_of(const GateOptions& options) {
   GatePolicy policy;
   if (!options.policy_file.empty()) {
     policy = parse_gate_policy(read_file("--policy", options.policy_file), options.policy_file);
@@ -66,7 +66,7 @@ std::string printed(const GateDecision& decision, const std::string& format) {
   return gate_text(decision);
 }
 
-ExitCode report(const GateDecision& decision, const Options& options) {
+ExitCode report(const GateDecision& decision, const GateOptions& options) {
   std::cout << printed(decision, options.output) << std::flush;
   if (!options.junit.empty()) {
     write_file("--junit", options.junit, gate_junit(decision));
@@ -81,7 +81,7 @@ ExitCode report(const GateDecision& decision, const Options& options) {
 }
 
 /// Fills the request in and checks it, before anything is created.
-void complete(Options& options) {
+void complete(GateOptions& options) {
   GateRequest& gate = options.request;
   complete_cells(options.cells, gate.sweep);
   const auto command = [&](const std::string& side, const std::string& worker, const std::string& arm) {
@@ -105,7 +105,7 @@ void complete(Options& options) {
   }
 }
 
-ExitCode run(Options& options) {
+ExitCode run_gate(GateOptions& options) {
   parse_words("--output", options.output, kFormats);
   if (!options.replay.empty()) {
     return report(replay_stored_gate(options.request.store, options.replay), options);
@@ -147,7 +147,7 @@ std::string policy_manual() {
 }  // namespace
 
 void add_gate_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GateOptions>();
   GateRequest& request = options->request;
   CLI::App* command = app.add_subcommand("gate", "Decide whether a candidate regresses: counters, outputs, time.");
   add_cell_options(*command, options->cells, request.sweep);
@@ -180,7 +180,7 @@ void add_gate_command(CLI::App& app, ExitCode& exit_code) {
       "  decodelab gate -m synthetic:tiny --baseline-worker 'release/decodelab worker --arm bigcode' \\\n"
       "      --candidate-worker 'build/decodelab worker --arm bigcode' --batch 1,8 --length 128\n"
       "  decodelab gate -m synthetic:tiny --self-test");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, &exit_code] { exit_code = run_gate(*options); });
 }
 
 }  // namespace decodelab

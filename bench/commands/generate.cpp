@@ -25,7 +25,7 @@
 namespace decodelab {
 namespace {
 
-struct Options {
+struct GenerateOptions {
   std::string model;
   std::vector<std::string> prompt_ids;
   std::vector<std::string> prompts;
@@ -118,7 +118,7 @@ void write_logits(const std::filesystem::path& file, const std::vector<Completio
   write_safetensors(file, {&tensor, 1});
 }
 
-ExitCode run(const Options& options) {
+ExitCode run_generate(const GenerateOptions& options) {
   if (options.output != "text" && options.output != "json") {
     throw std::invalid_argument(fmt::format("-o '{}': generate prints text or json", options.output));
   }
@@ -203,7 +203,7 @@ ExitCode run(const Options& options) {
 }  // namespace
 
 void add_generate_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   CLI::App* command = app.add_subcommand("generate", "Complete one batch of prompts under one arm.");
   command->add_option("-m,--model", options->model, "A checkpoint directory, or synthetic:NAME")->required();
   command->add_option("--prompt-ids", options->prompt_ids, "Token ids of one prompt, as 1,2,3; repeat for each row")
@@ -230,7 +230,7 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
       "bigcode -o json\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --temperature 0.8 --top-p 0.95 "
       "--seed 7 "
       "--arm bigcode,+philox-rng");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, &exit_code] { exit_code = run_generate(*options); });
 }
 
 }  // namespace decodelab

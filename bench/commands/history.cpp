@@ -15,7 +15,7 @@
 namespace decodelab {
 namespace {
 
-struct Options {
+struct HistoryOptions {
   HistoryRequest request;
   std::string store = kDefaultStore;
   std::string output = "text";
@@ -38,7 +38,7 @@ void print(const std::vector<HistorySeries>& series, const std::string& metric, 
   if (series.size() == 1) text(history_table(series.front(), metric));
 }
 
-ExitCode run(const Options& options) {
+ExitCode run_history(const HistoryOptions& options) {
   const OutputFormat format = output_format(options.output);
   const Store store(options.store, StoreAccess::read);
   std::vector<RunData> runs;
@@ -56,7 +56,7 @@ ExitCode run(const Options& options) {
 }  // namespace
 
 void add_history_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HistoryOptions>();
   CLI::App* command =
       app.add_subcommand("history", "Follow a metric over the commits of a store, and find where it made a step.");
   command
@@ -76,7 +76,7 @@ void add_history_command(CLI::App& app, ExitCode& exit_code) {
       "Example:\n"
       "  decodelab history mean_ns --arm bigcode --cell 'b1 tg @ d64'\n"
       "  decodelab history counters.operators --store nightly.sqlite --out history");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, &exit_code] { exit_code = run_history(*options); });
 }
 
 }  // namespace decodelab

@@ -23,7 +23,7 @@
 namespace decodelab {
 namespace {
 
-struct Options {
+struct LaunchOptions {
   std::string store;
   std::int64_t run = 0;
   std::int64_t launch = 0;
@@ -50,7 +50,7 @@ std::shared_ptr<const KeptOutputs> keep_across_runs(const BuildRecord& build, co
   }
 }
 
-ExitCode run(const Options& options) {
+ExitCode run_launch(const LaunchOptions& options) {
   catch_interrupts();
   const auto start = std::chrono::steady_clock::now();
   Store store(options.store, StoreAccess::write);
@@ -123,7 +123,7 @@ ExitCode run(const Options& options) {
 }  // namespace
 
 void add_launch_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LaunchOptions>();
   CLI::App* command = app.add_subcommand("launch", "One launch of a sweep; started by 'sweep'.");
   command->group("");  // Not shown in --help.
   command->add_option("--store", options->store)->required();
@@ -131,7 +131,7 @@ void add_launch_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--launch", options->launch)->required();
   command->callback([options, &exit_code] {
     try {
-      exit_code = run(*options);
+      exit_code = run_launch(*options);
     } catch (const std::exception& error) {
       // The parent says it to people.
       const bool of_store = dynamic_cast<const StoreError*>(&error) != nullptr;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kTgi = "tgi";
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> runs;
   std::string out;
   std::string store = kDefaultStore;
@@ -38,7 +38,7 @@ void print_tables(const std::vector<RunData>& runs, OutputFormat format) {
   }
 }
 
-ExitCode run(const Options& options) {
+ExitCode run_report(const ReportOptions& options) {
   const std::set<ReportFormat> formats = parse_report_formats(options.formats);
   const OutputFormat printed = output_format(options.output);
   if (!options.table.empty() && options.table != kTgi) {
@@ -72,7 +72,7 @@ ExitCode run(const Options& options) {
 }  // namespace
 
 void add_report_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   CLI::App* command =
       app.add_subcommand("report", "Write tables, latency curves and one offline HTML page for runs of the store.");
   command->add_option("RUN", options->runs, "[STORE@](id | name | latest | latest~n)")->required();
@@ -92,7 +92,7 @@ void add_report_command(CLI::App& app, ExitCode& exit_code) {
       "  decodelab report latest --out my-report\n"
       "  decodelab report latest --baseline bigcode --format html,md --out against-bigcode\n"
       "  decodelab report latest --table tgi -o md");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, &exit_code] { exit_code = run_report(*options); });
 }
 
 }  // namespace decodelab

@@ -14,6 +14,7 @@
 #include "bench/measure/launcher.h"
 #include "bench/measure/progress.h"
 #include "bench/plan/sweep_plan.h"
+#include "reports/page/tables/answer.h"
 #include "reports/page/tables/time_table.h"
 #include "reports/statistics/labels.h"
 #include "reports/statistics/looks.h"
@@ -39,7 +40,7 @@ namespace {
 constexpr std::int64_t kQuickLaunches = 2;
 constexpr std::int64_t kQuickBlocks = 1;
 
-struct Options {
+struct SweepOptions {
   SweepRequest request;
   CellOptions cells;
   std::string store = kDefaultStore;
@@ -49,6 +50,7 @@ struct Options {
   double time_budget_s = 0;
   bool dry_run = false;
   bool apart = false;
+  bool verbose = false;
   bool launches_given = false;
   bool blocks_given = false;
 };
@@ -112,8 +114,32 @@ OpenRun begin(Store& store, RunData data, const SweepRequest& request, const Che
   return {.id = data.run.id, .config = source.config, .max_tokens = request.max_tokens};
 }
 
-OpenRun resume(Store& store, const std::string& selector) {
+/// Plans more launches for a run that has too few for a verdict. A run that has had its verdicts gets no more: adding launches until they
+/// please makes false alarms likelier.
+void add_launches(Store& store, std::int64_t id, std::int64_t launches) {
+  const RunSummary summary = summarize(store.load_run(id));
+  const std::int64_t planned = summary.run.launches;
+  if (launches <= planned) {
+    throw std::invalid_argument(
+        fmt::format("--resume with --launches {}: expected more launches than the {} of the run; leave --launches away "
+                    "to finish those",
+                    launches, planned));
+  }
+  if (const std::int64_t needed = launches_needed(summary); planned >= needed) {
+    throw std::invalid_argument(fmt::format(
+        "--resume with --launches {}: the run's {} launches are enough for verdicts ({} are), and to add some after "
+        "they were read makes "
+        "false alarms likelier; measure a new run with more launches, or with --adaptive, whose looks are paid for",
+        launches, planned, needed));
+  }
+  store.set_launches(id, launches);
+}
+
+OpenRun resume(Store& store, const std::string& selector, std::optional<std::int64_t> launches) {
   const std::int64_t id = store.find_run(selector);
+  if (launches) {
+    add_launches(store, id, *launches);
+  }
   const LaunchPlan plan = launch_plan_from_json(store.load_run_record(id).plan_json);
   require_device(plan.device);
   const CheckpointSource source = open_checkpoint(plan.model, dtype_from_name(plan.dtype), plan.device);
@@ -145,7 +171,7 @@ std::string time_lines(const RunData& data, const std::vector<TimeSpentRecord>& 
   return lines;
 }
 
-ExitCode run(Options& options) {
+ExitCode run_sweep(SweepOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const OutputFormat format = output_format(options.output);
   std::optional<RunData> planned;
@@ -193,8 +219,10 @@ ExitCode run(Options& options) {
     Store(options.store, StoreAccess::read).find_run(options.resume);
   }
   Store store(options.store, StoreAccess::write);
-  const OpenRun open =
-      planned ? begin(store, std::move(*planned), options.request, *source) : resume(store, options.resume);
+  const OpenRun open = planned
+                           ? begin(store, std::move(*planned), options.request, *source)
+                           : resume(store, options.resume,
+                                    options.launches_given ? std::optional(options.request.launches) : std::nullopt);
   const std::vector<TimeSpentRecord> spent_before = store.load_plan(open.id).times_spent;
   catch_interrupts();
   SweepEnd end{};
@@ -210,7 +238,7 @@ ExitCode run(Options& options) {
     store.end_run(open.id, unix_ns());
   }
   const RunData data = store.load_run(open.id);
-  print_run(data, format, std::cout);
+  print_run(data, format, std::cout, options.store == kDefaultStore ? "" : options.store, options.verbose);
   std::cerr << time_lines(data, spent_before,
                           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (end == SweepEnd::interrupted) {
@@ -226,7 +254,7 @@ ExitCode run(Options& options) {
 }  // namespace
 
 void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SweepOptions>();
   SweepRequest& request = options->request;
   CLI::App* command =
       app.add_subcommand("sweep", "Measure arms over phases, batches and lengths, and store every step.");
@@ -246,7 +274,10 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
                    "NAME=CMD: an arm that is a process of its own, another build or engine; repeat for each")
       ->allow_extra_args(false);
   command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();
-  command->add_option("--resume", options->resume, "Go on with this run (id, name, latest): finished blocks are kept");
+  command->add_option(
+      "--resume", options->resume,
+      "Go on with this run (id, name, latest): finished blocks are kept; with --launches, add launches to a run "
+      "that has too few for a verdict");
   command->add_option("--shard", options->shard,
                       "i/n: measure every n-th cell from the i-th; 'store merge' puts all n together");
   command->add_option("-o,--output", options->output, "text, md, csv, json or jsonl")->capture_default_str();
@@ -267,6 +298,7 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
       "--time-budget", options->time_budget_s,
       "Seconds: fewer launches than planned where they would take longer (fixed after two), and no look "
       "that would end later");
+  command->add_flag("--verbose", options->verbose, "Print every note, and the latency tables too");
   command->add_flag("--quick", request.quick, "Two launches of one block unless said otherwise; the rows are marked");
   command->footer(
       "Example:\n"
@@ -278,7 +310,7 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   command->callback([options, launches, blocks, &exit_code] {
     options->launches_given = launches->count() > 0;
     options->blocks_given = blocks->count() > 0;
-    exit_code = run(*options);
+    exit_code = run_sweep(*options);
   });
 }
 

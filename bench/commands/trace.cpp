@@ -26,7 +26,7 @@
 namespace decodelab {
 namespace {
 
-struct Options {
+struct TraceOptions {
   SweepRequest request;
   CellOptions cells{.phases = "decode"};
   TraceRequest trace;
@@ -51,7 +51,7 @@ struct Plan {
   std::optional<std::int64_t> run_id;
 };
 
-Plan plan_of_cells(Options& options) {
+Plan plan_of_cells(TraceOptions& options) {
   SweepRequest& request = options.request;
   if (request.arms.empty()) {
     throw std::invalid_argument("--arm: which arm? A preset, with variants added or removed; see 'decodelab list'");
@@ -82,7 +82,7 @@ Plan plan_of_cells(Options& options) {
   return plan;
 }
 
-Plan plan_of_run(const Options& options, const Store& store) {
+Plan plan_of_run(const TraceOptions& options, const Store& store) {
   const std::int64_t id = store.find_run(options.run);
   const RunData data = store.load_plan(id);
   Plan plan{.launch = launch_plan_from_json(data.run.plan_json), .jobs = {}, .run_id = id};
@@ -136,7 +136,7 @@ void print(const Job& job, const TracedCell& traced, const std::vector<std::stri
 }
 
 /// Traces one job, writes its files, and keeps the account where the job is of a run.
-TraceVerdict run_job(const Options& options, const Plan& plan, const Job& job,
+TraceVerdict run_job(const TraceOptions& options, const Plan& plan, const Job& job,
                      const std::shared_ptr<const Model>& model, Store* store) {
   const Arm arm = parse_arm(job.arm.label);
   const Engine engine(model, bind_arm(arm, reference_plan()));
@@ -162,7 +162,7 @@ TraceVerdict run_job(const Options& options, const Plan& plan, const Job& job,
   return traced.quality.verdict;
 }
 
-ExitCode run(Options& options) {
+ExitCode run_trace(TraceOptions& options) {
   if (options.tier != 1 && options.tier != 2) {
     throw std::invalid_argument(fmt::format("--tier: 1 (what ran) or 2 (and why it waited), not {}", options.tier));
   }
@@ -201,7 +201,7 @@ ExitCode run(Options& options) {
 }  // namespace
 
 void add_trace_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TraceOptions>();
   CLI::App* command = app.add_subcommand(
       "trace", "Trace some steps of an arm: a file for a viewer, a verdict on it, and where the time went.");
   add_cell_options(*command, options->cells, options->request);
@@ -241,7 +241,7 @@ void add_trace_command(CLI::App& app, ExitCode& exit_code) {
   add_trace_doctor_commands(*command, exit_code);
   command->callback([options, command, &exit_code] {
     if (command->get_subcommands().empty()) {
-      exit_code = run(*options);
+      exit_code = run_trace(*options);
     }
   });
 }

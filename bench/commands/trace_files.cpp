@@ -47,7 +47,7 @@ struct Seen {
 constexpr std::int64_t kNsPerMs = 1'000'000;
 
 /// "FROM:TO" in milliseconds.
-Interval window_from(const std::string& text) {
+TimeInterval window_from(const std::string& text) {
   double from_ms = 0;
   double to_ms = 0;
   const char* const end = text.data() + text.size();

@@ -17,11 +17,11 @@
 namespace decodelab {
 namespace {
 
-struct Options {
+struct WorkerOptions {
   std::string arm = "causal";
 };
 
-ExitCode run(const Options& options) {
+ExitCode run_worker(const WorkerOptions& options) {
   const Arm arm = parse_arm(options.arm);
   if (fcntl(WorkerProcess::kRequestDescriptor, F_GETFD) < 0 || fcntl(WorkerProcess::kReplyDescriptor, F_GETFD) < 0) {
     throw std::invalid_argument(
@@ -62,14 +62,14 @@ ExitCode run(const Options& options) {
 }  // namespace
 
 void add_worker_command(CLI::App& app, ExitCode& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WorkerOptions>();
   CLI::App* command =
       app.add_subcommand("worker", "Serve cells to another decodelab over descriptors 3 and 4, as one arm.");
   command->add_option("--arm", options->arm, "PRESET[,+variant[:parameter=n]][,-variant]")->capture_default_str();
   command->footer(
       "Example:\n"
       "  decodelab sweep -m synthetic:tiny --arm bigcode --worker before='old/decodelab worker --arm bigcode'");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, &exit_code] { exit_code = run_worker(*options); });
 }
 
 }  // namespace decodelab

@@ -22,7 +22,7 @@
 namespace decodelab {
 namespace {
 
-constexpr int kPollMs = 500;
+constexpr int kLinePollMs = 500;
 /// Exit code of a launch that stopped between blocks because it was asked to.
 constexpr int kInterruptedExit = 130;
 
@@ -97,7 +97,7 @@ SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std
     LastHeard last;
     bool asked_to_stop = false;
     while (!child.ended()) {
-      const auto line = child.read_line(kPollMs);
+      const auto line = child.read_line(kLinePollMs);
       if (interrupted() && !asked_to_stop) {
         child.signal(SIGTERM);
         asked_to_stop = true;

@@ -145,9 +145,9 @@ std::string shape_difference(const OutputTrace& reference, const OutputTrace& ca
 }
 
 /// The walk over all rows that both comparisons share; `step` and `row` are where it stands.
-class Comparison {
+class OutputComparison {
  public:
-  Comparison(const OutputTrace& reference, const OutputTrace& candidate, const DtypeRule& rule, bool free_running)
+  OutputComparison(const OutputTrace& reference, const OutputTrace& candidate, const DtypeRule& rule, bool free_running)
       : reference_(reference), candidate_(candidate), rule_(rule), free_running_(free_running) {}
 
   VerificationResult run() {
@@ -262,12 +262,12 @@ std::optional<Agreement> agreement_of(const OutputTrace& reference, const Output
 double logit_tolerance(std::string_view dtype) { return rule_of(dtype).tolerance; }
 
 VerificationResult compare_free_running(const OutputTrace& reference, const OutputTrace& candidate) {
-  return Comparison(reference, candidate, rule_of("float32"), true).run();
+  return OutputComparison(reference, candidate, rule_of("float32"), true).run();
 }
 
 VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
                                           std::string_view dtype) {
-  return Comparison(reference, candidate, rule_of(dtype), false).run();
+  return OutputComparison(reference, candidate, rule_of(dtype), false).run();
 }
 
 }  // namespace decodelab

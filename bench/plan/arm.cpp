@@ -33,7 +33,7 @@ std::string nearest(const std::string& name, const std::vector<std::string>& nam
                        : "; " + guess;
 }
 
-[[noreturn]] void refuse(std::string_view arm, const std::string& problem) {
+[[noreturn]] void refuse_arm(std::string_view arm, const std::string& problem) {
   throw std::invalid_argument(fmt::format("--arm '{}': {}", arm, problem));
 }
 
@@ -45,8 +45,8 @@ const Variant& variant_named(std::string_view arm, const std::string& name) {
     for (const auto& [known, variant] : variants) {
       names.push_back(known);
     }
-    refuse(arm,
-           fmt::format("there is no variant '{}'{} ('decodelab list variants' shows all)", name, nearest(name, names)));
+    refuse_arm(arm, fmt::format("there is no variant '{}'{} ('decodelab list variants' shows all)", name,
+                                nearest(name, names)));
   }
   return found->second;
 }
@@ -60,10 +60,10 @@ const Preset& preset_named(std::string_view arm, const std::string& name) {
     names.push_back(preset.name);
   }
   if (registered_variants().contains(name)) {
-    refuse(arm, fmt::format("'{0}' is a variant, not a preset: write 'causal,+{0}'", name));
+    refuse_arm(arm, fmt::format("'{0}' is a variant, not a preset: write 'causal,+{0}'", name));
   }
-  refuse(arm,
-         fmt::format("there is no preset '{}'{} ('decodelab list presets' shows all)", name, nearest(name, names)));
+  refuse_arm(arm,
+             fmt::format("there is no preset '{}'{} ('decodelab list presets' shows all)", name, nearest(name, names)));
 }
 
 /// Parses `name[:parameter=n]...` and checks it; parameters at their defaults are left out.
@@ -78,17 +78,18 @@ std::pair<std::string, std::map<std::string, std::int64_t>> parse_variant(std::s
     const char* begin = equals == std::string::npos ? end : parts[index].data() + equals + 1;
     const auto parsed = std::from_chars(begin, end, value);
     if (begin == end || parsed.ec != std::errc() || parsed.ptr != end) {
-      refuse(arm, fmt::format("'{}' is no parameter: expected name=number, as in '{}:{}=8'", parts[index], variant.name,
-                              variant.parameters.empty() ? "name" : variant.parameters.front().name));
+      refuse_arm(arm, fmt::format("'{}' is no parameter: expected name=number, as in '{}:{}=8'", parts[index],
+                                  variant.name, variant.parameters.empty() ? "name" : variant.parameters.front().name));
     }
     if (!given.emplace(parts[index].substr(0, equals), value).second) {
-      refuse(arm, fmt::format("the parameter '{}' of '{}' is set twice", parts[index].substr(0, equals), variant.name));
+      refuse_arm(arm,
+                 fmt::format("the parameter '{}' of '{}' is set twice", parts[index].substr(0, equals), variant.name));
     }
   }
   try {
     complete_parameters(variant, given);
   } catch (const std::invalid_argument& error) {
-    refuse(arm, error.what());
+    refuse_arm(arm, error.what());
   }
   for (const ParameterSpec& spec : variant.parameters) {
     const auto set = given.find(spec.name);
@@ -149,7 +150,7 @@ Arm read_arm(std::string_view text) {
     Arm arm = read_arm(text.substr(text.find(':') + 1));
     const auto parsed = std::from_chars(number.data(), number.data() + number.size(), arm.slow_ns);
     if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || arm.slow_ns < 1) {
-      refuse(text, fmt::format("'{}' is no time: expected nanoseconds, as in 'slow-25000:causal'", number));
+      refuse_arm(text, fmt::format("'{}' is no time: expected nanoseconds, as in 'slow-25000:causal'", number));
     }
     arm.label.insert(0, fmt::format("{}{}:", kSlowPrefix, arm.slow_ns));
     return arm;
@@ -170,11 +171,11 @@ Arm read_arm(std::string_view text) {
         for (const auto& [other, parameters] : after) {
           held.push_back(other);
         }
-        refuse(text, fmt::format("'{}' cannot be removed, because it is not there; the arm has {}", name,
-                                 held.empty() ? "no variant" : fmt::format("{}", fmt::join(held, ", "))));
+        refuse_arm(text, fmt::format("'{}' cannot be removed, because it is not there; the arm has {}", name,
+                                     held.empty() ? "no variant" : fmt::format("{}", fmt::join(held, ", "))));
       }
     } else {
-      refuse(text, fmt::format("'{}' is neither added nor removed: write '+{}' or '-{}'", word, word, word));
+      refuse_arm(text, fmt::format("'{}' is neither added nor removed: write '+{}' or '-{}'", word, word, word));
     }
   }
   return {.label = canonical(preset, before, after), .variants = after};
@@ -185,7 +186,7 @@ Arm parse_arm(std::string_view text) {
   try {
     bind_arm(arm, EnginePlan{});
   } catch (const std::invalid_argument& error) {
-    refuse(text, error.what());
+    refuse_arm(text, error.what());
   }
   return arm;
 }

@@ -11,15 +11,14 @@
 
 #include "base/json_text.h"
 #include "base/text.h"
+#include "engine/checkpoint/bpe.h"
 
 namespace decodelab {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;
-
-[[noreturn]] void refuse(const std::string& file_name, const std::string& expected, const std::string& got) {
+[[noreturn]] void refuse_token(const std::string& file_name, const std::string& expected, const std::string& got) {
   throw std::invalid_argument(fmt::format("{}: added_tokens: expected {}, got {}", file_name, expected, got));
 }
 
@@ -27,7 +26,7 @@ constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;
 bool flag(const json& token, const char* key, const std::string& file_name) {
   const auto value = token.find(key);
   if (value == token.end() || !value->is_boolean()) {
-    refuse(file_name, fmt::format("'{}' as true or false", key), shown(token));
+    refuse_token(file_name, fmt::format("'{}' as true or false", key), shown(token));
   }
   return value->get<bool>();
 }
@@ -39,7 +38,7 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
     return;
   }
   if (!list.is_array()) {
-    refuse(file_name, "a list", shown(list));
+    refuse_token(file_name, "a list", shown(list));
   }
   std::set<std::string> contents;
   auto next_id = static_cast<std::int64_t>(model.bytes_of().size());
@@ -48,13 +47,14 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
     const auto content = token.is_object() ? token.find("content") : token.end();
     if (id == token.end() || !id->is_number_unsigned() || id->get<std::uint64_t>() > kMaxId || content == token.end() ||
         !content->is_string() || content->get_ref<const std::string&>().empty()) {
-      refuse(file_name, fmt::format("an id from 0 to {} and a content", kMaxId), shown(token));
+      refuse_token(file_name, fmt::format("an id from 0 to {} and a content", kMaxId), shown(token));
     }
     for (const char* key : {"lstrip", "rstrip", "single_word"}) {
       if (flag(token, key, file_name)) {
-        refuse(file_name,
-               fmt::format("tokens that match their content alone ('{}' false); give token ids with --prompt-ids", key),
-               shown(token));
+        refuse_token(
+            file_name,
+            fmt::format("tokens that match their content alone ('{}' false); give token ids with --prompt-ids", key),
+            shown(token));
       }
     }
     const Candidate candidate{.content = content->get<std::string>(), .id = id->get<std::int64_t>()};
@@ -62,10 +62,10 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
     // Hugging Face's tokenizers number tokens outside of the vocabulary themselves, whatever the file says.
     const std::int64_t expected = known >= 0 ? known : next_id++;
     if (candidate.id != expected) {
-      refuse(file_name, fmt::format("the id {} for {}", expected, in_quotes(candidate.content)), shown(*id));
+      refuse_token(file_name, fmt::format("the id {} for {}", expected, in_quotes(candidate.content)), shown(*id));
     }
     if (!contents.insert(candidate.content).second || model.bytes_of().contains(candidate.id) != (known >= 0)) {
-      refuse(file_name, "every token and every id once", shown(token));
+      refuse_token(file_name, "every token and every id once", shown(token));
     }
     by_id_.emplace(candidate.id, Token{.content = candidate.content, .special = flag(token, "special", file_name)});
     Matcher& matcher = flag(token, "normalized", file_name) ? normalized_ : raw_;

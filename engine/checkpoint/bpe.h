@@ -14,6 +14,9 @@
 
 namespace decodelab {
 
+/// The largest id of a token: Hugging Face's ids have 32 bits, and no vocabulary has a billion tokens.
+inline constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;
+
 /// Merges pairs of neighbours by rank until none is left (Sennrich 2016, arXiv:1508.07909), from single bytes on.
 class Bpe {
  public:

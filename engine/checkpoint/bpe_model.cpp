@@ -16,23 +16,20 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t kMaxId =
-    (std::uint64_t{1} << 31) - 1;  // Hugging Face's ids have 32 bits; none has a billion tokens.
-
 [[noreturn]] void refuse(const std::string& file_name, const std::string& expected, const std::string& got) {
   throw std::invalid_argument(fmt::format("{}: model: expected {}, got {}", file_name, expected, got));
 }
 
-constexpr std::array<std::string_view, 10> kKeys{"type",
-                                                 "dropout",
-                                                 "unk_token",
-                                                 "continuing_subword_prefix",
-                                                 "end_of_word_suffix",
-                                                 "fuse_unk",
-                                                 "byte_fallback",
-                                                 "ignore_merges",
-                                                 "vocab",
-                                                 "merges"};
+constexpr std::array<std::string_view, 10> kModelKeys{"type",
+                                                      "dropout",
+                                                      "unk_token",
+                                                      "continuing_subword_prefix",
+                                                      "end_of_word_suffix",
+                                                      "fuse_unk",
+                                                      "byte_fallback",
+                                                      "ignore_merges",
+                                                      "vocab",
+                                                      "merges"};
 
 // Keys of other kinds of BPE: each must be absent, null, or mean nothing.
 void check_kind(const json& model, const std::string& file_name) {
@@ -75,7 +72,7 @@ Bpe::Bpe(const json& model, const std::string& file_name) {
     refuse(file_name, "an object", shown(model));
   }
   check_kind(model, file_name);
-  check_keys(model, kKeys, file_name + ": model");
+  check_keys(model, kModelKeys, file_name + ": model");
   const auto vocabulary = model.find("vocab");
   const auto merges = model.find("merges");
   if (vocabulary == model.end() || !vocabulary->is_object() || merges == model.end() || !merges->is_array()) {

@@ -2,6 +2,7 @@
 #include "engine/checkpoint/cache_file.h"
 
 #include "engine/checkpoint/checksum.h"
+#include "engine/checkpoint/descriptor.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,16 +21,6 @@ namespace decodelab {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Closes a descriptor.
-struct Descriptor {
-  int value;
-  ~Descriptor() {
-    if (value >= 0) {
-      ::close(value);
-    }
-  }
-};
 
 bool write_all(int descriptor, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {

@@ -1,5 +1,6 @@
 // A read-only memory map of one file, unmapped when it goes.
 #include "engine/checkpoint/file_map.h"
+#include "engine/checkpoint/descriptor.h"
 
 #include <cerrno>
 #include <cstring>
@@ -15,15 +16,6 @@
 
 namespace decodelab {
 namespace {
-
-struct Descriptor {
-  int value;
-  ~Descriptor() {
-    if (value >= 0) {
-      ::close(value);
-    }
-  }
-};
 
 void unmap(std::span<const std::byte> bytes) {
   if (!bytes.empty()) {

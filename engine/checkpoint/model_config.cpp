@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kFamily = "gpt_bigcode";
-constexpr std::uintmax_t kMaxFileBytes = 10'000'000;  // A real one has 2 KB.
+constexpr std::uintmax_t kMaxConfigBytes = 10'000'000;  // A real one has 2 KB.
 
 // Upper bounds far beyond any model, and low enough that no product of them below overflows 63 bits.
 constexpr std::int64_t kMaxLayers = std::int64_t{1} << 13;
@@ -219,7 +219,7 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file_na
 
 ModelConfig load_model_config(const std::filesystem::path& directory) {
   const std::filesystem::path file = directory / "config.json";
-  return parse_model_config(read_text_file(file, kMaxFileBytes), file.string());
+  return parse_model_config(read_text_file(file, kMaxConfigBytes), file.string());
 }
 
 std::string config_json(const ModelConfig& config) {

@@ -18,7 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // The official implementation's limit.
 
 struct Dtype {

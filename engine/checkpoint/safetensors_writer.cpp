@@ -20,11 +20,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "engine/checkpoint/safetensors.h"
 
 namespace decodelab {
 namespace {
 
-constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kDataAlignment = 64;                  // A cache line, and the widest vector load.
 constexpr std::size_t kMaxWriteBytes = std::size_t{1} << 30;  // Linux writes at most 2 GiB - 4 KiB a call.
 

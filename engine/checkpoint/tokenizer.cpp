@@ -20,10 +20,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 9> kKeys{"version",        "truncation", "padding",
-                                                "added_tokens",   "normalizer", "pre_tokenizer",
-                                                "post_processor", "decoder",    "model"};
-constexpr std::uintmax_t kMaxFileBytes = 200'000'000;  // The largest known has 35 MB.
+constexpr std::array<std::string_view, 9> kFileKeys{"version",        "truncation", "padding",
+                                                    "added_tokens",   "normalizer", "pre_tokenizer",
+                                                    "post_processor", "decoder",    "model"};
+constexpr std::uintmax_t kMaxTokenizerBytes = 200'000'000;  // The largest known has 35 MB.
 
 // The value of a key, null when it is absent.
 const json& value_of(const json& object, const char* key) {
@@ -39,7 +39,7 @@ std::string kind_of(const json& part) {
 
 // Parts that would change the text before it is cut, or the bytes after; none of them is GPT-2's or StarCoder's.
 void check_parts(const json& object, const std::string& file_name) {
-  check_keys(object, kKeys, file_name);
+  check_keys(object, kFileKeys, file_name);
   const json& version = value_of(object, "version");
   if (!version.is_null() && version != json("1.0")) {
     throw std::invalid_argument(fmt::format("{}: expected version 1.0, got {}", file_name, shown(version)));
@@ -87,7 +87,7 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
 Tokenizer Tokenizer::load(const std::filesystem::path& file) {
-  return parse(read_text_file(file, kMaxFileBytes), file.string());
+  return parse(read_text_file(file, kMaxTokenizerBytes), file.string());
 }
 
 Tokenizer Tokenizer::parse(std::string_view json_text, const std::string& file_name) {

@@ -100,7 +100,7 @@ class NvmlCollector final : public Collector {
 };
 
 template <typename Function>
-void look_up(void* library, const char* name, Function& function, std::string& reason) {
+void look_up_nvml(void* library, const char* name, Function& function, std::string& reason) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   if (function == nullptr && reason.empty()) {
     reason = fmt::format("libnvidia-ml.so.1 has no {}", name);
@@ -116,14 +116,14 @@ NvmlFunctions load_nvml(std::string& reason) {
     reason = "there is no libnvidia-ml.so.1, which comes with NVIDIA's driver";
     return functions;
   }
-  look_up(library, "nvmlInit_v2", functions.init, reason);
-  look_up(library, "nvmlShutdown", functions.shutdown, reason);
-  look_up(library, "nvmlDeviceGetHandleByIndex_v2", functions.device_by_index, reason);
-  look_up(library, "nvmlDeviceGetClockInfo", functions.clock, reason);
-  look_up(library, "nvmlDeviceGetCurrentClocksThrottleReasons", functions.throttle_reasons, reason);
-  look_up(library, "nvmlDeviceGetPowerUsage", functions.power, reason);
-  look_up(library, "nvmlDeviceGetTemperature", functions.temperature, reason);
-  look_up(library, "nvmlErrorString", functions.error_text, reason);
+  look_up_nvml(library, "nvmlInit_v2", functions.init, reason);
+  look_up_nvml(library, "nvmlShutdown", functions.shutdown, reason);
+  look_up_nvml(library, "nvmlDeviceGetHandleByIndex_v2", functions.device_by_index, reason);
+  look_up_nvml(library, "nvmlDeviceGetClockInfo", functions.clock, reason);
+  look_up_nvml(library, "nvmlDeviceGetCurrentClocksThrottleReasons", functions.throttle_reasons, reason);
+  look_up_nvml(library, "nvmlDeviceGetPowerUsage", functions.power, reason);
+  look_up_nvml(library, "nvmlDeviceGetTemperature", functions.temperature, reason);
+  look_up_nvml(library, "nvmlErrorString", functions.error_text, reason);
   return functions;
 }
 

@@ -10,17 +10,13 @@
 namespace decodelab {
 namespace {
 
-bool has_times(const DeviceOperation& operation) {
-  return operation.start_ns > 0 && operation.end_ns >= operation.start_ns;
-}
-
-using IntervalsByThread = std::unordered_map<std::int64_t, std::vector<Interval>>;
+using IntervalsByThread = std::unordered_map<std::int64_t, std::vector<TimeInterval>>;
 
 void merge_all(IntervalsByThread& threads) {
   for (auto& [thread, intervals] : threads) intervals = merge_intervals(std::move(intervals));
 }
 
-const std::vector<Interval>* of_thread(const IntervalsByThread& threads, std::int64_t thread) {
+const std::vector<TimeInterval>* of_thread(const IntervalsByThread& threads, std::int64_t thread) {
   const auto found = threads.find(thread);
   return found == threads.end() ? nullptr : &found->second;
 }
@@ -84,13 +80,13 @@ GapCauses::GapCauses(const TraceEvents& events) : events_(events), first_(first_
 }
 
 std::int64_t GapCauses::end_of_wait(std::int64_t thread, std::int64_t time_ns) const {
-  const std::vector<Interval>* waits = of_thread(waits_, thread);
+  const std::vector<TimeInterval>* waits = of_thread(waits_, thread);
   if (waits == nullptr) return time_ns;
   const auto wait = first_ending_after(*waits, time_ns);
   return wait != waits->end() && wait->start_ns <= time_ns ? wait->end_ns : time_ns;
 }
 
-void GapCauses::append(Gap piece, const std::vector<Interval>* overheads, std::vector<Gap>& gaps) {
+void GapCauses::append(Gap piece, const std::vector<TimeInterval>* overheads, std::vector<Gap>& gaps) {
   const std::int64_t end_ns = piece.end_ns;
   const auto push = [&](std::int64_t until_ns, GapCause cause) {
     if (until_ns <= piece.start_ns) return;
@@ -143,9 +139,9 @@ void GapCauses::explain(std::int64_t start_ns, std::int64_t end_ns, std::int64_t
     gaps.push_back(piece);
     return;
   }
-  const std::vector<Interval>* overheads = of_thread(overheads_, launch.thread);
+  const std::vector<TimeInterval>* overheads = of_thread(overheads_, launch.thread);
   if (overheads == nullptr) overheads = of_thread(overheads_, 0);
-  const auto append_until = [&](std::int64_t until_ns, GapCause cause, const std::vector<Interval>* covered_by) {
+  const auto append_until = [&](std::int64_t until_ns, GapCause cause, const std::vector<TimeInterval>* covered_by) {
     piece.end_ns = std::clamp(until_ns, piece.start_ns, end_ns);
     piece.cause = cause;
     if (piece.end_ns > piece.start_ns) append(piece, covered_by, gaps);

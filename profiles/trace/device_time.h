@@ -47,15 +47,15 @@ class GapCauses {
 
  private:
   /// Appends [start, end) as `cause`, but `tool` where one of `overheads` is.
-  static void append(Gap piece, const std::vector<Interval>* overheads, std::vector<Gap>& gaps);
+  static void append(Gap piece, const std::vector<TimeInterval>* overheads, std::vector<Gap>& gaps);
   std::int64_t end_of_wait(std::int64_t thread, std::int64_t time_ns) const;
 
   const TraceEvents& events_;
   std::vector<bool> first_;
   std::uint32_t last_before_ = 0;  ///< Highest correlation of what was launched before the capture.
   // By thread, merged; the thread 0 where it is not known.
-  std::unordered_map<std::int64_t, std::vector<Interval>> waits_;
-  std::unordered_map<std::int64_t, std::vector<Interval>> overheads_;
+  std::unordered_map<std::int64_t, std::vector<TimeInterval>> waits_;
+  std::unordered_map<std::int64_t, std::vector<TimeInterval>> overheads_;
 };
 
 }  // namespace decodelab

@@ -10,7 +10,7 @@
 namespace decodelab {
 namespace {
 
-constexpr std::size_t kTopRows = 15;
+constexpr std::size_t kMostRows = 15;
 
 std::string signed_text(std::int64_t ns) { return (ns > 0 ? "+" : "") + grouped(ns); }
 
@@ -22,7 +22,7 @@ std::string rows_text(const char* what, const std::vector<DifferenceRow>& rows, 
   for (const DifferenceRow& row : rows) {
     if (row.delta_ns == 0 && row.change == Change::same) continue;
     const bool residual = row.kind == ShareKind::residual && row.name.empty();
-    if (table.size() >= kTopRows && !residual) {
+    if (table.size() >= kMostRows && !residual) {
       others_ns += row.delta_ns;
       ++others;
       continue;

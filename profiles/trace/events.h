@@ -113,6 +113,10 @@ struct DeviceOperation {
   bool launched_before = false;   ///< Its launch lies before the capture; filled by mark_edges().
 };
 
+inline bool has_times(const DeviceOperation& operation) {
+  return operation.start_ns > 0 && operation.end_ns >= operation.start_ns;
+}
+
 enum class WaitKind : std::uint8_t { event = 1, stream_wait_event = 2, stream = 3, context = 4 };  // CUPTI's numbers
 
 /// A thread that waited for a device.

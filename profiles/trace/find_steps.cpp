@@ -133,7 +133,7 @@ bool steps_by_graphs(TraceEvents& events) {
   return true;
 }
 
-void whole_window(TraceEvents& events, const std::optional<Interval>& window) {
+void whole_window(TraceEvents& events, const std::optional<TimeInterval>& window) {
   TraceSession& session = events.session;
   forget_steps(events);
   std::int64_t start_ns = session.window_end_ns;
@@ -168,7 +168,7 @@ void whole_window(TraceEvents& events, const std::optional<Interval>& window) {
 }
 
 /// A step whose operations lie behind the capture, or that nobody asked for, counts for nothing.
-void leave_out(TraceEvents& events, const std::optional<Interval>& window) {
+void leave_out(TraceEvents& events, const std::optional<TimeInterval>& window) {
   std::vector<std::int64_t> outlasting;
   for (const ApiCall& call : events.api_calls) {
     if (call.outlasts && call.thread == events.session.main_thread) outlasting.push_back(call.start_ns);
@@ -217,7 +217,7 @@ std::vector<RangeCandidate> step_candidates(const TraceEvents& events, std::size
   return candidates;
 }
 
-void find_steps(TraceEvents& events, const std::string& step_range, const std::optional<Interval>& window) {
+void find_steps(TraceEvents& events, const std::string& step_range, const std::optional<TimeInterval>& window) {
   TraceSession& session = events.session;
   // An earlier import found them, and this one asks for no others.
   const bool found = step_range.empty() && !session.steps_from.empty();

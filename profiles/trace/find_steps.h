@@ -29,6 +29,6 @@ std::vector<RangeCandidate> step_candidates(const TraceEvents& events, std::size
 /// launches of CUDA graphs, each is the time from one launch to the next; or the whole window is one step. `window` keeps only the
 /// steps that lie inside of it, and is itself the one step where there are no others. Throws std::invalid_argument where `step_range`
 /// is no regular expression or fits no range, with the candidates, or where `window` holds nothing.
-void find_steps(TraceEvents& events, const std::string& step_range, const std::optional<Interval>& window);
+void find_steps(TraceEvents& events, const std::string& step_range, const std::optional<TimeInterval>& window);
 
 }  // namespace decodelab

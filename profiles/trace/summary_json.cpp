@@ -16,10 +16,6 @@ constexpr int kIndent = 2;
 
 Json or_null(std::int64_t value, std::int64_t unknown) { return value == unknown ? Json(nullptr) : Json(value); }
 
-const char* stage_name(Stage stage) {
-  return kStageNames[std::min(static_cast<std::size_t>(stage), kStageNames.size() - 1)];
-}
-
 Json name_json(const Trace& trace, StringId name) {
   return name < trace.events().strings.size() ? Json(trace.text(name)) : Json("");
 }

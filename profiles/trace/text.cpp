@@ -20,10 +20,6 @@ constexpr std::size_t kTopRows = 12;
 constexpr std::size_t kTextIndent = 8;
 constexpr std::size_t kCandidates = 5;
 
-const char* stage_name(Stage stage) {
-  return kStageNames[std::min(static_cast<std::size_t>(stage), kStageNames.size() - 1)];
-}
-
 std::string verdict_text(const TraceQuality& quality) {
   const std::string verdict = fmt::format("verdict {}", to_string(quality.verdict));
   return quality.reason.empty() ? verdict + "\n" : finding(verdict + ":", quality.reason, kTextIndent);

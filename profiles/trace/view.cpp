@@ -137,7 +137,7 @@ std::vector<TraceView> views_of(const TraceEvents& events, const ViewRequest& re
 
 TraceEvents view_events(const TraceEvents& events, const TraceView& view, const ViewRequest& request) {
   TraceEvents seen = events;
-  std::optional<Interval> window = request.window;
+  std::optional<TimeInterval> window = request.window;
   if (!seen.session.foreign) {
     if (request.step_range.empty() && !window) return seen;
     if (!request.step_range.empty()) throw std::invalid_argument("--step-range: a trace of decodelab has its steps");

@@ -28,7 +28,7 @@ struct ViewRequest {
   std::optional<std::int32_t> device;
   std::string
       step_range;  ///< A regular expression for the names of ranges that are steps; empty: as find_steps() finds them.
-  std::optional<Interval> window;  ///< From the first row of the file on.
+  std::optional<TimeInterval> window;  ///< From the first row of the file on.
 
   bool anything() const { return process || device || !step_range.empty() || window; }
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "profiles/write/formats.h"
+#include "profiles/write/nsys_numbers.h"
 #include "profiles/write/rows.h"
 #include "profiles/write/session_text.h"
 #include "profiles/write/sqlite_table.h"
@@ -27,8 +28,6 @@ constexpr const char* kCalls = "CUPTI_ACTIVITY_KIND_RUNTIME";
 constexpr const char* kWaits = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
 constexpr const char* kOverheads = "CUPTI_ACTIVITY_KIND_OVERHEAD";
 constexpr const char* kRanges = "NVTX_EVENTS";
-constexpr std::int64_t kPushPopRange = 59;
-constexpr std::int64_t kDriverClass = 1;
 
 /// What a range of an NVTX file is for, by its text.
 struct RangeMeaning {

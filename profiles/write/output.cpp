@@ -17,7 +17,7 @@
 namespace decodelab {
 namespace {
 
-constexpr std::size_t kBlockBytes = std::size_t{1} << 18;
+constexpr std::size_t kDeflatedBytes = std::size_t{1} << 18;
 // zlib: 15 bits of window, and 16 asks for a gzip header, which names neither file nor time.
 constexpr int kGzipWindow = 15 + 16;
 constexpr int kMemoryLevel = 8;
@@ -58,7 +58,7 @@ void OutputFile::commit() {
 
 struct GzipSink::State {
   z_stream stream{};
-  std::vector<char> block = std::vector<char>(kBlockBytes);
+  std::vector<char> block = std::vector<char>(kDeflatedBytes);
 };
 
 GzipSink::GzipSink(ByteSink next, int level) : state_(std::make_unique<State>()), next_(std::move(next)) {
@@ -86,9 +86,9 @@ void GzipSink::run(std::string_view bytes, int flush) {
   stream.avail_in = static_cast<uInt>(bytes.size());
   do {
     stream.next_out = reinterpret_cast<Bytef*>(state_->block.data());
-    stream.avail_out = static_cast<uInt>(kBlockBytes);
+    stream.avail_out = static_cast<uInt>(kDeflatedBytes);
     deflate(&stream, flush);
-    next_(std::string_view(state_->block.data(), kBlockBytes - stream.avail_out));
+    next_(std::string_view(state_->block.data(), kDeflatedBytes - stream.avail_out));
   } while (stream.avail_out == 0);
 }
 

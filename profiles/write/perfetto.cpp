@@ -26,7 +26,7 @@ using perfetto::Key;
 using protozero::pbf_writer;
 
 constexpr std::uint32_t kSequence = 1;
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 // iids of names that are not of TraceStrings: those of waits, overheads, steps and ranges.
 constexpr std::uint64_t kFirstOwnName = std::uint64_t{1} << 32;
 
@@ -68,7 +68,7 @@ class PerfettoWriter {
       if (flags != 0) packet.add_uint32(perfetto::packet::sequence_flags, flags);
       fill(packet);
     }
-    if (buffer_.size() >= kBlockBytes) {
+    if (buffer_.size() >= kBufferBytes) {
       sink_(buffer_);
       buffer_.clear();
     }

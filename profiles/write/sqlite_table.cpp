@@ -11,7 +11,7 @@ namespace decodelab {
 namespace {
 
 // A name, an account of a session: nothing in a trace is longer.
-constexpr int kMostValueBytes = 1 << 26;
+constexpr int kMostTextBytes = 1 << 26;
 
 std::string select(SqliteSource& source, const std::string& table, const std::vector<std::string>& columns) {
   const std::set<std::string>& known = source.columns(table);
@@ -26,7 +26,7 @@ std::string select(SqliteSource& source, const std::string& table, const std::ve
 }  // namespace
 
 SqliteSource::SqliteSource(const std::filesystem::path& path) : database_(path.string(), SQLite::OPEN_READONLY) {
-  sqlite3_limit(database_.getHandle(), SQLITE_LIMIT_LENGTH, kMostValueBytes);
+  sqlite3_limit(database_.getHandle(), SQLITE_LIMIT_LENGTH, kMostTextBytes);
   database_.exec("PRAGMA trusted_schema=OFF; PRAGMA query_only=ON; PRAGMA cell_size_check=ON;");
   SQLite::Statement tables(database_, "SELECT name, sql FROM sqlite_master WHERE type='table'");
   std::vector<std::string> names;

@@ -12,6 +12,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include "profiles/write/nsys_numbers.h"
 #include "profiles/write/rows.h"
 #include "profiles/write/session_text.h"
 #include "profiles/write/trace_schema.h"
@@ -21,11 +22,6 @@ namespace {
 
 using MaybeNumber = std::optional<std::int64_t>;
 
-// nsys' numbers of event types and classes.
-constexpr std::int64_t kPushPopRange = 59;
-constexpr std::int64_t kRuntimeClass = 0;
-constexpr std::int64_t kDriverClass = 1;
-constexpr std::int64_t kOverheadClass = 2;
 // 21 in nsys: launched by itself; 2: as a node of a graph. We say nothing of the former.
 constexpr std::int64_t kNoGraph = 0;
 

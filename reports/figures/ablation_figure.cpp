@@ -17,12 +17,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kWidth = 560;
-constexpr int kBarHeight = 24;
+constexpr int kAblationWidth = 560;
+constexpr int kAblationBarHeight = 24;
 constexpr std::size_t kFewestPresets = 3;  // two are a single contrast
-constexpr double kFrame = 2;               // intervals end at this factor beyond the extreme bars
-constexpr const char* kFasterColor = "#0072B2";
-constexpr const char* kSlowerColor = "#D55E00";
+constexpr double kAblationFrame = 2;       // intervals end at this factor beyond the extreme bars
 
 /// A bar from `from` to `to`, as time over that of what it is compared with.
 struct Bar {
@@ -69,14 +67,11 @@ std::vector<Bar> switch_bars(const FigureInput& input, const ArmEffects& effects
       }
       if (const auto interaction = ratio_of(unexplained); complete && interaction) {
         bar.predicted = std::exp(product);
-        bar.note =
-            interaction->interval
-                ? fmt::format("{} together {} times what the product of its switches says [{}, {}]: {}", bar.label,
-                              format_ratio(interaction->time_ratio), format_ratio(interaction->interval->low),
-                              format_ratio(interaction->interval->high),
-                              interaction->differs() ? "they interact" : "the product explains it")
-                : fmt::format("{} together {} times what the product of its switches says ({})", bar.label,
-                              format_ratio(interaction->time_ratio), kThisProcessOnly);
+        bar.note = fmt::format("{} together take {} times what the product of its switches says{}", bar.label,
+                               format_ratio(interaction->time_ratio, interaction->interval),
+                               !interaction->interval   ? ""
+                               : interaction->differs() ? ": they interact"
+                                                        : ": the product explains it");
       }
     }
     bars.push_back(std::move(bar));
@@ -162,10 +157,10 @@ Json bars_view(const std::string& dataset, const std::string& title, const std::
                                    {"strokeWidth", 1.8},
                                    {"color", kInkColor}},
                                   {{"x", x("predicted")}, {"y", y}, {"tooltip", tooltip}}));
-  layers.push_back(
-      figure_layer(dataset, "true", {{"type", "text"}, {"align", "left"}, {"fontSize", 11}, {"color", kInkColor}},
-                   {{"x", {{"value", kWidth + 10}}}, {"y", y}, {"text", {{"field", "text"}}}, {"tooltip", tooltip}}));
-  return {{"title", title}, {"width", kWidth}, {"height", {{"step", kBarHeight}}}, {"layer", layers}};
+  layers.push_back(figure_layer(
+      dataset, "true", {{"type", "text"}, {"align", "left"}, {"fontSize", 11}, {"color", kInkColor}},
+      {{"x", {{"value", kAblationWidth + 10}}}, {"y", y}, {"text", {{"field", "text"}}}, {"tooltip", tooltip}}));
+  return {{"title", title}, {"width", kAblationWidth}, {"height", {{"step", kAblationBarHeight}}}, {"layer", layers}};
 }
 
 Json data_of(const std::vector<Bar>& bars, const ArmEffects& effects) {
@@ -183,15 +178,13 @@ Json data_of(const std::vector<Bar>& bars, const ArmEffects& effects) {
                {"to", shortened(bar.to)},
                {"ratio", shortened(bar.step.time_ratio)},
                {"launches", effects.logs.at(bar.arm).size()},
-               {"text", format_ratio(bar.step.time_ratio)}};
+               {"text", format_ratio(bar.step.time_ratio, bar.step.interval)}};
     if (const auto& interval = bar.step.interval) {
       datum["low"] = shortened(interval->low);
       datum["high"] = shortened(interval->high);
       // The interval of the step, where its end is drawn.
-      datum["bar_low"] = shortened(std::max(bar.from * interval->low, lowest / kFrame));
-      datum["bar_high"] = shortened(std::min(bar.from * interval->high, highest * kFrame));
-      datum["text"] = fmt::format("{} [{}, {}]", format_ratio(bar.step.time_ratio), format_ratio(interval->low),
-                                  format_ratio(interval->high));
+      datum["bar_low"] = shortened(std::max(bar.from * interval->low, lowest / kAblationFrame));
+      datum["bar_high"] = shortened(std::min(bar.from * interval->high, highest * kAblationFrame));
     }
     if (bar.predicted) datum["predicted"] = shortened(*bar.predicted);
     rows.push_back(std::move(datum));
@@ -217,14 +210,11 @@ Figure ablation_figure(const FigureInput& input) {
   const auto add_rows = [&](const std::vector<Bar>& bars, bool along) {
     std::string before = input.summary.baseline();
     for (const Bar& bar : bars) {
-      const auto& interval = bar.step.interval;
-      table.rows.push_back({input.summary.run.id,
-                            0,
-                            {bar.arm, along ? before : arm_parts(bar.arm).base,
-                             interval ? fmt::format("{} [{}, {}]", format_ratio(bar.step.time_ratio),
-                                                    format_ratio(interval->low), format_ratio(interval->high))
-                                      : fmt::format("{} {}", format_ratio(bar.step.time_ratio), kThisProcessOnly),
-                             bar.predicted ? format_ratio(*bar.predicted) : ""}});
+      table.rows.push_back(
+          {input.summary.run.id,
+           0,
+           {bar.arm, along ? before : arm_parts(bar.arm).base, format_ratio(bar.step.time_ratio, bar.step.interval),
+            bar.predicted ? format_ratio(*bar.predicted) : ""}});
       before = bar.arm;
       if (!bar.note.empty()) table.notes.push_back(bar.note + ".");
     }

@@ -14,9 +14,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kHeight = 190;
+constexpr int kBatchesHeight = 190;
 constexpr std::size_t kMostColumns = 3;
-constexpr std::size_t kMostArms = 12;  // an ablation has more; its panels would differ by a line's width
+constexpr std::size_t kBatchesMostArms = 12;  // an ablation has more; its panels would differ by a line's width
 
 // As many arms as there are panels; the baseline is among them, being planned first.
 std::vector<ArmRecord> shown_arms(const FigureInput& input) {
@@ -24,7 +24,7 @@ std::vector<ArmRecord> shown_arms(const FigureInput& input) {
   for (const ArmRecord& arm : input.arms) {
     const bool measured = std::ranges::any_of(
         input.rows.rows, [&](const SummaryRow* row) { return row->arm.id == arm.id && row->cell_mean_ns; });
-    if (measured && arms.size() < kMostArms) arms.push_back(arm);
+    if (measured && arms.size() < kBatchesMostArms) arms.push_back(arm);
   }
   return arms;
 }
@@ -54,7 +54,7 @@ Json arm_view(const FigureInput& input, const ArmRecord& arm, int width, const T
   points["name"] = fmt::format("arm_{}", arm.id);
   return {{"title", {{"text", arm.label}, {"limit", width}}},
           {"width", width},
-          {"height", kHeight},
+          {"height", kBatchesHeight},
           {"layer",
            {figure_layer(
                 "rows", here, {{"type", "line"}, {"strokeWidth", 1.8}},
@@ -92,12 +92,12 @@ Figure batches_figure(const FigureInput& input) {
     }
   }
   if (range.empty()) range = {0.5, 1};
-  Figure figure{
-      .title = fmt::format("Latency by batch size: {}", input.rows.setting),
-      .caption = fmt::format("The same means as above, a panel per arm and a line per batch size, all on one scale.{}",
-                             arms.size() == kMostArms ? fmt::format(" The first {} arms.", kMostArms) : ""),
-      .spec = start_spec(fmt::format("Latency by batch size: {}", input.rows.setting)),
-      .data = std::move(table)};
+  Figure figure{.title = fmt::format("Latency by batch size: {}", input.rows.setting),
+                .caption = fmt::format(
+                    "The same means as above, a panel per arm and a line per batch size, all on one scale.{}",
+                    arms.size() == kBatchesMostArms ? fmt::format(" The first {} arms.", kBatchesMostArms) : ""),
+                .spec = start_spec(fmt::format("Latency by batch size: {}", input.rows.setting)),
+                .data = std::move(table)};
   add_logarithm_switch(figure.spec, range.wide());
   add_legend_toggle(figure.spec, "batch_size", fmt::format("arm_{}", arms.front().id));
   figure.spec["datasets"] = {{"rows", rows}};

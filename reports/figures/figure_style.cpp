@@ -13,6 +13,14 @@
 namespace decodelab {
 namespace {
 
+constexpr const char* kPageGridColor = "#80808038";  // visible on light and on dark
+
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
 using Json = nlohmann::ordered_json;
 
 // Okabe and Ito, "Color Universal Design" (2008).
@@ -151,6 +159,12 @@ double shortened(double value) {
   double result = value;
   std::from_chars(text.data(), text.data() + text.size(), result);
   return result;
+}
+
+std::string in_page_colors(std::string text) {
+  text = replace_all(std::move(text), kInkColor, "currentColor");
+  text = replace_all(std::move(text), kGridColor, kPageGridColor);
+  return replace_all(std::move(text), kPaperColor, "transparent");
 }
 
 }  // namespace decodelab

@@ -15,6 +15,14 @@ namespace decodelab {
 inline constexpr const char* kInkColor = "#24292e";
 inline constexpr const char* kGridColor = "#e3e6ea";
 inline constexpr const char* kPaperColor = "#fffffe";
+/// Text on a figure's own colours, the same on a light and a dark page.
+inline constexpr const char* kDarkText = "#1a1a1b";
+/// Times of the even and the odd visits of an arm (blue and orange of Okabe and Ito, as are the next two).
+inline constexpr const char* kEvenColor = "#0072B2";
+inline constexpr const char* kOddColor = "#E69F00";
+/// What takes less time, and what takes more.
+inline constexpr const char* kFasterColor = "#0072B2";
+inline constexpr const char* kSlowerColor = "#D55E00";
 
 /// A spec with $schema, title, background and config; views and datasets are added by the figure.
 nlohmann::ordered_json start_spec(const std::string& title);
@@ -35,5 +43,8 @@ nlohmann::ordered_json logarithmic_ticks(double low, double high);
 
 /// Six significant digits: enough for any plot, and a third of the text of a double.
 double shortened(double value);
+
+/// Replaces ink, grid and paper in a drawing or a spec by the colours of the page that shows it.
+std::string in_page_colors(std::string text);
 
 }  // namespace decodelab

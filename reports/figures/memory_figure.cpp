@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kHeight = 150;
+constexpr int kMemoryHeight = 150;
 constexpr double kMib = 0x1p20;
 
 // Keys and values of a cell by their closed form, from whichever arm counted them.
@@ -95,7 +95,7 @@ Json memory_view(const FigureInput& input, std::int64_t batch, int width) {
                                    {"tooltip", {{{"field", "arm"}}, {{"field", "length"}}, {{"field", "reason"}}}}}));
     cross += 13;
   }
-  return {{"title", fmt::format("batch {}", batch)}, {"width", width}, {"height", kHeight}, {"layer", layers}};
+  return {{"title", fmt::format("batch {}", batch)}, {"width", width}, {"height", kMemoryHeight}, {"layer", layers}};
 }
 
 }  // namespace

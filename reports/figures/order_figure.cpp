@@ -17,13 +17,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kWidth = 960;
-constexpr int kHeight = 74;
-constexpr std::size_t kMostArms = 6;
-constexpr std::size_t kMostPoints = 900;  // of a figure; above, every n-th cell is drawn
-constexpr double kSpreadOfABlock = 0.7;   // of the distance of two blocks
-constexpr const char* kEvenColor = "#0072B2";
-constexpr const char* kOddColor = "#E69F00";
+constexpr int kOrderWidth = 960;
+constexpr int kOrderHeight = 74;
+constexpr std::size_t kOrderMostArms = 6;
+constexpr std::size_t kOrderMostPoints = 900;  // of a figure; above, every n-th cell is drawn
+constexpr double kSpreadOfABlock = 0.7;        // of the distance of two blocks
 
 // A row of the data holds the blocks of one cell and arm, in order; `at` sets cells apart within a block.
 Json blocks_layer(const std::string& arm, const std::string& condition, Json mark, Json encoding) {
@@ -57,9 +55,10 @@ Json arm_view(const ArmRecord& arm, bool last) {
                      {{"field", "percent"}, {"title", "off the row's mean, %"}, {"format", "+.3~r"}},
                      {{"field", "others"}, {"title", "core time of others"}, {"format", ".1%"}}};
   return {
-      {"title", {{"text", arm.label}, {"fontSize", 11}, {"fontWeight", "normal"}, {"offset", 3}, {"limit", kWidth}}},
-      {"width", kWidth},
-      {"height", kHeight},
+      {"title",
+       {{"text", arm.label}, {"fontSize", 11}, {"fontWeight", "normal"}, {"offset", 3}, {"limit", kOrderWidth}}},
+      {"width", kOrderWidth},
+      {"height", kOrderHeight},
       {"layer",
        {Json{{"data", {{"values", {Json::object()}}}},
              {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}},
@@ -97,11 +96,11 @@ Figure order_figure(const FigureInput& input) {
   for (const ArmRecord& arm : input.arms) {
     if (arm.baseline) baseline = arm.id;
     const bool any = std::ranges::any_of(rows, [&](const SummaryRow* row) { return row->arm.id == arm.id; });
-    if (any && arms.size() < kMostArms) arms.push_back(arm);
+    if (any && arms.size() < kOrderMostArms) arms.push_back(arm);
   }
   std::size_t points = 0;
   for (const SummaryRow* row : rows) points += blocks_of_cell[row->cell.id].size();
-  const std::size_t stride = std::max<std::size_t>(1, (points + kMostPoints - 1) / kMostPoints);
+  const std::size_t stride = std::max<std::size_t>(1, (points + kOrderMostPoints - 1) / kOrderMostPoints);
   std::vector<std::int64_t> cells;
   for (const SummaryRow* row : rows) {
     if (cells.empty() || cells.back() != row->cell.id) cells.push_back(row->cell.id);
@@ -151,7 +150,7 @@ Figure order_figure(const FigureInput& input) {
           "its cell and arm; launches in alternating colours and shapes. Without drift the points "
           "lie evenly about the line, and launches at one height. A cross is a void block, which does not count.{}{}",
           stride > 1 ? fmt::format(" Of every {} cells one is drawn; the table has all.", stride) : "",
-          arms.size() == kMostArms ? fmt::format(" The first {} arms.", kMostArms) : ""),
+          arms.size() == kOrderMostArms ? fmt::format(" The first {} arms.", kOrderMostArms) : ""),
       .spec = start_spec(title),
       .data = std::move(table)};
   figure.spec["datasets"] = {{"blocks", data}};

@@ -18,11 +18,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kWidth = 560;
+constexpr int kRatioWidth = 560;
 constexpr int kStepOfAnArm = 13;  // what the text of counters needs
 /// Bars end at this factor beyond the extreme ratios: the interval of two launches can span decades and say nothing.
-constexpr double kFrame = 4;
-constexpr std::size_t kMostCells = 40;  // above, rows shrink below what can be read: one a batch size then
+constexpr double kRatioFrame = 4;
+constexpr std::size_t kRatioMostCells = 40;  // above, rows shrink below what can be read: one a batch size then
 
 /// One line of the plot.
 struct Line {
@@ -115,7 +115,7 @@ struct RatioAxis {
 }  // namespace
 
 Figure ratio_figure(const FigureInput& input) {
-  const bool by_cell = cell_count(input) <= kMostCells;
+  const bool by_cell = cell_count(input) <= kRatioMostCells;
   const auto lines = by_cell ? lines_by_cell(input) : lines_by_batch(input);
   const RunSummary& summary = input.summary;
   const bool moved = std::ranges::any_of(lines, [](const Line& line) { return !line.moved.empty(); });
@@ -137,7 +137,9 @@ Figure ratio_figure(const FigureInput& input) {
     lowest = std::min(lowest, line.estimate.time_ratio);
     highest = std::max(highest, line.estimate.time_ratio);
   }
-  const auto framed = [&](double ratio) { return shortened(std::clamp(ratio, lowest / kFrame, highest * kFrame)); };
+  const auto framed = [&](double ratio) {
+    return shortened(std::clamp(ratio, lowest / kRatioFrame, highest * kRatioFrame));
+  };
   RatioAxis axis;
   for (const Line& line : lines) {
     if (labels.empty() || labels.back() != line.label) labels.push_back(line.label);
@@ -146,7 +148,7 @@ Figure ratio_figure(const FigureInput& input) {
                {"arm", line.arm},
                {"ratio", shortened(line.estimate.time_ratio)},
                {"launches", line.launches}};
-    std::string text = format_ratio(line.estimate.time_ratio);
+    const std::string text = format_ratio(line.estimate.time_ratio, line.estimate.interval);
     axis.add(line.estimate.time_ratio);
     if (const auto& interval = line.estimate.interval) {
       datum["low"] = shortened(interval->low);
@@ -155,9 +157,6 @@ Figure ratio_figure(const FigureInput& input) {
       datum["bar_high"] = framed(interval->high);
       axis.add(framed(interval->low));
       axis.add(framed(interval->high));
-      text += fmt::format(" [{}, {}]", format_ratio(interval->low), format_ratio(interval->high));
-    } else {
-      text += fmt::format(" {}", kThisProcessOnly);
     }
     if (line.mde) {
       datum["unseen_low"] = framed(1 / (1 + *line.mde));
@@ -204,7 +203,7 @@ Figure ratio_figure(const FigureInput& input) {
                     "around 1 is the margin of SAME (1 %); the grey bar beside each row spans effects too small to be "
                     "found with 80 % power. Bars end at {} times the "
                     "extreme ratios.{}{} {}",
-                    summary.baseline(), summary.interval_level(), kFrame,
+                    summary.baseline(), summary.interval_level(), kRatioFrame,
                     by_cell ? ""
                             : fmt::format(" There are too many cells for a row each: each row is the mean over the "
                                           "lengths of a batch size at which every arm has a ratio; it has no verdict."),
@@ -212,7 +211,7 @@ Figure ratio_figure(const FigureInput& input) {
                 .spec = start_spec(title),
                 .data = std::move(table)};
   add_legend_toggle(figure.spec, "arm", "ratios");
-  figure.spec["width"] = moved ? kWidth : kWidth + 200;
+  figure.spec["width"] = moved ? kRatioWidth : kRatioWidth + 200;
   figure.spec["height"] = {{"step", std::max<int>(18, kStepOfAnArm * static_cast<int>(offsets.size())) + 6},
                            {"for", "position"}};
   figure.spec["datasets"] = {{"rows", data}};
@@ -249,7 +248,7 @@ Figure ratio_figure(const FigureInput& input) {
     figure.spec["layer"].push_back(figure_layer(
         "rows", "isValid(datum.moved)",
         {{"type", "text"}, {"align", "left"}, {"fontSize", 10.5}, {"color", kInkColor}, {"limit", 400}},
-        on_row({{"x", {{"value", kWidth + 12}}}, {"text", {{"field", "moved"}}}, {"opacity", shown_opacity()}})));
+        on_row({{"x", {{"value", kRatioWidth + 12}}}, {"text", {{"field", "moved"}}}, {"opacity", shown_opacity()}})));
   }
   return figure;
 }

@@ -18,10 +18,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kRowHeight = 26;
-constexpr int kWidestCell = 56;
-constexpr int kNarrowestNumber = 30;          // pixels of a cell that "0.72" fits into
-constexpr const char* kDarkText = "#1a1a1b";  // on the map's own colours, light and dark page alike
-constexpr double kLeastSpan = 0.05;           // in log2: a map of noise looks pale, not vivid
+constexpr int kSpeedupWidestCell = 56;
+constexpr int kNarrowestNumber = 30;  // pixels of a cell that "0.72" fits into
+constexpr double kLeastSpan = 0.05;   // in log2: a map of noise looks pale, not vivid
 // Three diagonals in the square from -1 to 1.
 constexpr const char* kHatch = "M-1,0L0,-1M-1,1L1,-1M0,1L1,0";
 
@@ -169,9 +168,9 @@ Figure speedup_figure(const FigureInput& input) {
   const Json lengths(std::vector<std::int64_t>(length_set.begin(), length_set.end()));
   const Json batches(batches_of(input.rows));
   const auto columns = static_cast<std::size_t>(
-      std::clamp<int>(kFigureWidth / (static_cast<int>(lengths.size()) * kWidestCell + 140), 1, 3));
+      std::clamp<int>(kFigureWidth / (static_cast<int>(lengths.size()) * kSpeedupWidestCell + 140), 1, 3));
   const int step =
-      std::min(kWidestCell, (kFigureWidth / static_cast<int>(columns) - 140) / static_cast<int>(lengths.size()));
+      std::min(kSpeedupWidestCell, (kFigureWidth / static_cast<int>(columns) - 140) / static_cast<int>(lengths.size()));
   Json cells = Json::array();
   double span = kLeastSpan;
   Table table{.title = "Data of the figure: time of the reference over time of the arm",
@@ -203,16 +202,15 @@ Figure speedup_figure(const FigureInput& input) {
       datum["log2"] = shortened(std::log2(speedup));
       datum["number"] = number(speedup);
       datum["unsure"] = !value.estimate->differs();
-      std::string text = format_ratio(speedup);
+      std::optional<Interval> inverse;
       if (const auto& interval = value.estimate->interval) {
         datum["low"] = shortened(1 / interval->high);
         datum["high"] = shortened(1 / interval->low);
-        text += fmt::format(" [{}, {}]", format_ratio(1 / interval->high), format_ratio(1 / interval->low));
-      } else {
-        text += fmt::format(" {}", kThisProcessOnly);
+        inverse = Interval{1 / interval->high, 1 / interval->low};
       }
       cells.push_back(std::move(datum));
-      table.rows.push_back({row.run_id, row.cell.id, {map.arm, map.reference, cell_label(row.cell), text}});
+      table.rows.push_back(
+          {row.run_id, row.cell.id, {map.arm, map.reference, cell_label(row.cell), format_ratio(speedup, inverse)}});
     }
   }
   const bool own = maps.empty() || std::ranges::any_of(input.arms, [&](const ArmRecord& arm) {

@@ -17,15 +17,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kWidth = 760;
-constexpr int kBarHeight = 30;
-constexpr std::size_t kMostCells = 3;
+constexpr int kStagesWidth = 760;
+constexpr int kStagesBarHeight = 30;
+constexpr std::size_t kStagesMostCells = 3;
 constexpr double kSmallestNamed = 0.05;  // share of the longest bar that its name fits into
 // Tol's "light" scheme (2021): told apart by colour-blind readers and light enough for dark names on them.
 constexpr std::array<const char*, 9> kStageColors{"#77AADD", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00",
                                                   "#EEDD88", "#EE8866", "#FFAABB", "#D8B8E8"};
 constexpr const char* kResidualColor = "#C4C8CC";
-constexpr const char* kDarkText = "#1a1a1b";
 
 Json stage_color(const std::vector<std::string>& stages) {
   Json range = Json::array();
@@ -83,8 +82,8 @@ Json cell_view(const std::string& label, double longest, const Json& arms, const
                     {"tooltip", tooltip}});
   if (first) bars["name"] = "stages";
   return {{"title", label},
-          {"width", kWidth},
-          {"height", {{"step", kBarHeight}}},
+          {"width", kStagesWidth},
+          {"height", {{"step", kStagesBarHeight}}},
           {"layer",
            {bars,
             figure_layer("stages", here + " && datum.named",
@@ -101,8 +100,7 @@ Json cell_view(const std::string& label, double longest, const Json& arms, const
 
 std::string perturbation(const TraceRecord& trace) {
   if (!(trace.perturbation > 0)) return "not measured";
-  return fmt::format("{} [{}, {}]", format_ratio(trace.perturbation), format_ratio(trace.perturbation_low),
-                     format_ratio(trace.perturbation_high));
+  return format_ratio(trace.perturbation, Interval{trace.perturbation_low, trace.perturbation_high});
 }
 
 }  // namespace
@@ -110,7 +108,7 @@ std::string perturbation(const TraceRecord& trace) {
 bool has_traces(const FigureInput& input) { return !traced_cells(input, 1).empty(); }
 
 Figure stages_figure(const FigureInput& input) {
-  const auto cells = traced_cells(input, kMostCells);
+  const auto cells = traced_cells(input, kStagesMostCells);
   const auto order = stage_order(cells);
   const TimeUnit unit = time_unit(input.rows.rows.front()->cell.phase);
   Json bars = Json::array();
@@ -173,17 +171,17 @@ Figure stages_figure(const FigureInput& input) {
     views.push_back(cell_view(label, axis_ns / unit.ns, arms, order, unit, views.empty()));
   }
   const std::string title = fmt::format("Stages of a step: {}", input.rows.setting);
-  Figure figure{
-      .title = title,
-      .caption = fmt::format(
-          "{} of a traced step by stage; the residual is in none. The bar is the traced step, which tracing "
-          "lengthens; the tick is the mean of the untraced steps of the same cell. "
-          "{} Where JavaScript runs, a click in the legend shows one stage alone.",
-          of_device ? "Device time, busy and idle," : "Host time",
-          cells.size() == kMostCells ? fmt::format("The {} largest of the cells with most traced arms.", kMostCells)
-                                     : ""),
-      .spec = start_spec(title),
-      .data = std::move(table)};
+  Figure figure{.title = title,
+                .caption = fmt::format(
+                    "{} of a traced step by stage; the residual is in none. The bar is the traced step, which tracing "
+                    "lengthens; the tick is the mean of the untraced steps of the same cell. "
+                    "{} Where JavaScript runs, a click in the legend shows one stage alone.",
+                    of_device ? "Device time, busy and idle," : "Host time",
+                    cells.size() == kStagesMostCells
+                        ? fmt::format("The {} largest of the cells with most traced arms.", kStagesMostCells)
+                        : ""),
+                .spec = start_spec(title),
+                .data = std::move(table)};
   add_legend_toggle(figure.spec, "stage", "stages");
   figure.spec["datasets"] = {{"stages", bars}, {"totals", totals}};
   figure.spec["vconcat"] = views;

@@ -23,13 +23,11 @@ constexpr std::size_t kMostQuantiles = 200;  // of an arm in a cell
 constexpr std::size_t kFewestQuantiles = 21;
 constexpr std::size_t kQuantileBudget = 6000;  // of a figure; 7 bytes each
 constexpr std::size_t kRawBudget = 6000;
-constexpr std::size_t kMostPoints = 160;  // of an arm in a cell
-constexpr std::size_t kMostPanels = 8;    // arms with steps in order, below each other
-constexpr int kPanelHeight = 56;
+constexpr std::size_t kStepsMostPoints = 160;  // of an arm in a cell
+constexpr std::size_t kStepsMostPanels = 8;    // arms with steps in order, below each other
+constexpr int kStepsPanelHeight = 56;
 constexpr int kLeftWidth = 400;
 constexpr int kRightWidth = 540;
-constexpr const char* kEvenColor = "#0072B2";
-constexpr const char* kOddColor = "#E69F00";
 
 struct Step {
   std::size_t block = 0;
@@ -181,7 +179,7 @@ Json order_view(const FigureInput& input, const ArmRecord& arm, bool last) {
       {"title",
        {{"text", arm.label}, {"fontSize", 11}, {"fontWeight", "normal"}, {"offset", 3}, {"limit", kRightWidth}}},
       {"width", kRightWidth},
-      {"height", kPanelHeight},
+      {"height", kStepsPanelHeight},
       {"data", {{"name", "raw"}}},
       {"transform",
        {{{"filter", fmt::format("datum.arm === {}", quoted(arm.label))}},
@@ -214,7 +212,7 @@ Figure steps_figure(const FigureInput& input) {
   const std::size_t most_quantiles =
       std::clamp(kQuantileBudget / std::max<std::size_t>(1, rows_of_steps), kFewestQuantiles, kMostQuantiles);
   const std::size_t most_points =
-      std::clamp<std::size_t>(kRawBudget / std::max<std::size_t>(1, pinned_rows), 1, kMostPoints);
+      std::clamp<std::size_t>(kRawBudget / std::max<std::size_t>(1, pinned_rows), 1, kStepsMostPoints);
   Json cells = Json::array();
   Json quantiles = Json::array();
   Json marks = Json::array();
@@ -282,7 +280,7 @@ Figure steps_figure(const FigureInput& input) {
   Json panels = Json::array();
   std::vector<const ArmRecord*> shown;
   for (const ArmRecord& arm : input.arms) {
-    if (shown.size() < kMostPanels &&
+    if (shown.size() < kStepsMostPanels &&
         std::ranges::any_of(steps, [&](const auto& cell) { return cell.second.contains(arm.id); }))
       shown.push_back(&arm);
   }

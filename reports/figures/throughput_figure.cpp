@@ -17,8 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kHeight = 240;
-constexpr std::size_t kMostPanels = 3;
+constexpr int kThroughputHeight = 240;
+constexpr std::size_t kThroughputMostPanels = 3;
 constexpr double kBeyond = 1.15;  // where ticks may still be, in the padding
 
 // Shortest, middle and longest of the lengths at which some arm has two batch sizes: a single one is a point and no curve.
@@ -32,7 +32,7 @@ std::vector<std::int64_t> shown_lengths(const FigureInput& input) {
     if (of_length.size() > 1) lengths.push_back(length);
   }
   if (lengths.empty() && !batches.empty()) lengths = {batches.begin()->first};
-  if (lengths.size() > kMostPanels) lengths = {lengths.front(), lengths[lengths.size() / 2], lengths.back()};
+  if (lengths.size() > kThroughputMostPanels) lengths = {lengths.front(), lengths[lengths.size() / 2], lengths.back()};
   return lengths;
 }
 
@@ -99,7 +99,7 @@ Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& ra
   points["name"] = fmt::format("length_{}", length);
   return {{"title", fmt::format("length {}", length)},
           {"width", width},
-          {"height", kHeight},
+          {"height", kThroughputHeight},
           {"layer",
            {figure_layer("rows", here, {{"type", "line"}, {"strokeWidth", 1.6}},
                          {{"x", x},

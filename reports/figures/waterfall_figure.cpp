@@ -17,11 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kHeight = 210;
+constexpr int kWaterfallHeight = 210;
 constexpr int kColumnWidth = 62;
-constexpr std::size_t kMostArms = 4;
-constexpr const char* kFasterColor = "#0072B2";
-constexpr const char* kSlowerColor = "#D55E00";
+constexpr std::size_t kWaterfallMostArms = 4;
 constexpr const char* kTotalColor = "#808890";
 
 std::vector<TracedCell> candidates(const FigureInput& input) { return traced_cells(input, input.rows.rows.size()); }
@@ -67,7 +65,7 @@ Json waterfall_view(const std::string& arm, const Json& columns, const TimeUnit&
   return {
       {"title", {{"text", arm}, {"limit", 620}}},
       {"width", {{"step", kColumnWidth}}},
-      {"height", kHeight},
+      {"height", kWaterfallHeight},
       {"layer",
        {figure_layer("steps", here, {{"type", "bar"}, {"width", 40}},
                      {{"x", x}, {"y", y("from")}, {"y2", {{"field", "to"}}}, {"color", color}, {"tooltip", tooltip}}),
@@ -95,7 +93,7 @@ Figure waterfall_figure(const FigureInput& input) {
               .notes = {}};
   const auto before = stages_of(*baseline.trace);
   for (const TracedArm& arm : cell->arms) {
-    if (arm.row->arm.baseline || views.size() == kMostArms) continue;
+    if (arm.row->arm.baseline || views.size() == kWaterfallMostArms) continue;
     const std::string& label = arm.row->arm.label;
     const auto after = stages_of(*arm.trace);
     Json columns{input.summary.baseline()};
@@ -139,15 +137,16 @@ Figure waterfall_figure(const FigureInput& input) {
   }
   const std::string title =
       fmt::format("Where the difference went in {}: {}", cell_label(cell->cell), input.rows.setting);
-  Figure figure{.title = title,
-                .caption = fmt::format(
-                    "From the traced step of {} to that of each arm: the change of every stage, in the order of a "
-                    "step, with the residual (time in no stage) as its own. The bars add up to the "
-                    "difference of the two grey ones. Both sides are traced; the paired ratios above are not.{}",
-                    input.summary.baseline(),
-                    views.size() == kMostArms ? fmt::format(" The first {} traced arms.", kMostArms) : ""),
-                .spec = start_spec(title),
-                .data = std::move(table)};
+  Figure figure{
+      .title = title,
+      .caption = fmt::format(
+          "From the traced step of {} to that of each arm: the change of every stage, in the order of a "
+          "step, with the residual (time in no stage) as its own. The bars add up to the "
+          "difference of the two grey ones. Both sides are traced; the paired ratios above are not.{}",
+          input.summary.baseline(),
+          views.size() == kWaterfallMostArms ? fmt::format(" The first {} traced arms.", kWaterfallMostArms) : ""),
+      .spec = start_spec(title),
+      .data = std::move(table)};
   figure.spec["datasets"] = {{"steps", steps}};
   figure.spec["vconcat"] = views;
   figure.spec["spacing"] = 26;

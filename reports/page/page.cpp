@@ -21,8 +21,9 @@ constexpr std::size_t kMostPageBytes = 2'500'000;  // what a mail and a phone ta
 std::string banner(const RunReport& run) {
   const Overview overview = overview_of(*run.data, run.summary);
   std::string html =
-      fmt::format("<div class=\"banner\" data-run=\"{}\">\n<p><b>{}</b></p>\n<p>{}</p>\n<div class=\"badges\">",
-                  run.summary.run.id, escape_html(overview.compared), escape_html(overview.resolution));
+      fmt::format("<div class=\"banner\" data-run=\"{}\">\n<p><b>{}</b></p>\n<p>{} {}</p>\n<div class=\"badges\">",
+                  run.summary.run.id, escape_html(overview.answer), escape_html(overview.compared),
+                  escape_html(overview.resolution));
   for (const std::string& badge : overview.badges)
     html += fmt::format("<span class=\"badge\">{}</span>", escape_html(badge));
   return html + "</div>\n</div>\n";

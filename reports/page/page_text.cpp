@@ -93,9 +93,9 @@ const char* const kHowTimeWasTaken = R"html(
 <p>Every step is timed by itself. In a <b>block</b> every arm visits the cell twice, in an order that is its own
 mirror image and is drawn anew for every
 block, so that a machine that slowly becomes faster or slower does so for all arms alike. A visit begins with warm-up
-steps that are not timed. The arms of each half of a block are open at once and take turns of some steps (the key
-<code>turn_steps</code>), forth and back, so that a mood of the machine that lasts longer than a turn meets all of them;
-rows of cells where they could not are flagged <code>whole-visits</code>. Where there are as many cores as threads, each
+steps that are not timed. The visits of each half of a block are open at once and run in slices of some steps (the key
+<code>turn_steps</code>), one arm after the other, forth and back. A disturbance of the machine that lasts longer than a slice
+therefore slows every arm. Rows of cells whose visits could not be open at once are flagged <code>whole-visits</code>. Where there are as many cores as threads, each
 thread stays on a core of its own, for its whole life.</p>
 <p>The value of a visit is the mean over whole periods of 8 steps, trimmed by 10&nbsp;% within each place of the
 period: costs that come every few steps

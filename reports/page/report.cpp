@@ -50,8 +50,8 @@ std::string markdown_of(const std::vector<RunReport>& reports) {
     const Overview overview = overview_of(*run.data, run.summary);
     records.push_back(&run.summary.run);
     text += fmt::format("## {}\n\n{}\n{}\n\n", escape_markdown(run_title(run.summary.run)),
-                        wrap("**" + escape_markdown(overview.compared) + "**", kTableWidth),
-                        wrap(escape_markdown(overview.resolution), kTableWidth));
+                        wrap("**" + escape_markdown(overview.answer) + "**", kTableWidth),
+                        wrap(escape_markdown(overview.compared + " " + overview.resolution), kTableWidth));
     for (const std::string& badge : overview.badges) text += fmt::format("- {}\n", escape_markdown(badge));
     text += "\n";
     if (const Table table = overview_table(run.summary); !table.rows.empty()) text += to_markdown(table) + "\n";

@@ -14,7 +14,6 @@ namespace decodelab {
 namespace {
 
 constexpr double kTrimmedShare = 0.1;      // measurement.md, "Visits, blocks, launches"
-constexpr double kTwoSided95 = 0.975;      // upper quantile of a two-sided 95 % interval
 constexpr double kBeyondEachEnd = 0.025;   // of a 95 % interval
 constexpr double kSpreadConfidence = 0.9;  // of the upper limit of s
 

@@ -14,6 +14,9 @@ namespace decodelab {
 /// of them as often as it comes.
 inline constexpr std::int64_t kPeriodSteps = 8;
 
+/// The upper quantile of a two-sided 95 % interval.
+inline constexpr double kTwoSided95 = 0.975;
+
 struct Interval {
   double low = 0;
   double high = 0;

@@ -9,11 +9,10 @@
 #include <fmt/format.h>
 
 #include "reports/statistics/adaptive.h"
+#include "reports/statistics/sign_flip.h"
 
 namespace decodelab {
 namespace {
-
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 // The contrast of each launch, NaN where the launch has none.
 std::vector<double> by_launch(const Comparison& comparison, std::size_t launches) {

@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "reports/statistics/family.h"
 #include "reports/statistics/stage_moves.h"
 
 namespace decodelab {
 namespace {
 
-constexpr double kSecondsOfAMinute = 60;
 constexpr double kLevel95 = 0.025;  // beyond each end
 constexpr double kLevelOfOneLook = 0.05;
 

@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 
 #include "reports/statistics/comparison.h"
+#include "reports/statistics/sign_flip.h"
 
 namespace decodelab {
 namespace {
 
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 constexpr double kNanoseconds = 1e9;
 constexpr double kNeverTooMany = 1;  // the gate's own limit is applied to the whole cell
 

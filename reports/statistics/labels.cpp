@@ -1,6 +1,9 @@
 // Formatting of ratios, and labels of cells.
 #include "reports/statistics/labels.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "base/units.h"
@@ -10,6 +13,19 @@ namespace {
 
 constexpr double kTenfold = 9;  // as a share: ten times is 900 % more
 constexpr double kLargestRatio = 1000;
+constexpr int kFewestRatioDigits = 2;  // behind the point
+constexpr int kMostRatioDigits = 4;
+constexpr int kMostChangeDigits = 5;
+constexpr double kTimesFrom = 2;  // from here on a time is so many times another
+
+// Digits behind the point that show two digits of an interval's half-width.
+int digits_of(const std::optional<Interval>& interval, int most) {
+  const double half = interval ? (interval->high - interval->low) / 2 : 1;
+  if (!(half > 0)) {
+    return interval ? most : kFewestRatioDigits;
+  }
+  return std::clamp(1 - static_cast<int>(std::floor(std::log10(half))), kFewestRatioDigits, most);
+}
 
 }  // namespace
 
@@ -21,12 +37,43 @@ std::string format_ratio(double ratio) {
   return fmt::format("{:.4f}", ratio);
 }
 
+std::string format_ratio(double ratio, const std::optional<Interval>& interval) {
+  if (ratio > kLargestRatio || ratio < 1 / kLargestRatio) {
+    return format_ratio(ratio);
+  }
+  const int digits = digits_of(interval, kMostRatioDigits);
+  if (!interval) {
+    return fmt::format("{:.{}f} {}", ratio, digits, kThisProcessOnly);
+  }
+  const auto side = [&](double value) {
+    return value > kLargestRatio || value < 1 / kLargestRatio ? format_ratio(value)
+                                                              : fmt::format("{:.{}f}", value, digits);
+  };
+  return fmt::format("{:.{}f} [{}, {}]", ratio, digits, side(interval->low), side(interval->high));
+}
+
 std::string format_ratio(const SummaryRow& row) {
-  if (!row.time_ratio) return "";
-  if (row.arm.baseline) return "1";
-  if (!row.time_ratio_low) return fmt::format("{} {}", format_ratio(*row.time_ratio), kThisProcessOnly);
-  return fmt::format("{} [{}, {}]", format_ratio(*row.time_ratio), format_ratio(*row.time_ratio_low),
-                     format_ratio(*row.time_ratio_high));
+  if (!row.time_ratio) {
+    return "";
+  }
+  if (row.arm.baseline) {
+    return "1";
+  }
+  std::optional<Interval> interval;
+  if (row.time_ratio_low && row.time_ratio_high) {
+    interval = Interval{*row.time_ratio_low, *row.time_ratio_high};
+  }
+  return format_ratio(*row.time_ratio, interval);
+}
+
+std::string format_change(double ratio, const std::optional<Interval>& interval) {
+  const int digits = digits_of(interval, kMostChangeDigits);
+  if (ratio >= kTimesFrom) {
+    return fmt::format("{:.{}f} times", ratio, digits - 1);
+  }
+  const double percent = 100 * std::abs(ratio - 1);
+  const int behind = std::max(digits - 3, percent < 1 ? 1 : 0);
+  return fmt::format("{:.{}f} % {}", percent, behind, ratio < 1 ? "less" : "more");
 }
 
 std::string cell_label(const CellRecord& cell) {

@@ -13,7 +13,7 @@ namespace {
 constexpr double kCarryOverShare = 1.0 / 3;
 constexpr double kSlopeShare = 1.0 / 4;
 
-using Blocks = std::span<const BlockRecord* const>;
+using BlockSpan = std::span<const BlockRecord* const>;
 using Samples = std::span<const std::int64_t>;
 
 // Values by launch, and their mean.
@@ -145,7 +145,7 @@ bool LaunchEffect::exceeds(double limit) const {
   return std::abs(mean) > limit && (interval.low > 0 || interval.high < 0);
 }
 
-std::optional<LaunchEffect> slot_effect(Blocks blocks_of_cell) {
+std::optional<LaunchEffect> slot_effect(BlockSpan blocks_of_cell) {
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
     if (in_turns(*block)) continue;
@@ -154,7 +154,7 @@ std::optional<LaunchEffect> slot_effect(Blocks blocks_of_cell) {
   return launches.effect();
 }
 
-std::optional<LaunchEffect> carry_over(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t turn_steps) {
+std::optional<LaunchEffect> carry_over(BlockSpan blocks_of_cell, std::int64_t arm_id, std::int64_t turn_steps) {
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
     if (in_turns(*block)) {
@@ -178,7 +178,7 @@ std::optional<LaunchEffect> carry_over(Blocks blocks_of_cell, std::int64_t arm_i
   return launches.effect();
 }
 
-std::optional<LaunchEffect> slope_in_visits(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id) {
+std::optional<LaunchEffect> slope_in_visits(BlockSpan blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id) {
   const auto first = [](Samples samples) { return median_of(samples.first((samples.size() + 1) / 2)); };
   const auto second = [](Samples samples) { return median_of(samples.subspan(samples.size() / 2)); };
   Launches launches;
@@ -192,7 +192,7 @@ std::optional<LaunchEffect> slope_in_visits(Blocks blocks_of_cell, std::int64_t 
   return launches.effect();
 }
 
-std::optional<LaunchEffect> median_contrast(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id) {
+std::optional<LaunchEffect> median_contrast(BlockSpan blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id) {
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
     const auto arm = mean_log(*block, arm_id, median_of);
@@ -202,7 +202,7 @@ std::optional<LaunchEffect> median_contrast(Blocks blocks_of_cell, std::int64_t 
   return launches.effect();
 }
 
-std::optional<LaunchEffect> rare_costs(Blocks blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id) {
+std::optional<LaunchEffect> rare_costs(BlockSpan blocks_of_cell, std::int64_t arm_id, std::int64_t baseline_id) {
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
     const auto arm = mean_of_steps(*block, arm_id);
@@ -214,7 +214,7 @@ std::optional<LaunchEffect> rare_costs(Blocks blocks_of_cell, std::int64_t arm_i
   return launches.effect();
 }
 
-RowChecks check_row(Blocks blocks_of_cell, std::int64_t turn_steps, std::int64_t arm_id, std::int64_t baseline_id,
+RowChecks check_row(BlockSpan blocks_of_cell, std::int64_t turn_steps, std::int64_t arm_id, std::int64_t baseline_id,
                     double margin, std::optional<Verdict> verdict) {
   RowChecks checks{.carry_over = carry_over(blocks_of_cell, arm_id, turn_steps), .flags = {}};
   const double limit = std::log1p(margin);

@@ -14,11 +14,10 @@
 
 #include "reports/statistics/adaptive.h"
 #include "reports/statistics/comparison.h"
+#include "reports/statistics/estimates.h"
 
 namespace decodelab {
 namespace {
-
-constexpr double kTwoSided95 = 0.975;
 
 using CellKey = std::tuple<std::string, std::int64_t, std::int64_t, std::string, std::string, std::int64_t, std::string,
                            std::string>;

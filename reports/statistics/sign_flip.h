@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,9 @@ inline constexpr std::size_t kEnumeratedLaunches = 12;
 inline constexpr std::size_t kSignDraws = 65'536;
 /// Of all tests of one family together, two-sided.
 inline constexpr double kFamilyLevel = 0.05;
+
+/// Stands for a launch that has no value.
+inline constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 /// Sign patterns of `launches` values, a bit each (1: flipped), the unflipped pattern first.
 ///

@@ -15,7 +15,7 @@ constexpr const char* kGap = "gap";
 constexpr double kNotablePerturbation = 1.05;  // the limit above which a trace is called notable (check I13)
 constexpr std::size_t kStagesInASentence = 2;
 
-const TraceRecord* trace_of(const TracedArm& side) {
+const TraceRecord* trace_of(const TracedSide& side) {
   const auto found = std::ranges::find_if(side.data->traces, [&](const TraceRecord& trace) {
     return trace.cell_id == side.cell->id && trace.arm_id == side.arm->id;
   });
@@ -52,7 +52,7 @@ std::vector<StageMove> moves_of(const char* kind, const TraceRecord& baseline, c
 
 }  // namespace
 
-std::optional<StageMoves> stage_moves(const TracedArm& baseline, const TracedArm& candidate) {
+std::optional<StageMoves> stage_moves(const TracedSide& baseline, const TracedSide& candidate) {
   const TraceRecord* const before = trace_of(baseline);
   const TraceRecord* const after = trace_of(candidate);
   if (before == nullptr || after == nullptr) return std::nullopt;

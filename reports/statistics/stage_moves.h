@@ -36,14 +36,14 @@ struct StageMoves {
 };
 
 /// One side of a pair.
-struct TracedArm {
+struct TracedSide {
   const RunData* data = nullptr;
   const CellRecord* cell = nullptr;
   const ArmRecord* arm = nullptr;
 };
 
 /// Nothing where one of the two has no trace.
-std::optional<StageMoves> stage_moves(const TracedArm& baseline, const TracedArm& candidate);
+std::optional<StageMoves> stage_moves(const TracedSide& baseline, const TracedSide& candidate);
 
 /// "attention took 1.234 ms less of a step of 30.1 ms, ..."; for a refusal, why. One sentence.
 std::string stage_moves_sentence(const StageMoves& moves);

@@ -29,7 +29,7 @@ std::optional<std::int64_t> launches_to_decide(const std::vector<double>& values
 Decision decide(const std::vector<double>& values, const FamilyTest& family, std::size_t index, std::size_t size) {
   Decision decision{.p_sign_flip = family.p[index], .p_family = family.p_adjusted[index]};
   decision.p_t = student_t_p(values);
-  const std::size_t needed = size > kSmallFamily ? kLaunchesForAFamily : kLaunchesForAVerdict;
+  const std::size_t needed = launches_for_verdict(size);
   if (values.size() < needed) {
     decision.reason = fmt::format("{} launches, and a verdict on {} contrast{} needs {}", values.size(), size,
                                   size == 1 ? "" : "s", needed);

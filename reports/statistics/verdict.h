@@ -21,6 +21,11 @@ inline constexpr std::size_t kLaunchesForAVerdict = 6;
 inline constexpr std::size_t kLaunchesForAFamily = 10;
 inline constexpr std::size_t kSmallFamily = 4;
 
+/// Launches without which there is no verdict in a family of so many contrasts.
+constexpr std::size_t launches_for_verdict(std::size_t contrasts) {
+  return contrasts > kSmallFamily ? kLaunchesForAFamily : kLaunchesForAVerdict;
+}
+
 /// Why a contrast is INCONCLUSIVE.
 inline constexpr const char* kTestsDisagree = "Student's t and the sign flips disagree";
 inline constexpr const char* kNeitherWay = "neither different nor within 1 % for sure";

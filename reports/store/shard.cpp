@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "base/json_text.h"
+#include "base/text.h"
 
 namespace decodelab {
 namespace {
@@ -27,13 +28,6 @@ constexpr double kMemoryGrain = 1024.0 * 1024.0 * 1024.0;
 Json plan_of(const RunRecord& run) {
   Json plan = parse_json_or_discard(run.plan_json);
   return plan.is_object() ? plan : Json::object();
-}
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 // What must be equal, beside the plan, for two shards to be united.

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "reports/store/read_rows.h"
 #include "reports/store/statement.h"
 #include "reports/store/store_file.h"
@@ -46,13 +47,6 @@ void check_trace(const TraceRecord& trace) {
         fmt::format("The trace of cell {} and arm {} has the {} '{}' twice; add its parts up first.", trace.cell_id,
                     trace.arm_id, share.kind, share.name));
   }
-}
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 std::optional<std::int64_t> first_id(SQLite::Statement row) {

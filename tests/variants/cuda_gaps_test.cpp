@@ -12,8 +12,8 @@ namespace decodelab {
 namespace {
 
 using testing::DeviceStream;
+using testing::DeviceWork;
 using testing::record;
-using testing::RecordedWork;
 
 constexpr std::int64_t kSteps = 8;
 constexpr std::int64_t kShortNs = 5'000;
@@ -21,8 +21,8 @@ constexpr std::int64_t kShortNs = 5'000;
 class CudaGaps : public testing::DeviceTest {
  protected:
   /// A trace that can be believed; what it saw goes to the evidence.
-  static RecordedWork believed(std::int64_t steps, const std::function<void(std::int64_t)>& work) {
-    RecordedWork recorded = record(TraceTier::causes, steps, work);
+  static DeviceWork believed(std::int64_t steps, const std::function<void(std::int64_t)>& work) {
+    DeviceWork recorded = record(TraceTier::causes, steps, work);
     EXPECT_TRUE(recorded.attribution.believable) << recorded.attribution.refusal;
     EXPECT_EQ(recorded.attribution.steps.size(), static_cast<std::size_t>(steps));
     std::map<std::string, double> seen = recorded.gaps_ns();
@@ -33,16 +33,16 @@ class CudaGaps : public testing::DeviceTest {
     return recorded;
   }
 
-  static double busy_ns(const RecordedWork& recorded) {
+  static double busy_ns(const DeviceWork& recorded) {
     return std::accumulate(recorded.attribution.steps.begin(), recorded.attribution.steps.end(), 0.0,
                            [](double sum, const StepAccount& step) { return sum + static_cast<double>(step.busy_ns); });
   }
 
-  static std::int64_t full_buffers(const RecordedWork& recorded) {
+  static std::int64_t full_buffers(const DeviceWork& recorded) {
     return std::ranges::count(recorded.trace.events().overheads, OverheadKind::command_buffer_full, &Overhead::kind);
   }
 
-  static double share(const RecordedWork& recorded, double part_ns) {
+  static double share(const DeviceWork& recorded, double part_ns) {
     return part_ns / static_cast<double>(recorded.attribution.steps_ns);
   }
 
@@ -57,7 +57,7 @@ TEST_F(CudaGaps, AHostThatSleepsIsDispatch) {
   constexpr std::int64_t kKernels = 20;
   constexpr useconds_t kSleepUs = 500;
   DeviceStream stream(1);
-  const RecordedWork recorded = believed(kSteps, [&](std::int64_t) {
+  const DeviceWork recorded = believed(kSteps, [&](std::int64_t) {
     for (std::int64_t kernel = 0; kernel < kKernels; ++kernel) {
       usleep(kSleepUs);
       stream.spin(kShortNs, 0);
@@ -75,7 +75,7 @@ TEST_F(CudaGaps, AReadBackOfEachTokenIsSync) {
   constexpr std::int64_t kTokenBytes = 8;
   DeviceStream stream(1);
   for (const std::int64_t host_ns : {0, 50'000}) {
-    const RecordedWork recorded = believed(kSteps, [&](std::int64_t) {
+    const DeviceWork recorded = believed(kSteps, [&](std::int64_t) {
       for (std::int64_t token = 0; token < kTokens; ++token) {
         stream.spin(kShortNs, 0);
         stream.copy_to_host(kTokenBytes);
@@ -106,10 +106,10 @@ TEST_F(CudaGaps, LongKernelsInAQueueAreKernelsAndFillTheCommandBuffer) {
     });
   };
   // About 1024 launches fit before the host must wait for room.
-  const RecordedWork few = queue(100);
+  const DeviceWork few = queue(100);
   EXPECT_EQ(few.attribution.bound_by, "kernels");
   EXPECT_EQ(full_buffers(few), 0);
-  const RecordedWork many = queue(3000);
+  const DeviceWork many = queue(3000);
   EXPECT_EQ(many.attribution.bound_by, "kernels");
   EXPECT_GT(full_buffers(many), 0);
   EXPECT_GT(share(many, busy_ns(many)), 0.9);
@@ -121,7 +121,7 @@ TEST_F(CudaGaps, LongKernelsInAQueueAreKernelsAndFillTheCommandBuffer) {
 TEST_F(CudaGaps, EmptyKernelsAreLaunchLatency) {
   constexpr std::int64_t kLaunches = 500;
   DeviceStream stream(1);
-  const RecordedWork recorded = believed(kSteps, [&](std::int64_t) {
+  const DeviceWork recorded = believed(kSteps, [&](std::int64_t) {
     for (std::int64_t launch = 0; launch < kLaunches; ++launch) {
       stream.empty();
     }
@@ -132,7 +132,7 @@ TEST_F(CudaGaps, EmptyKernelsAreLaunchLatency) {
 TEST_F(CudaGaps, TheFloorOfALaunchIsBelowWhatIsCalledLaunching) {
   constexpr std::int64_t kLaunches = 500;
   DeviceStream stream(1);
-  const RecordedWork recorded = believed(kSteps, [&](std::int64_t) {
+  const DeviceWork recorded = believed(kSteps, [&](std::int64_t) {
     for (std::int64_t launch = 0; launch < kLaunches; ++launch) {
       stream.empty();
       stream.wait();

@@ -7,8 +7,8 @@
 namespace decodelab {
 namespace {
 
+using testing::DeviceWork;
 using testing::record;
-using testing::RecordedWork;
 
 class CudaGraphNodes : public testing::DeviceTest {};
 
@@ -28,7 +28,7 @@ TEST_F(CudaGraphNodes, KeepTheirPlacesWhenTheExecutableIsUpdated) {
     };
   };
   std::unique_ptr<testing::DeviceGraph> graph;
-  const RecordedWork recorded = record(TraceTier::causes, kSteps, [&](std::int64_t step) {
+  const DeviceWork recorded = record(TraceTier::causes, kSteps, [&](std::int64_t step) {
     if (graph == nullptr) {
       graph = std::make_unique<testing::DeviceGraph>(stream, spins_of(kShortNs));
     }

@@ -11,8 +11,8 @@ namespace decodelab {
 namespace {
 
 using testing::DeviceStream;
+using testing::DeviceWork;
 using testing::record;
-using testing::RecordedWork;
 using testing::SpinTime;
 
 class CudaRecords : public testing::DeviceTest {};
@@ -26,7 +26,7 @@ double median(std::vector<double> values) {
 double recorded_over_own_ns(std::int64_t spin_ns, double& own_ns) {
   constexpr std::int64_t kRepeats = 21;
   DeviceStream stream(kRepeats);
-  const RecordedWork recorded = record(TraceTier::kernels, 1, [&](std::int64_t) {
+  const DeviceWork recorded = record(TraceTier::kernels, 1, [&](std::int64_t) {
     for (std::int64_t repeat = 0; repeat < kRepeats; ++repeat) {
       stream.spin(spin_ns, repeat);
       stream.wait();
@@ -69,7 +69,7 @@ TEST_F(CudaRecords, CopiesAndSetsHaveTheirBytesAndKinds) {
   enum CopyKind : std::int32_t { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 8 };  // CUPTI's numbers.
   constexpr std::array<std::size_t, 4> kSizes{1, 4097, std::size_t{1} << 20, (std::size_t{64} << 20) + 4};
   DeviceStream stream(1, kSizes.back());
-  const RecordedWork recorded = record(TraceTier::causes, 1, [&](std::int64_t) {
+  const DeviceWork recorded = record(TraceTier::causes, 1, [&](std::int64_t) {
     for (const std::size_t bytes : kSizes) {
       stream.copy_to_device(bytes);
       stream.copy_to_host(bytes);
@@ -100,7 +100,7 @@ TEST_F(CudaRecords, RefusedBuffersAreCountedAndBreakTheTrace) {
   // 128 MiB of buffers hold 600,000 kernels; the others find the pool empty.
   constexpr std::int64_t kLaunches = 900'000;
   DeviceStream stream(1);
-  const RecordedWork recorded = record(TraceTier::kernels, 1, [&](std::int64_t) {
+  const DeviceWork recorded = record(TraceTier::kernels, 1, [&](std::int64_t) {
     for (std::int64_t launch = 0; launch < kLaunches; ++launch) {
       stream.empty();
     }
@@ -123,7 +123,7 @@ TEST_F(CudaRecords, StreamsThatOverlapAreBelievedAndCountedOnce) {
   constexpr std::int64_t kSlackNs = 10'000;  // Of clocks.
   DeviceStream first(1);
   DeviceStream second(1);
-  const RecordedWork recorded = record(TraceTier::causes, 4, [&](std::int64_t) {
+  const DeviceWork recorded = record(TraceTier::causes, 4, [&](std::int64_t) {
     first.spin(kSpinNs, 0);
     second.spin(kSpinNs, 0);
   });
@@ -141,7 +141,7 @@ TEST_F(CudaRecords, StreamsThatOverlapAreBelievedAndCountedOnce) {
 TEST_F(CudaRecords, ProgrammaticLaunchesThatOverlapGetLanesAndAWarning) {
   constexpr std::int64_t kSpinNs = 200'000;
   DeviceStream stream(2);
-  const RecordedWork recorded = record(TraceTier::causes, 4, [&](std::int64_t) {
+  const DeviceWork recorded = record(TraceTier::causes, 4, [&](std::int64_t) {
     stream.spin(kSpinNs, 0);
     stream.spin_early(kSpinNs, 1);
   });
@@ -168,7 +168,7 @@ TEST_F(CudaRecords, EventsRecordsAndWallAgreeOverADecodeOf100Steps) {
   Session session(engine, {.batch_size = 4, .max_tokens = 200, .details = {}});
   session.prefill(testing::ragged_prompts());
   testing::EventTimer events;
-  const RecordedWork recorded = record(TraceTier::kernels, kSteps, [&](std::int64_t step) {
+  const DeviceWork recorded = record(TraceTier::kernels, kSteps, [&](std::int64_t step) {
     if (step == 0) {
       events.start();
     }
@@ -199,7 +199,7 @@ TEST_F(CudaRecords, EventsOverstateAKernelOf3Microseconds) {
   constexpr std::int64_t kRepeats = 21;
   std::vector<double> by_events;
   testing::EventTimer events;
-  const RecordedWork recorded = record(TraceTier::kernels, kRepeats, [&](std::int64_t) {
+  const DeviceWork recorded = record(TraceTier::kernels, kRepeats, [&](std::int64_t) {
     events.start();
     testing::spin_on_default_stream(kSpinNs);
     events.stop();

@@ -12,8 +12,8 @@
 namespace decodelab {
 namespace {
 
+using testing::DeviceWork;
 using testing::record;
-using testing::RecordedWork;
 
 class CudaSessions : public testing::DeviceTest {};
 
@@ -27,7 +27,7 @@ TEST_F(CudaSessions, NoKernelOf10000StartsBeforeItsLaunchAfterIdleTime) {
     if (session > 0) {
       std::this_thread::sleep_for(kIdle);
     }
-    const RecordedWork recorded = record(TraceTier::causes, 1, [&](std::int64_t) {
+    const DeviceWork recorded = record(TraceTier::causes, 1, [&](std::int64_t) {
       for (std::int64_t launch = 0; launch < kLaunches; ++launch) {
         stream.empty();
       }

@@ -18,7 +18,7 @@ using testing::small_model;
 
 constexpr const char* kDevice = "cuda:0";
 /// Past two growths of every growing cache, and over an edge of every bucket below.
-constexpr std::int64_t kTokens = 18;
+constexpr std::int64_t kDeviceTokens = 18;
 
 class Cuda : public ::testing::Test {
  protected:
@@ -70,7 +70,7 @@ TEST_F(Cuda, EveryVariantGivesTheReferencesTokensInFp32) {
     const auto model = small_model(config, ElementType::float32, kDevice);
     for (const auto& prompts : {even_prompts(), ragged_prompts()}) {
       const bool ragged = prompts == ragged_prompts();
-      const GenerationRequest request{.prompts = prompts, .max_tokens = kTokens};
+      const GenerationRequest request{.prompts = prompts, .max_tokens = kDeviceTokens};
       const std::vector<Completion> expected = generate(engine_for("causal", model), request);
       for (const std::string& arm : arms_for_gpu()) {
         if (!runs(arm, *model) || (ragged && !takes_ragged_rows(arm))) {
@@ -110,7 +110,7 @@ TEST_F(Cuda, EveryVariantStaysWithinTheToleranceOf16BitTypes) {
     for (const auto& prompts : {even_prompts(), ragged_prompts()}) {
       const bool ragged = prompts == ragged_prompts();
       const Engine reference = engine_for("causal", model);
-      const std::vector<Completion> fed = generate(reference, {.prompts = prompts, .max_tokens = kTokens});
+      const std::vector<Completion> fed = generate(reference, {.prompts = prompts, .max_tokens = kDeviceTokens});
       const auto expected = logits_of(reference, prompts, fed);
       for (const std::string& arm : arms_for_gpu()) {
         if (!runs(arm, *model) || (ragged && !takes_ragged_rows(arm))) {
@@ -149,7 +149,7 @@ TEST_F(Cuda, AReplayedGraphHasTheBitsOfTheStepThatItRecordedAcrossBuckets) {
           Session got(replayed, options);
           expected.prefill(prompts);
           got.prefill(prompts);
-          for (std::int64_t step = 0; step < kTokens; ++step) {
+          for (std::int64_t step = 0; step < kDeviceTokens; ++step) {
             ASSERT_EQ(got.decode().token_ids, expected.decode().token_ids) << arm << ", step " << step;
             ASSERT_EQ(got.last_logits(), expected.last_logits()) << arm << ", batch " << batch << ", step " << step;
           }
@@ -169,7 +169,7 @@ TEST_F(Cuda, AReplayedGraphHasTheBitsOfTheStepThatItRecordedAcrossBuckets) {
 TEST_F(Cuda, SeveralSessionsReplayGraphsOfOneEngine) {
   const auto model = small_model(config_for_gpu(), ElementType::float32, kDevice);
   const std::string arm = "native,-packed-linear,+cuda-graph:keys=8";
-  const GenerationRequest request{.prompts = even_prompts(), .max_tokens = kTokens};
+  const GenerationRequest request{.prompts = even_prompts(), .max_tokens = kDeviceTokens};
   const std::vector<Completion> expected = generate(engine_for("causal", model), request);
   const Engine engine = engine_for(arm, model);
   const SessionOptions options{.batch_size = 4, .max_tokens = 40, .details = {}};
@@ -177,7 +177,7 @@ TEST_F(Cuda, SeveralSessionsReplayGraphsOfOneEngine) {
   Session other(engine, options);
   const std::vector<std::int64_t> first = one.prefill(even_prompts()).token_ids;
   other.prefill(even_prompts());
-  for (std::size_t step = 1; step < static_cast<std::size_t>(kTokens); ++step) {
+  for (std::size_t step = 1; step < static_cast<std::size_t>(kDeviceTokens); ++step) {
     const std::vector<std::int64_t> tokens = one.decode().token_ids;
     EXPECT_EQ(other.decode().token_ids, tokens);
     for (std::size_t row = 0; row < tokens.size(); ++row) {

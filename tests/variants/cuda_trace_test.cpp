@@ -18,8 +18,8 @@ namespace {
 using testing::small_config;
 using testing::small_model;
 
-constexpr const char* kDevice = testing::kGpu;
-constexpr std::int64_t kSteps = 8;
+constexpr const char* kTracedDevice = testing::kGpu;
+constexpr std::int64_t kTracedSteps = 8;
 
 class CudaTrace : public testing::DeviceTest {
  protected:
@@ -32,11 +32,12 @@ class CudaTrace : public testing::DeviceTest {
   }
 
   static TracedCell traced(const char* arm, TraceTier tier, std::int64_t pairs = 0) {
-    const auto model = small_model(config(), ElementType::bfloat16, kDevice);
+    const auto model = small_model(config(), ElementType::bfloat16, kTracedDevice);
     const Engine engine(model, bind_arm(parse_arm(arm), reference_plan()));
-    const CellRecord cell{.phase = "decode", .batch = 2, .length = 8, .dtype = "bf16", .device = kDevice, .threads = 1};
+    const CellRecord cell{
+        .phase = "decode", .batch = 2, .length = 8, .dtype = "bf16", .device = kTracedDevice, .threads = 1};
     return trace_cell(engine, parse_arm(arm), CellInput{}, cell,
-                      {.steps = kSteps, .tier = tier, .pairs = pairs, .measure_bandwidth = false});
+                      {.steps = kTracedSteps, .tier = tier, .pairs = pairs, .measure_bandwidth = false});
   }
 
   static std::int64_t kernels(const TracedCell& cell) {
@@ -69,7 +70,7 @@ TEST_F(CudaTrace, EveryReplayOfAGraphHasItsKernelsUnderOneCorrelation) {
     }
   }
   const auto replays = static_cast<std::int64_t>(nodes.size());
-  EXPECT_EQ(replays, kSteps);
+  EXPECT_EQ(replays, kTracedSteps);
   for (const auto& [correlation, ids] : nodes) {
     EXPECT_EQ(ids.size(), nodes.begin()->second.size());
   }
@@ -136,17 +137,17 @@ TEST_F(CudaTrace, PerturbationOfBothTiersIsMeasured) {
 }
 
 TEST_F(CudaTrace, ASecondSubscriberGivesItsReason) {
-  const DeviceCollectors first(kDevice);
-  DeviceCollectors second(kDevice);
+  const DeviceCollectors first(kTracedDevice);
+  DeviceCollectors second(kTracedDevice);
   const Capability capability = second.cupti()->probe();
   EXPECT_FALSE(capability.available);
   EXPECT_NE(capability.reason.find("39"), std::string::npos) << capability.reason;
 }
 
 TEST_F(CudaTrace, TheCollectorLeavesTheDeviceItsMemory) {
-  const std::int64_t before = free_device_bytes(kDevice);
+  const std::int64_t before = free_device_bytes(kTracedDevice);
   const TracedCell cell = traced("bigcode", TraceTier::causes);
-  const std::int64_t taken = before - free_device_bytes(kDevice);
+  const std::int64_t taken = before - free_device_bytes(kTracedDevice);
   evidence({{"taken_bytes", static_cast<double>(taken)}});
   constexpr std::int64_t kMostBytes = std::int64_t{512}
                                       << 20;  // 20 buffers of 3 MiB, and the caching allocator's blocks.

@@ -8,8 +8,8 @@ namespace {
 
 #ifdef DECODELAB_HAS_CUPTI
 
+using testing::DeviceWork;
 using testing::record;
-using testing::RecordedWork;
 
 class CudaClock : public testing::DeviceTest {};
 
@@ -33,7 +33,7 @@ TEST_F(CudaClock, WhatASecondRegistrationGarblesBreaksTheTrace) {
   std::int64_t garbled_sessions = 0;
   std::int64_t refused = 0;
   for (int session = 0; session < kSessions; ++session) {
-    const RecordedWork recorded = record(TraceTier::causes, 1, [&](std::int64_t) {
+    const DeviceWork recorded = record(TraceTier::causes, 1, [&](std::int64_t) {
       // On purpose what the collector never does: pytorch/pytorch#192021.
       refused += cupti.register_timestamp(&same_clock) == CUPTI_SUCCESS ? 0 : 1;
       for (std::int64_t launch = 0; launch < kLaunches; ++launch) {

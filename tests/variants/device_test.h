@@ -68,7 +68,7 @@ inline const TraceCheck& check_of(const TraceQuality& quality, const std::string
   return *std::ranges::find(quality.checks, id, &TraceCheck::id);
 }
 
-struct RecordedWork {
+struct DeviceWork {
   Trace trace;
   TraceQuality quality;
   Attribution attribution;
@@ -95,7 +95,7 @@ struct RecordedWork {
 /// Runs `work(index)` as `steps` steps with the collectors that a trace of the engine has. Each step ends with a wait for the device.
 /// One step goes before the window, so that kernels are loaded and CUPTI has made its buffers.
 template <typename Work>
-RecordedWork record(TraceTier tier, std::int64_t steps, Work&& work) {
+DeviceWork record(TraceTier tier, std::int64_t steps, Work&& work) {
   DeviceCollectors devices(kGpu);
   TraceEvents events;
   for (const bool trial : {true, false}) {
@@ -134,7 +134,7 @@ RecordedWork record(TraceTier tier, std::int64_t steps, Work&& work) {
     window.stop();
     window.drain(events);
   }
-  RecordedWork recorded;
+  DeviceWork recorded;
   recorded.trace = seal(std::move(events));
   recorded.quality = verify(recorded.trace);
   recorded.attribution = attribute(recorded.trace, recorded.quality);

@@ -14,7 +14,7 @@ using testing::small_config;
 using testing::small_model;
 
 /// Enough to pass two growths of every growing cache.
-constexpr std::int64_t kTokens = 18;
+constexpr std::int64_t kEveryTokens = 18;
 
 std::vector<std::string> arms_and_presets() {
   std::vector<std::string> arms = arms_of_every_variant();
@@ -28,11 +28,11 @@ std::vector<Completion> complete(const std::string& arm, const std::shared_ptr<c
                                  const DetailsRequest& details = {}) {
   return generate(
       engine_for(arm, model),
-      {.prompts = ragged_prompts(), .max_tokens = kTokens, .details = details, .keep_prefill_logits = true});
+      {.prompts = ragged_prompts(), .max_tokens = kEveryTokens, .details = details, .keep_prefill_logits = true});
 }
 
 /// Whether a CPU can run the arm on that model.
-bool runs(const std::string& arm, const Model& model) {
+bool runs_on(const std::string& arm, const Model& model) {
   return unsupported_reason(parse_arm(arm), {.config = model.config(), .dtype = model.dtype(), .device = "cpu"})
       .empty();
 }
@@ -42,7 +42,7 @@ TEST(EveryVariant, GeneratesTheReferencesTokensInFp32) {
     const auto model = small_model(config);
     const std::vector<Completion> expected = complete("causal", model);
     for (const std::string& arm : arms_and_presets()) {
-      if (!runs(arm, *model)) {
+      if (!runs_on(arm, *model)) {
         continue;
       }
       const std::vector<Completion> got = complete(arm, model);
@@ -60,12 +60,12 @@ TEST(EveryVariant, StaysWithinTheToleranceOf16BitTypes) {
   for (const ElementType dtype : {ElementType::bfloat16, ElementType::float16}) {
     const auto model = small_model(small_config(), dtype);
     const std::vector<Completion> fed = complete("causal", model);
-    const auto expected = testing::forced_logits(engine_for("causal", model), fed, kTokens - 1);
+    const auto expected = testing::forced_logits(engine_for("causal", model), fed, kEveryTokens - 1);
     for (const std::string& arm : arms_and_presets()) {
-      if (!runs(arm, *model)) {
+      if (!runs_on(arm, *model)) {
         continue;
       }
-      const auto got = testing::forced_logits(engine_for(arm, model), fed, kTokens - 1);
+      const auto got = testing::forced_logits(engine_for(arm, model), fed, kEveryTokens - 1);
       for (std::size_t step = 0; step < expected.size(); ++step) {
         EXPECT_LT(testing::relative_difference(got[step], expected[step]), testing::tolerance(dtype))
             << arm << ", step " << step;
@@ -79,7 +79,7 @@ TEST(EveryVariant, ComputesTheDetailsThatAreAskedFor) {
   const DetailsRequest details{.prefill_log_probs = true, .token_log_prob = true, .rank = true};
   const std::vector<Completion> expected = complete("causal", model, details);
   for (const std::string& arm : arms_and_presets()) {
-    if (!runs(arm, *model)) {
+    if (!runs_on(arm, *model)) {
       continue;
     }
     const std::vector<Completion> got = complete(arm, model, details);

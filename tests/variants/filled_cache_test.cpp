@@ -11,7 +11,7 @@ using testing::small_config;
 using testing::small_model;
 
 const std::vector<std::vector<std::int64_t>> kPrompts{{5, 17, 96, 3, 22}, {1, 2, 3, 4, 9}, {7, 7, 8, 8, 9}};
-constexpr int kSteps = 12;  // more than a block of a growing cache
+constexpr int kFilledSteps = 12;  // more than a block of a growing cache
 
 SessionOptions options() { return {.batch_size = 3, .max_tokens = 30, .details = {}}; }
 
@@ -19,7 +19,7 @@ SessionOptions options() { return {.batch_size = 3, .max_tokens = 30, .details =
 std::vector<std::vector<float>> decoded(Session& session, const std::vector<std::int64_t>& first) {
   session.force_tokens(first);
   std::vector<std::vector<float>> logits;
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kFilledSteps; ++step) {
     session.decode();
     logits.push_back(session.last_logits());
   }

@@ -18,7 +18,7 @@ using testing::relative_difference;
 using testing::small_config;
 using testing::small_model;
 
-constexpr std::int64_t kSteps = 20;
+constexpr std::int64_t kGraphSteps = 20;
 constexpr std::int64_t kMaxTokens = 40;
 
 /// Says how often something was recorded.
@@ -56,13 +56,13 @@ std::vector<std::vector<std::int64_t>> prompts_of(std::int64_t batch_size, bool 
   return prompts;
 }
 
-/// The tokens and logits of a prefill and kSteps decode steps.
+/// The tokens and logits of a prefill and kGraphSteps decode steps.
 std::pair<std::vector<std::int64_t>, std::vector<float>> run(const Engine& engine,
                                                              const std::vector<std::vector<std::int64_t>>& prompts) {
   Session session(engine, {.batch_size = std::ssize(prompts), .max_tokens = kMaxTokens, .details = {}});
   session.prefill(prompts);
   std::pair<std::vector<std::int64_t>, std::vector<float>> result;
-  for (std::int64_t step = 0; step < kSteps; ++step) {
+  for (std::int64_t step = 0; step < kGraphSteps; ++step) {
     const StepResult now = session.decode();
     result.first.insert(result.first.end(), now.token_ids.begin(), now.token_ids.end());
     const std::vector<float> logits = session.last_logits();
@@ -121,7 +121,7 @@ TEST(RecordedSteps, AreRecordedOnceABucketAndBeforeTheFirstStep) {
   Session session(engine, {.batch_size = 1, .max_tokens = kMaxTokens, .details = {}});
   session.prefill(prompts_of(1, false));
   EXPECT_EQ(records, 5) << "8, 16, 24, 32 and 40 keys";
-  for (std::int64_t step = 0; step < kSteps; ++step) {
+  for (std::int64_t step = 0; step < kGraphSteps; ++step) {
     session.decode();
   }
   session.truncate(4);

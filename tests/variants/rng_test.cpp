@@ -18,9 +18,9 @@
 namespace decodelab {
 namespace {
 
-constexpr std::int64_t kTokens = 24;
+constexpr std::int64_t kDrawnTokens = 24;
 constexpr std::int64_t kRows = 500;
-constexpr std::int64_t kSteps = 80;
+constexpr std::int64_t kDrawnSteps = 80;
 /// Seeds are fixed, so that a right generator that passes once passes always.
 constexpr double kLeastP = 1e-4;
 
@@ -35,7 +35,7 @@ std::vector<std::string> rng_arms() {
   return arms;
 }
 
-EnginePlan plan_of(const std::string& arm) { return bind_arm(parse_arm(arm), reference_plan()); }
+EnginePlan rng_plan(const std::string& arm) { return bind_arm(parse_arm(arm), reference_plan()); }
 
 std::vector<std::uint64_t> seeds(std::int64_t count, std::uint64_t first = 1) {
   std::vector<std::uint64_t> all(static_cast<std::size_t>(count));
@@ -62,9 +62,9 @@ double p_of(const at::Tensor& counts, const at::Tensor& probabilities) {
 
 /// How often each token came in `steps` calls of `draw`, which gives [S, 1].
 at::Tensor counts_of(const std::function<at::Tensor()>& draw, std::int64_t steps) {
-  at::Tensor counts = at::zeros({kTokens}, at::kLong);
+  at::Tensor counts = at::zeros({kDrawnTokens}, at::kLong);
   for (std::int64_t step = 0; step < steps; ++step) {
-    counts += at::bincount(draw().flatten(), {}, kTokens);
+    counts += at::bincount(draw().flatten(), {}, kDrawnTokens);
   }
   return counts;
 }
@@ -72,9 +72,9 @@ at::Tensor counts_of(const std::function<at::Tensor()>& draw, std::int64_t steps
 TEST(EveryRng, DrawsTokensAsOftenAsTheirProbabilitiesSay) {
   const at::Tensor probabilities = at::softmax(some_logits(), 0);
   for (const std::string& arm : rng_arms()) {
-    for (const auto& [rows, steps] : {std::pair(kRows, kSteps), std::pair<std::int64_t, std::int64_t>(1, 20000)}) {
-      const auto rng = plan_of(arm).rng.factory()({.seeds = seeds(rows), .device = "cpu"});
-      const at::Tensor all = probabilities.expand({rows, kTokens}).contiguous();
+    for (const auto& [rows, steps] : {std::pair(kRows, kDrawnSteps), std::pair<std::int64_t, std::int64_t>(1, 20000)}) {
+      const auto rng = rng_plan(arm).rng.factory()({.seeds = seeds(rows), .device = "cpu"});
+      const at::Tensor all = probabilities.expand({rows, kDrawnTokens}).contiguous();
       const double p = p_of(counts_of([&] { return rng->draw(all); }, steps), probabilities);
       EXPECT_GT(p, kLeastP) << arm << ", " << rows << " rows";
       EXPECT_LT(p, 1 - kLeastP) << arm << ", " << rows << " rows: too regular for chance";
@@ -84,24 +84,24 @@ TEST(EveryRng, DrawsTokensAsOftenAsTheirProbabilitiesSay) {
 
 TEST(EveryRng, WouldBeCaughtIfItsDrawsWereBiased) {
   const at::Tensor probabilities = at::softmax(some_logits(), 0);
-  const at::Tensor all = probabilities.expand({kRows, kTokens}).contiguous();
+  const at::Tensor all = probabilities.expand({kRows, kDrawnTokens}).contiguous();
   at::Generator generator = at::globalContext().defaultGenerator(at::kCPU).clone();
   generator.set_current_seed(3);
   const at::Tensor uniform_race =
-      counts_of([&] { return (all / at::empty_like(all).uniform_(0, 1, generator)).argmax(1); }, kSteps);
+      counts_of([&] { return (all / at::empty_like(all).uniform_(0, 1, generator)).argmax(1); }, kDrawnSteps);
   EXPECT_LT(p_of(uniform_race, probabilities), kLeastP);
-  const at::Tensor slightly_warmer =
-      counts_of([&] { return (all.pow(0.96) / at::empty_like(all).exponential_(1, generator)).argmax(1); }, kSteps);
+  const at::Tensor slightly_warmer = counts_of(
+      [&] { return (all.pow(0.96) / at::empty_like(all).exponential_(1, generator)).argmax(1); }, kDrawnSteps);
   EXPECT_LT(p_of(slightly_warmer, probabilities), kLeastP);
 }
 
 TEST(EveryRng, DrawsFromTheWarpedLogitsInBothChoices) {
   const SamplingParameters wishes{.sample = true, .temperature = 0.7, .top_k = 12, .top_p = 0.9};
   const at::Tensor expected = at::softmax(warp_row(some_logits(), wishes), 0);
-  const at::Tensor logits = some_logits().expand({kRows, kTokens}).contiguous();
+  const at::Tensor logits = some_logits().expand({kRows, kDrawnTokens}).contiguous();
   for (const std::string& rng : rng_arms()) {
     for (const std::string choice : {"", ",+vectorized-choice"}) {
-      const EnginePlan plan = plan_of(rng + choice);
+      const EnginePlan plan = rng_plan(rng + choice);
       std::vector<SamplingParameters> rows(kRows, wishes);
       for (std::size_t row = 0; row < rows.size(); ++row) {
         rows[row].seed = 1000 + row;
@@ -118,7 +118,7 @@ TEST(EveryRng, NeverDrawsWhatHasNoProbability) {
   at::Tensor probabilities = at::zeros({3, 1000});
   probabilities.select(1, 999).fill_(1e-30);
   for (const std::string& arm : rng_arms()) {
-    const auto rng = plan_of(arm).rng.factory()({.seeds = seeds(3), .device = "cpu"});
+    const auto rng = rng_plan(arm).rng.factory()({.seeds = seeds(3), .device = "cpu"});
     for (int step = 0; step < 200; ++step) {
       EXPECT_TRUE((rng->draw(probabilities) == 999).all().item<bool>()) << arm;
     }
@@ -128,7 +128,7 @@ TEST(EveryRng, NeverDrawsWhatHasNoProbability) {
 /// Tokens of `steps` draws, [S, steps], from probabilities that differ from row to row.
 at::Tensor tokens_of(const std::string& arm, const std::vector<std::uint64_t>& row_seeds,
                      const at::Tensor& probabilities, std::int64_t steps) {
-  const auto rng = plan_of(arm).rng.factory()({.seeds = row_seeds, .device = "cpu"});
+  const auto rng = rng_plan(arm).rng.factory()({.seeds = row_seeds, .device = "cpu"});
   std::vector<at::Tensor> tokens;
   for (std::int64_t step = 0; step < steps; ++step) {
     tokens.push_back(rng->draw(probabilities));
@@ -178,7 +178,7 @@ TEST(PhiloxRng, GivesTheSameTokensOnCuda) {
   for (const std::int64_t vocabulary : {1, 255, 256, 257, 49280}) {
     const at::Tensor probabilities =
         at::softmax(at::arange(3 * vocabulary).reshape({3, vocabulary}).remainder(977) * 0.01f, 1);
-    const auto rng = plan_of("causal,+philox-rng").rng.factory()({.seeds = {1, 2, 3}, .device = "cuda:0"});
+    const auto rng = rng_plan("causal,+philox-rng").rng.factory()({.seeds = {1, 2, 3}, .device = "cuda:0"});
     std::vector<at::Tensor> tokens;
     for (int step = 0; step < 20; ++step) {
       tokens.push_back(rng->draw(probabilities.to("cuda:0")).cpu());

@@ -16,14 +16,14 @@ using testing::ragged_prompts;
 using testing::small_config;
 using testing::small_model;
 
-constexpr std::int64_t kTokens = 14;
+constexpr std::int64_t kSampledTokens = 14;
 
 /// Both choices with both generators that promise that a row depends on its seed alone.
 const std::vector<std::string> kArms{"causal", "causal,+vectorized-choice", "causal,+philox-rng",
                                      "causal,+philox-rng,+vectorized-choice", "bigcode,+philox-rng"};
 
 /// Greedy, penalized and sampled rows, one for each of ragged_prompts().
-std::vector<SamplingParameters> mixed_sampling() {
+std::vector<SamplingParameters> every_kind_of_sampling() {
   return {{.repetition_penalty = 1.5},
           {.sample = true, .temperature = 1.3, .seed = 11},
           {.sample = true,
@@ -38,7 +38,7 @@ std::vector<SamplingParameters> mixed_sampling() {
 
 std::vector<Completion> complete(const Engine& engine, const std::vector<std::vector<std::int64_t>>& prompts,
                                  const std::vector<SamplingParameters>& sampling, const DetailsRequest& details = {}) {
-  return generate(engine, {.prompts = prompts, .max_tokens = kTokens, .details = details, .sampling = sampling});
+  return generate(engine, {.prompts = prompts, .max_tokens = kSampledTokens, .details = details, .sampling = sampling});
 }
 
 std::vector<std::vector<std::int64_t>> tokens_of(const std::vector<Completion>& completions) {
@@ -53,9 +53,10 @@ TEST(Sampling, GivesEachRowOfAMixedBatchWhatItGivesThatRowAlone) {
   const auto model = small_model(small_config());
   for (const std::string& arm : kArms) {
     const Engine engine = engine_for(arm, model);
-    const auto together = tokens_of(complete(engine, ragged_prompts(), mixed_sampling()));
+    const auto together = tokens_of(complete(engine, ragged_prompts(), every_kind_of_sampling()));
     for (std::size_t row = 0; row < together.size(); ++row) {
-      EXPECT_EQ(together[row], complete(engine, {ragged_prompts()[row]}, {mixed_sampling()[row]}).front().token_ids)
+      EXPECT_EQ(together[row],
+                complete(engine, {ragged_prompts()[row]}, {every_kind_of_sampling()[row]}).front().token_ids)
           << arm << ", row " << row;
     }
   }
@@ -65,9 +66,9 @@ TEST(Sampling, GivesTheSameTokensWhereTheRowsArePermuted) {
   const auto model = small_model(small_config());
   for (const std::string& arm : kArms) {
     const Engine engine = engine_for(arm, model);
-    auto expected = tokens_of(complete(engine, ragged_prompts(), mixed_sampling()));
+    auto expected = tokens_of(complete(engine, ragged_prompts(), every_kind_of_sampling()));
     auto prompts = ragged_prompts();
-    auto sampling = mixed_sampling();
+    auto sampling = every_kind_of_sampling();
     std::ranges::rotate(prompts, prompts.begin() + 1);
     std::ranges::rotate(sampling, sampling.begin() + 1);
     std::ranges::rotate(expected, expected.begin() + 1);
@@ -78,16 +79,16 @@ TEST(Sampling, GivesTheSameTokensWhereTheRowsArePermuted) {
 TEST(Sampling, GivesTheSameTokensInBothChoices) {
   const auto model = small_model(small_config());
   for (const std::string rng : {"", ",+batch-rng", ",+philox-rng"}) {
-    EXPECT_EQ(
-        tokens_of(complete(engine_for("causal,+vectorized-choice" + rng, model), ragged_prompts(), mixed_sampling())),
-        tokens_of(complete(engine_for("causal" + rng, model), ragged_prompts(), mixed_sampling())))
+    EXPECT_EQ(tokens_of(complete(engine_for("causal,+vectorized-choice" + rng, model), ragged_prompts(),
+                                 every_kind_of_sampling())),
+              tokens_of(complete(engine_for("causal" + rng, model), ragged_prompts(), every_kind_of_sampling())))
         << rng;
   }
 }
 
 TEST(Sampling, GivesTheReferencesTokensUnderEveryVariantThatBindsNoGenerator) {
   const auto model = small_model(small_config());
-  const auto expected = tokens_of(complete(engine_for("causal", model), ragged_prompts(), mixed_sampling()));
+  const auto expected = tokens_of(complete(engine_for("causal", model), ragged_prompts(), every_kind_of_sampling()));
   for (const std::string& arm : arms_of_every_variant()) {
     const EnginePlan plan = bind_arm(parse_arm(arm), reference_plan());
     const std::string reason =
@@ -95,7 +96,7 @@ TEST(Sampling, GivesTheReferencesTokensUnderEveryVariantThatBindsNoGenerator) {
     if (!plan.rng.variant().empty() || !reason.empty()) {
       continue;
     }
-    EXPECT_EQ(tokens_of(complete(Engine(model, plan), ragged_prompts(), mixed_sampling())), expected) << arm;
+    EXPECT_EQ(tokens_of(complete(Engine(model, plan), ragged_prompts(), every_kind_of_sampling())), expected) << arm;
   }
 }
 
@@ -129,10 +130,10 @@ TEST(Sampling, IsNotChangedByDetails) {
   const auto model = small_model(small_config());
   for (const std::string& arm : kArms) {
     const Engine engine = engine_for(arm + (arm.starts_with("bigcode") ? "" : ",+details-on-request"), model);
-    const std::vector<Completion> with = complete(engine, ragged_prompts(), mixed_sampling(),
+    const std::vector<Completion> with = complete(engine, ragged_prompts(), every_kind_of_sampling(),
                                                   {.prefill_log_probs = true, .token_log_prob = true, .rank = true});
-    EXPECT_EQ(tokens_of(with), tokens_of(complete(engine, ragged_prompts(), mixed_sampling()))) << arm;
-    EXPECT_EQ(with[1].ranks.size(), static_cast<std::size_t>(kTokens));
+    EXPECT_EQ(tokens_of(with), tokens_of(complete(engine, ragged_prompts(), every_kind_of_sampling()))) << arm;
+    EXPECT_EQ(with[1].ranks.size(), static_cast<std::size_t>(kSampledTokens));
   }
 }
 
@@ -172,7 +173,7 @@ TEST(Greedy, ConsumesNoRandomNumbers) {
     complete(engine, ragged_prompts(), {});
     complete(engine, ragged_prompts(), {{.repetition_penalty = 2}});
     EXPECT_EQ(seeds, 0u) << arm;
-    complete(engine, ragged_prompts(), mixed_sampling());
+    complete(engine, ragged_prompts(), every_kind_of_sampling());
     EXPECT_EQ(seeds, 2u) << arm << ": the sampled rows only";
   }
 }

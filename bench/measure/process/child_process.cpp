@@ -17,7 +17,6 @@
 namespace decodelab {
 namespace {
 
-constexpr int kExecFailed = 127;
 /// Above the descriptors that a child is given.
 constexpr int kSpareDescriptors = 10;
 

@@ -12,6 +12,9 @@
 
 namespace decodelab {
 
+/// How a child ends that could not be started, as a shell says it.
+inline constexpr int kExecFailed = 127;
+
 /// A child with a pipe from its descriptor kEventDescriptor; it dies with its parent. Destroying it kills it.
 class ChildProcess {
  public:

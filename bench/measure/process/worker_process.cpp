@@ -2,6 +2,7 @@
 #include "bench/measure/process/worker_process.h"
 
 #include "bench/machine/environment.h"
+#include "bench/measure/process/child_process.h"
 #include "bench/measure/process/process_group.h"
 
 #include <fmt/format.h>
@@ -26,13 +27,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kExecFailed = 127;
 /// How often a wait looks whether something has happened.
-constexpr int kPollMs = 200;
+constexpr int kReplyPollMs = 200;
 constexpr auto kEndPoll = std::chrono::milliseconds(2);
 /// What is read of the log's end, and quoted of its last line.
 constexpr off_t kLogTail = 4096;
-constexpr std::size_t kQuoted = 300;
+constexpr std::size_t kQuotedLog = 300;
 
 std::string how_it_ended(int status) {
   if (WIFSIGNALED(status)) {
@@ -129,7 +129,7 @@ std::string WorkerProcess::ask(const std::string& line, std::chrono::millisecond
   send(line + "\n", deadline);
   try {
     while (!replies_->ended()) {
-      if (const auto reply = replies_->next(kPollMs)) {
+      if (const auto reply = replies_->next(kReplyPollMs)) {
         return *reply;
       }
       if (Clock::now() > deadline) {
@@ -155,7 +155,7 @@ void WorkerProcess::send(const std::string& line, Clock::time_point deadline) {
       sent += static_cast<std::size_t>(count);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
       pollfd waiting{.fd = socket_, .events = POLLOUT, .revents = 0};
-      poll(&waiting, 1, kPollMs);
+      poll(&waiting, 1, kReplyPollMs);
       if (Clock::now() > deadline) {
         kill_group();
         throw WorkerTimedOut("did not read its request" + last_words());
@@ -240,7 +240,7 @@ std::string WorkerProcess::last_words() const {
   }
   text.erase(text.find_last_not_of(" \n\r\t") + 1);
   text.erase(0, text.rfind('\n') + 1);  // npos + 1 is 0: the only line
-  return text.empty() ? "; it printed nothing" : fmt::format("; its last line: {}", text.substr(0, kQuoted));
+  return text.empty() ? "; it printed nothing" : fmt::format("; its last line: {}", text.substr(0, kQuotedLog));
 }
 
 }  // namespace decodelab

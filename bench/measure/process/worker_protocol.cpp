@@ -17,13 +17,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kQuoted = 120;
+constexpr std::size_t kQuotedReply = 120;
 
 std::string line_of(const Json& json) { return json.dump(-1, ' ', true, Json::error_handler_t::replace); }
 
 [[noreturn]] void refuse(std::string_view line, const std::string& why) {
-  throw WorkerError(RowStatus::failed, fmt::format("the worker broke the protocol: {}, in {}{}", why,
-                                                   line.substr(0, kQuoted), line.size() > kQuoted ? " ..." : ""));
+  throw WorkerError(RowStatus::failed,
+                    fmt::format("the worker broke the protocol: {}, in {}{}", why, line.substr(0, kQuotedReply),
+                                line.size() > kQuotedReply ? " ..." : ""));
 }
 
 /// Runs `read` on the reply named `kind`.

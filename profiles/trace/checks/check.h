@@ -86,7 +86,6 @@ std::string name_of(const Trace& trace, StringId name);
 /// ": cupti is off (no driver)", and so on for each that says why; empty where all are on.
 std::string collectors_off(const TraceSession& session);
 
-bool has_times(const DeviceOperation& operation);
 bool counts(const Step& step);
 
 CheckResult check_nothing_dropped(const CheckInput& input);      // I1, records.cpp

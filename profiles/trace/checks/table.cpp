@@ -76,10 +76,6 @@ std::string collectors_off(const TraceSession& session) {
   return text;
 }
 
-bool has_times(const DeviceOperation& operation) {
-  return operation.start_ns > 0 && operation.end_ns >= operation.start_ns;
-}
-
 bool counts(const Step& step) { return step.excluded_reason.empty(); }
 
 }  // namespace decodelab

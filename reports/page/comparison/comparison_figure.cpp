@@ -13,14 +13,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kWidth = 640;
+constexpr int kComparisonWidth = 640;
 constexpr int kStep = 18;
 // Of a label in whatever font a reader has; what is drawn measures it in its own, and the page cuts what stands out.
 constexpr int kPixelsACharacter = 7;
 constexpr int kMostExtent = 330;
 constexpr std::size_t kMostRows = 80;  // a taller figure is a worse table
 /// Bars end at this factor beyond the extreme ratios: the interval of two launches can span decades and say nothing.
-constexpr double kFrame = 4;
+constexpr double kComparisonFrame = 4;
 
 const char* side_of(const ComparedCell& row) {
   if (!row.interval) return "one launch";
@@ -40,7 +40,9 @@ std::optional<Figure> comparison_figure(const RunComparison& comparison) {
     lowest = std::min(lowest, *row.time_ratio);
     highest = std::max(highest, *row.time_ratio);
   }
-  const auto framed = [&](double ratio) { return shortened(std::clamp(ratio, lowest / kFrame, highest * kFrame)); };
+  const auto framed = [&](double ratio) {
+    return shortened(std::clamp(ratio, lowest / kComparisonFrame, highest * kComparisonFrame));
+  };
   for (const ComparedCell& row : comparison.rows) {
     if (!row.time_ratio) continue;
     const std::string label = fmt::format("{}  {}", cell_label(row.cell), row.arm);
@@ -85,7 +87,7 @@ std::optional<Figure> comparison_figure(const RunComparison& comparison) {
                    {"type", "nominal"},
                    {"title", nullptr},
                    {"scale", {{"domain", domain}, {"range", {"triangle-left", "triangle-right", "circle", "cross"}}}}};
-  figure.spec["width"] = kWidth;
+  figure.spec["width"] = kComparisonWidth;
   figure.spec["height"] = {{"step", kStep}};
   figure.spec["data"] = {{"values", std::move(values)}};
   figure.spec["layer"] = {

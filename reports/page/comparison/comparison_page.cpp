@@ -20,9 +20,7 @@ using Json = nlohmann::ordered_json;
 
 std::string ratio_text(const ComparedCell& row) {
   if (!row.time_ratio) return "";
-  if (!row.interval) return fmt::format("{} {}", format_ratio(*row.time_ratio), kThisProcessOnly);
-  return fmt::format("{} [{}, {}]", format_ratio(*row.time_ratio), format_ratio(row.interval->low),
-                     format_ratio(row.interval->high));
+  return format_ratio(*row.time_ratio, row.interval);
 }
 
 std::vector<std::string> notes_of(const RunComparison& comparison) {

@@ -21,13 +21,14 @@
 #include "reports/page/comparison/comparison_figure.h"
 #include "reports/page/exports/json.h"
 #include "reports/page/page_text.h"
+#include "reports/page/tables/answer.h"
 #include "reports/page/tables/overview.h"
 #include "reports/page/work_folder.h"
 
 namespace decodelab {
 namespace {
 
-struct Section {
+struct ComparedSection {
   std::string id;
   std::string title;
   std::vector<std::string> paragraphs;
@@ -75,8 +76,8 @@ std::string title_of(const RunComparison& comparison) {
   return fmt::format("{} compared with {}", run_title(comparison.candidate), run_title(comparison.baseline));
 }
 
-std::vector<Section> sections_of(const RunComparison& comparison) {
-  std::vector<Section> sections;
+std::vector<ComparedSection> sections_of(const RunComparison& comparison) {
+  std::vector<ComparedSection> sections;
   sections.push_back({.id = "short",
                       .title = "In short",
                       .paragraphs = {},
@@ -144,18 +145,7 @@ std::string commands_of(const RunComparison& comparison) {
                             selector_of(comparison, true));
 }
 
-std::string in_page_colors(std::string text) {
-  for (const auto& [from, to] :
-       {std::pair(kInkColor, "currentColor"), {kGridColor, "#80808038"}, {kPaperColor, "transparent"}}) {
-    const std::string_view pattern = from;
-    const std::string_view replacement = to;
-    for (std::size_t at = 0; (at = text.find(pattern, at)) != std::string::npos; at += replacement.size())
-      text.replace(at, pattern.size(), replacement);
-  }
-  return text;
-}
-
-std::string section_html(const Section& section, const std::string& prefix, const std::string& drawing) {
+std::string section_html(const ComparedSection& section, const std::string& prefix, const std::string& drawing) {
   std::string html =
       fmt::format("<section id=\"{}{}\">\n<h2>{}</h2>\n", prefix, section.id, escape_html(section.title));
   for (const std::string& paragraph : section.paragraphs) html += fmt::format("<p>{}</p>\n", escape_html(paragraph));
@@ -180,8 +170,9 @@ std::string comparison_section_html(const RunComparison& comparison, const std::
   std::string html;
   if (several) html += fmt::format("<h2>{}</h2>\n", escape_html(title_of(comparison)));
   html += fmt::format("<div class=\"banner\" id=\"{}verdict\">\n<p><b>{}</b></p>\n<p>{}</p>\n</div>\n", prefix,
-                      escape_html(compared_sentence(comparison)), escape_html(outcome_sentence(comparison)));
-  for (const Section& section : sections_of(comparison)) html += section_html(section, prefix, drawing);
+                      escape_html(answer_of(comparison.rows, comparison.is_one_run())),
+                      escape_html(compared_sentence(comparison) + " " + outcome_sentence(comparison)));
+  for (const ComparedSection& section : sections_of(comparison)) html += section_html(section, prefix, drawing);
   return html + fmt::format("<section id=\"{}repeat\">\n<h2>Repeat it</h2>\n<pre>{}</pre>\n</section>\n", prefix,
                             escape_html(commands_of(comparison)));
 }
@@ -192,7 +183,7 @@ std::string navigation(std::span<const RunComparison> comparisons) {
     const std::string prefix = prefix_of(i, comparisons.size());
     if (comparisons.size() > 1) html += fmt::format("<b>{}</b>&ensp;", escape_html(title_of(comparisons[i])));
     html += fmt::format("<a href=\"#{}verdict\">Outcome</a>", prefix);
-    for (const Section& section : sections_of(comparisons[i]))
+    for (const ComparedSection& section : sections_of(comparisons[i]))
       html += fmt::format("<a href=\"#{}{}\">{}</a>", prefix, section.id, escape_html(section.title));
     html += fmt::format("<a href=\"#{}repeat\">Repeat it</a>", prefix);
   }
@@ -257,10 +248,11 @@ std::string comparison_markdown(std::span<const RunComparison> comparisons) {
   std::string text = "# decodelab comparison\n\n";
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     const RunComparison& comparison = comparisons[i];
-    text += fmt::format("## {}\n\n{}\n{}\n\n", escape_markdown(title_of(comparison)),
-                        wrap("**" + escape_markdown(compared_sentence(comparison)) + "**", kTableWidth),
-                        wrap(escape_markdown(outcome_sentence(comparison)), kTableWidth));
-    for (const Section& section : sections_of(comparison)) {
+    text += fmt::format(
+        "## {}\n\n{}\n{}\n\n", escape_markdown(title_of(comparison)),
+        wrap("**" + escape_markdown(answer_of(comparison.rows, comparison.is_one_run())) + "**", kTableWidth),
+        wrap(escape_markdown(compared_sentence(comparison) + " " + outcome_sentence(comparison)), kTableWidth));
+    for (const ComparedSection& section : sections_of(comparison)) {
       text += fmt::format("## {}\n\n", escape_markdown(section.title));
       for (const std::string& paragraph : section.paragraphs)
         text += wrap(escape_markdown(paragraph), kTableWidth) + "\n\n";

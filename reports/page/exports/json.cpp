@@ -8,16 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/escape.h"
+#include "base/json_text.h"
 
 namespace decodelab {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json run_to_json(const RunRecord& run) {
   return {{"id", run.id},

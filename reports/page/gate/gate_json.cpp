@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+#include "base/units.h"
 #include "reports/page/exports/json.h"
 #include "reports/page/gate/gate_page.h"
 #include "reports/page/gate/gate_words.h"
@@ -11,13 +13,6 @@ namespace decodelab {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kSecondsOfAMinute = 60;
-
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json cell_of(const std::optional<CellRecord>& cell) {
   if (!cell) return nullptr;

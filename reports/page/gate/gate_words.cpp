@@ -18,9 +18,8 @@ namespace {
 
 constexpr double kLargestEffect = 1000;  // per cent; beyond it an interval has no meaning but its width
 constexpr double kSmallestP = 0.0001;
-constexpr std::size_t kWidestCell = 24;  // leaves the other columns of a table their places
+constexpr std::size_t kWidestCellLabel = 24;  // leaves the other columns of a table their places
 constexpr std::size_t kWidestLabel = 60;
-constexpr double kSecondsOfAMinute = 60;
 
 std::string effect_number(double log_ratio) {
   const double percent = 100 * std::expm1(log_ratio);
@@ -227,7 +226,7 @@ std::vector<Table> gate_tables(const std::vector<const GateRow*>& rows) {
       table = tables.end() - 1;
     }
     const LookContrast& look = row->look;
-    table->rows.push_back({.fields = {one_line(gate_row_label(*row), kWidestCell),
+    table->rows.push_back({.fields = {one_line(gate_row_label(*row), kWidestCellLabel),
                                       look.interval ? format_effect(look.estimate) : "", interval_text(look.interval),
                                       look.interval ? format_p(look.p_family) : "", format_percent(row->margin),
                                       verdict_name(*row), look.mde ? format_detectable(*look.mde) : "none"}});

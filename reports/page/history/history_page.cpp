@@ -24,9 +24,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostPanels = 12;  // beyond, the table says more
+constexpr std::size_t kMostHistoryPanels = 12;  // beyond, the table says more
 constexpr int kPanelWidth = 420;
-constexpr int kPanelHeight = 150;
+constexpr int kHistoryPanelHeight = 150;
 constexpr std::size_t kCommitDigits = 12;
 
 bool is_time(const std::string& metric) { return metric.ends_with("_ns"); }
@@ -178,7 +178,7 @@ Figure history_figure(const std::vector<HistorySeries>& series, const std::strin
                 .spec = start_spec(fmt::format("History of {}", metric)),
                 .data = history_overview_table(series, metric)};
   Json panels = Json::array();
-  for (std::size_t i = 0; i < std::min(series.size(), kMostPanels); ++i) {
+  for (std::size_t i = 0; i < std::min(series.size(), kMostHistoryPanels); ++i) {
     Json values = Json::array();
     Json order = Json::array();
     for (const HistoryPoint& point : series[i].points) {
@@ -212,7 +212,7 @@ Figure history_figure(const std::vector<HistorySeries>& series, const std::strin
     panels.push_back(
         {{"title", series_name(series[i])},
          {"width", kPanelWidth},
-         {"height", kPanelHeight},
+         {"height", kHistoryPanelHeight},
          {"data", {{"values", std::move(values)}}},
          {"layer",
           {Json{{"mark", {{"type", "line"}, {"color", "#7d868f"}, {"strokeWidth", 1.2}}},
@@ -222,8 +222,8 @@ Figure history_figure(const std::vector<HistorySeries>& series, const std::strin
   }
   figure.spec["columns"] = 2;
   figure.spec["concat"] = std::move(panels);
-  if (series.size() > kMostPanels)
-    figure.caption += fmt::format(" {} of {} series are drawn.", kMostPanels, series.size());
+  if (series.size() > kMostHistoryPanels)
+    figure.caption += fmt::format(" {} of {} series are drawn.", kMostHistoryPanels, series.size());
   return figure;
 }
 

@@ -9,21 +9,7 @@
 namespace decodelab {
 namespace {
 
-constexpr const char* kPageGridColor = "#80808038";  // visible on light and on dark
-
-std::string replace_all(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
 // Ink takes the colour of the text around it, and the paper shows through.
-std::string in_page_colors(std::string text) {
-  text = replace_all(std::move(text), kInkColor, "currentColor");
-  text = replace_all(std::move(text), kGridColor, kPageGridColor);
-  return replace_all(std::move(text), kPaperColor, "transparent");
-}
-
 std::string figure_html(const std::string& name, const Figure& figure, const SectionContext& context) {
   const auto drawing = context.drawings.find(name);
   const std::string still = drawing == context.drawings.end()

@@ -107,8 +107,8 @@ std::string traces_section(const SectionContext& context) {
         escape_html(names.arms[trace.arm_id]), escape_html(names.cells[trace.cell_id]), trace.steps,
         escape_html(trace.verdict), trace.reason.empty() ? "" : ": " + escape_html(trace.reason),
         trace.perturbation > 0
-            ? fmt::format(". A traced step takes {} [{}, {}] times an untraced one.", format_ratio(trace.perturbation),
-                          format_ratio(trace.perturbation_low), format_ratio(trace.perturbation_high))
+            ? fmt::format(". A traced step takes {} times an untraced one.",
+                          format_ratio(trace.perturbation, Interval{trace.perturbation_low, trace.perturbation_high}))
             : ". What tracing costs was not measured.",
         escape_html(trace.command));
   }

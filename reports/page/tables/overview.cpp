@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "reports/page/tables/answer.h"
 #include "reports/statistics/labels.h"
 
 namespace decodelab {
@@ -118,7 +119,10 @@ std::string run_title(const RunRecord& run) {
 }
 
 Overview overview_of(const RunData& data, const RunSummary& summary) {
-  Overview overview{.compared = compared_sentence(summary), .resolution = resolution_sentence(summary), .badges = {}};
+  Overview overview{.answer = answer_of(summary),
+                    .compared = compared_sentence(summary),
+                    .resolution = resolution_sentence(summary),
+                    .badges = {}};
   const auto ok = std::count_if(summary.rows.begin(), summary.rows.end(),
                                 [](const SummaryRow& row) { return row.status == RowStatus::ok; });
   const auto busy = std::count_if(data.blocks.begin(), data.blocks.end(),

@@ -12,6 +12,7 @@
 namespace decodelab {
 
 struct Overview {
+  std::string answer;               ///< The result, as answer_of() says it.
   std::string compared;             ///< "bigcode against causal: synthetic:santacoder, 42 cells."
   std::string resolution;           ///< "Resolves >= 2.1 % ..." or that a single launch resolves nothing.
   std::vector<std::string> badges;  ///< Short facts: launches, in-run null, engagement, random weights.

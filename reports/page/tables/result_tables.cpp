@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,6 +22,7 @@ namespace {
 constexpr std::size_t kCellsInANote = 6;  // a longer list of cells says less than its count
 constexpr std::size_t kMarkdownSeparator = 3;
 constexpr std::size_t kMarkdownMargin = 2;
+constexpr std::size_t kFewestLabelColumns = 20;  // a shorter name says nothing
 
 using Rows = std::vector<const SummaryRow*>;
 
@@ -149,24 +151,68 @@ Table latency_table(const Rows& rows) {
   return table;
 }
 
-std::string letter(std::size_t index) {
-  return index < 26 ? std::string(1, static_cast<char>('A' + index))
-                    : letter(index / 26 - 1) + static_cast<char>('A' + index % 26);
+// The label without the preset that it shares with all others, and without its middle where it is still longer than `width`.
+std::string short_label(const std::string& label, const std::string& shared, std::size_t width) {
+  constexpr std::size_t kTail = 12;  // what was turned last tells arms apart
+  std::string text = !shared.empty() && label.starts_with(shared) ? "~" + label.substr(shared.size()) : label;
+  if (text.size() > width && width > kTail + 2) {
+    text = text.substr(0, width - kTail - 2) + ".." + text.substr(text.size() - kTail);
+  }
+  return text;
 }
 
-// Puts letters in the place of labels when they make the table too wide.
-void shorten_arms(Table& table, std::size_t arm_column, const std::vector<ArmRecord>& arms) {
-  if (table_width(table, kMarkdownSeparator, kMarkdownMargin) <= kTableWidth) return;
-  std::vector<std::string> legend;
-  for (std::size_t i = 0; i < arms.size(); ++i) {
-    bool used = false;
-    for (TableRow& row : table.rows) {
-      if (row.fields[arm_column] != arms[i].label) continue;
-      row.fields[arm_column] = letter(i);
-      used = true;
+// The preset, with its comma, that every arm of several switches begins with; empty where they begin with different ones.
+std::string shared_preset(const std::vector<ArmRecord>& arms) {
+  std::string shared;
+  for (const ArmRecord& arm : arms) {
+    const std::size_t comma = arm.label.find(',');
+    if (comma == std::string::npos) {
+      continue;
     }
-    if (used)
-      legend.push_back(fmt::format("{} = {}{}", letter(i), arms[i].label, arms[i].baseline ? " (baseline)" : ""));
+    const std::string preset = arm.label.substr(0, comma + 1);
+    if (!shared.empty() && shared != preset) {
+      return "";
+    }
+    shared = preset;
+  }
+  return shared;
+}
+
+// Shortens labels where they make the table too wide, and says below it what each stands for.
+void shorten_arms(Table& table, std::size_t arm_column, const std::vector<ArmRecord>& arms) {
+  const std::size_t width = table_width(table, kMarkdownSeparator, kMarkdownMargin);
+  if (width <= kTableWidth) {
+    return;
+  }
+  std::size_t longest = 0;
+  for (const TableRow& row : table.rows) {
+    longest = std::max(longest, row.fields[arm_column].size());
+  }
+  const std::size_t room = std::max<std::size_t>(longest - std::min(longest, width - kTableWidth), kFewestLabelColumns);
+  const std::string shared = shared_preset(arms);
+  std::map<std::string, std::string> names;
+  std::set<std::string> taken;
+  for (const ArmRecord& arm : arms) {
+    std::string name = short_label(arm.label, shared, room);
+    for (std::size_t number = 2; !taken.insert(name).second; ++number) {
+      name = fmt::format("{} ({})", short_label(arm.label, shared, room), number);
+    }
+    names[arm.label] = name;
+  }
+  std::vector<std::string> legend;
+  bool drops_preset = false;
+  for (TableRow& row : table.rows) {
+    const std::string label = std::exchange(row.fields[arm_column], names.at(row.fields[arm_column]));
+    const std::string& name = row.fields[arm_column];
+    drops_preset = drops_preset || name.starts_with("~");
+    const std::string line = fmt::format("{} is {}.", name, label);
+    if (name != label && name != "~" + label.substr(std::min(shared.size(), label.size())) &&
+        std::ranges::find(legend, line) == legend.end()) {
+      legend.push_back(line);
+    }
+  }
+  if (drops_preset) {
+    legend.insert(legend.begin(), fmt::format("~ stands for {}", shared));
   }
   table.notes.insert(table.notes.begin(), legend.begin(), legend.end());
 }
@@ -202,7 +248,17 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
     if (bounds) line.fields.insert(line.fields.end() - 1, bound_share(*row));
     table.rows.push_back(std::move(line));
   }
-  if (labels == ArmLabels::letters_where_wide) shorten_arms(table, 1, summary.arms);
+  if (labels == ArmLabels::short_where_wide) shorten_arms(table, 1, summary.arms);
+  std::vector<std::string> unpaired;
+  for (const SummaryRow* row : rows) {
+    if (row->blocks > 0 && row->comparable() && !row->time_ratio && !row->arm.roofline() && !baseline.empty())
+      unpaired.push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
+  }
+  if (!unpaired.empty())
+    table.notes.push_back(fmt::format("No ratio, since the baseline was not measured there: {}.", joined(unpaired)));
+  for (auto notes : {verdict_notes(rows), fate_notes(rows), flag_notes(rows)}) {
+    for (std::string& note : notes) table.notes.push_back(std::move(note));
+  }
   if (!baseline.empty()) {
     table.notes.emplace_back(
         "Time ratio: arm / baseline, below 1 is faster; paired within blocks, averaged over launches, with its "
@@ -219,16 +275,6 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
     if (summary.adaptive)
       table.notes.push_back(fmt::format("Launches were added until the looks at {} decided: intervals hold {}.",
                                         fmt::join(adaptive_looks().looks, ", "), kIntervalWithLooks));
-  }
-  std::vector<std::string> unpaired;
-  for (const SummaryRow* row : rows) {
-    if (row->blocks > 0 && row->comparable() && !row->time_ratio && !row->arm.roofline() && !baseline.empty())
-      unpaired.push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
-  }
-  if (!unpaired.empty())
-    table.notes.push_back(fmt::format("No ratio, since the baseline was not measured there: {}.", joined(unpaired)));
-  for (auto notes : {verdict_notes(rows), fate_notes(rows), flag_notes(rows)}) {
-    for (std::string& note : notes) table.notes.push_back(std::move(note));
   }
   return table;
 }
@@ -299,11 +345,7 @@ std::string not_run_note(const RunSummary& summary) {
   return fmt::format("{} of {} cells {} not run.", not_run.size(), cells.size(), not_run.size() == 1 ? "has" : "have");
 }
 
-std::string ratio_of(const Composite& composite) {
-  return composite.interval ? fmt::format("{} [{}, {}]", format_ratio(composite.time_ratio),
-                                          format_ratio(composite.interval->low), format_ratio(composite.interval->high))
-                            : fmt::format("{} {}", format_ratio(composite.time_ratio), kThisProcessOnly);
-}
+std::string ratio_of(const Composite& composite) { return format_ratio(composite.time_ratio, composite.interval); }
 
 }  // namespace
 

@@ -15,13 +15,13 @@ namespace decodelab {
 std::vector<Table> latency_tables(const RunSummary& summary);
 
 /// How arms are named where their labels would make a table wider than kTableWidth.
-enum class ArmLabels { letters_where_wide, full };
+enum class ArmLabels { short_where_wide, full };
 
 /// One table per setting (dtype, device, threads, scope): cell, arm, median, time ratio to the baseline with its interval,
 /// smallest detectable effect, peak memory, status.
 ///
 /// Letters that stand for arms are explained in the notes.
-std::vector<Table> comparison_tables(const RunSummary& summary, ArmLabels labels = ArmLabels::letters_where_wide);
+std::vector<Table> comparison_tables(const RunSummary& summary, ArmLabels labels = ArmLabels::short_where_wide);
 
 /// All cells of each arm in one number, with its verdict; no rows where the run has one cell or no baseline.
 Table composite_table(const RunSummary& summary);

@@ -56,16 +56,16 @@ Recorded record(const std::string& arm, TraceTier tier, std::int64_t steps) {
   return recorded;
 }
 
-constexpr std::int64_t kSteps = 4;
+constexpr std::int64_t kRecordedSteps = 4;
 
 TEST(TorchTrace, OperatorsAreAsManyAsTheCountersSayAndSoAreAllocations) {
   for (const char* arm : {"causal", "bigcode", "native"}) {
-    const Recorded recorded = record(arm, TraceTier::kernels, kSteps);
+    const Recorded recorded = record(arm, TraceTier::kernels, kRecordedSteps);
     Counters counters;
     {
       Decoding decoding(arm);
       StepCounters counting("cpu");
-      for (std::int64_t index = 0; index < kSteps; ++index) {
+      for (std::int64_t index = 0; index < kRecordedSteps; ++index) {
         decoding.step();
       }
       counters = counting.counters();
@@ -94,7 +94,7 @@ TEST(TorchTrace, OperatorsAreAsManyAsTheCountersSayAndSoAreAllocations) {
 
 TEST(TorchTrace, SpansNestAndHaveTheStepThatTheyRanIn) {
   for (const TraceTier tier : {TraceTier::kernels, TraceTier::causes}) {
-    Recorded recorded = record("bigcode", tier, kSteps);
+    Recorded recorded = record("bigcode", tier, kRecordedSteps);
     std::vector<HostSpan>& spans = recorded.events.spans;
     std::ranges::stable_sort(spans, [](const HostSpan& a, const HostSpan& b) {
       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
@@ -113,7 +113,7 @@ TEST(TorchTrace, SpansNestAndHaveTheStepThatTheyRanIn) {
       open.push_back(&span);
       deepest = std::max(deepest, open.size());
       EXPECT_GE(span.step, 0);
-      EXPECT_LT(span.step, kSteps);
+      EXPECT_LT(span.step, kRecordedSteps);
     }
     EXPECT_GE(deepest, 4U) << "a step has layers, those have stages, and those have operators";
   }
@@ -131,10 +131,10 @@ TEST(TorchTrace, TokensAreTheSameWithAndWithout) {
   for (const char* arm : {"causal", "native"}) {
     Decoding plain(arm);
     std::vector<std::vector<std::int64_t>> tokens;
-    for (std::int64_t index = 0; index < kSteps; ++index) {
+    for (std::int64_t index = 0; index < kRecordedSteps; ++index) {
       tokens.push_back(plain.step());
     }
-    EXPECT_EQ(record(arm, TraceTier::causes, kSteps).tokens, tokens) << arm;
+    EXPECT_EQ(record(arm, TraceTier::causes, kRecordedSteps).tokens, tokens) << arm;
   }
 }
 

@@ -228,8 +228,8 @@ TEST(TeacherForced, RefusesAnythingButZeroWhereTheReferenceIsZero) {
   EXPECT_FALSE(compare_teacher_forced(reference, candidate, "float16").correct);
 }
 
-class EveryDtype : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Verification, EveryDtype, testing::Values("float32", "float16", "bfloat16"));
+class EveryDtype : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Verification, EveryDtype, ::testing::Values("float32", "float16", "bfloat16"));
 
 TEST_P(EveryDtype, TakesNanAndInfinityForADifference) {
   for (const float value : {kNan, kInfinity, -kInfinity}) {

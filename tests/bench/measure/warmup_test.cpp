@@ -8,7 +8,7 @@
 namespace decodelab {
 namespace {
 
-constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr std::int64_t kWarmMillisecond = 1'000'000;
 
 /// Feeds `step_ns(i)` until the rule ends warm-up.
 template <typename StepTime>
@@ -26,36 +26,37 @@ TEST(Warmup, IsNotDoneBeforeTheFirstStep) {
 }
 
 TEST(Warmup, EndsAfterEightEqualSteps) {
-  const Warmup warmup = run([](std::int64_t) { return 10 * kMillisecond; });
+  const Warmup warmup = run([](std::int64_t) { return 10 * kWarmMillisecond; });
   EXPECT_EQ(warmup.steps(), 8);
-  EXPECT_EQ(warmup.total_ns(), 80 * kMillisecond);
+  EXPECT_EQ(warmup.total_ns(), 80 * kWarmMillisecond);
   EXPECT_TRUE(warmup.quiet());
 }
 
 TEST(Warmup, LastsAtLeastTwentyMilliseconds) {
-  EXPECT_EQ(run([](std::int64_t) { return kMillisecond; }).steps(), 20);
+  EXPECT_EQ(run([](std::int64_t) { return kWarmMillisecond; }).steps(), 20);
 }
 
 TEST(Warmup, EndsAtItsLimitOfStepsEvenBelowTwentyMilliseconds) {
-  const Warmup warmup = run([](std::int64_t) { return kMillisecond / 10; });
+  const Warmup warmup = run([](std::int64_t) { return kWarmMillisecond / 10; });
   EXPECT_EQ(warmup.steps(), kWarmupMaximumSteps);
   EXPECT_TRUE(warmup.quiet()) << "steady, though short";
 }
 
 TEST(Warmup, GoesOnWhileStepsGetFaster) {
-  const Warmup warmup = run([](std::int64_t i) { return i < 10 ? (20 - i) * kMillisecond : 10 * kMillisecond; });
+  const Warmup warmup =
+      run([](std::int64_t i) { return i < 10 ? (20 - i) * kWarmMillisecond : 10 * kWarmMillisecond; });
   EXPECT_EQ(warmup.steps(), 16) << "six steps of 10 ms follow the last slower one";
   EXPECT_TRUE(warmup.quiet());
 }
 
 TEST(Warmup, IsNeverQuietWhileStepsKeepFalling) {
-  const Warmup warmup = run([](std::int64_t i) { return (200 - 2 * i) * kMillisecond / 10; });
+  const Warmup warmup = run([](std::int64_t i) { return (200 - 2 * i) * kWarmMillisecond / 10; });
   EXPECT_EQ(warmup.steps(), kWarmupMaximumSteps);
   EXPECT_FALSE(warmup.quiet());
 }
 
 TEST(Warmup, GivesUpOnSlowNoisyStepsAfterTwoSeconds) {
-  const Warmup warmup = run([](std::int64_t i) { return (200 + 50 * i) * kMillisecond; });
+  const Warmup warmup = run([](std::int64_t i) { return (200 + 50 * i) * kWarmMillisecond; });
   EXPECT_EQ(warmup.steps(), 8) << "a window of them has run";
   EXPECT_FALSE(warmup.quiet());
 }
@@ -92,30 +93,30 @@ TEST(Warmup, IsQuietWhereTheHalvesDifferByNoMoreThanTheirStepsDo) {
 TEST(Warmup, LooksAtTheLastEightStepsOnly) {
   Warmup warmup;
   for (int i = 0; i < 11; ++i) {
-    warmup.add(i < 3 ? 400 * kMillisecond : 10 * kMillisecond);
+    warmup.add(i < 3 ? 400 * kWarmMillisecond : 10 * kWarmMillisecond);
     EXPECT_EQ(warmup.quiet(), i >= 8) << i;  // At i = 8 two slow steps are left: their half is as uneven as it is slow.
   }
 }
 
 TEST(Warmup, IsQuietWithACostThatComesEveryEighthStep) {
   for (std::int64_t phase = 0; phase < 8; ++phase) {
-    const Warmup warmup = run([phase](std::int64_t i) { return (i % 8 == phase ? 15 : 10) * kMillisecond; });
+    const Warmup warmup = run([phase](std::int64_t i) { return (i % 8 == phase ? 15 : 10) * kWarmMillisecond; });
     EXPECT_EQ(warmup.steps(), 8) << phase;
     EXPECT_TRUE(warmup.quiet()) << phase;
   }
 }
 
 TEST(Warmup, NeedsOnlyOneStepOverHalfASecond) {
-  const Warmup slow = run([](std::int64_t) { return 501 * kMillisecond; });
+  const Warmup slow = run([](std::int64_t) { return 501 * kWarmMillisecond; });
   EXPECT_EQ(slow.steps(), 1);
   EXPECT_TRUE(slow.quiet());
-  EXPECT_EQ(run([](std::int64_t) { return 500 * kMillisecond; }).steps(), 8);
+  EXPECT_EQ(run([](std::int64_t) { return 500 * kWarmMillisecond; }).steps(), 8);
 }
 
 TEST(Warmup, IsNotEndedByASingleSlowStepLaterOn) {
   Warmup warmup;
-  warmup.add(10 * kMillisecond);
-  warmup.add(900 * kMillisecond);
+  warmup.add(10 * kWarmMillisecond);
+  warmup.add(900 * kWarmMillisecond);
   EXPECT_FALSE(warmup.done());
 }
 

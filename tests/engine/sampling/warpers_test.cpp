@@ -13,7 +13,7 @@
 namespace decodelab {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNoLimit = std::numeric_limits<float>::infinity();
 /// What sums of 50 fp32 probabilities may be away from the truth.
 constexpr double kMassError = 1e-5;
 
@@ -27,13 +27,13 @@ std::vector<at::Tensor> many_logits() {
       logits.push_back(at::randn({50}, generator) * width);
       logits.push_back((at::randn({50}, generator) * width).round());
       logits.push_back(logits.front().clone());
-      logits.back().narrow(0, 7, 20).fill_(-kInfinity);
+      logits.back().narrow(0, 7, 20).fill_(-kNoLimit);
     }
   }
   return logits;
 }
 
-at::Tensor kept(const at::Tensor& warped) { return warped > -kInfinity; }
+at::Tensor kept(const at::Tensor& warped) { return warped > -kNoLimit; }
 at::Tensor exact_softmax(const at::Tensor& logits) { return at::softmax(logits.to(at::kDouble), 0); }
 
 TEST(TopP, KeepsAtLeastItsMassAndWouldNotWithoutTheLeastLikelyOfTheKept) {
@@ -98,8 +98,7 @@ TEST(TypicalP, KeepsEverythingWhereRoundingNeverReachesTheMass) {
 
 TEST(Warpers, KeepOneTokenHoweverSmallTheirMass) {
   const SamplingParameters strictest{.sample = true, .top_k = 1, .top_p = 1e-9, .typical_p = 1e-9};
-  for (const at::Tensor& logits :
-       {at::tensor({0.0f}), at::tensor({1.0f, 0.0f, -kInfinity}), at::tensor({5.0f, 4.0f})}) {
+  for (const at::Tensor& logits : {at::tensor({0.0f}), at::tensor({1.0f, 0.0f, -kNoLimit}), at::tensor({5.0f, 4.0f})}) {
     EXPECT_EQ(kept(warp_row(logits, strictest)).sum().item<std::int64_t>(), 1);
   }
 }

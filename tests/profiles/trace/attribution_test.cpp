@@ -11,7 +11,7 @@ namespace {
 
 using testing::check_of;
 
-std::int64_t sum(const auto& values, std::int64_t start) {
+std::int64_t sum_from(const auto& values, std::int64_t start) {
   return std::accumulate(values.begin(), values.end(), start);
 }
 
@@ -74,9 +74,9 @@ TEST(Attribution, OfAThousandRandomTracesIsExactAndAddsUpToTheNanosecond) {
     std::int64_t steps_ns = 0;
     for (const StepAccount& step : attribution.steps) {
       if (!shape.cpu_only) {
-        EXPECT_EQ(sum(step.gap_ns, step.busy_ns), step.span_ns);
+        EXPECT_EQ(sum_from(step.gap_ns, step.busy_ns), step.span_ns);
       }
-      EXPECT_EQ(sum(step.host_stage_ns, step.residual_ns), step.span_ns);
+      EXPECT_EQ(sum_from(step.host_stage_ns, step.residual_ns), step.span_ns);
       steps_ns += step.span_ns;
     }
     std::int64_t shares_ns = 0;

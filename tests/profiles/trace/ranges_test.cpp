@@ -48,7 +48,7 @@ TEST(Ranges, OfStepsThatAreLeftOutCountForNothing) {
   const Step& second = whole.trace.events().steps.at(1);
   const std::int64_t origin_ns = whole.trace.events().session.capture_start_ns;
   const Seen seen =
-      file.see({.window = Interval{.start_ns = second.start_ns - origin_ns, .end_ns = second.end_ns - origin_ns}});
+      file.see({.window = TimeInterval{.start_ns = second.start_ns - origin_ns, .end_ns = second.end_ns - origin_ns}});
   const std::vector<RangeCost> costs = range_costs(seen.trace);
   ASSERT_NE(cost_of(costs, "layer"), nullptr);
   EXPECT_EQ(cost_of(costs, "layer")->count, 3);

@@ -227,14 +227,14 @@ TEST(ForeignTrace, TwoWindowsAddUpToTheWhole) {
   const Seen whole = file.see();
   const TraceSession& session = whole.trace.events().session;
   const std::int64_t length_ns = session.capture_end_ns - session.capture_start_ns;
-  const Seen first = file.see({.window = Interval{.start_ns = 0, .end_ns = length_ns / 3}});
-  const Seen second = file.see({.window = Interval{.start_ns = length_ns / 3, .end_ns = length_ns}});
+  const Seen first = file.see({.window = TimeInterval{.start_ns = 0, .end_ns = length_ns / 3}});
+  const Seen second = file.see({.window = TimeInterval{.start_ns = length_ns / 3, .end_ns = length_ns}});
   for (const Seen* seen : {&first, &second}) {
     EXPECT_NE(seen->trace.events().session.steps_from.find("that was asked for"), std::string::npos);
     expect_conserved(seen->account);
   }
   EXPECT_EQ(first.account.steps.at(0).busy_ns + second.account.steps.at(0).busy_ns, whole.account.steps.at(0).busy_ns);
-  EXPECT_THROW(file.see({.window = Interval{.start_ns = length_ns * 2, .end_ns = length_ns * 3}}),
+  EXPECT_THROW(file.see({.window = TimeInterval{.start_ns = length_ns * 2, .end_ns = length_ns * 3}}),
                std::invalid_argument);
 }
 
@@ -243,8 +243,8 @@ TEST(ForeignTrace, AWindowKeepsTheStepsInsideOfIt) {
   const Seen whole = file.see();
   const std::vector<Step>& steps = whole.trace.events().steps;
   const std::int64_t origin_ns = whole.trace.events().session.capture_start_ns;
-  const Seen seen =
-      file.see({.window = Interval{.start_ns = steps[1].start_ns - origin_ns, .end_ns = steps[3].end_ns - origin_ns}});
+  const Seen seen = file.see(
+      {.window = TimeInterval{.start_ns = steps[1].start_ns - origin_ns, .end_ns = steps[3].end_ns - origin_ns}});
   expect_truth(seen, file.truth(), {1, 2, 3});
 }
 

@@ -9,12 +9,14 @@
 #include "reports/figures/figure.h"
 #include "reports/figures/moved_counters.h"
 #include "tests/reports/contains.h"
+#include "tests/reports/figures/named_figure.h"
 #include "tests/reports/rich_run.h"
 
 namespace decodelab {
 namespace {
 
 using testing::contains;
+using testing::named;
 using testing::rich_run;
 
 // Without noise, factors are exact.
@@ -34,10 +36,6 @@ std::vector<const SummaryRow*> rows_of(const RunSummary& summary) {
   std::vector<const SummaryRow*> rows;
   for (const SummaryRow& row : summary.rows) rows.push_back(&row);
   return rows;
-}
-
-const Figure& named(const std::vector<Figure>& figures, const std::string& name) {
-  return *std::ranges::find(figures, name, &Figure::name);
 }
 
 TEST(Effects, AreMeansOverTheCellsThatEveryArmHas) {

@@ -10,12 +10,14 @@
 
 #include "reports/figures/figure_style.h"
 #include "tests/reports/contains.h"
+#include "tests/reports/figures/named_figure.h"
 #include "tests/reports/rich_run.h"
 
 namespace decodelab {
 namespace {
 
 using testing::contains;
+using testing::named;
 using testing::sample_run;
 using testing::SampleOptions;
 
@@ -26,12 +28,6 @@ std::vector<std::string> names_of(const std::vector<Figure>& figures) {
 }
 
 std::vector<Figure> figures_of_run(const RunData& data) { return figures_of(summarize(data), data); }
-
-const Figure& named(const std::vector<Figure>& figures, const std::string& name) {
-  const auto found = std::ranges::find(figures, name, &Figure::name);
-  if (found == figures.end()) throw std::out_of_range("no figure " + name);
-  return *found;
-}
 
 TEST(Figure, ThereIsOneSetPerPhaseInTheOrderOfTheTable) {
   const auto names = names_of(figures_of_run(sample_run()));

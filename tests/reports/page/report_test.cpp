@@ -26,12 +26,12 @@ namespace decodelab {
 namespace {
 
 using testing::contains;
+using testing::count_of;
+using testing::kHostile;
 using testing::read_file;
 using testing::sample_run;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
-
-constexpr const char* kHostile = "</script><script>alert('1')</script>&\"`|";
 
 // Sets DECODELAB_PYTHON for one test.
 class ChosenPython {
@@ -65,12 +65,6 @@ std::string page_of(std::span<const RunData> runs) {
 }
 
 std::string page_of(const RunData& run) { return page_of(std::span(&run, 1)); }
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
 
 TEST(Report, WritesEveryFileAndLeavesNoTemporaryOnes) {
   const ChosenPython none("/nonexistent/python");

@@ -27,7 +27,7 @@ CellArmRecord& row_of(RunData& data, std::int64_t arm_id, std::size_t cell = 0) 
   });
 }
 
-void count(RunData& data) {
+void count_work(RunData& data) {
   for (CellArmRecord& row : data.cell_arms)
     row.counters = {{"allocations", 10 * row.cell_id}, {"lm_head_rows", 1}, {"op.aten::cat", 4}};
 }
@@ -111,7 +111,7 @@ TEST(Gate, DecidesBeforeTheFirstBlockByCountersAndOutputs) {
   EXPECT_EQ(decide(data).outcome, GateOutcome::proceed);
   EXPECT_EQ(decide(data).next_look, 6U);
   EXPECT_EQ(decide(data).looks_done, 0U);
-  count(data);
+  count_work(data);
   EXPECT_EQ(decide(data).outcome, GateOutcome::proceed);
   row_of(data, kAfter).counters["op.aten::cat"] = 5;
   row_of(data, kAfter, 1).status = RowStatus::incorrect;
@@ -119,7 +119,7 @@ TEST(Gate, DecidesBeforeTheFirstBlockByCountersAndOutputs) {
   EXPECT_EQ(decision.outcome, GateOutcome::regression) << "counters come first";
   EXPECT_EQ(decision.stage, GateStage::counters);
   EXPECT_EQ(decision.counters.front().findings.front().words, "op.aten::cat rose from 4 to 5");
-  count(data);
+  count_work(data);
   decision = decide(data);
   EXPECT_EQ(decision.outcome, GateOutcome::outputs_differ);
   EXPECT_EQ(decision.exit_code, 5);
@@ -128,7 +128,7 @@ TEST(Gate, DecidesBeforeTheFirstBlockByCountersAndOutputs) {
 
 TEST(Gate, HoldsCountersAgainstAcceptedOnesWhereThereIsAFile) {
   RunData data = gate_run();
-  count(data);
+  count_work(data);
   RunSummary accepted = summarize(data);
   for (SummaryRow& row : accepted.rows) row.arm.label = "causal";
   GateChecks checks{.accepted_counters = counter_lines(accepted), .accepted_arm = "causal"};
@@ -151,14 +151,14 @@ TEST(Gate, HoldsCountersAgainstAcceptedOnesWhereThereIsAFile) {
 TEST(Gate, IsInvalidWhereOneSideWasNotCounted) {
   for (const std::int64_t arm : {kBefore, kAfter}) {
     RunData data = gate_run();
-    count(data);
+    count_work(data);
     row_of(data, arm).counters.clear();
     const GateDecision decision = decide(data);
     EXPECT_EQ(decision.exit_code, 4);
     EXPECT_TRUE(contains(decision.counters.front().findings.front().words, {"were not counted"}));
   }
   RunData unsteady = gate_run();
-  count(unsteady);
+  count_work(unsteady);
   row_of(unsteady, kBefore).flags = {std::string(kUnsteadyFlag) + "allocations"};
   EXPECT_EQ(decide(unsteady).exit_code, 4);
 }

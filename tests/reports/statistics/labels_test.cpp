@@ -26,6 +26,15 @@ TEST(Format, ChoosesTheUnitThatFits) {
   EXPECT_EQ(format_ratio(0.71234), "0.7123");
   EXPECT_EQ(format_ratio(1e9), "over 1000");
   EXPECT_EQ(format_ratio(1e-9), "under 0.001");
+  EXPECT_EQ(format_ratio(0.81623, Interval{0.78512, 0.84891}), "0.816 [0.785, 0.849]");
+  EXPECT_EQ(format_ratio(0.81623, Interval{0.81531, 0.81715}), "0.8162 [0.8153, 0.8172]");
+  EXPECT_EQ(format_ratio(0.81623, Interval{0.4, 2.5}), "0.82 [0.40, 2.50]");
+  EXPECT_EQ(format_ratio(0.81623, std::nullopt), "0.82 this process only");
+  EXPECT_EQ(format_ratio(1, Interval{1e-9, 1e9}), "1.00 [under 0.001, over 1000]");
+  EXPECT_EQ(format_change(0.81623, Interval{0.78512, 0.84891}), "18 % less");
+  EXPECT_EQ(format_change(0.81623, Interval{0.6, 0.99}), "18 % less");
+  EXPECT_EQ(format_change(1.0042, Interval{1.0031, 1.0053}), "0.4 % more");
+  EXPECT_EQ(format_change(2.5, Interval{2.4, 2.6}), "2.5 times");
   EXPECT_EQ(format_date(1'760'000'000'000'000'000), "2025-10-09 08:53:20 UTC");
   EXPECT_EQ(format_date(0), "-");
 }

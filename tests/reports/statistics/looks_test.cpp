@@ -16,7 +16,6 @@ namespace {
 using testing::message_of;
 using testing::Noise;
 
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 constexpr double kMostFalseAlarms = 0.055;   // of a rule that promises .05
 constexpr double kFewestFalseAlarms = 0.03;  // a rule that never alarms finds nothing either
 

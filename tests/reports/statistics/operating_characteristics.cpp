@@ -12,9 +12,9 @@ namespace {
 constexpr double kEffects[] = {0, 0.5, 1, 2};  // in margins
 
 // Normal deviates that are the same with every standard library (Box and Muller 1958, doi:10.1214/aoms/1177706645).
-class Noise {
+class LaunchNoise {
  public:
-  explicit Noise(std::uint64_t seed) : generator_(seed) {}
+  explicit LaunchNoise(std::uint64_t seed) : generator_(seed) {}
   double operator()() {
     const double radius = (static_cast<double>(generator_() >> 11) + 1) * 0x1p-53;
     const double angle = static_cast<double>(generator_() >> 11) * 0x1p-53;
@@ -37,7 +37,7 @@ LookVerdict worst_verdict(const std::vector<LookVerdict>& verdicts) {
 // One made-up gate: its contrasts grow with the gate blocks that the looks and their fresh blocks ask for.
 class SimulatedGate {
  public:
-  SimulatedGate(const SimulatedGates& simulated, const GatePolicy& policy, double effect, Noise& noise)
+  SimulatedGate(const SimulatedGates& simulated, const GatePolicy& policy, double effect, LaunchNoise& noise)
       : spread_(std::log1p(simulated.block_sd)),
         policy_(policy),
         margins_(simulated.cells, LookMargin{std::log1p(simulated.margin), std::log1p(simulated.margin)}),
@@ -94,14 +94,14 @@ class SimulatedGate {
   const GatePolicy& policy_;
   std::vector<LookMargin> margins_;
   double effect_;
-  Noise& noise_;
+  LaunchNoise& noise_;
   std::vector<std::vector<double>> contrasts_;
 };
 
 }  // namespace
 
 std::vector<OperatingPoint> operating_characteristics(const SimulatedGates& simulated, const GatePolicy& policy) {
-  Noise noise(simulated.seed);
+  LaunchNoise noise(simulated.seed);
   std::vector<OperatingPoint> points;
   for (const double effect : kEffects) {
     OperatingPoint point{.effect = effect * simulated.margin};

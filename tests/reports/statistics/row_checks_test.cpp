@@ -11,7 +11,7 @@ namespace decodelab {
 namespace {
 
 constexpr std::int64_t kArms = 3;
-constexpr std::int64_t kSteps = 16;
+constexpr std::int64_t kCheckedSteps = 16;
 
 /// Nanoseconds of a step from the visit's arm, the arm before it (0: none), its place, and the step's index.
 using Model = std::function<double(std::int64_t arm, std::int64_t previous, std::int64_t place, std::int64_t step)>;
@@ -30,7 +30,7 @@ std::vector<BlockRecord> blocks_of(const Model& model) {
         VisitRecord visit{.arm_id = arm, .position = place, .previous_arm_id = previous};
         // No two launches are alike, or their means would have no spread.
         const double launch_factor = 1 + 1e-5 * static_cast<double>(launch);
-        for (std::int64_t step = 0; step < kSteps; ++step)
+        for (std::int64_t step = 0; step < kCheckedSteps; ++step)
           visit.samples_ns.push_back(std::llround(launch_factor * model(arm, previous, place, step)));
         block.visits.push_back(std::move(visit));
         previous = arm;
@@ -95,7 +95,7 @@ TEST(RowChecks, TellWhatFollowingAnotherArmCostsWhereArmsTakeTurns) {
     for (BlockRecord& block : blocks) {
       for (VisitRecord& visit : block.visits) {
         visit.previous_arm_id = 0;
-        for (std::int64_t turn = 0; turn * kTurn < kSteps; ++turn) {
+        for (std::int64_t turn = 0; turn * kTurn < kCheckedSteps; ++turn) {
           const bool follows_itself = turn > 0 && visit.position % kArms == (turn % 2 == 0 ? 0 : kArms - 1);
           std::int64_t& first = visit.samples_ns[static_cast<std::size_t>(turn * kTurn)];
           if (visit.arm_id == 2 && !follows_itself) first = std::llround(static_cast<double>(first) * carried);
@@ -137,8 +137,8 @@ TEST(RowChecks, TellWhatFollowingAnotherArmCostsInTurnsOfOneStep) {
 }
 
 TEST(RowChecks, FlagAnArmThatGetsFasterWithinItsVisits) {
-  const auto warming =
-      blocks_of([](auto arm, auto, auto, auto step) { return kStep * (arm == 2 && step < kSteps / 2 ? 1.02 : 1.0); });
+  const auto warming = blocks_of(
+      [](auto arm, auto, auto, auto step) { return kStep * (arm == 2 && step < kCheckedSteps / 2 ? 1.02 : 1.0); });
   EXPECT_NEAR(slope_in_visits(pointers(warming), 2, 1)->mean, -std::log(1.02), 1e-3);
   EXPECT_EQ(check_row(pointers(warming), 0, 2, 1, 0.03, std::nullopt).flags, std::vector<std::string>{kSlopeFlag});
   const auto growing =

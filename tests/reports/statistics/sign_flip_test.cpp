@@ -14,8 +14,6 @@ namespace {
 
 using testing::Noise;
 
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
-
 const std::vector<double> kLaunches{-0.012, 0.004, -0.021, -0.009, -0.015, 0.002, -0.018, -0.007};
 const std::vector<double> kClear{0.03, 0.01, -0.005, 0.022, 0.017, 0.009, 0.028, 0.013};
 const std::vector<double> kNothing{0.001, -0.002, 0.003, -0.001, 0.002, -0.003, 0.001, -0.001};

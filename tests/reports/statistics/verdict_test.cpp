@@ -13,7 +13,7 @@ namespace {
 
 using testing::Noise;
 
-std::vector<double> around(double center, double spread, std::size_t launches, std::uint64_t seed = 1) {
+std::vector<double> spread_around(double center, double spread, std::size_t launches, std::uint64_t seed = 1) {
   Noise noise(seed);
   std::vector<double> values;
   for (std::size_t i = 0; i < launches; ++i) values.push_back(center + spread * noise());
@@ -23,12 +23,12 @@ std::vector<double> around(double center, double spread, std::size_t launches, s
 Decision decide_one(const std::vector<double>& values) { return decide_family({values}).front(); }
 
 TEST(Verdict, IsFasterOrSlowerWhereTheTestsHold) {
-  EXPECT_EQ(decide_one(around(-0.2, 0.01, 6)).verdict, Verdict::faster);
-  EXPECT_EQ(decide_one(around(0.2, 0.01, 6)).verdict, Verdict::slower);
+  EXPECT_EQ(decide_one(spread_around(-0.2, 0.01, 6)).verdict, Verdict::faster);
+  EXPECT_EQ(decide_one(spread_around(0.2, 0.01, 6)).verdict, Verdict::slower);
 }
 
 TEST(Verdict, IsSameWhereTheWholeIntervalLiesWithinOnePerCent) {
-  const Decision decision = decide_one(around(0, 0.002, 12));
+  const Decision decision = decide_one(spread_around(0, 0.002, 12));
   EXPECT_EQ(decision.verdict, Verdict::same);
   EXPECT_TRUE(decision.reason.empty());
 }
@@ -42,11 +42,11 @@ TEST(Verdict, IsInconclusiveElseAndSaysHowManyLaunchesAreMissing) {
 }
 
 TEST(Verdict, NeedsSixLaunchesForOneContrastAndTenForALargeFamily) {
-  EXPECT_EQ(decide_one(around(-0.2, 0.01, 5)).verdict, std::nullopt);
-  EXPECT_EQ(decide_one(around(-0.2, 0.01, 5)).reason, "5 launches, and a verdict on 1 contrast needs 6");
-  const std::vector<std::vector<double>> large(5, around(-0.2, 0.01, 9));
+  EXPECT_EQ(decide_one(spread_around(-0.2, 0.01, 5)).verdict, std::nullopt);
+  EXPECT_EQ(decide_one(spread_around(-0.2, 0.01, 5)).reason, "5 launches, and a verdict on 1 contrast needs 6");
+  const std::vector<std::vector<double>> large(5, spread_around(-0.2, 0.01, 9));
   EXPECT_EQ(decide_family(large).front().verdict, std::nullopt);
-  const std::vector<std::vector<double>> enough(5, around(-0.2, 0.01, 10));
+  const std::vector<std::vector<double>> enough(5, spread_around(-0.2, 0.01, 10));
   EXPECT_EQ(decide_family(enough).front().verdict, Verdict::faster);
 }
 
@@ -82,15 +82,15 @@ TEST(Verdict, ItsDetectableEffectIsFoundWithEightyPerCentPower) {
     for (int run = 0; run < kRuns; ++run) {
       std::vector<std::vector<double>> family;
       for (std::size_t j = 0; j < contrasts; ++j)
-        family.push_back(around(0, 0.02, 10, static_cast<std::uint64_t>(run) * contrasts + j + 1));
+        family.push_back(spread_around(0, 0.02, 10, static_cast<std::uint64_t>(run) * contrasts + j + 1));
       promised += decide_family(family).front().mde.value() / kRuns;
     }
     int found = 0;
     for (int run = 0; run < kRuns; ++run) {
       std::vector<std::vector<double>> family;
       for (std::size_t j = 0; j < contrasts; ++j) {
-        family.push_back(around(j == 0 ? std::log1p(promised) : 0, 0.02, 10,
-                                100'000 + static_cast<std::uint64_t>(run) * contrasts + j));
+        family.push_back(spread_around(j == 0 ? std::log1p(promised) : 0, 0.02, 10,
+                                       100'000 + static_cast<std::uint64_t>(run) * contrasts + j));
       }
       found += decide_family(family).front().verdict == Verdict::slower;
     }

@@ -25,19 +25,19 @@ using testing::sample_trace;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
-const SampleOptions kSmall{.phases = {"decode"},
-                           .batches = {1},
-                           .lengths = {64, 128},
-                           .arms = {{"causal"}, {"bigcode", 0.7}},
-                           .launches = 2,
-                           .steps = 512,
-                           .with_failures = false};
+const SampleOptions kCollected{.phases = {"decode"},
+                               .batches = {1},
+                               .lengths = {64, 128},
+                               .arms = {{"causal"}, {"bigcode", 0.7}},
+                               .launches = 2,
+                               .steps = 512,
+                               .with_failures = false};
 
 /// Runs 1 to 5, one minute apart; run 3 is not finished, and run 1 was measured by another build.
 void fill(const std::filesystem::path& path) {
   Store store(path, StoreAccess::write);
   for (std::int64_t id = 1; id <= 5; ++id) {
-    RunData data = planned_run(kSmall);
+    RunData data = planned_run(kCollected);
     data.run.name = fmt::format("run-{}", id);
     data.run.started_unix_ns += id * 60'000'000'000;
     data.run.ended_unix_ns = id == 3 ? 0 : data.run.ended_unix_ns;
@@ -48,7 +48,7 @@ void fill(const std::filesystem::path& path) {
       store.update_cell_arm(row);
     }
     store.save_trace(data.run.id, sample_trace(data.cells[0].id, data.arms[1].id));
-    for (BlockRecord block : sample_run(kSmall).blocks) {
+    for (BlockRecord block : sample_run(kCollected).blocks) {
       block.cell_id = data.cells[static_cast<std::size_t>(block.cell_id - 1)].id;
       for (VisitRecord& visit : block.visits) {
         visit.arm_id = data.arms[static_cast<std::size_t>(visit.arm_id - 1)].id;
@@ -133,7 +133,7 @@ TEST(Gc, RemovesNamedRunsEvenUnfinishedOnesAndGivesNoIdAgain) {
   fill(path);
   EXPECT_EQ(ids(collect_garbage(path, {.runs = {"run-3", "latest", "5"}})), (Ids{3, 5}));
   EXPECT_EQ(ids(path), (Ids{1, 2, 4}));
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kCollected);
   Store(path, StoreAccess::write).add_run(data);
   EXPECT_EQ(data.run.id, 6);
 }
@@ -167,7 +167,7 @@ TEST(Gc, WorksBesideAnOpenReaderAndAWriter) {
   const std::string kept = content(path, 5);
   EXPECT_EQ(ids(collect_garbage(path, {.keep = 1})), (Ids{1, 2, 4}));
   EXPECT_EQ(reader.list_runs().size(), 2U);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kCollected);
   writer.add_run(data);
   EXPECT_EQ(ids(path), (Ids{data.run.id, 3, 5}));
   EXPECT_EQ(content(path, 5), kept);

@@ -35,13 +35,13 @@ using testing::sample_trace;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
-const SampleOptions kSmall{.phases = {"prefill", "decode"},
-                           .batches = {1},
-                           .lengths = {64, 128, 256},
-                           .arms = {{"causal"}, {"bigcode", 0.7}},
-                           .launches = 10,
-                           .blocks = 1,
-                           .steps = 8};
+const SampleOptions kMerged{.phases = {"prefill", "decode"},
+                            .batches = {1},
+                            .lengths = {64, 128, 256},
+                            .arms = {{"causal"}, {"bigcode", 0.7}},
+                            .launches = 10,
+                            .blocks = 1,
+                            .steps = 8};
 
 /// What a test changes in a run before it is stored; `data` has the ids and samples of sample_run().
 using Change = void (*)(RunData& data);
@@ -49,7 +49,7 @@ void as_it_is(RunData&) {}
 
 /// Stores what the sweep of a shard (empty: of the whole plan) leaves behind.
 std::int64_t add(const std::filesystem::path& path, const std::string& shard, Change change = as_it_is) {
-  RunData measured = sample_run(kSmall);
+  RunData measured = sample_run(kMerged);
   if (!shard.empty()) {
     measured.run.plan_json = R"({"seed":1,"shard":")" + shard + "\"}";
     measured.run.command += " --shard " + shard;
@@ -59,7 +59,7 @@ std::int64_t add(const std::filesystem::path& path, const std::string& shard, Ch
   std::erase_if(measured.blocks, [&](const BlockRecord& block) { return !ours(block.cell_id); });
   change(measured);
 
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kMerged);
   data.run = measured.run;
   if (!shard.empty()) data.run.uuid = "";
   for (CellRecord& cell : data.cells) cell.steps = cell.turn_steps = 0;
@@ -70,7 +70,7 @@ std::int64_t add(const std::filesystem::path& path, const std::string& shard, Ch
   };
   for (CellArmRecord row : measured.cell_arms) {
     if (!ours(row.cell_id)) continue;
-    store.set_steps(here(row.cell_id, data.cells), kSmall.steps, kSmall.steps);
+    store.set_steps(here(row.cell_id, data.cells), kMerged.steps, kMerged.steps);
     row.cell_id = here(row.cell_id, data.cells);
     row.arm_id = here(row.arm_id, data.arms);
     store.update_cell_arm(row);
@@ -123,8 +123,8 @@ TEST(Merge, MakesOfAllShardsWhatTheWholeSweepWouldHaveBeen) {
     ASSERT_EQ(store.list_runs().size(), 1U);
     EXPECT_EQ(rows_of(shards / "all"), rows_of(folder / "whole"));
     EXPECT_NE(store.list_runs()[0].ended_unix_ns, 0);
-    EXPECT_EQ(store.load_run(1).blocks.size(), sample_run(kSmall).blocks.size());
-    EXPECT_EQ(store.list_runs()[0].command, sample_run(kSmall).run.command);
+    EXPECT_EQ(store.load_run(1).blocks.size(), sample_run(kMerged).blocks.size());
+    EXPECT_EQ(store.list_runs()[0].command, sample_run(kMerged).run.command);
   }
 }
 

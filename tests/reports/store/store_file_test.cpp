@@ -29,17 +29,17 @@ using testing::sample_run;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
-const SampleOptions kSmall{.phases = {"decode"},
-                           .batches = {1, 4},
-                           .lengths = {64, 128},
-                           .arms = {{"causal"}, {"bigcode", 0.7}},
-                           .launches = 2,
-                           .steps = 8};
+const SampleOptions kWholeRun{.phases = {"decode"},
+                              .batches = {1, 4},
+                              .lengths = {64, 128},
+                              .arms = {{"causal"}, {"bigcode", 0.7}},
+                              .launches = 2,
+                              .steps = 8};
 
 // Puts a whole run into a store; the ids of a first run are those of sample_run().
 void add_sample(Store& store) {
-  const RunData sample = sample_run(kSmall);
-  RunData data = planned_run(kSmall);
+  const RunData sample = sample_run(kWholeRun);
+  RunData data = planned_run(kWholeRun);
   store.add_run(data);
   for (const CellArmRecord& row : sample.cell_arms) store.update_cell_arm(row);
   for (const BlockRecord& block : sample.blocks) store.add_block(data.run.id, block);
@@ -116,7 +116,7 @@ TEST(StoreFile, RefusesToWriteThroughAReader) {
     Store store(folder / "a.sqlite", StoreAccess::write);
   }
   Store store(folder / "a.sqlite", StoreAccess::read);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kWholeRun);
   EXPECT_THROW(store.add_run(data), std::runtime_error);
 }
 
@@ -129,7 +129,7 @@ TEST(StoreFile, ShowsAReaderWhatAWriterAddedSinceItOpened) {
   const Store reader(path, StoreAccess::read);
   EXPECT_TRUE(reader.list_runs().empty());
   Store writer(path, StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kWholeRun);
   writer.add_run(data);
   EXPECT_EQ(reader.list_runs().size(), 1U);
   writer.add_block(1, {.cell_id = 1, .visits = {}});
@@ -141,7 +141,7 @@ TEST(StoreFile, IsReadableAfterItsWriterWasKilled) {
   const auto path = folder / "a.sqlite";
   {
     Store store(path, StoreAccess::write);
-    RunData data = planned_run(kSmall);
+    RunData data = planned_run(kWholeRun);
     store.add_run(data);
   }
   int ready[2];
@@ -195,7 +195,7 @@ TEST(StoreFile, LetsSeveralProcessesCreateAndFillIt) {
     if (child == 0) {
       try {
         Store store(path, StoreAccess::write);
-        RunData data = planned_run(kSmall);
+        RunData data = planned_run(kWholeRun);
         store.add_run(data);
         for (std::int64_t b = 0; b < kBlocks; ++b)
           store.add_block(

@@ -24,17 +24,17 @@ using testing::sample_trace;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
-const SampleOptions kSmall{.phases = {"decode"},
-                           .batches = {1, 4},
-                           .lengths = {64, 128},
-                           .arms = {{"causal"}, {"bigcode", 0.7}},
-                           .launches = 2,
-                           .steps = 8};
+const SampleOptions kStored{.phases = {"decode"},
+                            .batches = {1, 4},
+                            .lengths = {64, 128},
+                            .arms = {{"causal"}, {"bigcode", 0.7}},
+                            .launches = 2,
+                            .steps = 8};
 
 TEST(Store, GivesBackWhatItWasGiven) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   data.cell_arms[1] = {0,
                        1,
                        RowStatus::oom,
@@ -51,7 +51,7 @@ TEST(Store, GivesBackWhatItWasGiven) {
   EXPECT_EQ(data.cells[3].id, 4);
   EXPECT_EQ(data.cell_arms[7].cell_id, 4);
   EXPECT_EQ(data.cell_arms[7].arm_id, 2);
-  const RunData sample = sample_run(kSmall);
+  const RunData sample = sample_run(kStored);
   for (const BlockRecord& block : sample.blocks) store.add_block(data.run.id, block);
 
   const RunData loaded = store.load_run(1);
@@ -99,7 +99,7 @@ TEST(Store, GivesBackWhatItWasGiven) {
 TEST(Store, WritesSamplesAsLittleEndianBlobs) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   store.add_run(data);
   BlockRecord block{.cell_id = 1, .visits = {{.arm_id = 1, .samples_ns = {0x0102030405060708, -2, 0}}}};
   store.add_block(1, block);
@@ -112,7 +112,7 @@ TEST(Store, WritesSamplesAsLittleEndianBlobs) {
 TEST(Store, RefusesASecondBlockOfTheSamePlaceAndKeepsTheFirst) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   store.add_run(data);
   BlockRecord block{.launch = 1, .block = 0, .cell_id = 2, .visits = {{.arm_id = 1, .samples_ns = {5}}}};
   store.add_block(1, block);
@@ -124,7 +124,7 @@ TEST(Store, RefusesASecondBlockOfTheSamePlaceAndKeepsTheFirst) {
 TEST(Store, WritesNothingOfABlockWhoseLastVisitIsInvalid) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   store.add_run(data);
   const BlockRecord block{
       .cell_id = 1, .visits = {{.arm_id = 1, .samples_ns = {5}}, {.arm_id = 99, .position = 1, .samples_ns = {5}}}};
@@ -140,8 +140,8 @@ TEST(Store, WritesNothingOfABlockWhoseLastVisitIsInvalid) {
 TEST(Store, RefusesACellOfAnotherRun) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData first = planned_run(kSmall);
-  RunData second = planned_run(kSmall);
+  RunData first = planned_run(kStored);
+  RunData second = planned_run(kStored);
   store.add_run(first);
   store.add_run(second);
   EXPECT_THROW(store.add_block(second.run.id, {.cell_id = first.cells[0].id, .visits = {}}), std::runtime_error);
@@ -150,7 +150,7 @@ TEST(Store, RefusesACellOfAnotherRun) {
 TEST(Store, WritesNothingOfARunWithTheSameArmTwice) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   data.arms[1].label = data.arms[0].label;
   EXPECT_THROW(store.add_run(data), std::runtime_error);
   EXPECT_EQ(data.run.id, 0);
@@ -160,7 +160,7 @@ TEST(Store, WritesNothingOfARunWithTheSameArmTwice) {
 TEST(Store, RefusesRowsThatPointOutsideOfThePlan) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   data.cell_arms[0].cell_id = 4;
   EXPECT_TRUE(contains(message_of([&] { store.add_run(data); }), {"cell 4 of 4"}));
 }
@@ -169,7 +169,7 @@ TEST(Store, SharesBuildMachineAndModelBetweenRuns) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
   for (int i = 0; i < 3; ++i) {
-    RunData data = planned_run(kSmall);
+    RunData data = planned_run(kStored);
     store.add_run(data);
   }
   SQLite::Database raw((folder / "a.sqlite").string());
@@ -183,7 +183,7 @@ TEST(Store, SharesBuildMachineAndModelBetweenRuns) {
 TEST(Store, UpdatesRowsStepsAndTheEnd) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   data.run.ended_unix_ns = 0;
   store.add_run(data);
   CellArmRecord row;
@@ -215,7 +215,7 @@ TEST(Store, FindsRunsByIdNameUuidAndAge) {
   Store store(folder / "a.sqlite", StoreAccess::write);
   std::string uuid;
   for (int i = 0; i < 3; ++i) {
-    RunData data = planned_run(kSmall);
+    RunData data = planned_run(kStored);
     data.run.name = i == 2 ? "7" : "nightly";
     data.run.started_unix_ns += i;
     store.add_run(data);
@@ -242,7 +242,7 @@ TEST(Store, SaysThatAStoreWithoutRunsHasNone) {
 TEST(Store, AddsUpWhatLaunchesSpentByShardArmAndActivity) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   store.add_run(data);
   store.add_times_spent(1, {{.launch = 1, .arm_id = 2, .activity = Activity::timing, .ns = 5},
                             {.launch = 0, .arm_id = 0, .activity = Activity::rest, .ns = 7}});
@@ -261,7 +261,7 @@ TEST(Store, AddsUpWhatLaunchesSpentByShardArmAndActivity) {
 TEST(Store, KeepsTheLastProofOfACell) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   store.add_run(data);
   CellProofRecord proof{
       .cell_id = 2, .batch = 1, .length = 64, .first = {}, .tokens = {{5}, {6}}, .chosen = {{1, "x"}}};
@@ -276,7 +276,7 @@ TEST(Store, KeepsTheLastProofOfACell) {
 TEST(Store, KeepsTheNewestTraceOfAnArmInACell) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   store.add_run(data);
   EXPECT_TRUE(store.load_run(1).traces.empty());
   TraceRecord older = sample_trace(3, 2);
@@ -300,9 +300,9 @@ TEST(Store, KeepsTheNewestTraceOfAnArmInACell) {
 TEST(Store, RefusesATraceThatItCannotKeepAndLeavesTheOlderOne) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData first = planned_run(kSmall);
+  RunData first = planned_run(kStored);
   store.add_run(first);
-  RunData second = planned_run(kSmall);
+  RunData second = planned_run(kStored);
   store.add_run(second);
   store.save_trace(1, sample_trace(1, 2));
   EXPECT_TRUE(contains(message_of([&] { store.save_trace(2, sample_trace(1, 2)); }), {"cell 1 and arm 2 in run 2"}));
@@ -320,7 +320,7 @@ TEST(Store, RefusesATraceThatItCannotKeepAndLeavesTheOlderOne) {
 TEST(Store, RefusesAShareThatIsNoNumberAndKeepsOneWithoutBound) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   store.add_run(data);
   // SQLite has no NaN: it would be NULL, which the column forbids.
   EXPECT_THROW(
@@ -334,7 +334,7 @@ TEST(Store, RefusesAShareThatIsNoNumberAndKeepsOneWithoutBound) {
 TEST(Store, ListsFinishedBlocksForResume) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
-  RunData data = planned_run(kSmall);
+  RunData data = planned_run(kStored);
   store.add_run(data);
   EXPECT_TRUE(store.finished_blocks(1).empty());
   store.add_block(1, {.launch = 1, .block = 0, .cell_id = 3, .visits = {}});

@@ -9,15 +9,15 @@
 namespace decodelab {
 namespace {
 
-const CellRecord kCell{.phase = "decode",
-                       .batch = 2,
-                       .length = 5,
-                       .dtype = "bf16",
-                       .device = "cpu",
-                       .threads = 3,
-                       .scope = "step",
-                       .fill = "generated",
-                       .steps = 16};
+const CellRecord kSentCell{.phase = "decode",
+                           .batch = 2,
+                           .length = 5,
+                           .dtype = "bf16",
+                           .device = "cpu",
+                           .threads = 3,
+                           .scope = "step",
+                           .fill = "generated",
+                           .steps = 16};
 
 TEST(WorkerProtocol, CarriesRequests) {
   const WorkerLoad load{
@@ -26,7 +26,8 @@ TEST(WorkerProtocol, CarriesRequests) {
   EXPECT_EQ(loaded.kind, "load");
   EXPECT_EQ(loaded.load.model, load.model);
   EXPECT_EQ(loaded.load.seed, 9);
-  const WorkerRequest prepared = parse_request(prepare_request(kCell, load, 64, {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}}));
+  const WorkerRequest prepared =
+      parse_request(prepare_request(kSentCell, load, 64, {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}}));
   EXPECT_EQ(prepared.cell.phase, "decode");
   EXPECT_EQ(prepared.cell.threads, 3);
   EXPECT_EQ(prepared.cell.fill, "generated");
@@ -95,12 +96,12 @@ TEST(WorkerProtocol, ReadsLogitsOnceAndRefusesAFileOfAnotherSize) {
         .write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(4 * values));
   };
   write(6);
-  EXPECT_EQ(parse_outputs(outputs_reply(trace, path), kCell).logits,
+  EXPECT_EQ(parse_outputs(outputs_reply(trace, path), kSentCell).logits,
             std::vector<std::vector<float>>{std::vector<float>(6, 0.5F)});
   EXPECT_FALSE(std::filesystem::exists(path));
   for (const std::size_t values : {5, 7}) {
     write(values);
-    EXPECT_THROW(parse_outputs(outputs_reply(trace, path), kCell), WorkerError);
+    EXPECT_THROW(parse_outputs(outputs_reply(trace, path), kSentCell), WorkerError);
   }
 }
 
@@ -114,7 +115,7 @@ TEST(WorkerProtocol, RefusesWhatIsNoReply) {
   EXPECT_THROW(parse_begun(R"({"reply":"begun","quiet":true})"), WorkerError);
   EXPECT_THROW(parse_turn(R"({"reply":"turn","wall_ns":1,"samples_ns":[0]})"), WorkerError);
   EXPECT_THROW(parse_counters(R"({"reply":"counters","step_ns":0})"), WorkerError);
-  EXPECT_THROW(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3]]})", kCell), WorkerError);
+  EXPECT_THROW(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3]]})", kSentCell), WorkerError);
   EXPECT_THROW(parse_hello(R"({"reply":"hello","protocol":1,"engine":"","version":"","phases":[],"fills":[],)"
                            R"("dtypes":[],"devices":[]})"),
                WorkerError);

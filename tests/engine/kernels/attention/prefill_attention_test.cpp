@@ -13,7 +13,7 @@
 namespace decodelab {
 namespace {
 
-struct Shape {
+struct PrefillShape {
   std::int64_t kv_heads;
   std::int64_t shared_heads;
   std::int64_t head_dim;
@@ -33,7 +33,7 @@ struct Shape {
   }
 };
 
-const std::vector<Shape> kShapes{
+const std::vector<PrefillShape> kPrefillShapes{
     {1, 12, 64, {0}, {128}},    {1, 16, 128, {0, 0}, {37, 5}}, {2, 1, 40, {0}, {70}},  {1, 3, 33, {4, 9, 0}, {3, 2, 7}},
     {3, 2, 8, {0, 0}, {1, 33}}, {1, 48, 128, {100}, {3}},      {4, 1, 256, {0}, {65}}, {1, 1, 1, {0, 2}, {1, 1}}};
 
@@ -51,7 +51,7 @@ std::vector<Bits> random_bits(std::int64_t count, std::uint32_t seed) {
 }
 
 struct Case {
-  explicit Case(const Shape& of)
+  explicit Case(const PrefillShape& of)
       : shape(of),
         // Strides that are not the widths: a slice of a longer cache, a part of a fused product.
         key_width(shape.kv_heads * shape.head_dim + 3),
@@ -134,7 +134,7 @@ struct Case {
     return out;
   }
 
-  const Shape& shape;
+  const PrefillShape& shape;
   std::int64_t key_width;
   std::int64_t held;
   std::int64_t query_width;
@@ -147,7 +147,7 @@ TEST(PrefillAttention, EqualsPlainLoopsAndGivesFiniteNumbersForPadding) {
   if (!has_prefill_attention()) {
     GTEST_SKIP() << "this processor multiplies no pairs of bf16 (AVX-512 BF16 or AMX)";
   }
-  for (const Shape& shape : kShapes) {
+  for (const PrefillShape& shape : kPrefillShapes) {
     Case attention(shape);
     const double scale = 1 / std::sqrt(static_cast<double>(shape.head_dim));
     const std::vector<float> got = attention.attended(static_cast<float>(scale));
@@ -175,8 +175,8 @@ TEST(PrefillAttention, GivesARowTheSameBitsInAnyBatch) {
   if (!has_prefill_attention()) {
     GTEST_SKIP() << "this processor multiplies no pairs of bf16 (AVX-512 BF16 or AMX)";
   }
-  const Shape together{1, 12, 64, {0, 0}, {50, 90}};
-  const Shape alone{1, 12, 64, {0}, {50}};
+  const PrefillShape together{1, 12, 64, {0, 0}, {50, 90}};
+  const PrefillShape alone{1, 12, 64, {0}, {50}};
   Case both(together);
   Case one(alone);
   // The first row of both, in the strides of one.

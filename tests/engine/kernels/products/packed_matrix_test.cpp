@@ -53,13 +53,13 @@ std::vector<float> loaded(const std::vector<std::byte>& bytes, ElementType dtype
   return values;
 }
 
-struct Shape {
+struct MatrixShape {
   std::int64_t rows;
   std::int64_t outputs;
   std::int64_t inputs;
 };
 
-std::vector<float> product_of(const Shape& shape, ElementType dtype, CpuIsa isa, bool with_bias,
+std::vector<float> product_of(const MatrixShape& shape, ElementType dtype, CpuIsa isa, bool with_bias,
                               const std::vector<float>& x) {
   PackedMatrix packed(shape.outputs, shape.inputs, dtype, weight_order(isa));
   packed.fill(stored(random_values(shape.outputs * shape.inputs, 1), dtype).data(), 0, packed.panels());
@@ -80,7 +80,7 @@ std::vector<float> product_of(const Shape& shape, ElementType dtype, CpuIsa isa,
 }
 
 /// The product in double precision, and where `y` is not that.
-void expect_sums(const Shape& shape, bool with_bias, double tolerance, const std::vector<float>& x,
+void expect_sums(const MatrixShape& shape, bool with_bias, double tolerance, const std::vector<float>& x,
                  const std::vector<float>& y) {
   const auto weights = random_values(shape.outputs * shape.inputs, 1);
   const auto bias = random_values(shape.outputs, 3);
@@ -106,7 +106,7 @@ TEST_P(SkinnyProductTest, EqualsASumInDoublePrecision) {
     for (const std::int64_t rows : {1, 2, 5, 6, 7, 13, 16, 17, 32, 33}) {
       for (const std::int64_t outputs : {1, 63, 64, 65, 200}) {
         for (const std::int64_t inputs : {1, 2, 3, 64, 129, 770}) {
-          const Shape shape{rows, outputs, inputs};
+          const MatrixShape shape{rows, outputs, inputs};
           const auto x = random_values(rows * inputs, 2);
           SCOPED_TRACE(to_string(isa));
           expect_sums(shape, rows % 2 == 0, tolerance, x, product_of(shape, dtype, isa, rows % 2 == 0, x));
@@ -120,7 +120,8 @@ TEST_P(SkinnyProductTest, EqualsThatSumForThePromptsOfABatch) {
   const ElementType dtype = GetParam();
   const CpuIsa isa = best_cpu_isa(dtype);
   // More rows than are multiplied together, and inputs in one part and in two.
-  for (const Shape shape : {Shape{65, 70, 1534}, Shape{66, 70, 1537}, Shape{131, 33, 3072}, Shape{700, 100, 96}}) {
+  for (const MatrixShape shape :
+       {MatrixShape{65, 70, 1534}, MatrixShape{66, 70, 1537}, MatrixShape{131, 33, 3072}, MatrixShape{700, 100, 96}}) {
     const auto x = random_values(shape.rows * shape.inputs, 2);
     expect_sums(shape, true, dtype == ElementType::float32 ? 1e-5 : 1e-2, x, product_of(shape, dtype, isa, true, x));
   }

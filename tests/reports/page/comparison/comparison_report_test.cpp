@@ -20,11 +20,10 @@ namespace decodelab {
 namespace {
 
 using testing::contains;
+using testing::kHostile;
 using testing::sample_trace;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
-
-constexpr const char* kHostile = "</script><script>alert('1')</script>&\"`|";
 
 RunData run_of(double factor, std::uint64_t seed, std::int64_t id) {
   SampleOptions options;

@@ -14,22 +14,16 @@ namespace decodelab {
 namespace {
 
 using testing::contains;
+using testing::lines_of;
 using testing::sample_run;
 using testing::SampleOptions;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 TEST(Json, HasTheDocumentedKeysInTheirOrder) {
   const auto json = nlohmann::ordered_json::parse(to_json(summarize(sample_run())));
   std::vector<std::string> top;
   for (const auto& [key, value] : json.items()) top.push_back(key);
-  EXPECT_EQ(top,
-            (std::vector<std::string>{"schema_version", "run", "machine", "rows", "composites", "interval_level"}));
+  EXPECT_EQ(top, (std::vector<std::string>{"schema_version", "run", "machine", "rows", "composites", "interval_level",
+                                           "times_spent"}));
   std::string keys;
   for (const auto& [key, value] : json["rows"][0].items()) keys += key + " ";
   EXPECT_EQ(keys,

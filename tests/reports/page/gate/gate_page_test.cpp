@@ -17,20 +17,9 @@ namespace decodelab {
 namespace {
 
 using testing::contains;
+using testing::count_of;
 using testing::gate_run;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
-  return count;
-}
+using testing::lines_of;
 
 /// The sentence that is wrong with text as XML 1.0 of elements and attributes alone; empty where nothing is.
 std::string xml_mistake(const std::string& text) {

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "reports/page/tables/result_tables.h"
 
+#include <set>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -57,7 +58,9 @@ TEST(ResultTables, FitAHundredColumnsWithLongLabels) {
       EXPECT_LE(widest_line(to_text(table)), kTableWidth + 20)
           << to_text(table);  // only the legend of a label without spaces is longer
       EXPECT_LE(table_width(table, 3, 2), kTableWidth);
-      EXPECT_EQ(table.notes.at(0), "A = causal (baseline)");
+      EXPECT_EQ(table.rows.at(0).fields.at(1), "causal") << "what is short stays as it is";
+      EXPECT_EQ(table.notes.at(0), "~ stands for bigcode,");
+      EXPECT_TRUE(contains(table.notes.at(1), {"~+d", "..", " is bigcode,+decode-attention-split:parts=16,"}));
     }
     for (const Table& table : latency_tables(summary)) EXPECT_LE(table_width(table, 3, 2), kTableWidth);
   }
@@ -65,8 +68,18 @@ TEST(ResultTables, FitAHundredColumnsWithLongLabels) {
 
 TEST(ResultTables, NameArmsInFullWhereWidthDoesNotMatter) {
   const RunSummary summary = summarize(sample_run());
-  EXPECT_EQ(comparison_tables(summary).at(0).rows.at(2).fields.at(1), "C");
+  EXPECT_EQ(comparison_tables(summary).at(0).rows.at(2).fields.at(1), "~+fused-layer-norm");
   EXPECT_EQ(comparison_tables(summary, ArmLabels::full).at(0).rows.at(2).fields.at(1), "bigcode,+fused-layer-norm");
+}
+
+TEST(ResultTables, TellArmsApartThatDifferInTheirMiddle) {
+  SampleOptions options;
+  const std::string head = "bigcode,+decode-attention-split:parts=";
+  const std::string tail = ",+kv-preallocated:multiple=8,-token-choice-vectorized";
+  options.arms = {{"causal"}, {head + "16" + tail, 0.7}, {head + "32" + tail, 0.8}};
+  std::set<std::string> names;
+  for (const TableRow& row : comparison_tables(summarize(sample_run(options))).at(0).rows) names.insert(row.fields[1]);
+  EXPECT_EQ(names.size(), 3U);
 }
 
 TEST(ResultTables, HaveTheColumnsAndRowsOfTgi) {

@@ -1,0 +1,18 @@
+// A file descriptor that is closed when it goes.
+#pragma once
+
+#include <unistd.h>
+
+namespace decodelab {
+
+/// Closes `value` unless it is negative, which stands for a file that could not be opened.
+struct Descriptor {
+  int value;
+  ~Descriptor() {
+    if (value >= 0) {
+      ::close(value);
+    }
+  }
+};
+
+}  // namespace decodelab
