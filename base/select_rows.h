@@ -9,7 +9,7 @@ namespace decodelab {
 
 /// The values of `rows`, in their order; a row may be named twice.
 template <typename Value>
-std::vector<Value> selected(const std::vector<Value>& values, std::span<const std::int64_t> rows) {
+std::vector<Value> select_rows(const std::vector<Value>& values, std::span<const std::int64_t> rows) {
   std::vector<Value> kept;
   kept.reserve(rows.size());
   for (const std::int64_t row : rows) {

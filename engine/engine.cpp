@@ -71,7 +71,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->kv_layout = plan.kv_layout.value();
   impl_->key_multiple = plan.key_padding.value();
   impl_->read_back = plan.read_back.value();
-  impl_->make_memory = plan.forward.factory();
+  impl_->make_memory = plan.workspace.factory();
   impl_->make_runner = plan.step_runner.factory();
   impl_->lm_head_rows = plan.lm_head_rows.factory()();
   impl_->make_token_choice = plan.token_choice.factory();
@@ -81,7 +81,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
 Engine::~Engine() = default;
 
 const Model& Engine::model() const { return *impl_->model; }
-bool Engine::reads_late() const { return impl_->read_back == ReadBack::late; }
+bool Engine::has_async_read_back() const { return impl_->read_back == ReadBack::async; }
 
 std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,
                                 std::int64_t max_tokens) const {

@@ -104,8 +104,8 @@ class Session {
   /// their way to the host: the device goes on while the host reads.
   StepResult decode_ahead();
   /// A decode step whose tokens nobody reads unless read_last() does before the next step.
-  void issue();
-  /// What the last decode_ahead() or issue() left on its way; no tokens where there is nothing.
+  void start_step();
+  /// What the last decode_ahead() or start_step() left on its way; no tokens where there is nothing.
   StepResult read_last();
   /// prefill() and decode() without a choice: last_logits() is all that they give. A decode step that follows is fed what this one was.
   void forward(std::span<const std::vector<std::int64_t>> prompts);
@@ -133,7 +133,7 @@ class Session {
   ///
   /// Throws, before anything has changed, std::invalid_argument for a session of another engine or with another request for details, and
   /// std::logic_error unless both know their next input: prefill() or force_tokens() comes first. Both throw std::logic_error too while
-  /// tokens of decode_ahead() or issue() are unread.
+  /// tokens of decode_ahead() or start_step() are unread.
   void concatenate(Session&& other);
 
   /// Logits of each row's last real position in the last step, [B * V] in row order, as fp32 on the host. Throws std::logic_error where
@@ -155,7 +155,7 @@ class Engine {
 
   const Model& model() const;
   /// Whether a loop over steps is meant to use decode_ahead().
-  bool reads_late() const;
+  bool has_async_read_back() const;
   /// Bytes that a prefill (`tokens` = length, `past` = 0) or a decode step (`tokens` = 1, `past` = length) holds at most beyond the
   /// weights, cache included, in closed form; `max_tokens` as in SessionOptions. Used to refuse a cell before it is tried.
   std::int64_t step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,

@@ -8,8 +8,8 @@
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/lm_head_rows.h"
 #include "engine/layers/prepared_weights.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/transformer.h"
+#include "engine/layers/workspace.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
 #include "engine/tensor.h"
@@ -42,7 +42,7 @@ struct Engine::Impl {
   KvCacheFactory make_cache;
   KvLayout kv_layout;
   KeyMultiple key_multiple;
-  StepMemoryFactory make_memory;
+  WorkspaceFactory make_workspace;
   StepRunnerFactory make_runner;
   std::unique_ptr<LmHeadRows> lm_head_rows;
   TokenChoiceFactory make_token_choice;
@@ -54,7 +54,7 @@ struct Engine::Impl {
   std::unique_ptr<StepRunner> step_runner() const {
     return make_runner({.transformer = *transformer,
                         .attention = *decode_attention,
-                        .make_memory = make_memory,
+                        .make_workspace = make_workspace,
                         .device = model->device()});
   }
 

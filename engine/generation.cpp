@@ -93,7 +93,7 @@ void decode_rows(const Engine& engine, const GenerationRequest& request, Session
       continue;
     }
     const StepRange range(step);
-    if (engine.reads_late()) {
+    if (engine.has_async_read_back()) {
       rows.take(session.decode_ahead());
     } else {
       rows.drop_ended(session);

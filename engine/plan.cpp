@@ -24,7 +24,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.residual_norm);
   add(plan.linear);
   add(plan.mlp);
-  add(plan.forward);
+  add(plan.workspace);
   add(plan.step_runner);
   add(plan.lm_head_rows);
   add(plan.token_choice);

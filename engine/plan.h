@@ -80,7 +80,7 @@ struct EnginePlan {
   Slot<ResidualNormFactory> residual_norm{"residual_norm"};
   Slot<LinearFactory> linear{"linear"};
   Slot<MlpFactory> mlp{"mlp"};
-  Slot<StepMemoryFactory> forward{"forward"};
+  Slot<WorkspaceFactory> workspace{"workspace"};
   Slot<StepRunnerFactory> step_runner{"step_runner"};
   Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};
   Slot<TokenChoiceFactory> token_choice{"token_choice"};

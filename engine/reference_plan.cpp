@@ -7,7 +7,7 @@
 #include "engine/layers/mlp.h"
 #include "engine/layers/residual_norm.h"
 #include "engine/layers/softmax.h"
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "engine/plan.h"
 #include "engine/sampling/rng.h"
 #include "engine/sampling/token_choice.h"
@@ -28,8 +28,8 @@ EnginePlan reference_plan() {
   plan.residual_norm.set_reference(make_plain_residual_norm);
   plan.linear.set_reference(make_plain_linear);
   plan.mlp.set_reference(make_plain_mlp);
-  plan.forward.set_reference(
-      [](const ModelConfig&, const std::string&) { return std::make_unique<PlainStepMemory>(); });
+  plan.workspace.set_reference(
+      [](const ModelConfig&, const std::string&) { return std::make_unique<PlainWorkspace>(); });
   plan.step_runner.set_reference(make_eager_runner);
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);
   plan.token_choice.set_reference(make_row_by_row_choice);

@@ -47,7 +47,7 @@ struct Session::Impl {
   const Engine::Impl& engine;
   SessionOptions options;  ///< `sampling` is one a row.
   std::unique_ptr<KvCache> cache;
-  std::unique_ptr<StepMemory> memory;
+  std::unique_ptr<Workspace> workspace;
   std::unique_ptr<StepRunner> runner;
   std::unique_ptr<TokenChoice> choice;
   std::optional<TokenHistory> history;  ///< Where a row penalizes repetitions.
@@ -60,7 +60,7 @@ struct Session::Impl {
 
   StepRows rows(std::vector<std::int64_t> added) const {
     return {cache->lengths(),           std::move(added),      model().config.positions,
-            at::Device(model().device), engine.prefill_layout, memory->tables()};
+            at::Device(model().device), engine.prefill_layout, workspace->tables()};
   }
 
   bool penalizes() const { return std::ranges::any_of(options.sampling, &SamplingParameters::penalizes); }
@@ -71,7 +71,7 @@ struct Session::Impl {
 
   /// Begins with new step memory and a new runner: what the old ones hold has the shapes of a batch that is no more.
   void renew_steps() {
-    memory = engine.make_memory(model().config, model().device);
+    workspace = engine.make_workspace(model().config, model().device);
     runner = engine.step_runner();
     runner->prepare(*cache);
   }
@@ -80,29 +80,29 @@ struct Session::Impl {
   std::optional<at::Tensor> prefill_logits(const at::Tensor& ids, const StepRows& rows) {
     const Transformer& transformer = *engine.transformer;
     const at::Tensor hidden =  // [B * T, d] or [S, d]
-        decodelab::forward(transformer, *engine.prefill_attention, *cache, rows.packed(ids), rows, *memory)
+        decodelab::forward(transformer, *engine.prefill_attention, *cache, rows.packed(ids), rows, *workspace)
             .flatten(0, 1);
     if (rows.tokens() == 1) {
-      last_logits = transformer.head(hidden, *memory);
+      last_logits = transformer.head(hidden, *workspace);
       return last_logits.unsqueeze(1);
     }
     if (!engine.lm_head_rows->all_positions(options.details)) {
-      last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *memory);
+      last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *workspace);
       return std::nullopt;
     }
-    const at::Tensor logits = transformer.head(hidden, *memory);
+    const at::Tensor logits = transformer.head(hidden, *workspace);
     last_logits = logits.index_select(0, rows.last_token_index());
     return rows.padded(logits.unsqueeze(0)).view({rows.batch_size(), rows.tokens(), -1});
   }
 
   std::optional<at::Tensor> decode_logits(const at::Tensor& ids, const StepRows& rows) {
-    last_logits = runner->decode({.ids = ids, .rows = rows, .cache = *cache, .memory = *memory});
+    last_logits = runner->decode({.ids = ids, .rows = rows, .cache = *cache, .workspace = *workspace});
     return last_logits.unsqueeze(1);
   }
 
   /// One step without a choice. Returns what prefill_logits() does.
   std::optional<at::Tensor> forward_step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
-    memory->begin_step(!prefill);
+    workspace->begin_step(!prefill);
     const std::optional<at::Tensor> all_logits = prefill ? prefill_logits(ids, rows) : decode_logits(ids, rows);
     in_stage(Stage::host, [&] { cache->advance(rows); });
     if (prefill) {
@@ -115,7 +115,7 @@ struct Session::Impl {
   void step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
     const std::optional<at::Tensor> all_logits = forward_step(ids, rows, prefill);
     ChosenTokens chosen =
-        in_stage(Stage::choice, [&] { return choice->choose(last_logits, history ? &*history : nullptr, *memory); });
+        in_stage(Stage::choice, [&] { return choice->choose(last_logits, history ? &*history : nullptr, *workspace); });
     input_ids = std::move(chosen.device);
     unread = std::move(chosen.host);
     unread_details.clear();
@@ -198,7 +198,7 @@ Session::Session(const Engine& engine, const SessionOptions& options) {
   impl_ = std::make_unique<Impl>(Impl{.engine = engine.impl(),
                                       .options = std::move(complete),
                                       .cache = engine.impl().cache(options.batch_size, options.max_tokens, spare_rows),
-                                      .memory = engine.impl().make_memory(config, model.device()),
+                                      .workspace = engine.impl().make_workspace(config, model.device()),
                                       .runner = std::move(runner),
                                       .choice = engine.impl().make_token_choice(choosing),
                                       .history = {},
@@ -238,7 +238,7 @@ StepResult Session::decode_ahead() {
   return {.token_ids = before.read(), .details = std::move(details)};
 }
 
-void Session::issue() {
+void Session::start_step() {
   const c10::InferenceMode inference;
   impl_->step(impl_->input_ids, impl_->begin_decode(), false);
 }
@@ -324,7 +324,7 @@ void Session::filter(std::span<const std::int64_t> kept) {
   const std::vector<std::int64_t> rows(kept.begin(), kept.end());
   mine.cache->filter(rows);  // Refuses rows that are not there.
   mine.options.batch_size = mine.cache->options().batch_size;
-  mine.options.sampling = selected(mine.options.sampling, rows);
+  mine.options.sampling = select_rows(mine.options.sampling, rows);
   mine.choice->select(rows);
   if (!mine.penalizes()) {
     mine.history.reset();

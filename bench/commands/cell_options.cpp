@@ -59,9 +59,9 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
                    "Leave it to the system where threads run. Otherwise each has a core of its own, where there are as "
                    "many cores as threads");
   command.add_option(
-      "--turn", options.turn_ms,
-      "Milliseconds that an arm is timed before it is the next arm's turn; 0: whole visits, one after the "
-      "other. Default: 4, in a sweep with --worker 0");
+      "--slice,--turn", options.slice_ms,
+      "Milliseconds that an arm is timed before the next arm is; 0: whole visits, one after the other. Default: 4, in "
+      "a sweep with --worker 0. --turn is its old name");
   command.add_option("--worker-timeout", request.worker_seconds, "Seconds that a worker may take for one reply")
       ->capture_default_str();
   command.add_option("--name", request.name, "A name to find the run by");
@@ -85,8 +85,8 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
                    .visible_end = options.token_visible == "end",
                    .warped = !request.sampling.plain_greedy()};
   check_sampling(request.sampling);
-  if (options.turn_ms) {
-    request.turn_ns = std::llround(1e6 * *options.turn_ms);
+  if (options.slice_ms) {
+    request.slice_ns = std::llround(1e6 * *options.slice_ms);
   }
   request.device = require_device(request.device);
   if (!options.affinity.empty()) {

@@ -19,10 +19,10 @@ struct CellOptions {
   std::string scope = "step";
   std::string token_visible = "each";
   bool at_length = false;
-  std::optional<double> turn_ms{};
+  std::optional<double> slice_ms{};
 };
 
-/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed, --max-tokens, --fill, --scope, --at-length, --token-visible, --turn, --worker-timeout,
+/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed, --max-tokens, --fill, --scope, --at-length, --token-visible, --slice, --worker-timeout,
 /// --name, and those of sampling. Both must live as long as the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 

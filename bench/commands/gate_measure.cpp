@@ -127,7 +127,7 @@ std::optional<GateDecision> measure_gate(const GateRequest& request) {
                    fmt::format("{}={}", kCandidate, request.candidate_command)};
   sweep.baseline = kBaseline;
   // Both are stopped and go on in the same way.
-  sweep.turn_ns = sweep.turn_ns.value_or(kTurnNs);
+  sweep.slice_ns = sweep.slice_ns.value_or(kSliceNs);
   sweep.fill = sweep.fill.empty() ? "random" : sweep.fill;
   sweep.launches = kLaunchesOfAGateBlock *
                    static_cast<std::int64_t>(request.policy.looks.looks.back() + request.policy.fresh_blocks);

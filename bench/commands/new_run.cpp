@@ -34,7 +34,7 @@ void describe_run(RunData& data, const SweepRequest& request, const CheckpointSo
                                           .fill = fill_of(request),
                                           .worker_seconds = request.worker_seconds,
                                           .affinity = request.affinity,
-                                          .turn_ns = turn_ns_of(request),
+                                          .slice_ns = slice_ns_of(request),
                                           .pin = request.pin,
                                           .tail = request.tail,
                                           .sampling = request.sampling,

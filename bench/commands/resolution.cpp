@@ -90,7 +90,7 @@ NullContrasts in_process(Store& store, const ResolutionRequest& asked, const Che
       .piece_done = [](const LaunchPiece&, double) {},
       .arm_started = [](std::int64_t) {},
       .stop_requested = [&] { return interrupted() || Clock::now() > end; },
-      .visits = {.turn_ns = turn_ns_of(sweep)},
+      .visits = {.slice_ns = slice_ns_of(sweep)},
   };
   const auto start = Clock::now();
   run_launch(store, planned.run.id, 0, context);
@@ -113,7 +113,7 @@ NullContrasts relaunched(Store& store, const ResolutionRequest& asked, const Che
   SweepRequest sweep = request_of(asked);
   sweep.workers = {"baseline=" + own_worker(asked.arm), "candidate=" + own_worker(asked.arm)};
   sweep.launches = kManyLaunches;
-  sweep.turn_ns = kTurnNs;  // as in a gate
+  sweep.slice_ns = kSliceNs;  // as in a gate
   sweep.blocks = kFittedBlocks;
   const std::int64_t run_id = added(plan_gate_run(sweep, source.config), store, sweep, source).run.id;
   GateRun gate(store, run_id, [&](std::int64_t, double) { tick(); }, std::numeric_limits<double>::infinity());

@@ -44,7 +44,7 @@ ExitCode run_worker(const WorkerOptions& options) {
       .devices = {"cpu", "cuda"},
       .exact = true,
       .forced = true,
-      .turns = true,
+      .slices = true,
   };
   const auto load = [&](const WorkerLoad& asked) {
     set_threads(asked.threads);

@@ -29,9 +29,9 @@ std::int64_t limit_steps(const CellRecord& cell, std::int64_t steps, std::int64_
   return room >= kPeriodSteps ? room / kPeriodSteps * kPeriodSteps : room;
 }
 
-/// Whether the arms of the rows that are left may take turns: each can, their open visits fit into memory together, and no visit has to
+/// Whether the arms of the rows that are left may run in slices: each can, their open visits fit into memory together, and no visit has to
 /// end for its tokens to be seen.
-bool take_turns(const CellRecord& cell, const std::vector<CellArmRecord>& rows, const ArmWorkers& workers,
+bool run_slices(const CellRecord& cell, const std::vector<CellArmRecord>& rows, const ArmWorkers& workers,
                 std::int64_t available) {
   if (cell.phase != "generate" && step_scope_from_string(cell.scope).visible_end) {
     return false;
@@ -42,7 +42,7 @@ bool take_turns(const CellRecord& cell, const std::vector<CellArmRecord>& rows, 
       continue;
     }
     const Worker& worker = *workers.by_arm.at(row.arm_id);
-    if (!worker.takes_turns()) {
+    if (!worker.times_slices()) {
       return false;
     }
     bytes += worker.bytes_needed(cell);
@@ -162,19 +162,20 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
   if (cell.phase == "decode" && steps % kPeriodSteps != 0) {
     flag(kPeriodNotCoveredFlag);
   }
-  std::int64_t fewest_turn_steps = 1;
+  std::int64_t fewest_slice_steps = 1;
   for (const auto& [id, worker] : workers.by_arm) {
-    fewest_turn_steps = std::max(fewest_turn_steps, worker->fewest_turn_steps());
+    fewest_slice_steps = std::max(fewest_slice_steps, worker->fewest_slice_steps());
   }
-  std::int64_t turn_steps = step_ns.size() > 1 ? plan_turn(steps, slowest, visits.turn_ns, fewest_turn_steps) : steps;
-  if (turn_steps < steps && !take_turns(cell, rows, workers, available)) {
-    turn_steps = steps;
+  std::int64_t slice_steps =
+      step_ns.size() > 1 ? plan_slice(steps, slowest, visits.slice_ns, fewest_slice_steps) : steps;
+  if (slice_steps < steps && !run_slices(cell, rows, workers, available)) {
+    slice_steps = steps;
     flag(kWholeVisitsFlag);
   }
   const double seconds = block_seconds(step_ns, steps);
   return {.rows = std::move(rows),
           .steps = steps,
-          .turn_steps = turn_steps,
+          .slice_steps = slice_steps,
           .block_seconds = seconds,
           .proof = std::move(proof)};
 }

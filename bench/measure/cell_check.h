@@ -14,18 +14,18 @@ namespace decodelab {
 /// What is asked of the visits of a launch.
 struct VisitPlan {
   std::int64_t fewest_steps = 0;  ///< Timed steps of a visit, as many as kMaximumSteps, however long they take.
-  std::int64_t turn_ns = 0;       ///< That an arm's turn fills; 0: whole visits.
+  std::int64_t slice_ns = 0;      ///< That an arm's slice fills; 0: whole visits.
 };
 
-/// The flag of a row in whose cell arms do not take turns, although the plan asks for it: an arm cannot, or all together need too much memory.
+/// The flag of a row in whose cell arms do not run in slices, although the plan asks for it: an arm cannot, or all together need too much memory.
 inline constexpr const char* kWholeVisitsFlag = "whole-visits";
 
 /// The result of a check: the cell's rows with their new status, the steps that every visit will time (0: no arm is left) and those of
-/// a turn, and the seconds that a block is expected to take.
+/// a slice, and the seconds that a block is expected to take.
 struct CellCheck {
   std::vector<CellArmRecord> rows;
   std::int64_t steps = 0;
-  std::int64_t turn_steps = 0;
+  std::int64_t slice_steps = 0;
   double block_seconds = 0;
   std::optional<CellProofRecord>
       proof{};  ///< What later launches are held against; empty where there was no reference.

@@ -141,7 +141,7 @@ void CellRunner::keep(const FilledCache& filled) const {
   }
 }
 
-void CellRunner::settle() {
+void CellRunner::synchronize() {
   if (cell_.phase == "decode") {
     session_->decode();
     session_->truncate(cell_.length);
@@ -164,7 +164,7 @@ StepResult CellRunner::step() {
   for (std::int64_t token = 0; token < new_tokens; ++token) {
     result = decode_step();
   }
-  return engine_.reads_late() && new_tokens > 0 ? session_->read_last() : result;
+  return engine_.has_async_read_back() && new_tokens > 0 ? session_->read_last() : result;
 }
 
 StepResult CellRunner::decode_step() {
@@ -172,7 +172,7 @@ StepResult CellRunner::decode_step() {
     session_->forward();
     return {};
   }
-  return engine_.reads_late() ? session_->decode_ahead() : session_->decode();
+  return engine_.has_async_read_back() ? session_->decode_ahead() : session_->decode();
 }
 
 void CellRunner::rewind() {
@@ -188,7 +188,7 @@ std::vector<std::int64_t> CellRunner::visible_end_ns(std::int64_t steps, std::in
       [&] {
         events.mark();
         for (std::int64_t step = 0; step < steps; ++step) {
-          session_->issue();
+          session_->start_step();
           events.mark();
         }
         session_->read_last();

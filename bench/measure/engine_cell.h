@@ -53,7 +53,7 @@ class CellRunner final {
   void prepare(std::int64_t steps);
 
   /// Makes what a session makes in its first step, and takes the step back: what is counted after it is what every step does.
-  void settle();
+  void synchronize();
 
   bool has_room() const { return steps_left_ > 0; }
 

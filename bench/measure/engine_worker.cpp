@@ -57,7 +57,7 @@ class EngineVisit final : public OpenVisit {
     runner_.prepare(cell.steps);
   }
 
-  void turn(std::int64_t steps) override {
+  void time_slice(std::int64_t steps) override {
     if (runner_.scope().visible_end) {
       times_.samples_ns = runner_.visible_end_ns(steps, times_.wall_ns);
       return;
@@ -113,7 +113,7 @@ class EngineWorker final : public Worker {
     const auto count = [&](std::int64_t counted_steps) {
       StepCounters counting(engine_->model().device());
       runner.prepare(steps);
-      runner.settle();
+      runner.synchronize();
       counting.restart();
       std::vector<Counters> counted;
       for (std::int64_t step = 0; step < counted_steps; ++step) {

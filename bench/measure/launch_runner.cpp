@@ -317,8 +317,8 @@ class LaunchRunner {
     }
     if (result.steps > 0) {
       cell.steps = result.steps;
-      cell.turn_steps = result.turn_steps;
-      store_.set_steps(cell.id, cell.steps, cell.turn_steps);
+      cell.slice_steps = result.slice_steps;
+      store_.set_steps(cell.id, cell.steps, cell.slice_steps);
     }
     if (result.proof) {
       store_.save_proof(*result.proof);
@@ -354,7 +354,7 @@ class LaunchRunner {
     const CpuClock others;
     const double external_before = external_cpu_seconds();
     const std::span<const std::size_t> all(order);
-    const std::size_t together = cell.in_turns() ? active.size() : 1;
+    const std::size_t together = cell.in_slices() ? active.size() : 1;
     for (std::size_t begin = 0; begin < all.size(); begin += together) {
       if (!visit_together(cell, active, all.subspan(begin, together), record)) {
         return false;
@@ -372,7 +372,7 @@ class LaunchRunner {
     return true;
   }
 
-  /// Opens a visit of each of the `order`, runs them in turns, and adds them to the record; false where one threw, whose row says why.
+  /// Opens a visit of each of the `order`, runs them in slices, and adds them to the record; false where one threw, whose row says why.
   bool visit_together(const CellRecord& cell, const std::vector<CellArmRecord*>& active,
                       std::span<const std::size_t> order, BlockRecord& record) {
     CellArmRecord* row = nullptr;
@@ -387,14 +387,14 @@ class LaunchRunner {
       }
       std::vector<std::size_t> round(order.size());
       std::iota(round.begin(), round.end(), std::size_t{0});
-      const std::int64_t turn = cell.in_turns() ? cell.turn_steps : cell.steps;
-      for (std::int64_t timed = 0; timed < cell.steps; timed += turn) {
+      const std::int64_t slice = cell.in_slices() ? cell.slice_steps : cell.steps;
+      for (std::int64_t timed = 0; timed < cell.steps; timed += slice) {
         for (const std::size_t place : round) {
           row = active[order[place]];
           if (order.size() > 1) {
             context_.arm_started(row->arm_id);
           }
-          take_turn(*visits[place], row->arm_id, std::min(turn, cell.steps - timed));
+          run_slice(*visits[place], row->arm_id, std::min(slice, cell.steps - timed));
         }
         std::ranges::reverse(round);
       }
@@ -417,21 +417,21 @@ class LaunchRunner {
     }
   }
 
-  /// A whole visit of a worker that knows no turns warms up in its only turn.
-  void take_turn(OpenVisit& visit, std::int64_t arm_id, std::int64_t steps) {
+  /// A whole visit of a worker that knows no slices warms up in its only slice.
+  void run_slice(OpenVisit& visit, std::int64_t arm_id, std::int64_t steps) {
     const Worker& worker = *workers_.by_arm.at(arm_id);
     const std::int64_t wall_before = visit.times().wall_ns;
     const std::int64_t warmup_before = visit.times().warmup_ns;
-    TimeAccount turn;
+    TimeAccount slice;
     {
-      const TimeSpan span(turn, arm_id, Activity::rest, [&worker] { return worker.side_work(); });
-      visit.turn(steps);
+      const TimeSpan span(slice, arm_id, Activity::rest, [&worker] { return worker.side_work(); });
+      visit.time_slice(steps);
     }
     const std::int64_t timing = visit.times().wall_ns - wall_before;
     const std::int64_t warming = visit.times().warmup_ns - warmup_before;
     account_.add(arm_id, Activity::timing, timing);
     account_.add(arm_id, Activity::warming, warming);
-    for (const TimeSpentRecord& part : turn.records("", launch_)) {
+    for (const TimeSpentRecord& part : slice.records("", launch_)) {
       account_.add(arm_id, part.activity, part.activity == Activity::rest ? part.ns - timing - warming : part.ns);
     }
   }
@@ -456,7 +456,7 @@ class LaunchRunner {
 }  // namespace
 
 VisitPlan visit_plan(const LaunchPlan& plan, const RunRecord& run) {
-  return {.fewest_steps = plan.tail ? tail_steps(run.launches, run.blocks_per_launch) : 0, .turn_ns = plan.turn_ns};
+  return {.fewest_steps = plan.tail ? tail_steps(run.launches, run.blocks_per_launch) : 0, .slice_ns = plan.slice_ns};
 }
 
 LaunchEnd run_launch(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context) {

@@ -72,7 +72,7 @@ inline constexpr std::int64_t kMostFittedBlocks = 8;
 /// being tried; each other arm's outputs are compared with the reference (`causal`), and a wrong one becomes `incorrect`; what throws
 /// becomes `oom` or `failed`, with the reason. Where the reference itself does not fit, the comparison is made at the largest half of the
 /// batch, then of the length, that does, and the rows carry the flag `verified-at-bN-lM`. Then the steps are fixed by the slowest arm.
-/// In a block all arms of the first half of the order open their visits, and take turns of the cell's `turn_steps` until their steps are
+/// In a block all arms of the first half of the order open their visits, and run in slices of the cell's `slice_steps` until their steps are
 /// timed: forth, back, forth, so that a drift meets all of them alike. Then those of the second half do.
 /// What the reference and the arms chose is kept with the run. A later launch makes no reference: before a cell's first block it holds
 /// what each arm chooses against what that arm was proved right with, and compares it anew with the reference where it chooses otherwise.

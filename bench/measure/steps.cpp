@@ -32,11 +32,11 @@ StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest) {
   return {.steps = periods * kPeriodSteps, .period_covered = true};
 }
 
-std::int64_t plan_turn(std::int64_t steps, std::int64_t slowest_step_ns, std::int64_t turn_ns, std::int64_t fewest) {
-  if (turn_ns == 0) {
+std::int64_t plan_slice(std::int64_t steps, std::int64_t slowest_step_ns, std::int64_t slice_ns, std::int64_t fewest) {
+  if (slice_ns == 0) {
     return steps;
   }
-  const std::int64_t filling = divided_up(turn_ns, std::max<std::int64_t>(slowest_step_ns, 1));
+  const std::int64_t filling = divided_up(slice_ns, std::max<std::int64_t>(slowest_step_ns, 1));
   return std::min(std::max(filling, fewest) | 1, steps);
 }
 

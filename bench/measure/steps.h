@@ -26,11 +26,11 @@ struct StepsPlan {
 /// not above 0.
 StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest = 0);
 
-/// Steps of a turn of an arm: as many as fill `turn_ns`, `fewest` at least (Worker::fewest_turn_steps()), at most the visit's `steps`, which
-/// are one turn where `turn_ns` is 0.
+/// Steps of a slice of an arm: as many as fill `slice_ns`, `fewest` at least (Worker::fewest_slice_steps()), at most the visit's `steps`, which
+/// are one slice where `slice_ns` is 0.
 ///
-/// An odd number, so that the first steps of turns, which follow another arm, fall on every residue of a period of 8.
-std::int64_t plan_turn(std::int64_t steps, std::int64_t slowest_step_ns, std::int64_t turn_ns, std::int64_t fewest);
+/// An odd number, so that the first steps of slices, which follow another arm, fall on every residue of a period of 8.
+std::int64_t plan_slice(std::int64_t steps, std::int64_t slowest_step_ns, std::int64_t slice_ns, std::int64_t fewest);
 
 /// Steps that each visit needs, so that a row of the run has as many as kTailRule asks for.
 std::int64_t tail_steps(std::int64_t launches, std::int64_t blocks);

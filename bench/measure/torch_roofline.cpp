@@ -89,7 +89,7 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) std::uint64_t sum_o
 /// Keeps the sum from being left out.
 std::atomic<std::uint64_t> sink{0};
 
-/// Of all turns of a visit. A product may take far longer than the cell's step that it stands for; it need not be repeated as often.
+/// Of all slices of a visit. A product may take far longer than the cell's step that it stands for; it need not be repeated as often.
 constexpr double kLongestVisitNs = 5e8;
 
 at::ScalarType scalar_type(const std::string& dtype) {
@@ -113,7 +113,7 @@ class LargeProduct {
     }
   }
 
-  /// Of a product whose matrices are in the caches. Where arms take turns, others have filled them before each step: on AMX in bf16 the first
+  /// Of a product whose matrices are in the caches. Where arms run in slices, others have filled them before each step: on AMX in bf16 the first
   /// product then took twice as long as one among many, the third 1.1 times, the fifth as long.
   std::int64_t multiply_ns() {
     for (int product = 0; product < kColdProducts; ++product) {
@@ -179,8 +179,8 @@ class RooflineWorker final : public Worker {
       times_.quiet = warmup.quiet();
     }
 
-    /// At least one step, and no more than the turn's share of the longest visit.
-    void turn(std::int64_t steps) override {
+    /// At least one step, and no more than the slice's share of the longest visit.
+    void time_slice(std::int64_t steps) override {
       const double longest = kLongestVisitNs * static_cast<double>(steps) / static_cast<double>(cell_.steps);
       const auto start = Clock::now();
       for (std::int64_t index = 0; index < steps; ++index) {

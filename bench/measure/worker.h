@@ -17,18 +17,19 @@ namespace decodelab {
 /// What one visit measured.
 struct VisitTimes {
   std::int64_t warmup_steps = 0;
-  std::int64_t warmup_ns = 0;  ///< Of a worker that warms up with its first turn; else opening the visit is warming up.
+  std::int64_t warmup_ns =
+      0;  ///< Of a worker that warms up with its first slice; else opening the visit is warming up.
   bool quiet = false;
   std::int64_t wall_ns = 0;
   std::vector<std::int64_t> samples_ns;
 };
 
-/// A visit in hand: it has warmed up, and its steps are timed in one turn or in several, between which other arms may run.
+/// A visit in hand: it has warmed up, and its steps are timed in one slice or in several, between which other arms may run.
 class OpenVisit {
  public:
   virtual ~OpenVisit() = default;
-  /// Times the next `steps` steps. All turns together are the cell's steps.
-  virtual void turn(std::int64_t steps) = 0;
+  /// Times the next `steps` steps. All slices together are the cell's steps.
+  virtual void time_slice(std::int64_t steps) = 0;
   /// What was measured until now.
   virtual const VisitTimes& times() const = 0;
 };
@@ -79,14 +80,14 @@ class Worker {
   virtual Probe probe(const CellRecord& cell) = 0;
   /// Warms up at the cell's own shape. The worker and `cell` must outlive the visit; a worker has one open visit at a time.
   virtual std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) = 0;
-  /// Whether the steps of a visit may be timed in several turns; asked once the worker has started.
-  virtual bool takes_turns() const { return true; }
-  /// Fewest steps of a turn.
-  virtual std::int64_t fewest_turn_steps() const { return 1; }
-  /// A whole visit in one turn of `cell.steps` steps.
+  /// Whether the steps of a visit may be timed in several slices; asked once the worker has started.
+  virtual bool times_slices() const { return true; }
+  /// Fewest steps of a slice.
+  virtual std::int64_t fewest_slice_steps() const { return 1; }
+  /// A whole visit in one slice of `cell.steps` steps.
   VisitTimes visit(const CellRecord& cell) {
     const auto open = open_visit(cell);
-    open->turn(cell.steps);
+    open->time_slice(cell.steps);
     return open->times();
   }
 

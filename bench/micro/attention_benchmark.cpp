@@ -2,8 +2,8 @@
 #include "engine/layers/attention.h"
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/softmax.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/workspace.h"
 
 namespace decodelab {
 namespace {
@@ -21,11 +21,11 @@ void run(benchmark::State& state, const AttentionFactory& factory, bool prefill,
   const at::Tensor keys = at::randn({B, L, config.head_dim}, dtype);
   const at::Tensor values = at::randn({B, L, config.head_dim}, dtype);
   const auto attention = factory(config, make_unfused_softmax);
-  PlainStepMemory memory;
+  PlainWorkspace workspace;
   for (auto _ : state) {
     const StepRows rows(rows_of(L - T), rows_of(T), config.positions, at::kCPU);
     benchmark::DoNotOptimize(attention->forward(
-        {.layer = 0, .query = query, .keys = keys, .values = values, .rows = rows, .memory = memory}));
+        {.layer = 0, .query = query, .keys = keys, .values = values, .rows = rows, .workspace = memory}));
   }
   // Every query meets half of the keys in a causal prefill and all of them in a decode step.
   const double pairs = static_cast<double>(B * T) * static_cast<double>(L) / (prefill ? 2 : 1);

@@ -1,8 +1,8 @@
 // What follows the last layer of SantaCoder, fp32: the head on all or the last positions, the choice of tokens, and their details.
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/lm_head_rows.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/workspace.h"
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
@@ -32,9 +32,9 @@ void run_choice(benchmark::State& state, const TokenChoiceFactory& factory) {
   const c10::InferenceMode inference;
   const at::Tensor logits = at::randn({state.range(0), santacoder().vocabulary_size});
   const auto choice = factory({});
-  PlainStepMemory memory;
+  PlainWorkspace workspace;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(choice->choose(logits, nullptr, memory));
+    benchmark::DoNotOptimize(choice->choose(logits, nullptr, workspace));
   }
 }
 

@@ -2,7 +2,7 @@
 #include "engine/layers/linear.h"
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/prepared_weights.h"
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 
 namespace decodelab {
 namespace {
@@ -23,7 +23,7 @@ void run_linear(benchmark::State& state, const LinearFactory& factory, const Pro
   const std::int64_t bytes = product.outputs * product.inputs * static_cast<std::int64_t>(at::elementSize(dtype));
   const std::int64_t count = std::max<std::int64_t>(1, kWeightBytes / bytes);
   PreparedWeights prepared;
-  PlainStepMemory memory;
+  PlainWorkspace workspace;
   std::vector<at::Tensor> weights;
   std::vector<std::unique_ptr<Linear>> products;
   for (std::int64_t index = 0; index < count; ++index) {
@@ -33,7 +33,7 @@ void run_linear(benchmark::State& state, const LinearFactory& factory, const Pro
   const at::Tensor x = at::randn({state.range(0), 1, product.inputs}, options);
   std::size_t next = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(products[next]->forward(x, memory));
+    benchmark::DoNotOptimize(products[next]->forward(x, workspace));
     next = (next + 1) % products.size();
   }
   state.SetBytesProcessed(state.iterations() * bytes);

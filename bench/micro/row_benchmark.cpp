@@ -2,8 +2,8 @@
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/residual_norm.h"
 #include "engine/layers/softmax.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/workspace.h"
 
 namespace decodelab {
 namespace {
@@ -17,9 +17,9 @@ void run_norm(benchmark::State& state, const ResidualNormFactory& factory) {
   const auto norm = factory({.weight = weight, .bias = bias, .epsilon = 1e-5});
   const at::Tensor addend = at::randn({state.range(0), 1, d});
   const at::Tensor residual = at::randn({state.range(0), 1, d});
-  PlainStepMemory memory;
+  PlainWorkspace workspace;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(norm->forward(addend, residual, memory));
+    benchmark::DoNotOptimize(norm->forward(addend, residual, workspace));
   }
   // Two are read, two are written.
   state.SetBytesProcessed(state.iterations() * 4 * static_cast<std::int64_t>(addend.nbytes()));
@@ -35,10 +35,10 @@ void run_softmax(benchmark::State& state, const SoftmaxFactory& factory) {
                       std::vector<std::int64_t>(static_cast<std::size_t>(B), 1), config.positions, at::kCPU);
   const at::Tensor scores = at::randn({B, 1, 1, config.heads, L});
   const auto softmax = factory();
-  PlainStepMemory memory;
+  PlainWorkspace workspace;
   for (auto _ : state) {
     benchmark::DoNotOptimize(softmax->forward(
-        {.scores = scores, .bias = nullptr, .rows = rows, .upcast = false, .unscale = 1, .memory = memory}));
+        {.scores = scores, .bias = nullptr, .rows = rows, .upcast = false, .unscale = 1, .workspace = memory}));
   }
   state.SetBytesProcessed(state.iterations() * 2 * static_cast<std::int64_t>(scores.nbytes()));
 }

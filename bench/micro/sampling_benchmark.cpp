@@ -1,6 +1,6 @@
 // What sampling costs a step on SantaCoder's vocabulary, fp32: the warpers of both choices, and every generator, against the batch.
 #include "bench/micro/slot_plans.h"
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/rng.h"
 #include "engine/sampling/token_choice.h"
@@ -36,9 +36,9 @@ void run_choice(benchmark::State& state, const TokenChoiceFactory& factory, cons
   const auto choice = factory(
       {.rows = complete_sampling(one, state.range(0)), .device = "cpu", .make_rng = reference_plan().rng.factory()});
   const at::Tensor logits = logits_of(state.range(0));
-  PlainStepMemory memory;
+  PlainWorkspace workspace;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(choice->choose(logits, nullptr, memory));
+    benchmark::DoNotOptimize(choice->choose(logits, nullptr, workspace));
   }
   count_rows(state);
 }

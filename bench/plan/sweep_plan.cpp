@@ -108,8 +108,8 @@ void check_counts(const SweepRequest& request) {
   at_least_one("--threads", request.threads);
   at_least_one("--max-tokens", request.max_tokens);
   at_least_one("--worker-timeout", request.worker_seconds);
-  if (request.turn_ns.value_or(0) < 0) {
-    throw std::invalid_argument("--turn: expected milliseconds, 0 (whole visits) or more");
+  if (request.slice_ns.value_or(0) < 0) {
+    throw std::invalid_argument("--slice: expected milliseconds, 0 (whole visits) or more");
   }
   if (request.tail && request.launches < kTailRule.launches) {
     throw std::invalid_argument(
@@ -162,8 +162,8 @@ std::string to_json(const LaunchPlan& plan) {
   if (!plan.affinity.empty()) {
     json["affinity"] = plan.affinity;
   }
-  if (plan.turn_ns > 0) {
-    json["turn_ns"] = plan.turn_ns;
+  if (plan.slice_ns > 0) {
+    json["turn_ns"] = plan.slice_ns;
   }
   if (plan.pin) {
     json["pin"] = true;
@@ -201,7 +201,7 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             .worker_seconds = json.value("worker_seconds", std::int64_t{0}),
             .affinity = json.value("affinity", std::vector<std::int64_t>{}),
             // Runs of older programs timed whole visits, on threads that the system placed.
-            .turn_ns = json.value("turn_ns", std::int64_t{0}),
+            .slice_ns = json.value("turn_ns", std::int64_t{0}),
             .pin = json.value("pin", false),
             .tail = json.value("tail", false),
             .sampling = json.contains("sampling") ? sampling_of(json.at("sampling")) : SamplingParameters(),
@@ -215,8 +215,8 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
   }
 }
 
-std::int64_t turn_ns_of(const SweepRequest& request) {
-  return request.turn_ns.value_or(request.workers.empty() ? kTurnNs : 0);
+std::int64_t slice_ns_of(const SweepRequest& request) {
+  return request.slice_ns.value_or(request.workers.empty() ? kSliceNs : 0);
 }
 
 std::string fill_of(const SweepRequest& request) {

@@ -17,12 +17,12 @@
 
 namespace decodelab {
 
-/// Time that an arm's turn fills before the next arm's, nanoseconds, where nothing else is asked for; see turn_ns_of().
+/// Time that an arm's slice fills before the next arm's, nanoseconds, where nothing else is asked for; see slice_ns_of().
 ///
-/// Short beside the moods of a shared machine, so that all arms of a block meet the same ones. There the noise of a block falls down to turns of
-/// one step: of steps of 1.4 and 4 ms on a shared 2-core machine, one arm's dealt out to two, from 2.4 and 2.4 % in turns of 25 ms to 0.8 and
-/// 1.1 % in turns of one step. Long beside what a step far below a millisecond pays for caches that another arm has filled.
-inline constexpr std::int64_t kTurnNs = 4'000'000;
+/// Short beside the slow spells of a shared machine, so that all arms of a block meet the same ones. There the noise of a block falls down to slices of
+/// one step: of steps of 1.4 and 4 ms on a shared 2-core machine, one arm's dealt out to two, from 2.4 and 2.4 % in slices of 25 ms to 0.8 and
+/// 1.1 % in slices of one step. Long beside what a step far below a millisecond pays for caches that another arm has filled.
+inline constexpr std::int64_t kSliceNs = 4'000'000;
 
 /// A sweep as asked for. Everything is checked by make_sweep().
 struct SweepRequest {
@@ -50,7 +50,7 @@ struct SweepRequest {
   SamplingParameters
       sampling{};  ///< Of every row, in arms of our own in this process: other processes choose greedily.
   std::optional<std::int64_t>
-      turn_ns{};      ///< Time of an arm's turn in a block; 0: whole visits; empty: by turn_ns_of().
+      slice_ns{};     ///< Time of an arm's slice in a block; 0: whole visits; empty: by slice_ns_of().
   bool pin = true;    ///< Each thread on a core of its own, where there are as many; see thread_places().
   bool tail = false;  ///< As many launches and steps as the p99 of a row needs.
   bool quick = false;
@@ -76,7 +76,7 @@ struct LaunchPlan {
   std::string fill;
   std::int64_t worker_seconds = 0;
   std::vector<std::int64_t> affinity{};
-  std::int64_t turn_ns = 0;       ///< As in SweepRequest.
+  std::int64_t slice_ns = 0;      ///< As in SweepRequest.
   bool pin = false;               ///< As in SweepRequest.
   bool tail = false;              ///< As in SweepRequest.
   SamplingParameters sampling{};  ///< As in SweepRequest; the seed is the plan's.
@@ -91,9 +91,9 @@ std::vector<std::int64_t> places_of(const LaunchPlan& plan);
 std::string to_json(const LaunchPlan& plan);
 LaunchPlan launch_plan_from_json(const std::string& text);
 
-/// The time of a turn: as the request says; else kTurnNs, and whole visits where there are workers: another engine may pay more for being
+/// The time of a slice: as the request says; else kSliceNs, and whole visits where there are workers: another engine may pay more for being
 /// stopped and going on than this one.
-std::int64_t turn_ns_of(const SweepRequest& request);
+std::int64_t slice_ns_of(const SweepRequest& request);
 
 /// How the cells of a request are filled: as it says, or by its rule.
 std::string fill_of(const SweepRequest& request);

@@ -62,7 +62,7 @@ void write_all(int descriptor, std::span<const std::byte> data, std::uint64_t of
 }  // namespace
 
 struct SafetensorsWriter::Impl {
-  struct Place {
+  struct ByteRange {
     std::uint64_t begin = 0;
     std::uint64_t size = 0;
     std::uint64_t written = 0;
@@ -73,7 +73,7 @@ struct SafetensorsWriter::Impl {
   int descriptor = -1;
   bool committed = false;
   std::mutex mutex;  // Guards `written` of all places.
-  std::map<std::string, Place, std::less<>> places;
+  std::map<std::string, ByteRange, std::less<>> places;
 
   ~Impl() {
     if (descriptor >= 0) {
@@ -96,7 +96,7 @@ struct SafetensorsWriter::Impl {
     table["__metadata__"] = {{"format", "pt"}};
     std::uint64_t offset = 0;
     for (const TensorToDeclare* tensor : order) {
-      const Place place{.begin = offset, .size = declared_bytes(*tensor, path.string())};
+      const ByteRange place{.begin = offset, .size = declared_bytes(*tensor, path.string())};
       if (tensor->name == "__metadata__" || !places.emplace(tensor->name, place).second) {
         throw std::invalid_argument(fmt::format("{}: expected every tensor once, got {} twice or as a reserved name",
                                                 path.string(), in_quotes(tensor->name)));
@@ -147,7 +147,7 @@ struct SafetensorsWriter::Impl {
     write_all(descriptor, std::as_bytes(std::span(text)), kLengthBytes, pattern);
   }
 
-  Place& place_of(std::string_view name) {
+  ByteRange& place_of(std::string_view name) {
     const auto found = places.find(name);
     if (found == places.end()) {
       throw std::invalid_argument(fmt::format("{}: tensor {} was not declared", path.string(), in_quotes(name)));
@@ -174,7 +174,7 @@ void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> 
 }
 
 void SafetensorsWriter::write_part(std::string_view name, std::int64_t offset_bytes, std::span<const std::byte> data) {
-  Impl::Place& place = impl_->place_of(name);
+  Impl::ByteRange& place = impl_->place_of(name);
   const auto offset = static_cast<std::uint64_t>(offset_bytes);
   if (offset_bytes < 0 || offset > place.size || data.size() > place.size - offset) {
     throw std::invalid_argument(fmt::format("{}: tensor {}: expected a part of its {} bytes, got {} bytes at {}",

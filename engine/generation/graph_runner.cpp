@@ -3,10 +3,10 @@
 
 #include "engine/layers/attention.h"
 #include "engine/layers/kv_cache.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/layers/transformer.h"
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
 
@@ -115,7 +115,7 @@ class GraphRunner : public StepRunner {
   GraphRunner(const StepRunnerOptions& options, const GraphBuckets& buckets, RecorderFactory make_recorder)
       : transformer_(options.transformer),
         attention_(options.attention),
-        make_memory_(options.make_memory),
+        make_workspace_(options.make_workspace),
         device_(options.device),
         buckets_(buckets),
         make_recorder_(std::move(make_recorder)) {}
@@ -127,7 +127,7 @@ class GraphRunner : public StepRunner {
     const std::int64_t rows = recorded_rows(cache);
     if (!inputs_ || inputs_->batch_size() != batch_size || inputs_->rows() != rows) {
       forget();
-      memory_ = make_memory_(transformer_.config(), device_);
+      workspace_ = make_workspace_(transformer_.config(), device_);
       recorder_ = make_recorder_();
       inputs_ = std::make_unique<StepInputs>(
           batch_size, rows, std::max(cache.options().positions, cache.options().max_tokens), at::Device(device_));
@@ -155,11 +155,11 @@ class GraphRunner : public StepRunner {
 
   const Transformer& transformer_;
   const Attention& attention_;
-  const StepMemoryFactory& make_memory_;
+  const WorkspaceFactory& make_workspace_;
   const std::string& device_;
   GraphBuckets buckets_;
   RecorderFactory make_recorder_;
-  std::unique_ptr<StepMemory> memory_;  ///< Of recorded work alone: a record is the only one that writes into it.
+  std::unique_ptr<Workspace> workspace_;  ///< Of recorded work alone: a record is the only one that writes into it.
   std::unique_ptr<WorkRecorder> recorder_;
   std::unique_ptr<StepInputs> inputs_;
 };
@@ -212,10 +212,10 @@ class WholeStepRunner final : public GraphRunner {
     if (graph == nullptr) {
       auto fresh = std::make_unique<Graph>();
       const auto step = [this, keys, &cache, to = fresh.get()] {
-        memory_->begin_step(true);
+        workspace_->begin_step(true);
         const StepRows rows = inputs_->step_rows(keys);
-        const at::Tensor hidden = forward(transformer_, attention_, cache, inputs_->ids(), rows, *memory_);
-        to->logits = transformer_.head(hidden.flatten(0, 1), *memory_);
+        const at::Tensor hidden = forward(transformer_, attention_, cache, inputs_->ids(), rows, *workspace_);
+        to->logits = transformer_.head(hidden.flatten(0, 1), *workspace_);
       };
       recorder_->aside([&] {
         rehearse(step);
@@ -253,7 +253,7 @@ class PartialRunner final : public GraphRunner {
       }
       const std::int64_t layer = *part->segment.before;
       const LayerRange range(layer);
-      step.memory.begin_layer(layer);
+      step.workspace.begin_layer(layer);
       const at::Tensor query = part->projected.query.narrow(0, 0, batch_size);
       const KeysValues held = in_stage(Stage::kv_write, [&] {
         return step.cache.append(layer, part->projected.key_value.narrow(0, 0, batch_size), step.rows);
@@ -264,11 +264,11 @@ class PartialRunner final : public GraphRunner {
                                    .keys = held.keys,
                                    .values = held.values,
                                    .rows = step.rows,
-                                   .memory = step.memory});
+                                   .workspace = step.workspace});
       });
       attended_.narrow(0, 0, batch_size).copy_(attended);
     }
-    step.memory.end_layers();
+    step.workspace.end_layers();
     return logits_.narrow(0, 0, batch_size);
   }
 
@@ -288,24 +288,24 @@ class PartialRunner final : public GraphRunner {
   void run_part(Part& part) {
     if (part.segment.after) {
       const LayerRange range(*part.segment.after);
-      transformer_.after_attention(*part.segment.after, stream_, attended_, *memory_);
+      transformer_.after_attention(*part.segment.after, stream_, attended_, *workspace_);
     } else {
-      memory_->begin_step(true);
+      workspace_->begin_step(true);
       // Positions alone are asked of these rows, so that any number of keys is right.
-      stream_ =
-          in_stage(Stage::embed, [&] { return transformer_.embed(inputs_->ids(), inputs_->step_rows(1), *memory_); });
+      stream_ = in_stage(Stage::embed,
+                         [&] { return transformer_.embed(inputs_->ids(), inputs_->step_rows(1), *workspace_); });
     }
     if (part.segment.before) {
       const LayerRange range(*part.segment.before);
-      memory_->begin_layer(*part.segment.before);
-      part.projected =
-          in_stage(Stage::qkv, [&] { return transformer_.before_attention(*part.segment.before, stream_, *memory_); });
+      workspace_->begin_layer(*part.segment.before);
+      part.projected = in_stage(
+          Stage::qkv, [&] { return transformer_.before_attention(*part.segment.before, stream_, *workspace_); });
       if (!attended_.defined()) {
         attended_ = at::zeros(part.projected.query.sizes(), part.projected.query.options());
       }
     } else {
-      memory_->end_layers();
-      logits_ = transformer_.head(stream_.sum(*memory_).flatten(0, 1), *memory_);
+      workspace_->end_layers();
+      logits_ = transformer_.head(stream_.sum(*workspace_).flatten(0, 1), *workspace_);
     }
   }
 

@@ -1,9 +1,9 @@
 // The reference of the step runner.
 #include "engine/generation/step_runner.h"
 
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/transformer.h"
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
@@ -15,8 +15,8 @@ class EagerRunner final : public StepRunner {
       : transformer_(options.transformer), attention_(options.attention) {}
 
   at::Tensor decode(const DecodeStep& step) override {
-    const at::Tensor hidden = forward(transformer_, attention_, step.cache, step.ids, step.rows, step.memory);
-    return transformer_.head(hidden.flatten(0, 1), step.memory);
+    const at::Tensor hidden = forward(transformer_, attention_, step.cache, step.ids, step.rows, step.workspace);
+    return transformer_.head(hidden.flatten(0, 1), step.workspace);
   }
 
  private:

@@ -14,7 +14,7 @@ class Tensor;
 namespace decodelab {
 
 class KvCache;
-class StepMemory;
+class Workspace;
 class StepRows;
 class Transformer;
 
@@ -22,7 +22,7 @@ class Transformer;
 struct StepRunnerOptions {
   const Transformer& transformer;
   const Attention& attention;  ///< Of decode steps.
-  const StepMemoryFactory& make_memory;
+  const WorkspaceFactory& make_workspace;
   const std::string& device;
 };
 
@@ -30,8 +30,8 @@ struct StepRunnerOptions {
 struct DecodeStep {
   const at::Tensor& ids;  ///< [B, 1] int64 on the device
   const StepRows& rows;
-  KvCache& cache;      ///< Written, but not advanced.
-  StepMemory& memory;  ///< The session's, begun for this step.
+  KvCache& cache;        ///< Written, but not advanced.
+  Workspace& workspace;  ///< The session's, begun for this step.
 };
 
 /// Runs the decode steps of one session, from token ids to logits; tokens are chosen outside. Used by one thread at a time.

@@ -13,7 +13,7 @@ class Tensor;
 namespace decodelab {
 
 struct ModelConfig;
-class StepMemory;
+class Workspace;
 class StepRows;
 
 /// What one layer's attention is asked. B rows, T queries and L keys each, L >= rows.keys(), what is more being hidden by rows.visible(L); H heads, G kv_heads, k head_dim.
@@ -23,7 +23,7 @@ struct AttentionCall {
   const at::Tensor& keys;    ///< [B, L, G * k], zero past each row's length; rows may be strided
   const at::Tensor& values;  ///< [B, L, G * k], likewise
   const StepRows& rows;      ///< Lengths, and which keys each query sees
-  StepMemory& memory;
+  Workspace& workspace;
   const at::Tensor* bias =
       nullptr;  ///< Added to the scores before the mask, broadcast to [B, H, T, L] (relative positions, ALiBi); none so far
 };

@@ -59,10 +59,10 @@ class GptBigcode final : public Transformer {
     head_ = slots.linear({.name = "transformer.wte", .weight = token_embedding_, .bias = nullptr}, prepared);
   }
 
-  ResidualStream embed(const at::Tensor& token_ids, const StepRows& rows, StepMemory& memory) const override {
-    if (memory.reuses()) {
-      at::Tensor sum = looked_up(token_embedding_, token_ids, memory);
-      const at::Tensor positions = looked_up(position_embedding_, rows.position_ids(), memory);
+  ResidualStream embed(const at::Tensor& token_ids, const StepRows& rows, Workspace& workspace) const override {
+    if (workspace.reuses()) {
+      at::Tensor sum = looked_up(token_embedding_, token_ids, workspace);
+      const at::Tensor positions = looked_up(position_embedding_, rows.position_ids(), workspace);
       return {.residual = sum.add_(positions), .addend = {}};
     }
     return {.residual =
@@ -70,26 +70,26 @@ class GptBigcode final : public Transformer {
             .addend = {}};
   }
 
-  Projected before_attention(std::int64_t layer, ResidualStream& stream, StepMemory& memory) const override {
+  Projected before_attention(std::int64_t layer, ResidualStream& stream, Workspace& workspace) const override {
     const Layer& parts = layers_[static_cast<std::size_t>(layer)];
-    const at::Tensor qkv = parts.qkv->forward(norm(*parts.norm_1, stream, memory), memory);
+    const at::Tensor qkv = parts.qkv->forward(norm(*parts.norm_1, stream, workspace), workspace);
     return {.query = qkv.narrow(2, 0, config_.hidden_size),
             .key_value = qkv.narrow(2, config_.hidden_size, config_.kv_width())};
   }
 
   void after_attention(std::int64_t layer, ResidualStream& stream, const at::Tensor& attended,
-                       StepMemory& memory) const override {
+                       Workspace& workspace) const override {
     const Layer& parts = layers_[static_cast<std::size_t>(layer)];
-    stream.addend = in_stage(Stage::projection, [&] { return parts.projection->forward(attended, memory); });
+    stream.addend = in_stage(Stage::projection, [&] { return parts.projection->forward(attended, workspace); });
     const Range range(Stage::mlp);
-    const at::Tensor normed = norm(*parts.norm_2, stream, memory);
-    stream.addend = parts.mlp->forward(normed, memory);
+    const at::Tensor normed = norm(*parts.norm_2, stream, workspace);
+    stream.addend = parts.mlp->forward(normed, workspace);
   }
 
-  at::Tensor head(const at::Tensor& hidden, StepMemory& memory) const override {
+  at::Tensor head(const at::Tensor& hidden, Workspace& workspace) const override {
     const Range range(Stage::head);
     count_amount(Amount::lm_head_rows, hidden.size(0));
-    return head_->forward(last_norm_->norm(hidden, memory), memory);
+    return head_->forward(last_norm_->norm(hidden, workspace), workspace);
   }
 
   const ModelConfig& config() const override { return config_; }
@@ -106,7 +106,7 @@ class GptBigcode final : public Transformer {
           rows.unflatten(0, {config_.heads, 3, config_.head_dim}).transpose(0, 1).contiguous().flatten(0, 2));
     };
     const auto add = [&](const std::string& key, const at::Tensor& rows) {
-      ordered_.push_back(prepared.get<at::Tensor>(key, rows.nbytes(), [&] { return turn(rows); }));
+      ordered_.push_back(prepared.prepare<at::Tensor>(key, rows.nbytes(), [&] { return turn(rows); }));
     };
     add("ordered " + weights.name, weights.weight);
     const at::Tensor& weight = *ordered_.back();
@@ -115,19 +115,19 @@ class GptBigcode final : public Transformer {
   }
 
   /// Rows of `table` for ids [.., T], without an allocation: [.., T, d].
-  static at::Tensor looked_up(const at::Tensor& table, const at::Tensor& ids, StepMemory& memory) {
-    const at::Tensor rows = memory.take({ids.size(0), ids.size(1), table.size(1)}, table.options());
+  static at::Tensor looked_up(const at::Tensor& table, const at::Tensor& ids, Workspace& workspace) {
+    const at::Tensor rows = workspace.allocate({ids.size(0), ids.size(1), table.size(1)}, table.options());
     at::Tensor flat = rows.view({-1, table.size(1)});
     at::index_select_out(flat, table, 0, ids.view(-1));
     return rows;
   }
 
   /// Adds what is to be added, and returns the norm of the sum.
-  static at::Tensor norm(const ResidualNorm& slot, ResidualStream& stream, StepMemory& memory) {
+  static at::Tensor norm(const ResidualNorm& slot, ResidualStream& stream, Workspace& workspace) {
     if (!stream.addend.defined()) {
-      return slot.norm(stream.residual, memory);
+      return slot.norm(stream.residual, workspace);
     }
-    NormedResidual result = slot.forward(stream.addend, stream.residual, memory);
+    NormedResidual result = slot.forward(stream.addend, stream.residual, workspace);
     stream = {.residual = std::move(result.residual), .addend = {}};
     return std::move(result.normed);
   }

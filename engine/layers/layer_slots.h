@@ -21,7 +21,7 @@ class Mlp;
 class PreparedWeights;
 class ResidualNorm;
 class Softmax;
-class StepMemory;
+class Workspace;
 
 /// How the prompts of a batch go through the layers: as rows filled up to the longest prompt (the reference), or one after the other
 /// without padding, so that matrix products see real tokens only (SantaCoder study: its `flash` build). Attention and cache see padded
@@ -43,7 +43,7 @@ using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&
 using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
 using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
 /// The engine calls it once a session; the string is a device.
-using StepMemoryFactory = std::function<std::unique_ptr<StepMemory>(const ModelConfig&, const std::string&)>;
+using WorkspaceFactory = std::function<std::unique_ptr<Workspace>(const ModelConfig&, const std::string&)>;
 using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
 
 /// What a model family builds its layers from.

@@ -1,7 +1,7 @@
 // The reference of the matrix products.
 #include "engine/layers/linear.h"
 
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 
 #include <optional>
@@ -17,23 +17,23 @@ class PlainLinear final : public Linear {
     }
   }
 
-  at::Tensor forward(const at::Tensor& x, StepMemory& memory) const override {
-    if (!memory.reuses()) {
+  at::Tensor forward(const at::Tensor& x, Workspace& workspace) const override {
+    if (!workspace.reuses()) {
       return at::linear(x, weight_, bias_);
     }
-    const at::Tensor y = memory.take_rows(x, weight_.size(0));
+    const at::Tensor y = workspace.allocate_rows(x, weight_.size(0));
     at::Tensor out = y.view({-1, weight_.size(0)});
     at::linear_out(out, x.reshape({-1, weight_.size(1)}), weight_, bias_);
     return y;
   }
 
   /// libtorch's product with an activation behind it knows one form of gelu a device: tanh on CUDA, erf on a CPU.
-  at::Tensor activated(const at::Tensor& x, Activation activation, StepMemory& memory) const override {
+  at::Tensor activated(const at::Tensor& x, Activation activation, Workspace& workspace) const override {
     if (!bias_ || (activation == Activation::gelu_erf) != x.is_cpu()) {
-      return Linear::activated(x, activation, memory);
+      return Linear::activated(x, activation, workspace);
     }
     const at::Tensor flat = x.reshape({-1, weight_.size(1)});
-    const at::Tensor y = memory.take_rows(x, weight_.size(0));
+    const at::Tensor y = workspace.allocate_rows(x, weight_.size(0));
     at::Tensor out = y.view({-1, weight_.size(0)});
     at::_addmm_activation_out(out, *bias_, flat, weight_.t(), 1, 1, true);
     return y;
@@ -46,13 +46,13 @@ class PlainLinear final : public Linear {
 
 }  // namespace
 
-at::Tensor Linear::activated(const at::Tensor& x, Activation activation, StepMemory& memory) const {
-  return activate(forward(x, memory), activation, memory);
+at::Tensor Linear::activated(const at::Tensor& x, Activation activation, Workspace& workspace) const {
+  return activate(forward(x, workspace), activation, workspace);
 }
 
-at::Tensor activate(const at::Tensor& x, Activation activation, StepMemory& memory) {
+at::Tensor activate(const at::Tensor& x, Activation activation, Workspace& workspace) {
   const char* const form = activation == Activation::gelu_tanh ? "tanh" : "none";
-  if (!memory.reuses()) {
+  if (!workspace.reuses()) {
     return at::gelu(x, form);
   }
   at::Tensor result = x;

@@ -14,7 +14,7 @@ class Tensor;
 namespace decodelab {
 
 class PreparedWeights;
-class StepMemory;
+class Workspace;
 
 /// The weights of one product, as the checkpoint has them. They outlive every Linear.
 struct LinearWeights {
@@ -33,13 +33,13 @@ class Linear {
   virtual ~Linear() = default;
 
   /// x is [.., K] in the model's dtype; returns [.., N].
-  virtual at::Tensor forward(const at::Tensor& x, StepMemory& memory) const = 0;
+  virtual at::Tensor forward(const at::Tensor& x, Workspace& workspace) const = 0;
   /// activation(forward(x)), where the activation can be had with the product.
-  virtual at::Tensor activated(const at::Tensor& x, Activation activation, StepMemory& memory) const;
+  virtual at::Tensor activated(const at::Tensor& x, Activation activation, Workspace& workspace) const;
 };
 
 /// activation(x), written over x where the memory is reused.
-at::Tensor activate(const at::Tensor& x, Activation activation, StepMemory& memory);
+at::Tensor activate(const at::Tensor& x, Activation activation, Workspace& workspace);
 
 /// The reference: libtorch's linear.
 std::unique_ptr<Linear> make_plain_linear(const LinearWeights& weights, PreparedWeights& prepared);

@@ -13,8 +13,8 @@ class PlainMlp final : public Mlp {
   PlainMlp(std::unique_ptr<Linear> up, std::unique_ptr<Linear> down, Activation activation)
       : up_(std::move(up)), down_(std::move(down)), activation_(activation) {}
 
-  at::Tensor forward(const at::Tensor& x, StepMemory& memory) const override {
-    return down_->forward(activate(up_->forward(x, memory), activation_, memory), memory);
+  at::Tensor forward(const at::Tensor& x, Workspace& workspace) const override {
+    return down_->forward(activate(up_->forward(x, workspace), activation_, workspace), workspace);
   }
 
  private:

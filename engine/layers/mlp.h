@@ -21,7 +21,7 @@ class Mlp {
   virtual ~Mlp() = default;
 
   /// [.., d] -> [.., d]
-  virtual at::Tensor forward(const at::Tensor& x, StepMemory& memory) const = 0;
+  virtual at::Tensor forward(const at::Tensor& x, Workspace& workspace) const = 0;
 };
 
 /// The reference: product, activation, product, an operator each.

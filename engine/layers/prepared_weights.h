@@ -23,10 +23,10 @@ class PreparedWeights {
   explicit PreparedWeights(MemoryAtHand at_hand = {}, std::unique_ptr<PackedFiles> files = nullptr)
       : at_hand_(std::move(at_hand)), files_(std::move(files)) {}
 
-  /// What `make()`, which returns a std::unique_ptr<Prepared> that holds about `bytes`, made for that key the first time. A key stands
-  /// for one type. Throws NotEnoughMemory, and makes nothing, where fewer are at hand.
+  /// Calls `make()`, which returns a std::unique_ptr<Prepared> that holds about `bytes`, and returns its result; later calls for the same
+  /// key return the same object while anyone holds it. A key stands for one type. Throws NotEnoughMemory, and makes nothing, where fewer are at hand.
   template <typename Prepared, typename Make>
-  std::shared_ptr<const Prepared> get(const std::string& key, std::size_t bytes, Make&& make) {
+  std::shared_ptr<const Prepared> prepare(const std::string& key, std::size_t bytes, Make&& make) {
     const std::lock_guard lock(mutex_);
     std::weak_ptr<const void>& held = prepared_[key];
     if (const std::shared_ptr<const void> there = held.lock()) {
@@ -41,7 +41,7 @@ class PreparedWeights {
   }
 
   PackedFiles* files() const { return files_.get(); }
-  /// What making weights has taken until now.
+  /// Returns how long make() has taken in all calls so far.
   std::int64_t packing_ns() const { return packing_ns_; }
 
  private:

@@ -11,14 +11,14 @@ class PlainResidualNorm final : public ResidualNorm {
   explicit PlainResidualNorm(const NormWeights& weights)
       : weight_(weights.weight), bias_(weights.bias), epsilon_(weights.epsilon) {}
 
-  NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, StepMemory& memory) const override {
+  NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, Workspace& workspace) const override {
     const Range range(Stage::norm);
     at::Tensor sum = residual + addend;
-    at::Tensor normed = norm(sum, memory);
+    at::Tensor normed = norm(sum, workspace);
     return {.residual = std::move(sum), .normed = std::move(normed)};
   }
 
-  at::Tensor norm(const at::Tensor& residual, StepMemory&) const override {
+  at::Tensor norm(const at::Tensor& residual, Workspace&) const override {
     const Range range(Stage::norm);
     return at::layer_norm(residual, weight_.sizes(), weight_, bias_, epsilon_);
   }

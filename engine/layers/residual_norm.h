@@ -7,7 +7,7 @@
 
 namespace decodelab {
 
-class StepMemory;
+class Workspace;
 
 /// Layer norm over the last dimension, d elements.
 struct NormWeights {
@@ -27,9 +27,9 @@ class ResidualNorm {
   virtual ~ResidualNorm() = default;
 
   /// residual + addend, rounded to the model's dtype, and its norm; both [.., d].
-  virtual NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, StepMemory& memory) const = 0;
+  virtual NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, Workspace& workspace) const = 0;
   /// The norm of a residual that nothing is added to.
-  virtual at::Tensor norm(const at::Tensor& residual, StepMemory& memory) const = 0;
+  virtual at::Tensor norm(const at::Tensor& residual, Workspace& workspace) const = 0;
 };
 
 /// The reference: an addition, then libtorch's layer norm.

@@ -10,7 +10,7 @@ class Tensor;
 
 namespace decodelab {
 
-class StepMemory;
+class Workspace;
 class StepRows;
 
 /// B rows, G key heads, T queries, R query heads a key head, L keys.
@@ -20,7 +20,7 @@ struct SoftmaxCall {
   const StepRows& rows;      ///< Which keys each query sees
   bool upcast;               ///< 16-bit scores are raised to fp32 first
   double unscale;            ///< What the upcast scores are multiplied by; 1 without upcast
-  StepMemory& memory;
+  Workspace& workspace;
 };
 
 class Softmax {

@@ -1,7 +1,7 @@
 // What passes between the parts of a layer in one step.
 #pragma once
 
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
@@ -25,11 +25,11 @@ struct ResidualStream {
   at::Tensor residual;
   at::Tensor addend;
 
-  at::Tensor sum(StepMemory& memory) const {
-    if (!addend.defined() || !memory.reuses()) {
+  at::Tensor sum(Workspace& workspace) const {
+    if (!addend.defined() || !workspace.reuses()) {
       return addend.defined() ? residual + addend : residual;
     }
-    at::Tensor result = memory.take(residual.sizes(), residual.options());
+    at::Tensor result = workspace.allocate(residual.sizes(), residual.options());
     return at::add_out(result, residual, addend);
   }
 };

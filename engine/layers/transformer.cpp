@@ -3,9 +3,9 @@
 
 #include "engine/layers/attention.h"
 #include "engine/layers/kv_cache.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
+#include "engine/layers/workspace.h"
 #include "profiles/range.h"
 
 #include <stdexcept>
@@ -13,13 +13,14 @@
 namespace decodelab {
 
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
-                   const at::Tensor& token_ids, const StepRows& rows, StepMemory& memory) {
+                   const at::Tensor& token_ids, const StepRows& rows, Workspace& workspace) {
   count_amount(Amount::padding_tokens, rows.padding_tokens());
-  ResidualStream stream = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, rows, memory); });
+  ResidualStream stream = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, rows, workspace); });
   for (std::int64_t layer = 0; layer < transformer.config().layers; ++layer) {
     const LayerRange range(layer);
-    memory.begin_layer(layer);
-    const Projected packed = in_stage(Stage::qkv, [&] { return transformer.before_attention(layer, stream, memory); });
+    workspace.begin_layer(layer);
+    const Projected packed =
+        in_stage(Stage::qkv, [&] { return transformer.before_attention(layer, stream, workspace); });
     const Projected projected{.query = rows.padded(packed.query), .key_value = rows.padded(packed.key_value)};
     const KeysValues held = in_stage(Stage::kv_write, [&] { return cache.append(layer, projected.key_value, rows); });
     const at::Tensor attended = in_stage(Stage::attention, [&] {
@@ -28,12 +29,12 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
                                 .keys = held.keys,
                                 .values = held.values,
                                 .rows = rows,
-                                .memory = memory});
+                                .workspace = workspace});
     });
-    transformer.after_attention(layer, stream, rows.packed(attended), memory);
+    transformer.after_attention(layer, stream, rows.packed(attended), workspace);
   }
-  memory.end_layers();
-  return in_stage(Stage::norm, [&] { return stream.sum(memory); });
+  workspace.end_layers();
+  return in_stage(Stage::norm, [&] { return stream.sum(workspace); });
 }
 
 std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights,

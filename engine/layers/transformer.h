@@ -14,7 +14,7 @@ namespace decodelab {
 
 class Attention;
 class KvCache;
-class StepMemory;
+class Workspace;
 class StepRows;
 class PreparedWeights;
 class Weights;
@@ -28,14 +28,14 @@ class Transformer {
   virtual ~Transformer() = default;
 
   /// Token and position embeddings: ids [B, T] int64 -> [B, T, d], to which nothing is to be added.
-  virtual ResidualStream embed(const at::Tensor& token_ids, const StepRows& rows, StepMemory& memory) const = 0;
+  virtual ResidualStream embed(const at::Tensor& token_ids, const StepRows& rows, Workspace& workspace) const = 0;
   /// The first norm and the projections of `layer`: -> query [B, T, H * k], key_value [B, T, 2 * G * k].
-  virtual Projected before_attention(std::int64_t layer, ResidualStream& stream, StepMemory& memory) const = 0;
+  virtual Projected before_attention(std::int64_t layer, ResidualStream& stream, Workspace& workspace) const = 0;
   /// Output projection, residual, norm and MLP of `layer`; attended is [B, T, H * k].
   virtual void after_attention(std::int64_t layer, ResidualStream& stream, const at::Tensor& attended,
-                               StepMemory& memory) const = 0;
+                               Workspace& workspace) const = 0;
   /// The last norm and the language-model head: [R, d] -> logits [R, V].
-  virtual at::Tensor head(const at::Tensor& hidden, StepMemory& memory) const = 0;
+  virtual at::Tensor head(const at::Tensor& hidden, Workspace& workspace) const = 0;
 
   virtual const ModelConfig& config() const = 0;
 };
@@ -43,7 +43,7 @@ class Transformer {
 /// Runs all layers on the step's token ids [B, T], appends to `cache` without advancing it, and returns the hidden states before the last norm, [B, T, d]. Of
 /// packed rows both are [1, S, ..], S being the real tokens of all rows.
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
-                   const at::Tensor& token_ids, const StepRows& rows, StepMemory& memory);
+                   const at::Tensor& token_ids, const StepRows& rows, Workspace& workspace);
 
 /// GPTBigCode (SantaCoder, StarCoder): learned positions, pre-norm blocks, multi-query or multi-head attention, tied head.
 std::unique_ptr<Transformer> make_gpt_bigcode(const ModelConfig& config, const Weights& weights,

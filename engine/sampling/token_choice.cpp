@@ -17,7 +17,7 @@ class RowByRowChoice final : public TokenChoice {
  public:
   explicit RowByRowChoice(const ChoiceOptions& options) : rows_(options) {}
 
-  ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, StepMemory&) override {
+  ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace&) override {
     std::vector<std::int64_t> chosen;
     const std::vector<SamplingParameters>& asked = rows_.parameters();
     std::vector<at::Tensor> probabilities;  // Of the sampled rows, [V] each.
@@ -92,7 +92,7 @@ void ChoiceRows::select(const std::vector<std::int64_t>& rows) {
   } else {
     rng_->select(kept_draws);
   }
-  parameters_ = selected(parameters_, rows);
+  parameters_ = select_rows(parameters_, rows);
   find_sampled();
 }
 

@@ -17,7 +17,7 @@ class Tensor;
 namespace decodelab {
 
 struct ChosenTokens;
-class StepMemory;
+class Workspace;
 class TokenHistory;
 
 /// What the choice of one session's tokens is made for.
@@ -64,7 +64,7 @@ class TokenChoice {
   virtual ~TokenChoice() = default;
 
   /// `logits` is [B, V], the last real position of each row, and stays as it is; `history` is null where no row penalizes.
-  virtual ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, StepMemory& memory) = 0;
+  virtual ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace& workspace) = 0;
   /// Goes on with these rows, in this order; each keeps its parameters and the state of its random numbers.
   virtual void select(const std::vector<std::int64_t>& rows) = 0;
   /// Puts the rows of `other` under its own. Both were made by one factory; `other` is of no use afterwards.

@@ -67,7 +67,7 @@ void TokenHistory::select(const std::vector<std::int64_t>& rows) {
     }
   }
   std::erase_if(steps_, [](const Step& step) { return step.held.empty(); });
-  prompts_ = selected(prompts_, rows);
+  prompts_ = select_rows(prompts_, rows);
   seen_ = seen_.index_select(0, at::tensor(rows, at::kLong).to(seen_.device()));
 }
 

@@ -36,7 +36,7 @@ void CuptiPlaces::detach() {
 
 void CuptiPlaces::push_correlations(bool on) { pushes_ = on; }
 
-void CuptiPlaces::open(Place place) {
+void CuptiPlaces::open(OpenRange place) {
   place.pushed = pushes_ && cupti_.push_correlation(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
                                                     correlation_of(place.layer, place.stage)) == CUPTI_SUCCESS;
   open_.push_back(place);
@@ -95,7 +95,7 @@ void CuptiPlaces::created(const CUpti_GraphData& data) {
   if (cupti_.graph_node_id(data.node, &id) != CUPTI_SUCCESS) {
     return;
   }
-  const Place place = places_of_thread == this ? here() : Place{};
+  const OpenRange place = places_of_thread == this ? here() : OpenRange{};
   const std::scoped_lock lock(mutex_);
   nodes_[id] = {
       .graph_id = graph_of(data), .node_id = id, .original_node_id = 0, .layer = place.layer, .stage = place.stage};

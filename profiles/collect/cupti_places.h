@@ -45,21 +45,21 @@ class CuptiPlaces final : public RangeListener {
   std::vector<GraphNode> nodes() const;
 
  private:
-  struct Place {
+  struct OpenRange {
     std::int32_t layer = kNoLayer;
     Stage stage = Stage::other;
     bool pushed = false;
   };
-  void open(Place place);
+  void open(OpenRange place);
   void close();
-  Place here() const { return open_.empty() ? Place{} : open_.back(); }
+  OpenRange here() const { return open_.empty() ? OpenRange{} : open_.back(); }
   std::uint64_t graph_of(const CUpti_GraphData& data) const;
 
   const CuptiFunctions& cupti_;
   RangeListener* next_ = nullptr;
   bool attached_ = false;
   bool pushes_ = false;
-  std::vector<Place> open_;
+  std::vector<OpenRange> open_;
   mutable std::mutex mutex_;  ///< Of the nodes, which any thread may make.
   std::unordered_map<std::uint64_t, GraphNode> nodes_;
 };

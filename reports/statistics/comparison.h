@@ -1,4 +1,4 @@
-// Compares an arm with the baseline of its cell, block by block, so that drift and the machine's mood cancel.
+// Compares an arm with the baseline of its cell, block by block, so that drift and slow spells of the machine cancel.
 #pragma once
 
 #include <cstdint>

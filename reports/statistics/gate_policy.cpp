@@ -36,30 +36,31 @@ std::string shown(const Json& json) {
 }
 
 // Where a value stands, and the sentence that refuses it.
-struct Place {
+struct JsonPath {
   std::string source;
   std::string key;
 
-  Place at(const std::string& name) const { return {source, key.empty() ? name : key + "." + name}; }
-  Place at(std::size_t index) const { return {source, fmt::format("{}[{}]", key, index)}; }
+  JsonPath at(const std::string& name) const { return {source, key.empty() ? name : key + "." + name}; }
+  JsonPath at(std::size_t index) const { return {source, fmt::format("{}[{}]", key, index)}; }
   [[noreturn]] void refuse(const std::string& expected, const Json& got) const {
     throw std::invalid_argument(fmt::format("{}: {} must be {}, got {}.", source,
                                             key.empty() ? "the policy" : "'" + key + "'", expected, shown(got)));
   }
 };
 
-double number(const Json& json, const Place& place, const char* expected, const std::function<bool(double)>& possible) {
+double number(const Json& json, const JsonPath& place, const char* expected,
+              const std::function<bool(double)>& possible) {
   if (!json.is_number()) place.refuse(expected, json);
   const auto value = json.get<double>();
   if (!std::isfinite(value) || !possible(value)) place.refuse(expected, json);
   return value;
 }
 
-double share(const Json& json, const Place& place) {
+double share(const Json& json, const JsonPath& place) {
   return number(json, place, kShare, [](double value) { return value >= 0 && value <= kLargestMargin; });
 }
 
-std::int64_t count(const Json& json, const Place& place, const std::string& expected, std::int64_t least,
+std::int64_t count(const Json& json, const JsonPath& place, const std::string& expected, std::int64_t least,
                    std::int64_t most) {
   if (!json.is_number_integer()) place.refuse(expected, json);
   if (json.is_number_unsigned() && json.get<std::uint64_t>() > static_cast<std::uint64_t>(most))
@@ -70,7 +71,7 @@ std::int64_t count(const Json& json, const Place& place, const std::string& expe
 }
 
 template <class Choice, std::size_t N>
-Choice one_of(const Json& json, const Place& place, const Choice (&choices)[N]) {
+Choice one_of(const Json& json, const JsonPath& place, const Choice (&choices)[N]) {
   std::vector<std::string> names;
   for (const Choice choice : choices) names.emplace_back(to_string(choice));
   if (json.is_string()) {
@@ -84,7 +85,7 @@ Choice one_of(const Json& json, const Place& place, const Choice (&choices)[N]) 
 constexpr OnInconclusive kOnInconclusive[] = {OnInconclusive::report, OnInconclusive::pass, OnInconclusive::fail};
 constexpr CompositeWeights kCompositeWeights[] = {CompositeWeights::phase_then_batch, CompositeWeights::cell};
 
-void require_known(const Json& object, const Place& place, const std::vector<std::string>& known) {
+void require_known(const Json& object, const JsonPath& place, const std::vector<std::string>& known) {
   if (!object.is_object()) place.refuse(fmt::format("an object with the keys {}", fmt::join(known, ", ")), object);
   for (const auto& [key, value] : object.items()) {
     if (std::ranges::find(known, key) != known.end()) continue;
@@ -94,12 +95,12 @@ void require_known(const Json& object, const Place& place, const std::vector<std
   }
 }
 
-std::vector<MarginOverride> read_overrides(const Json& json, const Place& place) {
+std::vector<MarginOverride> read_overrides(const Json& json, const JsonPath& place) {
   if (!json.is_array()) place.refuse("a list of objects such as {\"phase\": \"decode\", \"margin\": 0.05}", json);
   std::vector<MarginOverride> overrides;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const Json& item = json[i];
-    const Place here = place.at(i);
+    const JsonPath here = place.at(i);
     require_known(item, here, {"phase", "batch", "length", "margin"});
     if (!item.contains("margin")) here.refuse("an object with a margin", item);
     MarginOverride rule{.phase = {}, .batch = {}, .length = {}, .margin = share(item["margin"], here.at("margin"))};
@@ -129,7 +130,7 @@ Json write_overrides(const std::vector<MarginOverride>& overrides) {
   return json;
 }
 
-std::vector<std::size_t> read_looks(const Json& json, const Place& place) {
+std::vector<std::size_t> read_looks(const Json& json, const JsonPath& place) {
   const std::string expected = fmt::format("an ascending list of whole numbers from 2 to {}", kLargestLook);
   if (!json.is_array() || json.empty()) place.refuse(expected, json);
   std::vector<std::size_t> looks;
@@ -145,80 +146,80 @@ struct KeyRow {
   const char* name;
   const char* expected;
   const char* meaning;
-  void (*read)(GatePolicy&, const Json&, const Place&);
+  void (*read)(GatePolicy&, const Json&, const JsonPath&);
   Json (*write)(const GatePolicy&);
 };
 
 const KeyRow kKeys[] = {
     {"schema_version", "1", "Version of this format.",
-     [](GatePolicy&, const Json& json, const Place& place) {
+     [](GatePolicy&, const Json& json, const JsonPath& place) {
        if (json != kPolicyVersion) place.refuse("1, the only version that this program knows", json);
      },
      [](const GatePolicy&) { return Json(kPolicyVersion); }},
     {"margins.decode", kShare, "Slow-down of a decode cell from which on it fails.",
-     [](GatePolicy& p, const Json& json, const Place& place) { p.decode_margin = share(json, place); },
+     [](GatePolicy& p, const Json& json, const JsonPath& place) { p.decode_margin = share(json, place); },
      [](const GatePolicy& p) { return Json(p.decode_margin); }},
     {"margins.prefill", kShare, "The same for prefill cells.",
-     [](GatePolicy& p, const Json& json, const Place& place) { p.prefill_margin = share(json, place); },
+     [](GatePolicy& p, const Json& json, const JsonPath& place) { p.prefill_margin = share(json, place); },
      [](const GatePolicy& p) { return Json(p.prefill_margin); }},
     {"margins.generate", kShare, "The same for whole completions.",
-     [](GatePolicy& p, const Json& json, const Place& place) { p.generate_margin = share(json, place); },
+     [](GatePolicy& p, const Json& json, const JsonPath& place) { p.generate_margin = share(json, place); },
      [](const GatePolicy& p) { return Json(p.generate_margin); }},
     {"margins.composite", kShare, "The same for all cells together.",
-     [](GatePolicy& p, const Json& json, const Place& place) { p.composite_margin = share(json, place); },
+     [](GatePolicy& p, const Json& json, const JsonPath& place) { p.composite_margin = share(json, place); },
      [](const GatePolicy& p) { return Json(p.composite_margin); }},
     {"overrides", "a list of {phase, batch, length, margin}",
      "Margins of single cells; what is left out matches all, and the last that matches holds.",
-     [](GatePolicy& p, const Json& json, const Place& place) { p.overrides = read_overrides(json, place); },
+     [](GatePolicy& p, const Json& json, const JsonPath& place) { p.overrides = read_overrides(json, place); },
      [](const GatePolicy& p) { return write_overrides(p.overrides); }},
     {"composite_weights", "phase-then-batch or cell",
      "Phases weigh the same in the composite, then batches, then lengths; or every cell the same.",
-     [](GatePolicy& p, const Json& json, const Place& place) {
+     [](GatePolicy& p, const Json& json, const JsonPath& place) {
        p.composite_weights = one_of(json, place, kCompositeWeights);
      },
      [](const GatePolicy& p) { return Json(to_string(p.composite_weights)); }},
     {"looks", "an ascending list of whole numbers from 2 to 64", "Gate blocks after which a decision is tried.",
-     [](GatePolicy& p, const Json& json, const Place& place) { p.looks.looks = read_looks(json, place); },
+     [](GatePolicy& p, const Json& json, const JsonPath& place) { p.looks.looks = read_looks(json, place); },
      [](const GatePolicy& p) { return Json(p.looks.looks); }},
     {"level", "above 0 and at most 0.05", "One-sided level of each look, of one cell and of its interval.",
-     [](GatePolicy& p, const Json& json, const Place& place) {
+     [](GatePolicy& p, const Json& json, const JsonPath& place) {
        p.looks.level = number(json, place, "above 0 and at most 0.05",
                               [](double value) { return value > 0 && value <= kLargestLevel; });
      },
      [](const GatePolicy& p) { return Json(p.looks.level); }},
     {"family_level", "above 0 and at most 0.05",
      "The same for all cells and the composite together, where it is lower.",
-     [](GatePolicy& p, const Json& json, const Place& place) {
+     [](GatePolicy& p, const Json& json, const JsonPath& place) {
        p.looks.family_level = number(json, place, "above 0 and at most 0.05",
                                      [](double value) { return value > 0 && value <= kLargestLevel; });
      },
      [](const GatePolicy& p) { return Json(p.looks.family_level); }},
     {"void_share", "a share from 0 to 1", "Core time of other processes beyond which a block is void.",
-     [](GatePolicy& p, const Json& json, const Place& place) {
+     [](GatePolicy& p, const Json& json, const JsonPath& place) {
        p.void_share = number(json, place, "a share from 0 to 1", [](double value) { return value >= 0 && value <= 1; });
      },
      [](const GatePolicy& p) { return Json(p.void_share); }},
     {"most_void", "a share from 0 to 0.5", "Void blocks of a cell beyond which the gate is invalid.",
-     [](GatePolicy& p, const Json& json, const Place& place) {
+     [](GatePolicy& p, const Json& json, const JsonPath& place) {
        p.most_void =
            number(json, place, "a share from 0 to 0.5", [](double value) { return value >= 0 && value <= 0.5; });
      },
      [](const GatePolicy& p) { return Json(p.most_void); }},
     {"fresh_blocks", "a whole number from 0 to 64",
      "Most gate blocks, by the same looks, that may bear out what a look saw slower; 0: the look is enough.",
-     [](GatePolicy& p, const Json& json, const Place& place) {
+     [](GatePolicy& p, const Json& json, const JsonPath& place) {
        p.fresh_blocks =
            static_cast<std::size_t>(count(json, place, "a whole number from 0 to 64", 0, kMostFreshBlocks));
      },
      [](const GatePolicy& p) { return Json(p.fresh_blocks); }},
     {"on_inconclusive", "report, pass or fail", "Exit code where nothing could be decided: 3, 0 or 1.",
-     [](GatePolicy& p, const Json& json, const Place& place) {
+     [](GatePolicy& p, const Json& json, const JsonPath& place) {
        p.on_inconclusive = one_of(json, place, kOnInconclusive);
      },
      [](const GatePolicy& p) { return Json(to_string(p.on_inconclusive)); }},
     {"time_budget_s", "seconds above 0, or null",
      "No look is begun that would probably end later; launches are so short that a failure fits.",
-     [](GatePolicy& p, const Json& json, const Place& place) {
+     [](GatePolicy& p, const Json& json, const JsonPath& place) {
        p.time_budget_s.reset();
        if (!json.is_null())
          p.time_budget_s = number(json, place, "seconds above 0, or null", [](double value) { return value > 0; });
@@ -243,7 +244,7 @@ std::vector<std::string> names_in(const std::string& group) {
   return names;
 }
 
-void require_possible_looks(const GatePolicy& policy, const Place& place) {
+void require_possible_looks(const GatePolicy& policy, const JsonPath& place) {
   if (policy.fresh_blocks > 0 && policy.fresh_blocks < policy.looks.looks.front())
     place.at("fresh_blocks")
         .refuse(fmt::format("0, or at least the first look ({})", policy.looks.looks.front()),
@@ -302,7 +303,7 @@ GatePolicy parse_gate_policy(std::string_view json, const std::string& source) {
                     "JSON.",
                     source));
   }
-  const Place top{source, ""};
+  const JsonPath top{source, ""};
   require_known(file, top, names_in(""));
   GatePolicy policy;
   for (const KeyRow& row : kKeys) {

@@ -21,8 +21,8 @@ inline constexpr double kDisturbed = 1.05;
 
 /// Log of the ratio of the mean step times, arm over baseline, over pairs of steps: step i of a visit with step i of the other.
 ///
-/// Where arms take turns, the two ran within a turn of each other and at the same length, so that the machine's mood, which lasts for many
-/// steps, meets both, and what is left is a hiccup of one of them: its pair stands out by its difference. Of each residue class of whole
+/// Where arms run in slices, the two ran within a slice of each other and at the same length, so that a slow spell of the machine, which lasts
+/// for many steps, slows both, and what is left is a hiccup of one of them: its pair stands out by its difference. Of each residue class of whole
 /// periods of 8 steps, over all visits, the pairs whose differences are the outer 20 % at each end are cut, fractions of a pair included;
 /// both means are over the pairs that stay, so that a cost that comes every 8th step counts in full, and swapping the arms changes the sign alone.
 ///

@@ -61,22 +61,22 @@ double median_of(Samples samples) {
   return quantile(sorted, 0.5);
 }
 
-// Whether the arms of a block took turns: then no visit follows one other.
-bool in_turns(const BlockRecord& block) {
+// Whether the arms of a block ran in slices: then no visit follows one other.
+bool in_slices(const BlockRecord& block) {
   return block.visits.size() > 1 && std::ranges::none_of(block.visits, &VisitRecord::previous_arm_id);
 }
 
-// The log of how much longer the first steps of turns after another arm's are than the other steps of a visit.
-std::optional<double> first_of_turns(const BlockRecord& block, const VisitRecord& visit, std::int64_t turn_steps) {
+// The log of how much longer the first steps of slices after another arm's are than the other steps of a visit.
+std::optional<double> first_of_slices(const BlockRecord& block, const VisitRecord& visit, std::int64_t slice_steps) {
   const auto arms = static_cast<std::int64_t>(block.visits.size()) / 2;
   const std::int64_t place = visit.position % arms;
   std::vector<std::int64_t> first;
   std::vector<std::int64_t> other;
   for (std::size_t step = 0; step < visit.samples_ns.size(); ++step) {
-    const std::int64_t turn = static_cast<std::int64_t>(step) / turn_steps;
+    const std::int64_t slice = static_cast<std::int64_t>(step) / slice_steps;
     // Rounds go forth and back, so that the arm at the end of one is the first of the next.
-    const bool follows_itself = turn > 0 && place == (turn % 2 == 0 ? 0 : arms - 1);
-    const bool begins = static_cast<std::int64_t>(step) % turn_steps == 0;
+    const bool follows_itself = slice > 0 && place == (slice % 2 == 0 ? 0 : arms - 1);
+    const bool begins = static_cast<std::int64_t>(step) % slice_steps == 0;
     if (!begins)
       other.push_back(visit.samples_ns[step]);
     else if (!follows_itself)
@@ -86,7 +86,7 @@ std::optional<double> first_of_turns(const BlockRecord& block, const VisitRecord
   return std::log(median_of(first) / median_of(other));
 }
 
-// In turns of one step, the log of how much longer a step after another arm's is than one after the arm's own. Only the arms at the ends of
+// In slices of one step, the log of how much longer a step after another arm's is than one after the arm's own. Only the arms at the ends of
 // a round ever follow themselves: every other step, which is every other key held too. In the block's second visit, at the other end, it is
 // the other half of them, so that what the number of keys costs falls out of the mean of both.
 std::optional<double> after_another(const BlockRecord& block, std::int64_t arm_id) {
@@ -148,24 +148,24 @@ bool LaunchEffect::exceeds(double limit) const {
 std::optional<LaunchEffect> slot_effect(BlockSpan blocks_of_cell) {
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
-    if (in_turns(*block)) continue;
+    if (in_slices(*block)) continue;
     if (const auto slot = slot_of(pairs_of(*block))) launches.add(block->launch, *slot);
   }
   return launches.effect();
 }
 
-std::optional<LaunchEffect> carry_over(BlockSpan blocks_of_cell, std::int64_t arm_id, std::int64_t turn_steps) {
+std::optional<LaunchEffect> carry_over(BlockSpan blocks_of_cell, std::int64_t arm_id, std::int64_t slice_steps) {
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
-    if (in_turns(*block)) {
-      if (turn_steps < 1) continue;  // a store that was made otherwise may say nothing of turns
-      if (turn_steps == 1) {
+    if (in_slices(*block)) {
+      if (slice_steps < 1) continue;  // a store that was made otherwise may say nothing of slices
+      if (slice_steps == 1) {
         if (const auto carried = after_another(*block, arm_id)) launches.add(block->launch, *carried);
         continue;
       }
       for (const VisitRecord& visit : block->visits) {
-        const auto first = visit.arm_id == arm_id ? first_of_turns(*block, visit, turn_steps) : std::nullopt;
-        if (first) launches.add(block->launch, *first / static_cast<double>(turn_steps));
+        const auto first = visit.arm_id == arm_id ? first_of_slices(*block, visit, slice_steps) : std::nullopt;
+        if (first) launches.add(block->launch, *first / static_cast<double>(slice_steps));
       }
       continue;
     }
@@ -214,9 +214,9 @@ std::optional<LaunchEffect> rare_costs(BlockSpan blocks_of_cell, std::int64_t ar
   return launches.effect();
 }
 
-RowChecks check_row(BlockSpan blocks_of_cell, std::int64_t turn_steps, std::int64_t arm_id, std::int64_t baseline_id,
+RowChecks check_row(BlockSpan blocks_of_cell, std::int64_t slice_steps, std::int64_t arm_id, std::int64_t baseline_id,
                     double margin, std::optional<Verdict> verdict) {
-  RowChecks checks{.carry_over = carry_over(blocks_of_cell, arm_id, turn_steps), .flags = {}};
+  RowChecks checks{.carry_over = carry_over(blocks_of_cell, arm_id, slice_steps), .flags = {}};
   const double limit = std::log1p(margin);
   if (checks.carry_over && checks.carry_over->exceeds(kCarryOverShare * limit))
     checks.flags.emplace_back(kCarryOverFlag);

@@ -23,7 +23,7 @@ struct LaunchEffect {
   bool operator==(const LaunchEffect&) const = default;
 };
 
-/// How much longer an arm's visit takes for each place further back in its block; none where arms take turns, and share all places.
+/// How much longer an arm's visit takes for each place further back in its block; none where arms run in slices, and share all places.
 ///
 /// From all arms of the cell: the difference of an arm's two visits over the places between them, the arm in the middle, which follows
 /// itself, left out.
@@ -31,13 +31,13 @@ std::optional<LaunchEffect> slot_effect(std::span<const BlockRecord* const> bloc
 
 /// What it adds to an arm's visit to follow another arm instead of itself.
 ///
-/// Where arms take turns of `turn_steps`: what the first steps of turns after another arm's are longer than the rest, by their medians, spread
-/// over a turn; in turns of one step, than the steps after its own, which only arms at the ends of a round have. Where visits are whole
-/// (`turn_steps` is 0 or a visit's steps): in a block whose middle it is, an arm follows another arm first and itself then; the difference,
+/// Where arms run in slices of `slice_steps`: what the first steps of slices after another arm's are longer than the rest, by their medians, spread
+/// over a slice; in slices of one step, than the steps after its own, which only arms at the ends of a round have. Where visits are whole
+/// (`slice_steps` is 0 or a visit's steps): in a block whose middle it is, an arm follows another arm first and itself then; the difference,
 /// less what a place costs in that block, is the effect, and there is none where the arm was never in the middle of a block of two launches
 /// or more.
 std::optional<LaunchEffect> carry_over(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
-                                       std::int64_t turn_steps);
+                                       std::int64_t slice_steps);
 
 /// How much the contrast of arm and baseline grows from the first half of their visits to the second: a warm-up that was too short for
 /// one of them. Steps that both lengthen alike, as a growing cache does, cancel.
@@ -66,8 +66,8 @@ struct RowChecks {
   std::optional<LaunchEffect> carry_over;
   std::vector<std::string> flags;
 };
-/// `verdict` is that of the mean, where it has one; `turn_steps` is the cell's.
-RowChecks check_row(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t turn_steps, std::int64_t arm_id,
+/// `verdict` is that of the mean, where it has one; `slice_steps` is the cell's.
+RowChecks check_row(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t slice_steps, std::int64_t arm_id,
                     std::int64_t baseline_id, double margin, std::optional<Verdict> verdict);
 
 }  // namespace decodelab

@@ -120,7 +120,7 @@ void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<Ar
 void add_checks(SummaryRow& row, const Blocks& blocks, const ArmRecord& baseline) {
   const double margin = GatePolicy().margin_of(row.cell);
   const RowChecks checks =
-      check_row(blocks, row.cell.turn_steps, row.arm.id, baseline.id, margin, row.decision.verdict);
+      check_row(blocks, row.cell.slice_steps, row.arm.id, baseline.id, margin, row.decision.verdict);
   row.carry_over = checks.carry_over;
   for (const std::string& flag : checks.flags) add_flag(row, flag);
 }

@@ -170,13 +170,13 @@ class RunMerge {
     for (std::size_t i = 0; i < source_.cells.size(); ++i) {
       const CellRecord& here = target_.cells[i];
       const CellRecord& there = source_.cells[i];
-      if (there.steps == 0 || (here.steps == there.steps && here.turn_steps == there.turn_steps)) continue;
+      if (there.steps == 0 || (here.steps == there.steps && here.slice_steps == there.slice_steps)) continue;
       if (here.steps != 0) {
         contradiction(fmt::format("the cell {}", cell_name(there)),
                       fmt::format("{} timed steps in turns of {} against {} in turns of {}", there.steps,
-                                  there.turn_steps, here.steps, here.turn_steps));
+                                  there.slice_steps, here.steps, here.slice_steps));
       }
-      execute(database_, "UPDATE cells SET steps = ?, turn_steps = ? WHERE id = ?", there.steps, there.turn_steps,
+      execute(database_, "UPDATE cells SET steps = ?, turn_steps = ? WHERE id = ?", there.steps, there.slice_steps,
               here.id);
       changed = true;
     }

@@ -178,10 +178,10 @@ CREATE TABLE trace_shares (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-// The steps after which it is the next arm's turn; until then every arm timed whole visits.
-constexpr const char* kTurns = R"sql(
-ALTER TABLE cells ADD COLUMN turn_steps INTEGER NOT NULL DEFAULT 0;
-UPDATE cells SET turn_steps = steps;
+// The steps after which it is the next arm's slice; until then every arm timed whole visits.
+constexpr const char* kSlices = R"sql(
+ALTER TABLE cells ADD COLUMN slice_steps INTEGER NOT NULL DEFAULT 0;
+UPDATE cells SET slice_steps = steps;
 )sql";
 
 // How near outputs come to the reference's; all three or none.
@@ -222,7 +222,7 @@ CREATE TABLE arm_proofs (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers, kTraces, kTurns, kAgreement, kTimesSpent, kProofs};
+constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers, kTraces, kSlices, kAgreement, kTimesSpent, kProofs};
 static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
 
 }  // namespace

@@ -87,7 +87,7 @@ std::vector<CellRecord> read_cells(SQLite::Database& database, std::int64_t run_
                      .scope = row.getColumn(7).getString(),
                      .fill = row.getColumn(8).getString(),
                      .steps = row.getColumn(9).getInt64(),
-                     .turn_steps = row.getColumn(10).getInt64()});
+                     .slice_steps = row.getColumn(10).getInt64()});
   }
   return cells;
 }

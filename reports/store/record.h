@@ -69,11 +69,11 @@ struct CellRecord {
   std::int64_t threads = 0;
   std::string scope = "step";
   std::string fill = "random";
-  std::int64_t steps = 0;       ///< Timed steps of a visit, equal for all arms; 0 until the pilot has fixed it.
-  std::int64_t turn_steps = 0;  ///< Steps that an arm times before it is the next arm's turn; see in_turns().
+  std::int64_t steps = 0;        ///< Timed steps of a visit, equal for all arms; 0 until the pilot has fixed it.
+  std::int64_t slice_steps = 0;  ///< Steps that an arm times before it is the next arm's slice; see in_slices().
 
-  /// Whether arms take turns in a block; else their visits are whole, one after the other.
-  bool in_turns() const { return turn_steps > 0 && turn_steps < steps; }
+  /// Whether arms run in slices in a block; else their visits are whole, one after the other.
+  bool in_slices() const { return slice_steps > 0 && slice_steps < steps; }
 };
 
 /// Arms that compute nothing of the model: the cell's bytes read, and its floating-point operations done, as fast as the machine can.
@@ -130,7 +130,7 @@ struct VisitRecord {
   std::int64_t arm_id = 0;
   std::int64_t position = 0;  ///< Place in the block's order, from 0.
   std::int64_t previous_arm_id =
-      0;  ///< Of the visit before it in its block; 0 for the first, and where arms take turns.
+      0;  ///< Of the visit before it in its block; 0 for the first, and where arms run in slices.
   std::int64_t warmup_steps = 0;
   bool quiet = false;                    ///< Whether warm-up ended by its rule and not by its limit.
   std::int64_t wall_ns = 0;              ///< The visit's timed steps in one piece, synchronized at both ends.

@@ -142,10 +142,10 @@ void Store::identify_arm(const ArmRecord& arm) {
   });
 }
 
-void Store::set_steps(std::int64_t cell_id, std::int64_t steps, std::int64_t turn_steps) {
+void Store::set_steps(std::int64_t cell_id, std::int64_t steps, std::int64_t slice_steps) {
   impl_->file.write([&](SQLite::Database& database) {
     impl_->update(database, fmt::format("cell {}", cell_id), "UPDATE cells SET steps = ?, turn_steps = ? WHERE id = ?",
-                  steps, turn_steps, cell_id);
+                  steps, slice_steps, cell_id);
   });
 }
 

@@ -45,8 +45,8 @@ class Store {
   /// Keeps what a worker said of itself (`engine`, `version`, `settings`) on its arm. Throws std::invalid_argument where the run
   /// holds something else already: one arm is one engine.
   void identify_arm(const ArmRecord& arm);
-  /// Fixes the number of timed steps of a cell, and of a turn, before its first block.
-  void set_steps(std::int64_t cell_id, std::int64_t steps, std::int64_t turn_steps);
+  /// Fixes the number of timed steps of a cell, and of a slice, before its first block.
+  void set_steps(std::int64_t cell_id, std::int64_t steps, std::int64_t slice_steps);
   /// Fixes the blocks of each launch of a run that was planned with kFittedBlocks.
   void set_blocks_per_launch(std::int64_t run_id, std::int64_t blocks);
   /// Makes the launches of a run fewer than planned. Throws std::invalid_argument where a block of a later launch is there already.

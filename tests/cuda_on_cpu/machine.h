@@ -20,7 +20,7 @@
 namespace decodelab::cuda_on_cpu {
 
 /// Where a barrier or a shuffle stands in the source.
-struct Place {
+struct SourceLine {
   const char* file = "";
   int line = 0;
 };
@@ -51,23 +51,23 @@ class Machine final {
   cudaError_t allow_shared(const void* kernel, int bytes);
   unsigned lane() const { return fibers_.current() % kWarpLanes; }
   /// Returns a range of dynamic shared memory. All threads of a block have the same one at the same offset.
-  void* shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element, Place place);
+  void* shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element, SourceLine place);
   std::size_t shared_bytes() const { return shared_bytes_; }
-  void block_barrier(Place place);
+  void block_barrier(SourceLine place);
   /// Waits for the lanes of `mask` and hands over values. `is_barrier`: also puts their accesses before what follows.
-  Exchanged meet(unsigned mask, unsigned source_lane, std::uint64_t value, bool is_barrier, Place place);
+  Exchanged meet(unsigned mask, unsigned source_lane, std::uint64_t value, bool is_barrier, SourceLine place);
 
   // --- for the calls that the compiler makes ---
   /// Returns where the access may be made; else it ends the launch. `is_plain`: `bytes` are a power of two and must be aligned.
   void check(const void* address, std::size_t bytes, AccessKind kind, bool is_plain, const void* code);
   /// Reports what the compiler has found in a line of a kernel, and ends the launch.
-  void fault_in_line(const std::string& what, Place place);
+  void fault_in_line(const std::string& what, SourceLine place);
 
  private:
   enum class State : std::uint8_t { ready, in_block_barrier, in_warp, ended };
   struct Thread {
     State state = State::ready;
-    Place place;
+    SourceLine place;
     unsigned mask = 0;
     unsigned source_lane = 0;
     std::uint64_t value = 0;

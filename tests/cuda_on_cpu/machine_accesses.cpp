@@ -31,7 +31,8 @@ std::string scope_of(const std::string& variable) { return variable.substr(0, va
 
 }  // namespace
 
-void* Machine::shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element, Place place) {
+void* Machine::shared_range(const char* name, std::size_t offset, std::size_t bytes, std::size_t element,
+                            SourceLine place) {
   if (bytes == 0) {
     return nullptr;
   }
@@ -134,7 +135,7 @@ void Machine::report_access(const Region& region, std::size_t offset, AccessKind
                      finding.other.block == now_.block ? "" : " of another block"));
 }
 
-void Machine::fault_in_line(const std::string& what, Place place) {
+void Machine::fault_in_line(const std::string& what, SourceLine place) {
   if (running_) {
     report_and_stop(fmt::format("{} at {}:{} by {}", what, place.file, place.line, name_of_thread(fibers_.current())));
   }

@@ -10,14 +10,14 @@
 namespace decodelab::cuda_on_cpu {
 namespace {
 
-bool same(const Place& a, const Place& b) {
+bool same(const SourceLine& a, const SourceLine& b) {
   return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
-std::string name_of(const Place& place) { return fmt::format("{}:{}", place.file, place.line); }
+std::string name_of(const SourceLine& place) { return fmt::format("{}:{}", place.file, place.line); }
 
 }  // namespace
 
-void Machine::block_barrier(Place place) {
+void Machine::block_barrier(SourceLine place) {
   Thread& me = threads_[fibers_.current()];
   me.state = State::in_block_barrier;
   me.place = place;
@@ -108,7 +108,7 @@ void Machine::try_to_meet(unsigned thread) {
   }
 }
 
-Exchanged Machine::meet(unsigned mask, unsigned source_lane, std::uint64_t value, bool is_barrier, Place place) {
+Exchanged Machine::meet(unsigned mask, unsigned source_lane, std::uint64_t value, bool is_barrier, SourceLine place) {
   const unsigned thread = fibers_.current();
   if ((mask >> thread % kWarpLanes & 1u) == 0) {
     report_and_stop(

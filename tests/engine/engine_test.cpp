@@ -68,7 +68,7 @@ TEST(PreparedWeights, AreMadeOnceAndOnlyWhereTheyFit) {
   PreparedWeights prepared([&] { return at_hand; });
   int made = 0;
   const auto get = [&](const std::string& key) {
-    return prepared.get<int>(key, 60, [&] { return std::make_unique<int>(++made); });
+    return prepared.prepare<int>(key, 60, [&] { return std::make_unique<int>(++made); });
   };
   const auto first = get("packed a");
   at_hand = 40;

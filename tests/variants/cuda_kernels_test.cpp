@@ -5,8 +5,8 @@
 #include "engine/layers/attention.h"
 #include "engine/layers/residual_norm.h"
 #include "engine/layers/softmax.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/workspace.h"
 #include "engine/runtime.h"
 #include "engine/tensor.h"
 #include "tests/variants/arms.h"
@@ -40,7 +40,7 @@ class CudaKernels : public ::testing::Test {
     }
   }
   const c10::InferenceMode inference_;
-  PlainStepMemory memory_;
+  PlainWorkspace workspace_;
 };
 
 TEST_F(CudaKernels, SoftmaxOfBlocksAndWarpsIsLibtorchs) {
@@ -59,7 +59,7 @@ TEST_F(CudaKernels, SoftmaxOfBlocksAndWarpsIsLibtorchs) {
                                .rows = rows,
                                .upcast = dtype != at::kFloat,
                                .unscale = dtype != at::kFloat ? 3.0 : 1.0,
-                               .memory = memory_};
+                               .workspace = workspace_};
         const at::Tensor expected = reference_plan().softmax.factory()()->forward(call);
         const at::Tensor hidden = rows.visible(L).logical_not().unsqueeze(1).unsqueeze(3).expand(scores.sizes());
         for (const char* variant : {"fused-softmax", "warp-softmax"}) {
@@ -69,7 +69,7 @@ TEST_F(CudaKernels, SoftmaxOfBlocksAndWarpsIsLibtorchs) {
                                 .rows = rows,
                                 .upcast = call.upcast,
                                 .unscale = call.unscale,
-                                .memory = memory_};
+                                .workspace = workspace_};
           const at::Tensor got = plan_of(std::string("causal,+") + variant).softmax.factory()()->forward(own);
           EXPECT_LT(difference(got, expected), kernel_tolerance(dtype)) << variant << " " << dtype << " L " << L;
           EXPECT_FALSE(got.masked_select(hidden).any().item<bool>()) << variant << ": a hidden key has a weight";
@@ -89,13 +89,14 @@ TEST_F(CudaKernels, NormRoundsTheSumFirstAndNormsIt) {
       const at::Tensor addend = random({5, 2, width}, "addend", dtype);
       const auto own = plan_of("causal,+fused-layer-norm").residual_norm.factory()(weights);
       const auto reference = reference_plan().residual_norm.factory()(weights);
-      const NormedResidual got = own->forward(addend, residual, memory_);
-      const NormedResidual expected = reference->forward(addend, residual, memory_);
+      const NormedResidual got = own->forward(addend, residual, workspace_);
+      const NormedResidual expected = reference->forward(addend, residual, workspace_);
       EXPECT_TRUE(at::equal(got.residual, expected.residual)) << dtype << " " << width;
       EXPECT_LT(difference(got.normed, expected.normed), kernel_tolerance(dtype)) << dtype << " " << width;
-      EXPECT_LT(difference(own->norm(residual, memory_), reference->norm(residual, memory_)), kernel_tolerance(dtype))
+      EXPECT_LT(difference(own->norm(residual, workspace_), reference->norm(residual, workspace_)),
+                kernel_tolerance(dtype))
           << dtype << " " << width;
-      EXPECT_FALSE(own->norm(at::ones_like(residual), memory_).isnan().any().item<bool>()) << "of a constant row";
+      EXPECT_FALSE(own->norm(at::ones_like(residual), workspace_).isnan().any().item<bool>()) << "of a constant row";
     }
   }
 }
@@ -125,7 +126,7 @@ TEST_F(CudaKernels, SplitAttentionIsTheReferencesForAnyHeadsAndLengths) {
         const at::Tensor keys = merged.narrow(2, 0, G * k);
         const at::Tensor values = merged.narrow(2, G * k, G * k);
         const AttentionCall call{
-            .layer = 1, .query = query, .keys = keys, .values = values, .rows = rows, .memory = memory_};
+            .layer = 1, .query = query, .keys = keys, .values = values, .rows = rows, .workspace = workspace_};
         const EnginePlan reference = reference_plan();
         const EnginePlan own = plan_of("causal,+split-kv-decode");
         const auto attend = [&](const EnginePlan& plan) {

@@ -20,7 +20,7 @@ EnginePlan plan_with(const std::string& forward, const std::string& growth = "",
       slot.bind(variant, {});
     }
   };
-  bind(plan.forward, forward);
+  bind(plan.workspace, forward);
   bind(plan.kv_growth, growth);
   bind(plan.decode_attention, attention);
   bind(plan.key_padding, padding);

@@ -1,6 +1,6 @@
 // Every implementation of the slot `rng`: the frequencies of its draws, and the numbers of Philox's.
 #include "engine/sampling/rng.h"
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "engine/runtime.h"
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_choice.h"
@@ -107,8 +107,8 @@ TEST(EveryRng, DrawsFromTheWarpedLogitsInBothChoices) {
         rows[row].seed = 1000 + row;
       }
       const auto chooser = plan.token_choice.factory()({.rows = rows, .device = "cpu", .make_rng = plan.rng.factory()});
-      PlainStepMemory memory;
-      const at::Tensor counts = counts_of([&] { return chooser->choose(logits, nullptr, memory).device; }, 10);
+      PlainWorkspace workspace;
+      const at::Tensor counts = counts_of([&] { return chooser->choose(logits, nullptr, workspace).device; }, 10);
       EXPECT_GT(p_of(counts, expected), kLeastP) << rng << choice;
     }
   }

@@ -2,8 +2,8 @@
 #include "engine/layers/attention.h"
 #include "engine/layers/lm_head_rows.h"
 #include "engine/layers/softmax.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/workspace.h"
 #include "engine/sampling/token_details.h"
 #include "engine/tensor.h"
 #include "tests/variants/arms.h"
@@ -141,8 +141,8 @@ TEST(Rules, RefuseSeveralQueriesAfterHeldKeysWhereTheCausalFlagWouldBeWrong) {
   const StepRows rows({4, 4}, {3, 3}, config.positions, at::kCPU);
   const at::Tensor query = at::randn({2, 3, config.hidden_size});
   const at::Tensor keys = at::randn({2, 7, config.kv_heads * config.head_dim});
-  PlainStepMemory memory;
-  const AttentionCall call{.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .memory = memory};
+  PlainWorkspace workspace;
+  const AttentionCall call{.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .workspace = memory};
   for (const std::string name : {"flash-prefill", "flash-decode", "split-kv-decode"}) {
     const EnginePlan plan = bind_arm(parse_arm("causal,+" + name), reference_plan());
     const auto& slot = plan.prefill_attention.variant().empty() ? plan.decode_attention : plan.prefill_attention;

@@ -5,8 +5,8 @@
 #include "engine/kernels/device_element.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/attention.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
 
@@ -29,7 +29,7 @@ class SplitKvDecode final : public Attention {
     const std::int64_t k = config_.head_dim;
     const at::Tensor keys = packed_tokens(call.keys);
     const at::Tensor values = call.values.strides() == keys.strides() ? call.values : call.values.contiguous();
-    const at::Tensor out = call.memory.take({call.query.size(0), 1, config_.heads * k}, call.query.options());
+    const at::Tensor out = call.workspace.allocate({call.query.size(0), 1, config_.heads * k}, call.query.options());
     if (!out.is_cpu()) {
       run_on_device(call, keys, values, out);
       return out;
@@ -78,7 +78,7 @@ class SplitKvDecode final : public Attention {
   /// In powers of two, so that a workspace meets few sizes.
   static at::Tensor room_for(std::int64_t floats, const AttentionCall& call) {
     const auto size = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(floats)));
-    return call.memory.take({size}, call.query.options().dtype(at::kFloat));
+    return call.workspace.allocate({size}, call.query.options().dtype(at::kFloat));
   }
 
   void run_on_device([[maybe_unused]] const AttentionCall& call, [[maybe_unused]] const at::Tensor& keys,

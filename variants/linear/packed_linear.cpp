@@ -5,8 +5,8 @@
 #include "engine/layers/linear.h"
 #include "engine/layers/onednn_linear.h"
 #include "engine/layers/prepared_weights.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/uncounted.h"
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
 
@@ -38,14 +38,14 @@ class PackedLinear final : public Linear {
     }
   }
 
-  at::Tensor forward(const at::Tensor& x, StepMemory& memory) const override { return multiply(x, {}, memory); }
+  at::Tensor forward(const at::Tensor& x, Workspace& workspace) const override { return multiply(x, {}, workspace); }
 
-  at::Tensor activated(const at::Tensor& x, Activation activation, StepMemory& memory) const override {
-    return multiply(x, activation, memory);
+  at::Tensor activated(const at::Tensor& x, Activation activation, Workspace& workspace) const override {
+    return multiply(x, activation, workspace);
   }
 
  private:
-  at::Tensor multiply(const at::Tensor& x, std::optional<Activation> activation, StepMemory& memory) const {
+  at::Tensor multiply(const at::Tensor& x, std::optional<Activation> activation, Workspace& workspace) const {
     const std::int64_t inputs = packed_->inputs();
     const std::int64_t rows = x.numel() / inputs;
     const bool packed = rows <= kFewRows || multiplies_many_rows(packed_->order());
@@ -63,7 +63,7 @@ class PackedLinear final : public Linear {
       return y;
     }
     const at::Tensor flat = x.reshape({rows, inputs}).contiguous();
-    at::Tensor y = memory.take_rows(x, packed_->outputs());
+    at::Tensor y = workspace.allocate_rows(x, packed_->outputs());
     const SkinnyProduct product{.weights = *packed_,
                                 .x = flat.const_data_ptr(),
                                 .x_stride = inputs,
@@ -80,8 +80,8 @@ class PackedLinear final : public Linear {
   /// When many rows first come: decoding alone needs no second copy of the weights. It is no part of the step that it is made in.
   void make_many_rows() const {
     const Uncounted uncounted;
-    many_rows_ =
-        prepared_.get<OneDnnLinear>("onednn " + name_, weight_.nbytes(), [&] { return OneDnnLinear::make(weight_); });
+    many_rows_ = prepared_.prepare<OneDnnLinear>("onednn " + name_, weight_.nbytes(),
+                                                 [&] { return OneDnnLinear::make(weight_); });
     if (many_rows_ == nullptr) {
       plain_ = load_ ? load_() : weight_;
     }
@@ -141,8 +141,8 @@ std::unique_ptr<PackedMatrix> packed_matrix(const LinearWeights& weights, Packed
 }
 
 std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, PreparedWeights& prepared) {
-  auto packed = prepared.get<PackedMatrix>("packed " + weights.name, weights.weight.nbytes(),
-                                           [&] { return packed_matrix(weights, prepared.files()); });
+  auto packed = prepared.prepare<PackedMatrix>("packed " + weights.name, weights.weight.nbytes(),
+                                               [&] { return packed_matrix(weights, prepared.files()); });
   return std::make_unique<PackedLinear>(weights, std::move(packed), prepared);
 }
 

@@ -1,7 +1,7 @@
 // Weights turned once into the order in which a row-major product reads them.
 #include "engine/layers/linear.h"
 #include "engine/layers/prepared_weights.h"
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
 
@@ -20,9 +20,9 @@ class TransposedLinear final : public Linear {
     }
   }
 
-  at::Tensor forward(const at::Tensor& x, StepMemory& memory) const override {
+  at::Tensor forward(const at::Tensor& x, Workspace& workspace) const override {
     const at::Tensor flat = x.reshape({-1, transposed_->size(0)});
-    const at::Tensor y = memory.take_rows(x, transposed_->size(1));
+    const at::Tensor y = workspace.allocate_rows(x, transposed_->size(1));
     at::Tensor out = y.view({-1, transposed_->size(1)});
     bias_ ? at::addmm_out(out, *bias_, flat, *transposed_) : at::mm_out(out, flat, *transposed_);
     return y;
@@ -34,7 +34,7 @@ class TransposedLinear final : public Linear {
 };
 
 std::unique_ptr<Linear> make_transposed_linear(const LinearWeights& weights, PreparedWeights& prepared) {
-  auto transposed = prepared.get<at::Tensor>("transposed " + weights.name, weights.weight.nbytes(), [&] {
+  auto transposed = prepared.prepare<at::Tensor>("transposed " + weights.name, weights.weight.nbytes(), [&] {
     return std::make_unique<at::Tensor>(weights.weight.t().contiguous());
   });
   return std::make_unique<TransposedLinear>(weights, std::move(transposed));

@@ -1,6 +1,6 @@
 // The activation of the feed-forward part, computed with the product before it.
 #include "engine/layers/mlp.h"
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
 
@@ -14,8 +14,8 @@ class FusedGelu final : public Mlp {
   FusedGelu(std::unique_ptr<Linear> up, std::unique_ptr<Linear> down, Activation activation)
       : up_(std::move(up)), down_(std::move(down)), activation_(activation) {}
 
-  at::Tensor forward(const at::Tensor& x, StepMemory& memory) const override {
-    return down_->forward(up_->activated(x, activation_, memory), memory);
+  at::Tensor forward(const at::Tensor& x, Workspace& workspace) const override {
+    return down_->forward(up_->activated(x, activation_, workspace), workspace);
   }
 
  private:

@@ -2,8 +2,8 @@
 #include "engine/checkpoint/model_config.h"
 #include "engine/kernels/attention/prefill_attention.h"
 #include "engine/layers/attention.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/prefill_attention/sdpa_variant.h"
 
@@ -38,7 +38,7 @@ class TilePrefill final : public Attention {
     const bool as_they_are = call.keys.stride(2) == 1 && call.keys.strides() == call.values.strides();
     const at::Tensor keys = as_they_are ? call.keys : call.keys.contiguous();
     const at::Tensor values = as_they_are ? call.values : call.values.contiguous();
-    const at::Tensor out = call.memory.take({query.size(0), query.size(1), query.size(2)}, query.options());
+    const at::Tensor out = call.workspace.allocate({query.size(0), query.size(1), query.size(2)}, query.options());
     PrefillAttention attention = shape_of(query.size(0), query.size(1), call.rows.keys());
     attention.query = query.const_data_ptr();
     attention.query_row_stride = query.stride(0);
@@ -50,7 +50,7 @@ class TilePrefill final : public Attention {
     attention.past = call.rows.past().data();
     attention.added = call.rows.added().data();
     attention.out = out.mutable_data_ptr();
-    const at::Tensor packed = call.memory.take({packed_key_bytes(attention)}, query.options().dtype(at::kByte));
+    const at::Tensor packed = call.workspace.allocate({packed_key_bytes(attention)}, query.options().dtype(at::kByte));
     attention.packed = packed.mutable_data_ptr();
     at::parallel_for(0, pack_items(attention), 1,
                      [&](std::int64_t first, std::int64_t last) { pack_keys(attention, first, last); });

@@ -42,8 +42,12 @@ class VarlenFlash final : public Attention {
       const at::Tensor query = own(call.query);
       const at::Tensor keys = own(call.keys);
       const at::Tensor values = own(call.values);
-      own(out).copy_(dense_->forward(
-          {.layer = call.layer, .query = query, .keys = keys, .values = values, .rows = alone, .memory = call.memory}));
+      own(out).copy_(dense_->forward({.layer = call.layer,
+                                      .query = query,
+                                      .keys = keys,
+                                      .values = values,
+                                      .rows = alone,
+                                      .workspace = call.workspace}));
     }
     return out;
   }

@@ -4,7 +4,7 @@
 namespace decodelab {
 namespace {
 
-void apply(EnginePlan& plan, const Parameters&) { plan.read_back.bind("late-read-back", ReadBack::late); }
+void apply(EnginePlan& plan, const Parameters&) { plan.read_back.bind("late-read-back", ReadBack::async); }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
   // The first of the counted steps has none before it.

@@ -4,7 +4,7 @@
 #include "engine/kernels/elementwise/fused_norm.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/residual_norm.h"
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "profiles/range.h"
 #include "variants/registry.h"
 
@@ -24,18 +24,18 @@ class FusedLayerNorm final : public ResidualNorm {
         epsilon_(static_cast<float>(weights.epsilon)),
         isa_(best_cpu_isa()) {}
 
-  NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, StepMemory& memory) const override {
+  NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, Workspace& workspace) const override {
     const Range range(Stage::norm);
-    NormedResidual result{.residual = memory.take(residual.sizes(), residual.options()),
-                          .normed = memory.take(residual.sizes(), residual.options())};
+    NormedResidual result{.residual = workspace.allocate(residual.sizes(), residual.options()),
+                          .normed = workspace.allocate(residual.sizes(), residual.options())};
     const at::Tensor added = addend.contiguous();
     run(&added, residual.contiguous(), &result.residual, result.normed);
     return result;
   }
 
-  at::Tensor norm(const at::Tensor& residual, StepMemory& memory) const override {
+  at::Tensor norm(const at::Tensor& residual, Workspace& workspace) const override {
     const Range range(Stage::norm);
-    at::Tensor normed = memory.take(residual.sizes(), residual.options());
+    at::Tensor normed = workspace.allocate(residual.sizes(), residual.options());
     run(nullptr, residual.contiguous(), nullptr, normed);
     return normed;
   }

@@ -14,7 +14,7 @@ std::string name_of(const std::string& variant, const std::string& reference) {
 }  // namespace
 
 std::string graph_conflict(const std::string& variant, GraphScope scope, const EnginePlan& plan) {
-  if (const std::string& forward = plan.forward.variant(); forward != "workspace-forward") {
+  if (const std::string& forward = plan.workspace.variant(); forward != "workspace-forward") {
     return variant + " records a step whose tensors stay where they are, and " +
            name_of(forward, "the reference's forward") + " makes new ones in each step: add workspace-forward";
   }

@@ -1,8 +1,8 @@
 // Chooses the tokens of all rows with one reduction and one read-back, sampled rows after one pass of each warper.
 #include "base/select_rows.h"
-#include "engine/kernels/elementwise/highest.h"
+#include "engine/kernels/elementwise/arg_max.h"
 #include "engine/kernels/scalar_type.h"
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_history.h"
@@ -21,14 +21,14 @@ class VectorizedChoice final : public TokenChoice {
  public:
   explicit VectorizedChoice(const ChoiceOptions& options) : rows_(options), device_(options.device) { prepare(); }
 
-  ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, StepMemory& memory) override {
+  ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace& workspace) override {
     at::Tensor scores = logits;
     if (penalty_) {
       scores = penalty_->penalize(logits.to(at::kFloat), history->seen());
     }
     ChosenTokens chosen;
     if (rows_.rng() == nullptr || some_rows_) {
-      chosen.device = highest(scores, memory);
+      chosen.device = arg_max(scores, workspace);
     }
     if (rows_.rng() != nullptr && some_rows_) {
       chosen.device.index_copy_(0, *some_rows_, draw(scores.index_select(0, *some_rows_)));
@@ -60,15 +60,15 @@ class VectorizedChoice final : public TokenChoice {
     if (rows_.rng() == nullptr) {
       return;
     }
-    warpers_.emplace(selected(rows_.parameters(), rows_.sampled()), device_);
+    warpers_.emplace(select_rows(rows_.parameters(), rows_.sampled()), device_);
     if (rows_.sampled().size() < rows_.parameters().size()) {
       some_rows_ = at::tensor(rows_.sampled(), at::kLong).to(device_);
     }
   }
 
-  /// The highest score of each row, [B, 1] int64.
-  static at::Tensor highest(const at::Tensor& scores, StepMemory& memory) {
-    at::Tensor result = memory.take({scores.size(0), 1}, scores.options().dtype(at::kLong));
+  /// Returns the arg-max of each row, [B, 1] int64.
+  static at::Tensor arg_max(const at::Tensor& scores, Workspace& workspace) {
+    at::Tensor result = workspace.allocate({scores.size(0), 1}, scores.options().dtype(at::kLong));
     if (!scores.is_cpu()) {
       return at::argmax_out(result, scores, -1, /*keepdim=*/true);
     }
@@ -77,7 +77,7 @@ class VectorizedChoice final : public TokenChoice {
     const CpuIsa isa = best_cpu_isa();
     auto* indices = result.mutable_data_ptr<std::int64_t>();
     at::parallel_for(0, scores.size(0), kRowsOfATask, [&](std::int64_t first, std::int64_t last) {
-      highest_of_rows(scores.const_data_ptr(), scores.size(1), scores.stride(0), dtype, first, last, indices, isa);
+      arg_max_of_rows(scores.const_data_ptr(), scores.size(1), scores.stride(0), dtype, first, last, indices, isa);
     });
     return result;
   }

@@ -187,12 +187,12 @@ VisitTimes ProcessWorker::ask_for_steps(std::int64_t steps, const std::string& r
   return times;
 }
 
-/// Of a worker that knows no turns: warm-up and all steps are one request.
+/// Of a worker that knows no slices: warm-up and all steps are one request.
 class ProcessWorker::WholeVisit final : public OpenVisit {
  public:
   WholeVisit(ProcessWorker& worker, const CellRecord& cell) : worker_(worker), cell_(cell) {}
 
-  void turn(std::int64_t steps) override {
+  void time_slice(std::int64_t steps) override {
     times_ = worker_.awake(cell_, [&] { return worker_.ask_for_steps(steps, visit_request(steps), parse_visit); });
   }
   const VisitTimes& times() const override { return times_; }
@@ -203,17 +203,17 @@ class ProcessWorker::WholeVisit final : public OpenVisit {
   VisitTimes times_;
 };
 
-class ProcessWorker::VisitInTurns final : public OpenVisit {
+class ProcessWorker::SlicedVisit final : public OpenVisit {
  public:
-  VisitInTurns(ProcessWorker& worker, const CellRecord& cell) : worker_(worker) {
+  SlicedVisit(ProcessWorker& worker, const CellRecord& cell) : worker_(worker) {
     times_ = worker.awake(cell, [&] { return parse_begun(worker.ask(begin_request(cell.steps))); });
   }
 
-  void turn(std::int64_t steps) override {
-    const VisitTimes turn = worker_.going_on(
-        std::chrono::milliseconds(0), [&] { return worker_.ask_for_steps(steps, turn_request(steps), parse_turn); });
-    times_.wall_ns += turn.wall_ns;
-    times_.samples_ns.insert(times_.samples_ns.end(), turn.samples_ns.begin(), turn.samples_ns.end());
+  void time_slice(std::int64_t steps) override {
+    const VisitTimes slice = worker_.going_on(
+        std::chrono::milliseconds(0), [&] { return worker_.ask_for_steps(steps, slice_request(steps), parse_slice); });
+    times_.wall_ns += slice.wall_ns;
+    times_.samples_ns.insert(times_.samples_ns.end(), slice.samples_ns.begin(), slice.samples_ns.end());
   }
   const VisitTimes& times() const override { return times_; }
 
@@ -224,8 +224,8 @@ class ProcessWorker::VisitInTurns final : public OpenVisit {
 
 std::unique_ptr<OpenVisit> ProcessWorker::open_visit(const CellRecord& cell) {
   start();
-  if (cell.in_turns() && takes_turns()) {
-    return std::make_unique<VisitInTurns>(*this, cell);
+  if (cell.in_slices() && times_slices()) {
+    return std::make_unique<SlicedVisit>(*this, cell);
   }
   return std::make_unique<WholeVisit>(*this, cell);
 }

@@ -26,7 +26,7 @@ struct ProcessWorkerOptions {
 
 /// Starts its process when it is first needed, keeps it stopped between calls, and starts it again after a death.
 ///
-/// Between the turns of a visit it is stopped too, and goes on without the time to wake up: it has warmed up, and the cores are busy.
+/// Between the slices of a visit it is stopped too, and goes on without the time to wake up: it has warmed up, and the cores are busy.
 /// Every call may throw WorkerError (WorkerDied and WorkerTimedOut are such); after kMostDeaths in a row the worker is given up. A visit whose
 /// steps are not as many as were asked for, or took longer than the call itself, is a WorkerError.
 class ProcessWorker final : public Worker {
@@ -44,9 +44,9 @@ class ProcessWorker final : public Worker {
   OutputTrace choices(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override;
   Probe probe(const CellRecord& cell) override;
   std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) override;
-  bool takes_turns() const override { return hello_ && hello_->turns && !leaves_; }
+  bool times_slices() const override { return hello_ && hello_->slices && !leaves_; }
   /// The first of them waits for threads to wake, and must not be the most.
-  std::int64_t fewest_turn_steps() const override { return 3; }
+  std::int64_t fewest_slice_steps() const override { return 3; }
   OutputRule output_rule(const CellRecord& cell) const override;
   void begin_start() override;
   void start() override;
@@ -58,7 +58,7 @@ class ProcessWorker final : public Worker {
 
  private:
   class WholeVisit;
-  class VisitInTurns;
+  class SlicedVisit;
 
   std::string ask(const std::string& request);
   OutputTrace ask_for_outputs(const CellRecord& cell, std::int64_t steps, const std::string& request);

@@ -144,7 +144,7 @@ std::string begin_request(std::int64_t steps) {
   return line_of({{"request", "begin"}, {"steps", steps}, {"warmup", warmup_json()}});
 }
 
-std::string turn_request(std::int64_t steps) { return line_of({{"request", "turn"}, {"steps", steps}}); }
+std::string slice_request(std::int64_t steps) { return line_of({{"request", "turn"}, {"steps", steps}}); }
 
 std::string bye_request() { return line_of({{"request", "bye"}}); }
 
@@ -163,7 +163,7 @@ WorkerHello parse_hello(std::string_view line) {
                       .devices = reply.at("devices"),
                       .exact = reply.value("exact", false),
                       .forced = reply.value("forced", true),
-                      .turns = reply.value("turns", false)};
+                      .slices = reply.value("turns", false)};
     if (hello.engine.empty() || hello.version.empty()) {
       refuse(line, "engine and version must not be empty");
     }
@@ -217,7 +217,7 @@ VisitTimes parse_begun(std::string_view line) {
   });
 }
 
-VisitTimes parse_turn(std::string_view line) {
+VisitTimes parse_slice(std::string_view line) {
   return read_reply(line, "turn", [&](const Json& reply) {
     VisitTimes times;
     read_steps(line, reply, times);
@@ -313,7 +313,7 @@ std::string hello_reply(const WorkerHello& hello) {
                   {"devices", hello.devices},
                   {"exact", hello.exact},
                   {"forced", hello.forced},
-                  {"turns", hello.turns}});
+                  {"turns", hello.slices}});
 }
 
 std::string done_reply(std::string_view kind) { return line_of({{"reply", kind}}); }
@@ -359,7 +359,7 @@ std::string begun_reply(const VisitTimes& times) {
                   {"quiet", times.quiet}});
 }
 
-std::string turn_reply(const VisitTimes& times) {
+std::string slice_reply(const VisitTimes& times) {
   return line_of({{"reply", "turn"}, {"wall_ns", times.wall_ns}, {"samples_ns", times.samples_ns}});
 }
 

@@ -23,9 +23,9 @@ struct WorkerHello {
   std::vector<std::string> fills;
   std::vector<std::string> dtypes;
   std::vector<std::string> devices;
-  bool exact = false;  ///< Claims that its fp32 tokens are the reference's; otherwise it is held to the rule of ties.
-  bool forced = true;  ///< Can be fed another engine's tokens, and shows its logits.
-  bool turns = false;  ///< Can time the steps of a visit in turns: `begin` and `turn` beside `visit`.
+  bool exact = false;   ///< Claims that its fp32 tokens are the reference's; otherwise it is held to the rule of ties.
+  bool forced = true;   ///< Can be fed another engine's tokens, and shows its logits.
+  bool slices = false;  ///< Can time the steps of a visit in slices: `begin` and `turn` beside `visit`.
 };
 
 /// What every cell of a run has in common.
@@ -47,7 +47,7 @@ std::string outputs_request(std::int64_t steps, const OutputTrace* forced, bool 
 std::string counters_request();
 std::string visit_request(std::int64_t steps);
 std::string begin_request(std::int64_t steps);
-std::string turn_request(std::int64_t steps);
+std::string slice_request(std::int64_t steps);
 std::string bye_request();
 
 /// What stands in replies. Each parser throws WorkerError for a reply that says "error", that is no JSON, or in which something is
@@ -60,8 +60,8 @@ Probe parse_counters(std::string_view line);
 VisitTimes parse_visit(std::string_view line);
 /// Only the warm-up of a visit.
 VisitTimes parse_begun(std::string_view line);
-/// Only the steps of a turn.
-VisitTimes parse_turn(std::string_view line);
+/// Only the steps of a slice.
+VisitTimes parse_slice(std::string_view line);
 /// Reads the logits file, where there is one, and removes it.
 OutputTrace parse_outputs(std::string_view line, const CellRecord& cell);
 
@@ -85,7 +85,7 @@ std::string outputs_reply(const OutputTrace& trace, const std::string& logits_fi
 std::string counters_reply(const Probe& probe);
 std::string visit_reply(const VisitTimes& times);
 std::string begun_reply(const VisitTimes& times);
-std::string turn_reply(const VisitTimes& times);
+std::string slice_reply(const VisitTimes& times);
 /// `reply` with what was done along with it, where that is anything.
 std::string with_side_work(std::string reply, const SideWork& side);
 std::string error_reply(RowStatus status, std::string_view message);

@@ -115,22 +115,22 @@ class Server {
       return begun_reply(visit_->times());
     }
     if (request.kind == "turn") {
-      return turn(request.steps);
+      return slice(request.steps);
     }
     return error_reply(RowStatus::failed, fmt::format("the request '{}' is unknown", request.kind));
   }
 
-  /// The times of this turn alone.
-  std::string turn(std::int64_t steps) {
+  /// The times of this slice alone.
+  std::string slice(std::int64_t steps) {
     if (visit_ == nullptr) {
       return error_reply(RowStatus::failed, "'turn' before 'begin'");
     }
     const std::int64_t wall_before = visit_->times().wall_ns;
     const std::ptrdiff_t steps_before = std::ssize(visit_->times().samples_ns);
-    visit_->turn(steps);
+    visit_->time_slice(steps);
     const VisitTimes& times = visit_->times();
-    return turn_reply({.wall_ns = times.wall_ns - wall_before,
-                       .samples_ns = {times.samples_ns.begin() + steps_before, times.samples_ns.end()}});
+    return slice_reply({.wall_ns = times.wall_ns - wall_before,
+                        .samples_ns = {times.samples_ns.begin() + steps_before, times.samples_ns.end()}});
   }
 
   const WorkerHello& hello_;

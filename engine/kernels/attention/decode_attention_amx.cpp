@@ -23,7 +23,7 @@ constexpr std::int64_t kBlocks = kSplitKeys / kBlock;
 constexpr std::int64_t kSteps = kMostHeadDim / kBlock;
 
 /// Of one thread, while it attends.
-struct Room {
+struct Scratch {
   alignas(kTileBytes) std::byte query[kSteps * kTileWeights];     ///< [k / 32][16 pairs of elements][16 heads][2] bf16
   alignas(kTileBytes) float scores[kSplitKeys * kLanes];          ///< [keys][16 heads]
   alignas(kTileBytes) std::byte weights[kBlocks * kTileWeights];  ///< [keys / 32][16 heads][32 keys] bf16
@@ -50,29 +50,29 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
 
 /// Scores of 32 keys, not yet scaled. Those behind the last are 0.
 [[gnu::target("amx-tile,amx-bf16")]] void score(const Tokens& keys, std::int64_t block, std::int64_t head_dim,
-                                                Room& room) {
+                                                Scratch& scratch) {
   const auto* from = reinterpret_cast<const std::byte*>(keys.begin + block * kBlock * keys.stride);
   std::int64_t stride = keys.stride * kInputBytes;
   const std::int64_t left = keys.count - block * kBlock;
   if (left < kBlock) {
     // What lies behind the last key may be anything, and may not be there.
     const std::int64_t row_bytes = head_dim * kInputBytes;
-    std::memset(room.tail, 0, static_cast<std::size_t>(kBlock * row_bytes));
+    std::memset(scratch.tail, 0, static_cast<std::size_t>(kBlock * row_bytes));
     for (std::int64_t key = 0; key < left; ++key)
-      std::memcpy(room.tail + key * row_bytes, from + key * stride, static_cast<std::size_t>(row_bytes));
-    from = room.tail;
+      std::memcpy(scratch.tail + key * row_bytes, from + key * stride, static_cast<std::size_t>(row_bytes));
+    from = scratch.tail;
     stride = row_bytes;
   }
   _tile_zero(0);
   _tile_zero(1);
   for (std::int64_t step = 0; step < head_dim / kBlock; ++step, from += kTileBytes) {
-    _tile_loadd(6, room.query + step * kTileWeights, kTileBytes);
+    _tile_loadd(6, scratch.query + step * kTileWeights, kTileBytes);
     _tile_loadd(4, from, stride);
     _tile_dpbf16ps(0, 4, 6);
     _tile_loadd(5, from + kTileRows * stride, stride);
     _tile_dpbf16ps(1, 5, 6);
   }
-  float* const scores = room.scores + block * kBlock * kLanes;
+  float* const scores = scratch.scores + block * kBlock * kLanes;
   _tile_stored(0, scores, kTileBytes);
   _tile_stored(1, scores + kTileRows * kLanes, kTileBytes);
 }
@@ -99,14 +99,15 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
 }
 
 /// Scores become weights in bf16, a head's of 32 keys side by side, zeros behind the last; most and total of a partial are of scaled scores.
-[[gnu::target(DECODELAB_AVX512)]] void weigh(std::int64_t count, float scale, const Partial& partial, Room& room) {
+[[gnu::target(DECODELAB_AVX512)]] void weigh(std::int64_t count, float scale, const Partial& partial,
+                                             Scratch& scratch) {
   constexpr float kLog2E = 1.44269504088896341f;
-  Floats most = simd::load(room.scores);
-  for (std::int64_t key = 1; key < count; ++key) most = simd::max(most, simd::load(room.scores + key * kLanes));
+  Floats most = simd::load(scratch.scores);
+  for (std::int64_t key = 1; key < count; ++key) most = simd::max(most, simd::load(scratch.scores + key * kLanes));
   Floats total{};
   const auto weight_of = [&](std::int64_t key) __attribute__((always_inline)) {
     if (key >= count) return Floats{};
-    const Floats weight = simd::exp2((simd::load(room.scores + key * kLanes) - most) * (scale * kLog2E));
+    const Floats weight = simd::exp2((simd::load(scratch.scores + key * kLanes) - most) * (scale * kLog2E));
     total += weight;
     return weight;
   };
@@ -118,7 +119,7 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
       rows[pair] = reinterpret_cast<__m512i>((simd::bfloat16_words(weight_of(key + 1)) << 16) | first);
     }
     transpose(rows);
-    std::byte* const to = room.weights + block * kTileWeights;
+    std::byte* const to = scratch.weights + block * kTileWeights;
     for (std::int64_t head = 0; head < kLanes; ++head) _mm512_store_si512(to + head * kTileBytes, rows[head]);
   }
   simd::store(partial.most, most * scale);
@@ -152,17 +153,17 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
 }
 
 [[gnu::target("amx-tile,amx-bf16," DECODELAB_AVX512)]] void gather(const Tokens& values, std::int64_t head_dim,
-                                                                   Room& room, float* sums) {
+                                                                   Scratch& scratch, float* sums) {
   const auto sums_bytes = head_dim * static_cast<std::int64_t>(sizeof(float));
   for (std::int64_t at = 0; at < head_dim; at += kBlock) {
     _tile_zero(0);
     _tile_zero(1);
     for (std::int64_t block = 0; block < values.blocks(); ++block) {
-      interleave(values, block, at, room.values);
-      _tile_loadd(4, room.weights + block * kTileWeights, kTileBytes);
-      _tile_loadd(6, room.values, kTileBytes);
+      interleave(values, block, at, scratch.values);
+      _tile_loadd(4, scratch.weights + block * kTileWeights, kTileBytes);
+      _tile_loadd(6, scratch.values, kTileBytes);
       _tile_dpbf16ps(0, 4, 6);
-      _tile_loadd(7, room.values + kTileWeights, kTileBytes);
+      _tile_loadd(7, scratch.values + kTileWeights, kTileBytes);
       _tile_dpbf16ps(1, 4, 7);
     }
     _tile_stored(0, sums + at, sums_bytes);
@@ -170,7 +171,7 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
   }
 }
 
-void attend_split(const DecodeAttention& a, std::int64_t item, Room& room) {
+void attend_split(const DecodeAttention& a, std::int64_t item, Scratch& scratch) {
   const std::int64_t split = item % a.splits;
   const std::int64_t kv_head = item / a.splits % a.kv_heads;
   const std::int64_t row = item / a.splits / a.kv_heads;
@@ -187,11 +188,12 @@ void attend_split(const DecodeAttention& a, std::int64_t item, Room& room) {
       continue;
     }
     const std::int64_t first = group * kLanes;
-    pack_query(query + first * a.head_dim, std::min(a.shared_heads - first, kLanes), a.head_dim, room.query);
+    pack_query(query + first * a.head_dim, std::min(a.shared_heads - first, kLanes), a.head_dim, scratch.query);
     const Tokens keys{static_cast<const Bfloat16*>(a.keys) + offset, a.token_stride, count};
-    for (std::int64_t block = 0; block < keys.blocks(); ++block) score(keys, block, a.head_dim, room);
-    weigh(count, a.scale, partial, room);
-    gather({static_cast<const Bfloat16*>(a.values) + offset, a.token_stride, count}, a.head_dim, room, partial.values);
+    for (std::int64_t block = 0; block < keys.blocks(); ++block) score(keys, block, a.head_dim, scratch);
+    weigh(count, a.scale, partial, scratch);
+    gather({static_cast<const Bfloat16*>(a.values) + offset, a.token_stride, count}, a.head_dim, scratch,
+           partial.values);
   }
 }
 
@@ -201,8 +203,8 @@ bool fits_tiles(const DecodeAttention& a) { return a.dtype == ElementType::bfloa
 
 void attend_splits_on_tiles(const DecodeAttention& a, std::int64_t first, std::int64_t last) {
   const Tiles tiles(kTileRows, kBlockTiles);
-  Room room;
-  for (std::int64_t item = first; item < last; ++item) attend_split(a, item, room);
+  Scratch scratch;
+  for (std::int64_t item = first; item < last; ++item) attend_split(a, item, scratch);
 }
 
 }  // namespace decodelab

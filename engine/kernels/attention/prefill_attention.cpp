@@ -96,8 +96,8 @@ void pack_block(const PrefillAttention& a, std::int64_t head, std::int64_t block
 }
 
 /// Memory of one thread for 32 queries.
-struct Room {
-  explicit Room(const PrefillAttention& a) {
+struct Scratch {
+  explicit Scratch(const PrefillAttention& a) {
     thread_local std::vector<TileLine> lines;
     std::byte* const begin = lines_of(lines, divided_up(score_bytes(a), kTileBytes));
     width = key_blocks(a) * kBlock;
@@ -114,7 +114,7 @@ struct Room {
   std::int64_t width;
 };
 
-/// out[32 rows][32], rows `width` apart: the sum over `steps` of [32 rows][32 inputs] times [32 inputs][32 outputs], in the orders of Room and
+/// out[32 rows][32], rows `width` apart: the sum over `steps` of [32 rows][32 inputs] times [32 inputs][32 outputs], in the orders of Scratch and
 /// PackedHead, each kBlockBytes behind the one before.
 using Multiply = void (*)(const std::byte* rows, const std::byte* weights, std::int64_t steps, float* out,
                           std::int64_t width);
@@ -200,7 +200,7 @@ class QueryBlock {
   QueryBlock(const PrefillAttention& a, std::int64_t head, std::int64_t block)
       : a_(a),
         packed_(a, head),
-        room_(a),
+        scratch_(a),
         multiply_(has_tiles() ? multiply_on_tiles : multiply_by_dots),
         row_(head / a.kv_heads),
         group_(head % a.kv_heads),
@@ -211,19 +211,20 @@ class QueryBlock {
     pack_queries();
     const std::int64_t blocks = divided_up(seen_by(count_ - 1), kBlock);
     for (std::int64_t block = 0; block < blocks; ++block)
-      multiply_(room_.queries, packed_.keys_at(block, 0), packed_.steps, room_.scores + block * kBlock, room_.width);
+      multiply_(scratch_.queries, packed_.keys_at(block, 0), packed_.steps, scratch_.scores + block * kBlock,
+                scratch_.width);
     std::array<float, kBlock> totals{};
     for (std::int64_t query = 0; query < count_; ++query) {
-      totals[static_cast<std::size_t>(query)] = weigh(room_.scores + query * room_.width, seen_by(query),
-                                                      blocks * kBlock, a_.scale, room_.weights + query * kTileBytes);
+      totals[static_cast<std::size_t>(query)] = weigh(scratch_.scores + query * scratch_.width, seen_by(query),
+                                                      blocks * kBlock, a_.scale, scratch_.weights + query * kTileBytes);
     }
     for (std::int64_t step = 0; step < packed_.steps; ++step) {
-      multiply_(room_.weights, packed_.values_at(step, 0), blocks, room_.sums, kBlock);
+      multiply_(scratch_.weights, packed_.values_at(step, 0), blocks, scratch_.sums, kBlock);
       for (std::int64_t query = 0; query < count_; ++query) {
         auto* const out =
             static_cast<Bfloat16*>(a_.out) +
             ((row_ * a_.tokens + token_of(query)) * a_.kv_heads * a_.shared_heads + head_of(query)) * a_.head_dim;
-        write(room_.sums + query * kBlock, 1.0F / totals[static_cast<std::size_t>(query)],
+        write(scratch_.sums + query * kBlock, 1.0F / totals[static_cast<std::size_t>(query)],
               std::min(kBlock, a_.head_dim - step * kBlock), out + step * kBlock);
       }
     }
@@ -245,7 +246,7 @@ class QueryBlock {
       const auto* const from = static_cast<const Bfloat16*>(a_.query) + row_ * a_.query_row_stride +
                                token_of(query) * a_.query_token_stride + head_of(query) * a_.head_dim;
       for (std::int64_t step = 0; step < packed_.steps; ++step) {
-        std::byte* const to = room_.queries + step * kBlockBytes + query * kTileBytes;
+        std::byte* const to = scratch_.queries + step * kBlockBytes + query * kTileBytes;
         const std::int64_t elements = std::min(kBlock, a_.head_dim - step * kBlock);
         if (elements == kBlock) {
           std::memcpy(to, from + step * kBlock, kTileBytes);
@@ -259,7 +260,7 @@ class QueryBlock {
 
   const PrefillAttention& a_;
   PackedHead packed_;
-  Room room_;
+  Scratch scratch_;
   Multiply multiply_;
   std::int64_t row_;
   std::int64_t group_;

@@ -26,9 +26,9 @@ struct alignas(kTileBytes) TileLine {
 };
 
 /// Memory of at least so many lines, whose contents are undefined.
-inline std::byte* lines_of(std::vector<TileLine>& room, std::int64_t lines) {
-  if (std::ssize(room) < lines) room.resize(static_cast<std::size_t>(lines));
-  return room.front().bytes.data();
+inline std::byte* lines_of(std::vector<TileLine>& scratch, std::int64_t lines) {
+  if (std::ssize(scratch) < lines) scratch.resize(static_cast<std::size_t>(lines));
+  return scratch.front().bytes.data();
 }
 
 /// This thread's tiles while it multiplies: `count` of them, from 0, have `rows` rows for sums and activations, the others 16 for weights.

@@ -32,9 +32,9 @@ struct Rows {
 /// Brings the activations into the order in which tiles are loaded, [K / 32][rows][32], zeros behind the last input: of rows that lie a
 /// power of two apart, the first-level cache holds a few alone.
 std::byte* packed_inputs(const SkinnyProduct& product, const Rows& rows) {
-  thread_local std::vector<TileLine> room;
+  thread_local std::vector<TileLine> scratch;
   const std::int64_t steps = divided_up(product.weights.inputs(), kTileInputs);
-  std::byte* const packed = lines_of(room, rows.all() * steps);
+  std::byte* const packed = lines_of(scratch, rows.all() * steps);
   for (std::int64_t row = 0; row < product.rows; ++row)
     pack_row(product, row, 0, steps, rows.all() * kTileBytes, packed + row * kTileBytes);
   return packed;

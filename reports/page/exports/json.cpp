@@ -126,7 +126,7 @@ Json row_to_json(const SummaryRow& row) {
           {"launches", row.launches},
           {"blocks", row.blocks},
           {"steps", row.steps},
-          {"turn_steps", row.cell.turn_steps},
+          {"turn_steps", row.cell.slice_steps},
           {"warmup", row.warmup},
           {"median_ns", or_null(row.median_ns)},
           {"mean_ns", or_null(row.mean_ns)},

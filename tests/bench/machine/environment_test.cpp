@@ -220,9 +220,9 @@ TEST(CpuClock, SeesAnotherProcessSpin) {
   CpuClock clock;
   const pid_t child = fork();
   if (child == 0) {
-    std::atomic<std::int64_t> turns = 0;  // A plain loop without an effect may be taken to end.
+    std::atomic<std::int64_t> slices = 0;  // A plain loop without an effect may be taken to end.
     while (true) {
-      ++turns;
+      ++slices;
     }
   }
   clock.restart();

@@ -24,7 +24,7 @@ struct Behaviour {
   std::int64_t token = 3;     ///< What it chooses in every step.
   bool throws_in_outputs = false;
   int throws_in_visit = -1;  ///< Number of the visit that throws.
-  bool takes_turns = true;
+  bool times_slices = true;
   std::chrono::milliseconds start{0};
   bool cannot_be_made = false;
   std::int64_t filling_ns = 0;  ///< What it says that it spent on each fill.
@@ -33,7 +33,7 @@ struct Behaviour {
 struct Log {
   std::vector<std::string> outputs;  ///< "arm bN" for each call
   std::vector<std::string> visits;
-  std::vector<std::string> turns;  ///< "arm steps" for each turn
+  std::vector<std::string> slices;  ///< "arm steps" for each slice
 };
 
 class FakeWorker final : public Worker {
@@ -56,7 +56,7 @@ class FakeWorker final : public Worker {
     return trace;
   }
   Probe probe(const CellRecord&) override { return {.peak_bytes = behaviour_.bytes, .step_ns = behaviour_.step_ns}; }
-  bool takes_turns() const override { return behaviour_.takes_turns; }
+  bool times_slices() const override { return behaviour_.times_slices; }
   SideWork side_work() const override { return side_; }
   std::unique_ptr<OpenVisit> open_visit(const CellRecord&) override { return std::make_unique<Visit>(*this); }
 
@@ -71,8 +71,8 @@ class FakeWorker final : public Worker {
       worker.side_.filling_ns += worker.behaviour_.filling_ns;
       times_ = {.warmup_steps = 2, .quiet = true, .wall_ns = 0, .samples_ns = {}};
     }
-    void turn(std::int64_t steps) override {
-      worker_.log_.turns.push_back(worker_.label_ + " " + std::to_string(steps));
+    void time_slice(std::int64_t steps) override {
+      worker_.log_.slices.push_back(worker_.label_ + " " + std::to_string(steps));
       times_.wall_ns += worker_.behaviour_.step_ns * steps;
       times_.samples_ns.resize(times_.samples_ns.size() + static_cast<std::size_t>(steps), worker_.behaviour_.step_ns);
     }
@@ -138,7 +138,7 @@ class LaunchRunnerTest : public ::testing::Test {
         .arm_started = [](std::int64_t) {},
         .stop_requested = [&] { return stop_after_pieces >= 0 && pieces >= stop_after_pieces; },
         .kept_outputs = kept_,
-        .visits = {.turn_ns = turn_ns_},
+        .visits = {.slice_ns = slice_ns_},
         .fitted_seconds = fitted_seconds_,
     };
     return run_launch(*store_, run_, index, context);
@@ -160,7 +160,7 @@ class LaunchRunnerTest : public ::testing::Test {
   std::map<std::string, Behaviour> behaviours_;
   std::int64_t available_ = 1'000'000;
   Log log_;
-  std::int64_t turn_ns_ = 0;
+  std::int64_t slice_ns_ = 0;
   double fitted_seconds_ = std::numeric_limits<double>::infinity();
   std::shared_ptr<const KeptOutputs> kept_;
   std::string ruled_out_;          ///< An arm all of whose rows add_run() makes unsupported.

@@ -82,20 +82,20 @@ TEST_F(LaunchRunnerTest, GivesNoLaunchMoreBlocksThanFitIntoItsTime) {
   EXPECT_EQ(store_->load_run(run_).run.blocks_per_launch, 1);
 }
 
-TEST_F(LaunchRunnerTest, LetsTheArmsOfHalfABlockTakeTurnsForthAndBack) {
-  turn_ns_ = 30'000'000;  // of 64 steps of a millisecond
+TEST_F(LaunchRunnerTest, RunsTheArmsOfHalfABlockInSlicesForthAndBack) {
+  slice_ns_ = 30'000'000;  // of 64 steps of a millisecond
   add_run({"causal", "a", "b"}, {2}, 1);
   launch(0);
   const RunData data = store_->load_run(run_);
-  EXPECT_EQ(data.cells[0].turn_steps, 31);
-  ASSERT_EQ(log_.turns.size(), 2U * 3 * 3) << "two halves, three rounds, three arms";
+  EXPECT_EQ(data.cells[0].slice_steps, 31);
+  ASSERT_EQ(log_.slices.size(), 2U * 3 * 3) << "two halves, three rounds, three arms";
   for (std::size_t place = 0; place < 3; ++place) {
     const std::string arm = log_.visits[place];
-    EXPECT_EQ(log_.turns[place], arm + " 31");
-    EXPECT_EQ(log_.turns[5 - place], arm + " 31") << "the second round goes back";
-    EXPECT_EQ(log_.turns[6 + place], arm + " 2") << "what is left";
+    EXPECT_EQ(log_.slices[place], arm + " 31");
+    EXPECT_EQ(log_.slices[5 - place], arm + " 31") << "the second round goes back";
+    EXPECT_EQ(log_.slices[6 + place], arm + " 2") << "what is left";
     EXPECT_EQ(log_.visits[5 - place], arm) << "the second half of a block mirrors the first";
-    EXPECT_EQ(log_.turns[9 + place], log_.visits[3 + place] + " 31");
+    EXPECT_EQ(log_.slices[9 + place], log_.visits[3 + place] + " 31");
   }
   for (const VisitRecord& visit : data.blocks.at(0).visits) {
     EXPECT_EQ(std::ssize(visit.samples_ns), data.cells[0].steps);
@@ -105,22 +105,22 @@ TEST_F(LaunchRunnerTest, LetsTheArmsOfHalfABlockTakeTurnsForthAndBack) {
   EXPECT_EQ(row("a").flags, std::vector<std::string>());
 }
 
-TEST_F(LaunchRunnerTest, RunsWholeVisitsWhereAnArmTakesNoTurnsOrAllTogetherNeedTooMuchMemory) {
-  turn_ns_ = 30'000'000;
+TEST_F(LaunchRunnerTest, RunsWholeVisitsWhereAnArmHasNoSlicesOrAllTogetherNeedTooMuchMemory) {
+  slice_ns_ = 30'000'000;
   for (const bool too_large : {false, true}) {
-    behaviours_["a"] = {.bytes = too_large ? 300'000 : 1000, .takes_turns = too_large};
+    behaviours_["a"] = {.bytes = too_large ? 300'000 : 1000, .times_slices = too_large};
     add_run({"causal", "a"}, {2}, 1);
-    log_.turns.clear();
+    log_.slices.clear();
     launch(0);
-    EXPECT_EQ(store_->load_run(run_).cells[0].turn_steps, 64);
-    EXPECT_EQ(log_.turns.size(), 4U);
+    EXPECT_EQ(store_->load_run(run_).cells[0].slice_steps, 64);
+    EXPECT_EQ(log_.slices.size(), 4U);
     EXPECT_EQ(row("causal").flags, std::vector<std::string>{kWholeVisitsFlag});
     EXPECT_EQ(row("a").flags, std::vector<std::string>{kWholeVisitsFlag});
   }
 }
 
-TEST_F(LaunchRunnerTest, GoesOnWithTheOthersWhenAnArmThrowsWhileAllTakeTurns) {
-  turn_ns_ = 10'000'000;
+TEST_F(LaunchRunnerTest, GoesOnWithTheOthersWhenAnArmThrowsBetweenSlices) {
+  slice_ns_ = 10'000'000;
   add_run({"causal", "dies"});
   behaviours_["dies"].throws_in_visit = 1;
   launch(0);

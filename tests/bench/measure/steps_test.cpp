@@ -50,14 +50,14 @@ TEST(Steps, AreAsManyAsARunForPercentilesNeedsHoweverLongTheyTake) {
   EXPECT_EQ(plan_steps(300 * kMillisecond, 1000).steps, kMaximumSteps);
 }
 
-TEST(Steps, OfATurnAreAnOddNumberThatFillsItsTime) {
-  EXPECT_EQ(plan_turn(64, 3 * kMillisecond, 25 * kMillisecond, 1), 9);
-  EXPECT_EQ(plan_turn(64, 4 * kMillisecond, 25 * kMillisecond, 1), 7);
-  EXPECT_EQ(plan_turn(8, 100 * kMillisecond, 25 * kMillisecond, 1), 1);
-  EXPECT_EQ(plan_turn(8, 100 * kMillisecond, 25 * kMillisecond, 3), 3) << "more than the one that wakes a process";
-  EXPECT_EQ(plan_turn(2, 100 * kMillisecond, 25 * kMillisecond, 3), 2);
-  EXPECT_EQ(plan_turn(64, kMillisecond / 10, 25 * kMillisecond, 1), 64) << "a visit that is shorter is whole";
-  EXPECT_EQ(plan_turn(64, 3 * kMillisecond, 0, 1), 64) << "no turns were asked for";
+TEST(Steps, OfASliceAreAnOddNumberThatFillsItsTime) {
+  EXPECT_EQ(plan_slice(64, 3 * kMillisecond, 25 * kMillisecond, 1), 9);
+  EXPECT_EQ(plan_slice(64, 4 * kMillisecond, 25 * kMillisecond, 1), 7);
+  EXPECT_EQ(plan_slice(8, 100 * kMillisecond, 25 * kMillisecond, 1), 1);
+  EXPECT_EQ(plan_slice(8, 100 * kMillisecond, 25 * kMillisecond, 3), 3) << "more than the one that wakes a process";
+  EXPECT_EQ(plan_slice(2, 100 * kMillisecond, 25 * kMillisecond, 3), 2);
+  EXPECT_EQ(plan_slice(64, kMillisecond / 10, 25 * kMillisecond, 1), 64) << "a visit that is shorter is whole";
+  EXPECT_EQ(plan_slice(64, 3 * kMillisecond, 0, 1), 64) << "no turns were asked for";
 }
 
 TEST(Steps, AreRefusedForATimeThatIsNotPositive) {

@@ -94,17 +94,17 @@ TEST(SweepPlan, RefusesTokensThatAreVisibleAtTheEndOfAVisitOnACpu) {
   EXPECT_EQ(make_sweep(asked, model()).cells.back().scope, "step-visible-end");
 }
 
-TEST(SweepPlan, LetsArmsTakeTurnsButWhereThereAreOtherEngines) {
+TEST(SweepPlan, RunsArmsInSlicesButWhereThereAreOtherEngines) {
   SweepRequest asked;
-  EXPECT_EQ(turn_ns_of(asked), kTurnNs);
+  EXPECT_EQ(slice_ns_of(asked), kSliceNs);
   asked.workers = {"other=engine"};
-  EXPECT_EQ(turn_ns_of(asked), 0);
-  asked.turn_ns = 5;
-  EXPECT_EQ(turn_ns_of(asked), 5);
-  EXPECT_EQ(launch_plan_from_json(to_json(LaunchPlan{.turn_ns = 5})).turn_ns, 5);
+  EXPECT_EQ(slice_ns_of(asked), 0);
+  asked.slice_ns = 5;
+  EXPECT_EQ(slice_ns_of(asked), 5);
+  EXPECT_EQ(launch_plan_from_json(to_json(LaunchPlan{.slice_ns = 5})).slice_ns, 5);
   EXPECT_TRUE(launch_plan_from_json(to_json(LaunchPlan{.pin = true})).pin);
   const LaunchPlan older = launch_plan_from_json(to_json(LaunchPlan{}));
-  EXPECT_EQ(older.turn_ns, 0);
+  EXPECT_EQ(older.slice_ns, 0);
   EXPECT_FALSE(older.pin) << "runs of older programs say nothing of it";
 }
 

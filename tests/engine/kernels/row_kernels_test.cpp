@@ -1,8 +1,8 @@
 // The kernels that work on rows (norm, softmax, activation) against libtorch, over awkward widths and in every set of instructions.
 #include "engine/kernels/attention/masked_softmax.h"
 #include "engine/kernels/elementwise/activate.h"
+#include "engine/kernels/elementwise/arg_max.h"
 #include "engine/kernels/elementwise/fused_norm.h"
-#include "engine/kernels/elementwise/highest.h"
 #include "engine/tensor.h"
 #include "tests/engine/kernels/every_isa.h"
 
@@ -126,7 +126,7 @@ TEST(Highest, IsTheFirstOfTheHighestAndSeesANan) {
         numbers[4].fill_(-std::numeric_limits<float>::infinity());
         numbers[5][width / 2] = std::numeric_limits<float>::quiet_NaN();
         std::vector<std::int64_t> got(6, -1);
-        highest_of_rows(numbers.const_data_ptr(), width, width, kind.type, 0, 6, got.data(), isa);
+        arg_max_of_rows(numbers.const_data_ptr(), width, width, kind.type, 0, 6, got.data(), isa);
         for (std::int64_t row = 0; row < 6; ++row) {
           EXPECT_EQ(got[static_cast<std::size_t>(row)], numbers[row].argmax().item<std::int64_t>())
               << to_string(isa) << " " << width << " row " << row;

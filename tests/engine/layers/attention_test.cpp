@@ -2,8 +2,8 @@
 #include "engine/layers/attention.h"
 
 #include "engine/layers/softmax.h"
-#include "engine/layers/step_memory.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "tests/engine/test_model.h"
 
@@ -42,10 +42,10 @@ void expect_naive(const ModelConfig& config, std::vector<std::int64_t> past, std
   const at::Tensor query = at::randn({B, rows.tokens(), config.hidden_size}).to(dtype);
   const at::Tensor keys = at::randn({B, rows.keys(), config.kv_heads * config.head_dim}).to(dtype);
   const at::Tensor values = at::randn({B, rows.keys(), config.kv_heads * config.head_dim}).to(dtype);
-  PlainStepMemory memory;
+  PlainWorkspace workspace;
   const auto attention = make_math_attention(config, make_unfused_softmax);
-  const at::Tensor got =
-      attention->forward({.layer = 3, .query = query, .keys = keys, .values = values, .rows = rows, .memory = memory});
+  const at::Tensor got = attention->forward(
+      {.layer = 3, .query = query, .keys = keys, .values = values, .rows = rows, .workspace = memory});
   ASSERT_EQ(got.scalar_type(), dtype);
   const at::Tensor expected = naive(config, query, keys, values, rows);
   for (std::int64_t b = 0; b < B; ++b) {
@@ -81,10 +81,10 @@ TEST(MathAttention, GivesFiniteNumbersForPadding) {
   const StepRows rows({0, 0}, {6, 1}, config.positions, at::kCPU);
   const at::Tensor query = at::randn({2, 6, config.hidden_size});
   const at::Tensor keys = at::randn({2, 6, config.head_dim});
-  PlainStepMemory memory;
+  PlainWorkspace workspace;
   const at::Tensor got =
       make_math_attention(config, make_unfused_softmax)
-          ->forward({.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .memory = memory});
+          ->forward({.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .workspace = memory});
   EXPECT_TRUE(at::isfinite(got).all().item<bool>());
 }
 
@@ -96,14 +96,14 @@ TEST(MathAttention, AddsABiasBeforeTheMask) {
   // A bias that hides all keys but the first makes every query return the first value.
   at::Tensor bias = at::full({1, config.heads, 5, 5}, -1e9);
   bias.select(3, 0).zero_();
-  PlainStepMemory memory;
+  PlainWorkspace workspace;
   const at::Tensor got = make_math_attention(config, make_unfused_softmax)
                              ->forward({.layer = 0,
                                         .query = query,
                                         .keys = keys,
                                         .values = keys,
                                         .rows = rows,
-                                        .memory = memory,
+                                        .workspace = workspace,
                                         .bias = &bias});
   EXPECT_TRUE(at::allclose(got, keys.narrow(1, 0, 1).expand_as(got)));
 }

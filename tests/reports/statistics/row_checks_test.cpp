@@ -87,35 +87,35 @@ TEST(RowChecks, TellADriftFromWhatFollowingAnotherArmCosts) {
       << "less than a third of the margin";
 }
 
-TEST(RowChecks, TellWhatFollowingAnotherArmCostsWhereArmsTakeTurns) {
-  constexpr std::int64_t kTurn = 3;
-  // In each turn after another arm's, the first step of arm 2 is 30 % longer: a tenth of a turn.
-  const auto with_turns = [&](double carried) {
+TEST(RowChecks, TellWhatFollowingAnotherArmCostsBetweenSlices) {
+  constexpr std::int64_t kSlice = 3;
+  // In each slice after another arm's, the first step of arm 2 is 30 % longer: a tenth of a slice.
+  const auto with_slices = [&](double carried) {
     auto blocks = blocks_of([](auto, auto, auto, auto) { return kStep; });
     for (BlockRecord& block : blocks) {
       for (VisitRecord& visit : block.visits) {
         visit.previous_arm_id = 0;
-        for (std::int64_t turn = 0; turn * kTurn < kCheckedSteps; ++turn) {
-          const bool follows_itself = turn > 0 && visit.position % kArms == (turn % 2 == 0 ? 0 : kArms - 1);
-          std::int64_t& first = visit.samples_ns[static_cast<std::size_t>(turn * kTurn)];
+        for (std::int64_t slice = 0; slice * kSlice < kCheckedSteps; ++slice) {
+          const bool follows_itself = slice > 0 && visit.position % kArms == (slice % 2 == 0 ? 0 : kArms - 1);
+          std::int64_t& first = visit.samples_ns[static_cast<std::size_t>(slice * kSlice)];
           if (visit.arm_id == 2 && !follows_itself) first = std::llround(static_cast<double>(first) * carried);
         }
       }
     }
     return blocks;
   };
-  const auto carried = with_turns(1.3);
+  const auto carried = with_slices(1.3);
   const auto cell = pointers(carried);
-  EXPECT_NEAR(carry_over(cell, 2, kTurn)->mean, std::log(1.3) / 3, 1e-4);
-  EXPECT_NEAR(carry_over(cell, 3, kTurn)->mean, 0, 1e-6);
+  EXPECT_NEAR(carry_over(cell, 2, kSlice)->mean, std::log(1.3) / 3, 1e-4);
+  EXPECT_NEAR(carry_over(cell, 3, kSlice)->mean, 0, 1e-6);
   EXPECT_EQ(slot_effect(cell), std::nullopt) << "arms that take turns share all places";
-  const auto none = with_turns(1);
-  EXPECT_NEAR(carry_over(pointers(none), 2, kTurn)->mean, 0, 1e-6);
+  const auto none = with_slices(1);
+  EXPECT_NEAR(carry_over(pointers(none), 2, kSlice)->mean, 0, 1e-6);
 }
 
-TEST(RowChecks, TellWhatFollowingAnotherArmCostsInTurnsOfOneStep) {
+TEST(RowChecks, TellWhatFollowingAnotherArmCostsInSlicesOfOneStep) {
   // Every 8th step copies a cache, and a step of arm 2 after another arm's is 3 % longer.
-  const auto with_turns = [](double carried) {
+  const auto with_slices = [](double carried) {
     auto blocks = blocks_of([](auto, auto, auto, auto step) { return kStep * (step % 8 == 0 ? 1.5 : 1.0); });
     for (BlockRecord& block : blocks) {
       for (VisitRecord& visit : block.visits) {
@@ -129,10 +129,10 @@ TEST(RowChecks, TellWhatFollowingAnotherArmCostsInTurnsOfOneStep) {
     }
     return blocks;
   };
-  const auto carried = with_turns(1.03);
+  const auto carried = with_slices(1.03);
   EXPECT_NEAR(carry_over(pointers(carried), 2, 1)->mean, std::log(1.03), 1e-4);
   EXPECT_NEAR(carry_over(pointers(carried), 3, 1)->mean, 0, 1e-6);
-  const auto none = with_turns(1);
+  const auto none = with_slices(1);
   EXPECT_NEAR(carry_over(pointers(none), 2, 1)->mean, 0, 1e-6);
 }
 

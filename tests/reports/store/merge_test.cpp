@@ -62,7 +62,7 @@ std::int64_t add(const std::filesystem::path& path, const std::string& shard, Ch
   RunData data = planned_run(kMerged);
   data.run = measured.run;
   if (!shard.empty()) data.run.uuid = "";
-  for (CellRecord& cell : data.cells) cell.steps = cell.turn_steps = 0;
+  for (CellRecord& cell : data.cells) cell.steps = cell.slice_steps = 0;
   Store store(path, StoreAccess::write);
   store.add_run(data);
   const auto here = [&](std::int64_t sample_id, const auto& rows) {

@@ -199,7 +199,7 @@ TEST(Store, UpdatesRowsStepsAndTheEnd) {
   EXPECT_EQ(loaded.cell_arms[2].status, RowStatus::incorrect);
   EXPECT_EQ(loaded.cell_arms[2].reason, "tokens differ");
   EXPECT_EQ(loaded.cells[1].steps, 48);
-  EXPECT_EQ(loaded.cells[1].turn_steps, 6);
+  EXPECT_EQ(loaded.cells[1].slice_steps, 6);
   EXPECT_EQ(loaded.run.ended_unix_ns, 77);
   EXPECT_EQ(loaded.run.blocks_per_launch, 3);
   EXPECT_TRUE(contains(message_of([&] { store.set_blocks_per_launch(99, 1); }), {"no run 99"}));

@@ -69,15 +69,15 @@ TEST(ProcessWorker, GivesWhatTheOtherSideMeasured) {
   EXPECT_GT(worker.side_work().filling_ns, filling_ns);
 }
 
-TEST(ProcessWorker, TimesAVisitInTurnsWhereTheOtherSideCan) {
-  CellRecord turns = cell();
-  turns.turn_steps = 5;
+TEST(ProcessWorker, TimesAVisitInSlicesWhereTheOtherSideCan) {
+  CellRecord slices = cell();
+  slices.slice_steps = 5;
   ProcessWorker worker(options("takes-turns"));
   worker.start();
-  EXPECT_TRUE(worker.takes_turns());
-  const auto visit = worker.open_visit(turns);
-  visit->turn(5);
-  visit->turn(3);
+  EXPECT_TRUE(worker.times_slices());
+  const auto visit = worker.open_visit(slices);
+  visit->time_slice(5);
+  visit->time_slice(3);
   EXPECT_EQ(visit->times().samples_ns, (std::vector<std::int64_t>{1005, 1005, 1005, 1005, 1005, 1008, 1008, 1008}));
   EXPECT_EQ(visit->times().wall_ns, 8000);
   EXPECT_EQ(visit->times().warmup_steps, 3);
@@ -85,11 +85,11 @@ TEST(ProcessWorker, TimesAVisitInTurnsWhereTheOtherSideCan) {
 
   ProcessWorker other(options("good"));
   other.start();
-  EXPECT_FALSE(other.takes_turns());
+  EXPECT_FALSE(other.times_slices());
 
   ProcessWorker dies(options("dies-in-turn"));
-  const auto lost = dies.open_visit(turns);
-  EXPECT_NE(reason<WorkerDied>([&] { lost->turn(5); }).find("exit code 3"), std::string::npos);
+  const auto lost = dies.open_visit(slices);
+  EXPECT_NE(reason<WorkerDied>([&] { lost->time_slice(5); }).find("exit code 3"), std::string::npos);
 }
 
 TEST(ProcessWorker, MayUseAllCoresAndIsToldWhereItsThreadsBelong) {

@@ -65,10 +65,10 @@ TEST(WorkerProtocol, CarriesReplies) {
       parse_visit(visit_reply({.warmup_steps = 1, .quiet = true, .wall_ns = 3, .samples_ns = {1, 2}}));
   EXPECT_EQ(times.samples_ns, (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(parse_begun(begun_reply(times)).warmup_steps, 1);
-  EXPECT_EQ(parse_turn(turn_reply(times)).samples_ns, times.samples_ns);
-  EXPECT_EQ(parse_turn(turn_reply(times)).wall_ns, 3);
+  EXPECT_EQ(parse_slice(slice_reply(times)).samples_ns, times.samples_ns);
+  EXPECT_EQ(parse_slice(slice_reply(times)).wall_ns, 3);
   EXPECT_EQ(parse_request(begin_request(9)).steps, 9);
-  EXPECT_EQ(parse_request(turn_request(7)).steps, 7);
+  EXPECT_EQ(parse_request(slice_request(7)).steps, 7);
 }
 
 TEST(WorkerProtocol, CarriesWhatWasDoneAlongWithAReply) {
@@ -113,7 +113,7 @@ TEST(WorkerProtocol, RefusesWhatIsNoReply) {
     EXPECT_THROW(parse_visit(line), WorkerError) << line;
   }
   EXPECT_THROW(parse_begun(R"({"reply":"begun","quiet":true})"), WorkerError);
-  EXPECT_THROW(parse_turn(R"({"reply":"turn","wall_ns":1,"samples_ns":[0]})"), WorkerError);
+  EXPECT_THROW(parse_slice(R"({"reply":"turn","wall_ns":1,"samples_ns":[0]})"), WorkerError);
   EXPECT_THROW(parse_counters(R"({"reply":"counters","step_ns":0})"), WorkerError);
   EXPECT_THROW(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3]]})", kSentCell), WorkerError);
   EXPECT_THROW(parse_hello(R"({"reply":"hello","protocol":1,"engine":"","version":"","phases":[],"fills":[],)"

@@ -1,14 +1,14 @@
 // Positions and masks of a step are views of tables that a session makes once.
 #include "engine/checkpoint/model_config.h"
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "variants/registry.h"
 
 namespace decodelab {
 namespace {
 
-class LeanMemory final : public PlainStepMemory {
+class LeanWorkspace final : public PlainWorkspace {
  public:
-  LeanMemory(std::int64_t positions, at::Device device) : tables_(positions, device) {}
+  LeanWorkspace(std::int64_t positions, at::Device device) : tables_(positions, device) {}
   const StepTables* tables() const override { return &tables_; }
 
  private:
@@ -16,8 +16,8 @@ class LeanMemory final : public PlainStepMemory {
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
-  plan.forward.bind("lean-forward", [](const ModelConfig& config, const std::string& device) {
-    return std::make_unique<LeanMemory>(config.positions, at::Device(device));
+  plan.workspace.bind("lean-forward", [](const ModelConfig& config, const std::string& device) {
+    return std::make_unique<LeanWorkspace>(config.positions, at::Device(device));
   });
 }
 

@@ -1,6 +1,6 @@
 // A decode step writes into the tensors of the step before it, instead of allocating its own.
 #include "engine/checkpoint/model_config.h"
-#include "engine/layers/step_memory.h"
+#include "engine/layers/workspace.h"
 #include "variants/registry.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Tape {
       entry.taken = false;
     }
   }
-  at::Tensor take(at::IntArrayRef shape, const at::TensorOptions& options) {
+  at::Tensor allocate(at::IntArrayRef shape, const at::TensorOptions& options) {
     const auto fits = [&](const Entry& entry) {
       return !entry.taken && entry.tensor.sizes() == shape && entry.tensor.dtype() == options.dtype();
     };
@@ -39,10 +39,10 @@ class Tape {
   std::vector<Entry> entries_;
 };
 
-/// Layers take turns on two tapes, since the stream of one layer is still read in the next; a third one serves what lies outside.
-class Workspace final : public StepMemory {
+/// Layers use two tapes alternately, since the stream of one layer is still read in the next; a third one serves what lies outside.
+class ReusedWorkspace final : public Workspace {
  public:
-  Workspace(std::int64_t positions, at::Device device) : tables_(positions, device) {}
+  ReusedWorkspace(std::int64_t positions, at::Device device) : tables_(positions, device) {}
 
   void begin_step(bool decodes) override {
     decodes_ = decodes;
@@ -54,7 +54,7 @@ class Workspace final : public StepMemory {
     current_->rewind();
   }
   void end_layers() override { current_ = &outside_; }
-  at::Tensor take(at::IntArrayRef shape, const at::TensorOptions& options) override {
+  at::Tensor allocate(at::IntArrayRef shape, const at::TensorOptions& options) override {
     // A prefill has its own shape, and would hold the workspace of the longest prompt for ever.
     return decodes_ ? current_->take(shape, options) : at::empty(shape, options);
   }
@@ -70,8 +70,8 @@ class Workspace final : public StepMemory {
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
-  plan.forward.bind("workspace-forward", [](const ModelConfig& config, const std::string& device) {
-    return std::make_unique<Workspace>(config.positions, at::Device(device));
+  plan.workspace.bind("workspace-forward", [](const ModelConfig& config, const std::string& device) {
+    return std::make_unique<ReusedWorkspace>(config.positions, at::Device(device));
   });
 }
 

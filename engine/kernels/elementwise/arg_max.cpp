@@ -1,5 +1,5 @@
-// Two passes over a row: its highest number, then the first place where that stands.
-#include "engine/kernels/elementwise/highest.h"
+// Two passes over a row: its maximum, then the first index that has it.
+#include "engine/kernels/elementwise/arg_max.h"
 
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/simd.h"
@@ -26,17 +26,17 @@ struct Highest {
       nan |= value != value;
       most = simd::max(value, most);
     }
-    float highest = simd::largest(most);
+    float maximum = simd::largest(most);
     bool has_nan = false;
     for (std::int64_t lane = 0; lane < kLanes; ++lane) has_nan = has_nan || nan[lane] != 0;
     for (std::int64_t at = whole; at < width; ++at) {
       const float value = as_float(row + at);
       has_nan = has_nan || value != value;
-      highest = value > highest ? value : highest;
+      maximum = value > maximum ? value : maximum;
     }
     for (std::int64_t at = 0; at < whole; at += kLanes) {
       const Floats value = simd::load(row + at);
-      const Ints found = has_nan ? value != value : value == highest;
+      const Ints found = has_nan ? value != value : value == maximum;
       std::int32_t any = 0;
       for (std::int64_t lane = 0; lane < kLanes; ++lane) any |= found[lane];
       if (any == 0) continue;
@@ -45,7 +45,7 @@ struct Highest {
     }
     for (std::int64_t at = whole; at < width; ++at) {
       const float value = as_float(row + at);
-      if (has_nan ? value != value : value == highest) return at;
+      if (has_nan ? value != value : value == maximum) return at;
     }
     return 0;
   }
@@ -59,7 +59,7 @@ struct Highest {
 
 }  // namespace
 
-void highest_of_rows(const void* numbers, std::int64_t width, std::int64_t stride, ElementType dtype,
+void arg_max_of_rows(const void* numbers, std::int64_t width, std::int64_t stride, ElementType dtype,
                      std::int64_t first, std::int64_t last, std::int64_t* indices, CpuIsa isa) {
   simd::run_typed<Highest>(dtype, isa, numbers, width, stride, first, last, indices);
 }
