@@ -54,7 +54,9 @@ std::string escape_markdown(std::string_view text) {
 }
 
 std::string escape_csv(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    return std::string(text);
+  }
   return '"' +
          replace_each(text, [](char c, char) { return c == '"' ? std::string_view("\"\"") : std::string_view(); }) +
          '"';

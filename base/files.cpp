@@ -1,15 +1,15 @@
 // Reads files and replaces them whole.
 #include "base/files.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 namespace decodelab {
 namespace {

@@ -11,16 +11,17 @@ namespace decodelab {
 /// Returns the whole file, or nothing where it is missing, a folder, or not readable.
 std::optional<std::string> read_if_there(const std::filesystem::path& path);
 
-/// Returns the whole file that a person named with `flag`. Throws std::invalid_argument that names the flag where it cannot be read;
-/// `advice` is the end of that sentence.
+/// Returns the whole file that a person named with `flag`. Throws std::invalid_argument that names the flag where it
+/// cannot be read; `advice` is the end of that sentence.
 std::string read_file(const std::string& flag, const std::string& path, const std::string& advice = "");
 
-/// Returns the bytes of a file that nobody vouched for. Throws std::invalid_argument when it is missing or no regular file, or larger than
-/// `limit_bytes`, and std::runtime_error when reading fails.
+/// Returns the bytes of a file that nobody vouched for. Throws std::invalid_argument when it is missing or no regular
+/// file, or larger than `limit_bytes`, and std::runtime_error when reading fails.
 std::string read_text_file(const std::filesystem::path& file, std::uintmax_t limit_bytes);
 
-/// Writes a file whole or not at all: a draft beside it takes its place when all is on the disk. What is no ordinary file (a pipe, a
-/// terminal) is written to. Throws std::invalid_argument that names the flag where it cannot be written.
+/// Writes a file whole or not at all: a draft beside it takes its place when all is on the disk. What is no ordinary
+/// file (a pipe, a terminal) is written to. Throws std::invalid_argument that names the flag where it cannot be
+/// written.
 void write_file(const std::string& flag, const std::string& path, const std::string& text);
 
 }  // namespace decodelab

@@ -1,4 +1,5 @@
-// The templates of nlohmann::json that would otherwise be compiled again in every file: base/json_instances.cpp has them once.
+// The templates of nlohmann::json that would otherwise be compiled again in every file: base/json_instances.cpp has
+// them once.
 #pragma once
 
 #include <nlohmann/json.hpp>

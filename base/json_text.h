@@ -28,8 +28,8 @@ nlohmann::ordered_json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
-/// Parses JSON that this program has written. Parsing here rather than by nlohmann's own template compiles the parser once, not in each
-/// file. Throws nlohmann::json::parse_error.
+/// Parses JSON that this program has written. Parsing here rather than by nlohmann's own template compiles the parser
+/// once, not in each file. Throws nlohmann::json::parse_error.
 nlohmann::json parse_json(std::string_view text);
 nlohmann::ordered_json parse_ordered_json(std::string_view text);
 /// The same, but returns a discarded value (`is_discarded()`) for what is no JSON.
@@ -65,7 +65,9 @@ class JsonText final {
   }
   /// The shortest text that reads back as the same value; JSON has no infinities.
   JsonText& number(double value) {
-    if (!std::isfinite(value)) return raw("null");
+    if (!std::isfinite(value)) {
+      return raw("null");
+    }
     char digits[32];
     const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
     text_.append(digits, end);

@@ -1,9 +1,9 @@
 // Says in one sentence what does not fit.
 #include "base/memory_at_hand.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace decodelab {
 namespace {

@@ -17,7 +17,9 @@ std::vector<std::size_t> column_widths(const Table& table) {
   std::vector<std::size_t> widths;
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
     std::size_t width = display_width(table.columns[column].name);
-    for (const TableRow& row : table.rows) width = std::max(width, display_width(row.fields.at(column)));
+    for (const TableRow& row : table.rows) {
+      width = std::max(width, display_width(row.fields.at(column)));
+    }
     widths.push_back(width);
   }
   return widths;
@@ -35,9 +37,13 @@ std::string without_trailing_spaces(std::string line) {
 
 // The same table with every text escaped for Markdown, so that widths are those of what is printed.
 Table escaped_for_markdown(Table table) {
-  for (TableColumn& column : table.columns) column.name = escape_markdown(column.name);
+  for (TableColumn& column : table.columns) {
+    column.name = escape_markdown(column.name);
+  }
   for (TableRow& row : table.rows) {
-    for (std::string& field : row.fields) field = escape_markdown(field);
+    for (std::string& field : row.fields) {
+      field = escape_markdown(field);
+    }
   }
   return table;
 }
@@ -46,7 +52,9 @@ Table escaped_for_markdown(Table table) {
 
 std::size_t table_width(const Table& table, std::size_t separator, std::size_t margin) {
   std::size_t width = 2 * margin;
-  for (const std::size_t column : column_widths(table)) width += column + separator;
+  for (const std::size_t column : column_widths(table)) {
+    width += column + separator;
+  }
   return width - (table.columns.empty() ? 0 : separator);
 }
 
@@ -69,7 +77,9 @@ std::string to_text(const Table& table) {
     }
     text += without_trailing_spaces(line) + "\n";
   }
-  for (const std::string& note : table.notes) text += wrap(note, kTableWidth) + "\n";
+  for (const std::string& note : table.notes) {
+    text += wrap(note, kTableWidth) + "\n";
+  }
   return text;
 }
 
@@ -94,15 +104,18 @@ std::string to_markdown(const Table& source) {
     text += line + "\n";
   }
   text += "\n";
-  for (const std::string& note : table.notes) text += wrap("- " + escape_markdown(note), kTableWidth) + "\n";
+  for (const std::string& note : table.notes) {
+    text += wrap("- " + escape_markdown(note), kTableWidth) + "\n";
+  }
   return text;
 }
 
 std::string to_html(const Table& table) {
   std::string html =
       fmt::format("<div class=\"scroll\"><table><caption>{}</caption>\n<thead><tr>", escape_html(table.title));
-  for (const TableColumn& column : table.columns)
+  for (const TableColumn& column : table.columns) {
     html += fmt::format("<th{}>{}", column.number ? " class=n" : "", escape_html(column.name));
+  }
   html += "</thead>\n<tbody>\n";
   // HTML lets the end tags of fields and rows out, and a page has ten thousand of them.
   for (const TableRow& row : table.rows) {
@@ -113,9 +126,13 @@ std::string to_html(const Table& table) {
     html += "\n";
   }
   html += "</tbody></table></div>\n";
-  if (table.notes.empty()) return html;
+  if (table.notes.empty()) {
+    return html;
+  }
   html += "<ul class=\"notes\">";
-  for (const std::string& note : table.notes) html += fmt::format("<li>{}</li>", escape_html(note));
+  for (const std::string& note : table.notes) {
+    html += fmt::format("<li>{}</li>", escape_html(note));
+  }
   return html + "</ul>\n";
 }
 

@@ -16,8 +16,8 @@ struct TableColumn {
 };
 
 struct TableRow {
-  std::int64_t run_id =
-      0;  ///< Where the numbers come from in the store, `data-run` and `data-cell` in HTML; 0 where a row is no single cell.
+  std::int64_t run_id = 0;  ///< Where the numbers come from in the store, `data-run` and `data-cell` in HTML; 0 where a
+                            ///< row is no single cell.
   std::int64_t cell_id = 0;
   std::vector<std::string> fields;  ///< One for each column; plain text, escaped by the renderers.
 };

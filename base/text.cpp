@@ -23,16 +23,24 @@ struct Character {
 Character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
   const std::uint32_t lead = byte(0);
-  if (lead < 0x80) return {1, lead, true};
+  if (lead < 0x80) {
+    return {1, lead, true};
+  }
   const std::size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) {
+    return {};
+  }
   std::uint32_t code = lead & (0x7fU >> bytes);
   for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
+    if ((byte(i) & 0xc0) != 0x80) {
+      return {};
+    }
     code = code << 6 | (byte(i) & 0x3f);
   }
   constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < kLeast[bytes] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
+  if (code < kLeast[bytes] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
+    return {};
+  }
   return {bytes, code, true};
 }
 
@@ -57,8 +65,12 @@ std::string one_line(std::string_view text, std::size_t limit) {
       space = !line.empty();
       continue;
     }
-    if (characters + (space ? 2 : 1) > limit) return line + kEllipsis;
-    if (next.code == '[' && !space && line.ends_with("##")) space = true;
+    if (characters + (space ? 2 : 1) > limit) {
+      return line + kEllipsis;
+    }
+    if (next.code == '[' && !space && line.ends_with("##")) {
+      space = true;
+    }
     if (space) {
       line += ' ';
       ++characters;
@@ -98,7 +110,9 @@ std::string folded(std::string_view text, std::size_t width) {
 
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
-  for (const char c : text) width += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  for (const char c : text) {
+    width += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }
   return width;
 }
 
@@ -109,12 +123,16 @@ std::string wrap(std::string_view text, std::size_t width) {
     const std::size_t end = text.find_first_of(" \n");
     const std::string_view word = text.substr(0, end);
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-    if (word.empty()) continue;
+    if (word.empty()) {
+      continue;
+    }
     if (column > 0 && column + 1 + display_width(word) > width) {
       result += '\n';
       column = 0;
     }
-    if (column > 0) result += ' ';
+    if (column > 0) {
+      result += ' ';
+    }
     result += word;
     column += (column > 0 ? 1 : 0) + display_width(word);
   }

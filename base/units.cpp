@@ -25,7 +25,9 @@ template <std::size_t N>
 const Unit& fitting(const std::array<Unit, N>& units, double value) {
   // 0.99995 of a unit is printed as 1.000 of it.
   for (const Unit& unit : units) {
-    if (std::abs(value) >= unit.size * 0.99995) return unit;
+    if (std::abs(value) >= unit.size * 0.99995) {
+      return unit;
+    }
   }
   return units.back();
 }
@@ -51,7 +53,9 @@ std::string format_percent(double share) {
 }
 
 std::string format_date(std::int64_t unix_ns) {
-  if (unix_ns == 0) return "-";
+  if (unix_ns == 0) {
+    return "-";
+  }
   const std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
   std::tm parts{};
   gmtime_r(&seconds, &parts);

@@ -1,7 +1,5 @@
-// The one program: parses the command line, runs a subcommand, and turns what it throws into an exit code and one sentence.
-#include "bench/commands/commands.h"
-#include "bench/commands/config_file.h"
-
+// The one program: parses the command line, runs a subcommand, and turns what it throws into an exit code and one
+// sentence.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +9,9 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "bench/commands/commands.h"
+#include "bench/commands/config_file.h"
 
 namespace {
 
@@ -65,7 +66,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return fail(ExitCode::internal, error.what());
   }
-  // Nothing of ours is left. libtorch would need 0.15 s to take itself apart, which a sweep or a gate would pay at each launch.
+  // Nothing of ours is left. libtorch would need 0.15 s to take itself apart, which a sweep or a gate would pay at each
+  // launch.
   std::cout.flush();
   std::fflush(nullptr);
   std::_Exit(static_cast<int>(exit_code));

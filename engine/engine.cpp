@@ -1,15 +1,15 @@
 // Loads a model, builds a plan's implementations, and knows what a step will need.
 #include "engine/engine.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "engine/checkpoint/packed_files.h"
 #include "engine/checkpoint/synthetic_cache.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/engine_impl.h"
 #include "engine/layers/layer_slots.h"
 #include "engine/tensor.h"
-
-#include <algorithm>
-#include <stdexcept>
 
 namespace decodelab {
 namespace {

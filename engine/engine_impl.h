@@ -1,6 +1,10 @@
 // What stands behind Model and Engine; for the engine's own files only.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "engine/checkpoint/weights.h"
 #include "engine/engine.h"
 #include "engine/generation/step_runner.h"
@@ -13,10 +17,6 @@
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
 #include "engine/tensor.h"
-
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace decodelab {
 

@@ -1,12 +1,12 @@
 // Copied keys and values, in memory and as bytes.
+#include <cstring>
+#include <stdexcept>
+
 #include "engine/checkpoint/kept_bytes.h"
 #include "engine/engine.h"
 #include "engine/engine_impl.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/tensor.h"
-
-#include <cstring>
-#include <stdexcept>
 
 namespace decodelab {
 

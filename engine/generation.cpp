@@ -1,12 +1,12 @@
 // The loop from prompts to completions.
 #include "engine/generation.h"
 
-#include "profiles/range.h"
+#include <algorithm>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <stdexcept>
+#include "profiles/range.h"
 
 namespace decodelab {
 namespace {
@@ -23,7 +23,8 @@ class OpenRows {
 
   bool any() const { return open() > 0; }
 
-  /// Adds one step's token and details to each open row, and closes the rows that end with it. A step without tokens adds none.
+  /// Adds one step's token and details to each open row, and closes the rows that end with it. A step without tokens
+  /// adds none.
   void take(const StepResult& step) {
     for (std::size_t place = 0; place < step.token_ids.size(); ++place) {
       Completion& completion = completions_[rows_[place]];
@@ -33,7 +34,8 @@ class OpenRows {
     }
   }
 
-  /// Drops the rows that have ended once they are half of the batch, so that a batch is cut a few times and not at every end.
+  /// Drops the rows that have ended once they are half of the batch, so that a batch is cut a few times and not at
+  /// every end.
   void drop_ended(Session& session) {
     const std::size_t open_rows = open();
     if (open_rows == 0 || 2 * open_rows > rows_.size()) {
@@ -84,8 +86,8 @@ class OpenRows {
   std::vector<std::size_t> rows_;  ///< Of each row of the session: its completion.
 };
 
-/// Decodes until every row has ended. Where tokens are read late, one step is under way that a row may turn out not to need; the step
-/// after the last possible token is never begun.
+/// Decodes until every row has ended. Where tokens are read late, one step is under way that a row may turn out not to
+/// need; the step after the last possible token is never begun.
 void decode_rows(const Engine& engine, const GenerationRequest& request, Session& session, OpenRows& rows) {
   for (std::int64_t step = 1; rows.any(); ++step) {  // Step 0 is the prefill.
     if (step >= request.max_tokens) {

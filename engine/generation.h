@@ -1,14 +1,14 @@
 // Whole completions for a batch of prompts.
 #pragma once
 
-#include "engine/engine.h"
-
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "engine/engine.h"
 
 namespace decodelab {
 
@@ -38,7 +38,8 @@ struct Completion {
 /// Decodes all prompts as one batch until every row has ended. Rows that ended early are computed on, and dropped once
 /// they are half of the batch; where the engine reads tokens late, they are computed on to the end.
 ///
-/// Throws std::invalid_argument for no prompt, an empty one, ids outside of the vocabulary, and more tokens than the model has positions.
+/// Throws std::invalid_argument for no prompt, an empty one, ids outside of the vocabulary, and more tokens than the
+/// model has positions.
 std::vector<Completion> generate(const Engine& engine, const GenerationRequest& request);
 
 }  // namespace decodelab

@@ -1,9 +1,6 @@
 // Which implementation each replaceable part of the engine uses: the slots, and the plan that binds them.
 #pragma once
 
-#include "engine/layers/layer_slots.h"
-#include "engine/sampling/sampling_slots.h"
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,6 +10,9 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "engine/layers/layer_slots.h"
+#include "engine/sampling/sampling_slots.h"
 
 namespace decodelab {
 

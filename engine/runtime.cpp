@@ -1,17 +1,16 @@
 // Process-wide settings of libtorch, and what it can run on.
 #include "engine/runtime.h"
 
-#include "engine/tensor.h"
-
-#include <fmt/format.h>
-
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <stdexcept>
 #include <string_view>
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "engine/tensor.h"
 
 namespace decodelab {
 namespace {

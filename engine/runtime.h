@@ -11,8 +11,9 @@ namespace decodelab {
 void set_threads(std::int64_t threads);
 std::int64_t threads();
 
-/// Binds each of the threads to one of `places`, which are as many as threads; nothing for none. Processes that the calling thread starts
-/// later inherit its one core, unless they are told otherwise. Throws std::invalid_argument where a thread cannot be bound.
+/// Binds each of the threads to one of `places`, which are as many as threads; nothing for none. Processes that the
+/// calling thread starts later inherit its one core, unless they are told otherwise. Throws std::invalid_argument where
+/// a thread cannot be bound.
 void place_threads(const std::vector<std::int64_t>& places);
 
 /// The devices that are present: `cpu`, then `cuda:n`.

@@ -1,4 +1,11 @@
 // One batch of sequences from prompt to last token: a forward step, the choice, and the details.
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
 #include "base/select_rows.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/engine.h"
@@ -11,13 +18,6 @@
 #include "engine/sampling/token_history.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <iterator>
-#include <optional>
-#include <stdexcept>
 
 namespace decodelab {
 namespace {

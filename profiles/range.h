@@ -9,7 +9,8 @@
 
 namespace decodelab {
 
-/// The parts of a step: the one enum that counters, traces and reports name them by. `other` is what lies in none of them.
+/// The parts of a step: the one enum that counters, traces and reports name them by. `other` is what lies in none of
+/// them.
 enum class Stage : std::uint8_t {
   other,
   embed,
@@ -47,8 +48,8 @@ inline constexpr std::array<const char*, 8> kAmountNames{"lm_head_rows",   "copi
                                                          "padding_keys",   "padding_tokens",     "random_draws",
                                                          "graph_launches", "late_reads"};
 
-/// Told of every range and amount of one thread. Calls come in pairs, properly nested. Layers and steps are for those who want them:
-/// counters do without.
+/// Told of every range and amount of one thread. Calls come in pairs, properly nested. Layers and steps are for those
+/// who want them: counters do without.
 class RangeListener {
  public:
   virtual ~RangeListener() = default;
@@ -61,8 +62,8 @@ class RangeListener {
   virtual void leave_step() {}
 };
 
-/// The listener of this thread, or null; set it only while a measurement lasts. libtorch's callbacks take no argument of ours, which
-/// is why this is a variable.
+/// The listener of this thread, or null; set it only while a measurement lasts. libtorch's callbacks take no argument
+/// of ours, which is why this is a variable.
 inline thread_local RangeListener* range_listener = nullptr;
 
 /// The stage that runs while this lives.
@@ -105,7 +106,8 @@ class LayerRange final {
   RangeListener* listener_;
 };
 
-/// The step that runs while this lives, by the count of whoever runs steps: a generation from its prefill (0), a trace from its window.
+/// The step that runs while this lives, by the count of whoever runs steps: a generation from its prefill (0), a trace
+/// from its window.
 class StepRange final {
  public:
   explicit StepRange(std::int64_t index) : listener_(range_listener) {

@@ -1,6 +1,6 @@
 // What every test without libtorch includes, compiled once.
 #pragma once
 
-#include "base/precompiled.h"
-
 #include <gtest/gtest.h>
+
+#include "base/precompiled.h"

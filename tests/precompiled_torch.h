@@ -1,6 +1,6 @@
 // What every test on libtorch includes, compiled once.
 #pragma once
 
-#include "engine/tensor.h"
-
 #include <gtest/gtest.h>
+
+#include "engine/tensor.h"

@@ -17,7 +17,9 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "decodelab-test-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("No temporary folder could be made as " + pattern);
+    if (mkdtemp(pattern.data()) == nullptr) {
+      throw std::runtime_error("No temporary folder could be made as " + pattern);
+    }
     path_ = pattern;
   }
   ~TemporaryFolder() {
@@ -39,8 +41,9 @@ class TemporaryFolder {
   /// Names of all that lies in the folder itself, sorted.
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
       names.push_back(entry.path().filename().string());
+    }
     std::sort(names.begin(), names.end());
     return names;
   }

@@ -1,11 +1,11 @@
 // The one singleton of the project: the list of variants.
 #include "variants/registry.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 namespace decodelab {
 namespace {

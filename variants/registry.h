@@ -1,10 +1,6 @@
 // The list of variants, filled by one register_variant() statement a file.
 #pragma once
 
-#include "engine/checkpoint/model_config.h"
-#include "engine/checkpoint/safetensors.h"
-#include "engine/plan.h"
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +8,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/plan.h"
 
 namespace decodelab {
 
@@ -47,8 +47,9 @@ struct CountedSteps {
   bool chosen = true;    ///< Tokens were chosen; else logits are all that the steps gave.
 };
 
-/// A counter (StepCounters lists the names) and the value that it has if the variant ran, summed over the counted steps. Without a value the
-/// variant counts there itself, an unknown number: what others of the arm expect of that counter does not hold.
+/// A counter (StepCounters lists the names) and the value that it has if the variant ran, summed over the counted
+/// steps. Without a value the variant counts there itself, an unknown number: what others of the arm expect of that
+/// counter does not hold.
 struct Expectation {
   std::string counter;
   std::optional<std::int64_t> value;
@@ -62,25 +63,27 @@ struct Variant {
   std::vector<ParameterSpec> parameters;
   /// Variants that it cannot stand without; one choice of them, where there are several.
   std::vector<std::string> needs;
-  /// The counters that prove that the variant ran, and that the reference would not have; none where it has nothing to do.
+  /// The counters that prove that the variant ran, and that the reference would not have; none where it has nothing to
+  /// do.
   std::function<std::vector<Expectation>(const CountedSteps&, const Parameters&)> expects;
   /// Why the variant cannot run there, in one sentence; empty: it can. No function: it can anywhere.
   std::function<std::string(const RunsOn&)> unsupported;
-  /// Why the variant cannot stand beside what else the arm has bound, wherever it runs: one sentence that names both; empty: it can. No
-  /// function: it can beside anything.
+  /// Why the variant cannot stand beside what else the arm has bound, wherever it runs: one sentence that names both;
+  /// empty: it can. No function: it can beside anything.
   std::function<std::string(const EnginePlan&)> conflict;
   /// Binds the variant's slots.
   std::function<void(EnginePlan&, const Parameters&)> apply;
 };
 
-/// Adds a variant to the list and returns true, so that a namespace-scope constant can call it. Throws std::logic_error for a second variant
-/// of the same name, for one without apply, and for a name that is not kebab-case.
+/// Adds a variant to the list and returns true, so that a namespace-scope constant can call it. Throws std::logic_error
+/// for a second variant of the same name, for one without apply, and for a name that is not kebab-case.
 bool register_variant(Variant variant);
 
 /// All variants, by name.
 const std::map<std::string, Variant>& registered_variants();
 
-/// The smallest arm that has a variant, as one shell word: `causal,+name`, with what the variant needs; `parameters` come after the name.
+/// The smallest arm that has a variant, as one shell word: `causal,+name`, with what the variant needs; `parameters`
+/// come after the name.
 std::string smallest_arm(const Variant& variant, const std::string& parameters = "");
 
 /// The slots that a variant binds with its default parameters.

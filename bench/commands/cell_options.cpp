@@ -1,15 +1,15 @@
 // Flags of cells and how they are read.
 #include "bench/commands/cell_options.h"
 
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
 #include "bench/commands/commands.h"
 #include "bench/commands/new_run.h"
 #include "bench/commands/sampling_options.h"
 #include "bench/machine/environment.h"
 #include "bench/plan/axis.h"
-
-#include <cmath>
-#include <stdexcept>
-#include <vector>
 
 namespace decodelab {
 namespace {

@@ -1,12 +1,12 @@
 // The flags that say which cells are measured, the same for every command that measures.
 #pragma once
 
-#include "bench/plan/sweep_plan.h"
+#include <optional>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
-#include <optional>
-#include <string>
+#include "bench/plan/sweep_plan.h"
 
 namespace decodelab {
 
@@ -22,13 +22,14 @@ struct CellOptions {
   std::optional<double> slice_ms{};
 };
 
-/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed, --max-tokens, --fill, --scope, --at-length, --token-visible, --slice, --worker-timeout,
+/// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed,
+/// --max-tokens, --fill, --scope, --at-length, --token-visible, --slice, --worker-timeout,
 /// --name, and those of sampling. Both must live as long as the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 
-/// Reads the lists, binds this process and those that it starts to the cores, finds the device and the number of threads, and notes
-/// the command line. Throws std::invalid_argument that names the
-/// flag, AbsentDevice for a device that is well named and not there.
+/// Reads the lists, binds this process and those that it starts to the cores, finds the device and the number of
+/// threads, and notes the command line. Throws std::invalid_argument that names the flag, AbsentDevice for a device
+/// that is well named and not there.
 void complete_cells(const CellOptions& options, SweepRequest& request);
 
 }  // namespace decodelab

@@ -1,16 +1,16 @@
 // Resolves `--model`: a directory as it is, a synthetic name through the cache on disk.
 #include "bench/commands/checkpoint_source.h"
 
+#include <stdexcept>
+
+#include <fmt/format.h>
+
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/checkpoint/synthetic_cache.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/engine.h"
-
-#include <fmt/format.h>
-
-#include <stdexcept>
 
 namespace decodelab {
 namespace {

@@ -1,11 +1,11 @@
 // Finds the checkpoint directory behind a model's name, and makes it where the model is synthetic.
 #pragma once
 
-#include "engine/checkpoint/model_config.h"
-#include "engine/checkpoint/safetensors.h"
-
 #include <filesystem>
 #include <string>
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/safetensors.h"
 
 namespace decodelab {
 
@@ -19,8 +19,9 @@ struct CheckpointSource {
 /// The configuration behind `--model`, without touching any weight. Throws std::invalid_argument where there is none.
 ModelConfig config_of(const std::string& model);
 
-/// A directory with the weights of `model`, checked as check_checkpoint() does; a synthetic one is written to the cache first, with progress
-/// on stderr. Throws NotEnoughMemory for a synthetic one that is for a CPU whose memory could not hold it, and makes nothing.
+/// A directory with the weights of `model`, checked as check_checkpoint() does; a synthetic one is written to the cache
+/// first, with progress on stderr. Throws NotEnoughMemory for a synthetic one that is for a CPU whose memory could not
+/// hold it, and makes nothing.
 CheckpointSource open_checkpoint(const std::string& model, ElementType dtype, const std::string& device);
 
 }  // namespace decodelab

@@ -1,10 +1,10 @@
 // The subcommands of the one program, and what they share.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <stdexcept>
 #include <string>
+
+#include <CLI/CLI.hpp>
 
 namespace decodelab {
 
@@ -48,7 +48,8 @@ inline constexpr const char* kDefaultStore = "decodelab.sqlite";
 /// Commit, compiler, libtorch and CUDA in one line each.
 std::string version_text();
 
-/// `cuda` as `cuda:0`. Throws std::invalid_argument for a name that is no device, AbsentDevice for one that is not there.
+/// `cuda` as `cuda:0`. Throws std::invalid_argument for a name that is no device, AbsentDevice for one that is not
+/// there.
 std::string require_device(const std::string& name);
 
 }  // namespace decodelab

@@ -1,4 +1,13 @@
 // `decodelab compare`: two arms of one run, or two or more runs, cell by cell.
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "bench/commands/commands.h"
 #include "bench/commands/output.h"
 #include "reports/page/comparison/comparison_page.h"
@@ -6,15 +15,6 @@
 #include "reports/page/tables/answer.h"
 #include "reports/statistics/run_comparison.h"
 #include "reports/store/store.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <iostream>
-#include <memory>
-#include <vector>
 
 namespace decodelab {
 namespace {
@@ -49,8 +49,12 @@ bool fails(const std::vector<ComparedCell>& rows, const std::string& fail_on) {
 
 std::vector<Table> tables_of(const RunComparison& comparison) {
   std::vector<Table> tables{comparison_page_table(comparison)};
-  for (Table& table : comparison_moves_tables(comparison)) tables.push_back(std::move(table));
-  if (Table table = comparison_one_sided_table(comparison); !table.rows.empty()) tables.push_back(std::move(table));
+  for (Table& table : comparison_moves_tables(comparison)) {
+    tables.push_back(std::move(table));
+  }
+  if (Table table = comparison_one_sided_table(comparison); !table.rows.empty()) {
+    tables.push_back(std::move(table));
+  }
   return tables;
 }
 
@@ -84,7 +88,9 @@ ExitCode run_compare(const CompareOptions& options) {
         make_comparison({.data = &baseline, .arm = first.arm}, {.data = &candidate, .arm = second.arm}));
   }
   if (options.out.empty()) {
-    for (const RunComparison& comparison : comparisons) print(comparison, format, options.verbose);
+    for (const RunComparison& comparison : comparisons) {
+      print(comparison, format, options.verbose);
+    }
   } else {
     write_comparison(comparisons, options.out, std::cerr);
     fmt::print("{}\n", (std::filesystem::path(options.out) / "compare.html").string());

@@ -1,15 +1,15 @@
 // Turns a TOML file into arguments (CLI11 2.1 reads one for the program as a whole only, not for a subcommand).
 #include "bench/commands/config_file.h"
 
-#include "base/files.h"
-#include "base/nearest_names.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/nearest_names.h"
 
 namespace decodelab {
 namespace {

@@ -1,15 +1,15 @@
 // `decodelab counters`: the exact counters of a run, held against a file of accepted ones.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
 #include "base/files.h"
 #include "bench/commands/commands.h"
 #include "reports/statistics/counter_check.h"
 #include "reports/statistics/labels.h"
 #include "reports/store/store.h"
-
-#include <fmt/format.h>
-
-#include <filesystem>
-#include <iostream>
-#include <memory>
 
 namespace decodelab {
 namespace {

@@ -1,5 +1,13 @@
 // `decodelab doctor`: what disturbs measurements here, how fast the machine is, and how small an effect it can resolve.
 #include "bench/machine/doctor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
 #include "base/table.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/resolution.h"
@@ -9,13 +17,6 @@
 #include "bench/measure/torch_roofline.h"
 #include "engine/runtime.h"
 #include "reports/statistics/estimates.h"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
-#include <iostream>
-#include <memory>
 
 namespace decodelab {
 namespace {

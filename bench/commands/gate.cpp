@@ -1,4 +1,10 @@
-// `decodelab gate`: does the candidate decode slower, do more, or choose other tokens than the baseline? An exit code for CI.
+// `decodelab gate`: does the candidate decode slower, do more, or choose other tokens than the baseline? An exit code
+// for CI.
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
 #include "base/files.h"
 #include "base/table.h"
 #include "bench/commands/cell_options.h"
@@ -8,11 +14,6 @@
 #include "bench/measure/interrupt.h"
 #include "bench/plan/axis.h"
 #include "reports/page/gate/gate_page.h"
-
-#include <fmt/format.h>
-
-#include <iostream>
-#include <memory>
 
 namespace decodelab {
 namespace {

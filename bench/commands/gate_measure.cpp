@@ -1,6 +1,16 @@
 // Plans a gate's run, measures it look by look, and keeps in the store all that a replay needs.
 #include "bench/commands/gate_measure.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "base/json_text.h"
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/new_run.h"
@@ -11,16 +21,6 @@
 #include "bench/plan/arm.h"
 #include "reports/statistics/summary.h"
 #include "reports/store/store.h"
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <filesystem>
-#include <limits>
-#include <thread>
 
 namespace decodelab {
 namespace {
@@ -53,7 +53,8 @@ nlohmann::json gate_json_of(const GateRequest& request, const GateChecks& checks
   return json;
 }
 
-/// What a launch may take so that the time budget holds the fewest gate blocks that can fail a gate: the first look's, and as many fresh ones.
+/// What a launch may take so that the time budget holds the fewest gate blocks that can fail a gate: the first look's,
+/// and as many fresh ones.
 double launch_seconds(const GatePolicy& policy) {
   const std::size_t first = policy.looks.looks.front();
   const auto launches =

@@ -1,4 +1,13 @@
 // `decodelab generate`: completions of one batch of prompts under one arm.
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/output.h"
@@ -12,15 +21,6 @@
 #include "engine/generation.h"
 #include "engine/generation/stop_strings.h"
 #include "engine/runtime.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
-
-#include <charconv>
-#include <memory>
-#include <optional>
-#include <span>
 
 namespace decodelab {
 namespace {

@@ -1,16 +1,16 @@
 // `decodelab history`: the value of a metric over the commits of a store, and where it made a step.
-#include "bench/commands/commands.h"
-#include "bench/commands/output.h"
-#include "reports/page/history/history_page.h"
-#include "reports/store/store.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "bench/commands/commands.h"
+#include "bench/commands/output.h"
+#include "reports/page/history/history_page.h"
+#include "reports/store/store.h"
 
 namespace decodelab {
 namespace {
@@ -35,14 +35,18 @@ void print(const std::vector<HistorySeries>& series, const std::string& metric, 
   }
   text(history_overview_table(series, metric));
   // Every point of many series would hide the overview; --out writes them all.
-  if (series.size() == 1) text(history_table(series.front(), metric));
+  if (series.size() == 1) {
+    text(history_table(series.front(), metric));
+  }
 }
 
 ExitCode run_history(const HistoryOptions& options) {
   const OutputFormat format = output_format(options.output);
   const Store store(options.store, StoreAccess::read);
   std::vector<RunData> runs;
-  for (const RunRecord& record : store.list_runs()) runs.push_back(store.load_run(record.id));
+  for (const RunRecord& record : store.list_runs()) {
+    runs.push_back(store.load_run(record.id));
+  }
   const std::vector<HistorySeries> series = history_of(runs, options.request);
   if (options.out.empty()) {
     print(series, options.request.metric, format);

@@ -1,4 +1,10 @@
 // `decodelab launch`: one launch of a sweep, started by the sweep itself and not by people.
+#include <chrono>
+#include <exception>
+#include <memory>
+
+#include <unistd.h>
+
 #include "bench/commands/commands.h"
 #include "bench/machine/environment.h"
 #include "bench/measure/engine_worker.h"
@@ -13,12 +19,6 @@
 #include "bench/plan/sweep_plan.h"
 #include "engine/checkpoint/synthetic_cache.h"
 #include "engine/runtime.h"
-
-#include <unistd.h>
-
-#include <chrono>
-#include <exception>
-#include <memory>
 
 namespace decodelab {
 namespace {
@@ -35,8 +35,8 @@ void send(const LaunchEvent& event) {
   [[maybe_unused]] const auto written = write(ChildProcess::kEventDescriptor, line.data(), line.size());
 }
 
-/// What does not change while program, weights and machine stay the same is computed once. Gives `input` the caches of prefilled cells, and
-/// returns the reference's outputs; nothing where there is no cache folder.
+/// What does not change while program, weights and machine stay the same is computed once. Gives `input` the caches of
+/// prefilled cells, and returns the reference's outputs; nothing where there is no cache folder.
 std::shared_ptr<const KeptOutputs> keep_across_runs(const BuildRecord& build, const LaunchPlan& plan,
                                                     CellInput& input) {
   try {

@@ -1,17 +1,17 @@
 // `decodelab list`: what can be named on a command line.
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "bench/commands/commands.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/plan.h"
 #include "engine/runtime.h"
 #include "variants/presets.h"
 #include "variants/registry.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <functional>
-#include <memory>
-#include <utility>
 
 namespace decodelab {
 namespace {

@@ -1,12 +1,12 @@
 // Describes a new run: plan, build, machine, model.
 #include "bench/commands/new_run.h"
 
-#include "bench/machine/environment.h"
-#include "bench/measure/torch_build.h"
+#include <fstream>
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include "bench/machine/environment.h"
+#include "bench/measure/torch_build.h"
 
 namespace decodelab {
 

@@ -1,12 +1,12 @@
 // What a new run records of itself before its first block, whichever command began it.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "bench/commands/checkpoint_source.h"
 #include "bench/plan/sweep_plan.h"
 #include "reports/store/record.h"
-
-#include <cstdint>
-#include <string>
 
 namespace decodelab {
 

@@ -1,20 +1,20 @@
 // Prints a run's rows: the tables that people read, or the data that programs do.
 #include "bench/commands/output.h"
 
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <stdexcept>
+#include <vector>
+
+#include <fmt/format.h>
+
 #include "base/escape.h"
 #include "base/text.h"
 #include "reports/page/exports/json.h"
 #include "reports/page/tables/answer.h"
 #include "reports/page/tables/result_tables.h"
 #include "reports/statistics/summary.h"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-#include <ostream>
-#include <stdexcept>
-#include <vector>
 
 namespace decodelab {
 namespace {

@@ -1,18 +1,19 @@
 // `decodelab report`: tables, figures and one offline page from the store.
 #include "reports/page/report.h"
+
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <fmt/format.h>
+
 #include "bench/commands/commands.h"
 #include "bench/commands/output.h"
 #include "reports/page/tables/tgi_table.h"
 #include "reports/statistics/rebase.h"
 #include "reports/statistics/summary.h"
 #include "reports/store/store.h"
-
-#include <fmt/format.h>
-
-#include <iostream>
-#include <memory>
-#include <stdexcept>
-#include <vector>
 
 namespace decodelab {
 namespace {
@@ -59,10 +60,16 @@ ExitCode run_report(const ReportOptions& options) {
     }
     const Store store(selector.store, StoreAccess::read);
     runs.push_back(store.load_run(store.find_run(selector.run)));
-    if (!options.baseline.empty()) runs.back() = with_baseline(std::move(runs.back()), options.baseline);
+    if (!options.baseline.empty()) {
+      runs.back() = with_baseline(std::move(runs.back()), options.baseline);
+    }
   }
-  if (!options.table.empty()) print_tables(runs, printed);
-  if (options.out.empty()) return ExitCode::ok;
+  if (!options.table.empty()) {
+    print_tables(runs, printed);
+  }
+  if (options.out.empty()) {
+    return ExitCode::ok;
+  }
   write_report(runs, options.out, std::cerr, formats, options.smooth);
   const bool page = formats.contains(ReportFormat::html);
   fmt::print("{}\n", (std::filesystem::path(options.out) / (page ? "report.html" : "")).string());

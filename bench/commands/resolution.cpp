@@ -1,6 +1,15 @@
 // Runs the two A/As of a doctor and says what they can resolve.
 #include "bench/commands/resolution.h"
 
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/new_run.h"
 #include "bench/machine/environment.h"
@@ -10,15 +19,6 @@
 #include "bench/plan/arm.h"
 #include "reports/statistics/comparison.h"
 #include "reports/statistics/gate_blocks.h"
-
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <cmath>
-#include <filesystem>
-#include <limits>
-#include <stdexcept>
 
 namespace decodelab {
 namespace {

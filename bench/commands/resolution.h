@@ -1,15 +1,15 @@
 // What differences a machine can resolve, and in what time: an A/A of one build, in one process and relaunched.
 #pragma once
 
-#include "base/table.h"
-#include "bench/commands/commands.h"
-#include "bench/commands/gate_measure.h"
-
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/table.h"
+#include "bench/commands/commands.h"
+#include "bench/commands/gate_measure.h"
 
 namespace decodelab {
 

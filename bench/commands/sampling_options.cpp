@@ -1,9 +1,9 @@
 // From the sampling flags to the parameters of each row.
 #include "bench/commands/sampling_options.h"
 
-#include <fmt/format.h>
-
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 namespace decodelab {
 namespace {

@@ -1,13 +1,13 @@
 // The flags that say how tokens are chosen, under their usual names.
 #pragma once
 
-#include "engine/sampling/sampling_parameters.h"
-
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/sampling/sampling_parameters.h"
 
 namespace decodelab {
 
@@ -18,14 +18,15 @@ struct SamplingOptions {
   std::vector<std::string> stop;
 };
 
-/// Adds --sample, --temperature, --top-k, --top-p, --typical-p and --repetition-penalty; a flag that greedy decoding has no use for turns
-/// sampling on.
+/// Adds --sample, --temperature, --top-k, --top-p, --typical-p and --repetition-penalty; a flag that greedy decoding
+/// has no use for turns sampling on.
 void add_sampling_flags(CLI::App& command, SamplingParameters& parameters);
 
 /// Adds --seed, which turns sampling on too, and --stop.
 void add_completion_flags(CLI::App& command, SamplingOptions& options);
 
-/// What each of `rows` rows asks. Throws std::invalid_argument as complete_sampling(), and for another number of seeds than 1 or `rows`.
+/// What each of `rows` rows asks. Throws std::invalid_argument as complete_sampling(), and for another number of seeds
+/// than 1 or `rows`.
 std::vector<SamplingParameters> sampling_of(const SamplingOptions& options, std::size_t rows);
 
 }  // namespace decodelab

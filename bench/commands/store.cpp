@@ -1,5 +1,15 @@
 // `decodelab store`: merge stores, export runs for other tools, remove runs.
 #include "reports/store/store.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/files.h"
 #include "base/units.h"
 #include "bench/commands/commands.h"
@@ -9,15 +19,6 @@
 #include "reports/statistics/summary.h"
 #include "reports/store/gc.h"
 #include "reports/store/merge.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <iostream>
-#include <memory>
-#include <stdexcept>
-#include <vector>
 
 namespace decodelab {
 namespace {
@@ -31,7 +32,9 @@ struct MergeOptions {
 
 ExitCode merge(const MergeOptions& options) {
   const MergeReport report = merge_stores(options.target, {options.sources.begin(), options.sources.end()});
-  for (const std::string& notice : report.notices) std::cerr << "decodelab: " << notice << '\n';
+  for (const std::string& notice : report.notices) {
+    std::cerr << "decodelab: " << notice << '\n';
+  }
   fmt::print("{}: {} runs added, {} completed, {} unchanged, {} blocks added\n", options.target, report.added,
              report.united, report.unchanged, report.blocks);
   return ExitCode::ok;
@@ -67,7 +70,9 @@ struct ExportFormat {
 
 RunSummary summary_of(const RunData& data, const std::string& arm) {
   RunSummary summary = summarize(data);
-  if (arm.empty()) return summary;
+  if (arm.empty()) {
+    return summary;
+  }
   std::erase_if(summary.rows, [&](const SummaryRow& row) { return row.arm.label != arm; });
   if (summary.rows.empty()) {
     throw std::invalid_argument(fmt::format("run {} has no arm '{}'", data.run.id, arm));
@@ -91,7 +96,9 @@ std::string google_benchmark(const RunData& data, const std::string& arm, bool f
 }
 
 void require_arm(const RunData& data, const std::string& arm) {
-  if (arm.empty() || std::ranges::find(data.arms, arm, &ArmRecord::label) != data.arms.end()) return;
+  if (arm.empty() || std::ranges::find(data.arms, arm, &ArmRecord::label) != data.arms.end()) {
+    return;
+  }
   throw std::invalid_argument(fmt::format("run {} has no arm '{}'", data.run.id, arm));
 }
 
@@ -114,9 +121,13 @@ constexpr ExportFormat kExportFormats[] = {{"csv", csv},
 
 const ExportFormat& export_format(const std::string& name) {
   const auto* found = std::ranges::find(kExportFormats, name, [](const ExportFormat& format) { return format.name; });
-  if (found != std::end(kExportFormats)) return *found;
+  if (found != std::end(kExportFormats)) {
+    return *found;
+  }
   std::vector<std::string> known;
-  for (const ExportFormat& format : kExportFormats) known.emplace_back(format.name);
+  for (const ExportFormat& format : kExportFormats) {
+    known.emplace_back(format.name);
+  }
   throw std::invalid_argument(fmt::format("-o '{}': expected one of {}", name, fmt::join(known, ", ")));
 }
 

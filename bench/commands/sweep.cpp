@@ -1,4 +1,15 @@
 // `decodelab sweep`: arms over phases, batches and lengths, in fresh launches and mirrored blocks.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/memory_at_hand.h"
 #include "bench/commands/cell_options.h"
 #include "bench/commands/checkpoint_source.h"
@@ -21,17 +32,6 @@
 #include "reports/statistics/summary.h"
 #include "reports/statistics/time_use.h"
 #include "reports/store/store.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <functional>
-#include <iostream>
-#include <memory>
-#include <optional>
 
 namespace decodelab {
 namespace {
@@ -66,7 +66,9 @@ void print_dry_run(const RunData& data, const SweepRequest& request, const Model
   fmt::print("{:<20} {:>14}  {}\n", "cell", "modelled step", "arms that do not run");
   const Shard shard = request.shard.value_or(Shard());
   for (std::size_t index = 0; index < data.cells.size(); ++index) {
-    if (!shard.has(index)) continue;
+    if (!shard.has(index)) {
+      continue;
+    }
     const double step = prior_step_seconds(data.cells[index], config, request.max_tokens);
     std::vector<std::string> excluded;
     for (const CellArmRecord& row : data.cell_arms) {
@@ -114,8 +116,8 @@ OpenRun begin(Store& store, RunData data, const SweepRequest& request, const Che
   return {.id = data.run.id, .config = source.config, .max_tokens = request.max_tokens};
 }
 
-/// Plans more launches for a run that has too few for a verdict. A run that has had its verdicts gets no more: adding launches until they
-/// please makes false alarms likelier.
+/// Plans more launches for a run that has too few for a verdict. A run that has had its verdicts gets no more: adding
+/// launches until they please makes false alarms likelier.
 void add_launches(Store& store, std::int64_t id, std::int64_t launches) {
   const RunSummary summary = summarize(store.load_run(id));
   const std::int64_t planned = summary.run.launches;
@@ -150,7 +152,8 @@ OpenRun resume(Store& store, const std::string& selector, std::optional<std::int
   return {.id = id, .config = source.config, .max_tokens = plan.max_tokens};
 }
 
-/// Where the seconds of this session went, in all and by arm; what no launch accounts for (planning, the tables) is rest.
+/// Where the seconds of this session went, in all and by arm; what no launch accounts for (planning, the tables) is
+/// rest.
 std::string time_lines(const RunData& data, const std::vector<TimeSpentRecord>& before, double seconds) {
   std::vector<TimeSpentRecord> times = data.times_spent;
   for (TimeSpentRecord earlier : before) {

@@ -1,11 +1,11 @@
 // Launches by plan, by time and by looks.
 #include "bench/commands/sweep_length.h"
 
-#include "reports/statistics/adaptive.h"
-#include "reports/statistics/looks.h"
-
 #include <algorithm>
 #include <utility>
+
+#include "reports/statistics/adaptive.h"
+#include "reports/statistics/looks.h"
 
 namespace decodelab {
 

@@ -1,19 +1,20 @@
 // How many launches a sweep makes: as planned, as many as fit the time, or as many as decide it.
 #pragma once
 
-#include "reports/store/store.h"
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
+
+#include "reports/store/store.h"
 
 namespace decodelab {
 
 /// Says after each launch how many there shall be in all.
 ///
-/// With a time budget the number is fixed after the second launch, by how long a launch takes and by nothing that it measured, so that
-/// tests over launches stay what they are; it is never more than planned. An adaptive run (is_adaptive()) ends at the first look that
-/// decides every contrast, at the last look, or before a look that would end after the budget.
+/// With a time budget the number is fixed after the second launch, by how long a launch takes and by nothing that it
+/// measured, so that tests over launches stay what they are; it is never more than planned. An adaptive run
+/// (is_adaptive()) ends at the first look that decides every contrast, at the last look, or before a look that would
+/// end after the budget.
 class SweepLength {
  public:
   /// `store` must outlive it. `budget_s` counts from now on; none: as much as it takes.

@@ -1,14 +1,13 @@
 // Rewrites a line of a terminal.
 #include "bench/commands/terminal.h"
 
-#include "bench/measure/progress.h"
+#include <iostream>
 
 #include <fmt/format.h>
-
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <iostream>
+#include "bench/measure/progress.h"
 
 namespace decodelab {
 namespace {

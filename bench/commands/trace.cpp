@@ -1,6 +1,15 @@
 // `decodelab trace`: some steps of an arm in a cell as a file that can be opened, and an account of their time.
 #include "bench/commands/trace.h"
 
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
 #include "bench/commands/cell_options.h"
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/new_run.h"
@@ -13,15 +22,6 @@
 #include "profiles/trace/text.h"
 #include "reports/statistics/labels.h"
 #include "reports/store/store.h"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cctype>
-#include <filesystem>
-#include <iostream>
-#include <memory>
-#include <optional>
 
 namespace decodelab {
 namespace {

@@ -6,8 +6,8 @@
 
 namespace decodelab {
 
-/// Exit code 0; else 4. A partial trace says what of it may be believed; a contaminated one ranks kernels only, and a broken one says
-/// nothing.
+/// Exit code 0; else 4. A partial trace says what of it may be believed; a contaminated one ranks kernels only, and a
+/// broken one says nothing.
 inline bool is_believable(TraceVerdict verdict) {
   return verdict == TraceVerdict::ok || verdict == TraceVerdict::warn || verdict == TraceVerdict::partial;
 }

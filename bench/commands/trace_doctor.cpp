@@ -1,15 +1,16 @@
-// `decodelab trace doctor` and `nsys-command`: which collectors can run here, and how Nsight Systems sees the same steps.
-#include "base/table.h"
-#include "bench/commands/trace.h"
-#include "bench/measure/engine_trace.h"
-#include "profiles/collect/nvtx.h"
-
-#include <fmt/format.h>
-
+// `decodelab trace doctor` and `nsys-command`: which collectors can run here, and how Nsight Systems sees the same
+// steps.
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
+
+#include "base/table.h"
+#include "bench/commands/trace.h"
+#include "bench/measure/engine_trace.h"
+#include "profiles/collect/nvtx.h"
 
 namespace decodelab {
 namespace {

@@ -1,4 +1,17 @@
 // `decodelab trace verify|diff|sql|import|explain`: what can be asked of a trace that is a file.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include "bench/commands/trace.h"
 #include "bench/commands/trace_words.h"
 #include "profiles/trace/attribution.h"
@@ -8,19 +21,6 @@
 #include "profiles/trace/view.h"
 #include "profiles/write/import_trace.h"
 #include "profiles/write/write_trace.h"
-
-#include <SQLiteCpp/SQLiteCpp.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <filesystem>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace decodelab {
 namespace {
@@ -67,9 +67,15 @@ TimeInterval window_from(const std::string& text) {
 
 ViewRequest Seen::request(std::size_t place) const {
   ViewRequest request{.process = {}, .device = {}, .step_range = step_range, .window = {}};
-  if (!process.empty()) request.process = process.front();
-  if (!device.empty()) request.device = device.front();
-  if (!windows.empty()) request.window = window_from(windows[std::min(place, windows.size() - 1)]);
+  if (!process.empty()) {
+    request.process = process.front();
+  }
+  if (!device.empty()) {
+    request.device = device.front();
+  }
+  if (!windows.empty()) {
+    request.window = window_from(windows[std::min(place, windows.size() - 1)]);
+  }
   return request;
 }
 
@@ -149,7 +155,9 @@ std::pair<std::string, std::string> names_of(const ReadTrace& a, const ReadTrace
     return arm.empty() ? path : arm;
   };
   std::pair<std::string, std::string> names{name(a, first), name(b, second)};
-  if (names.first == names.second) names = {first, second};
+  if (names.first == names.second) {
+    names = {first, second};
+  }
   if (first == second && seen.windows.size() > 1) {
     names = {seen.windows.front() + " ms", seen.windows.back() + " ms"};
   }
@@ -256,7 +264,9 @@ struct Names {
 enum class Views : std::uint8_t { none, one, two };
 
 void add_view_options(CLI::App& command, Seen& seen, Views views) {
-  if (views == Views::none) return;
+  if (views == Views::none) {
+    return;
+  }
   command.add_option("--process", seen.process, "Account for this process only")->expected(1);
   command.add_option("--device", seen.device, "Account for this GPU only")->expected(1);
   command.add_option("--step-range", seen.step_range,

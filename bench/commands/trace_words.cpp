@@ -1,19 +1,19 @@
 // Writes, opens and keeps traces.
 #include "bench/commands/trace_words.h"
 
-#include "base/files.h"
-#include "base/table.h"
-#include "base/units.h"
-#include "profiles/trace/summary_json.h"
-#include "profiles/write/write_trace.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
 #include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/table.h"
+#include "base/units.h"
+#include "profiles/trace/summary_json.h"
+#include "profiles/write/write_trace.h"
 
 namespace decodelab {
 namespace {
@@ -82,7 +82,9 @@ std::string how_to_open(const std::string& path) {
 }
 
 std::string bytes_text(const CountedBytes& counted) {
-  if (!counted.refusal.empty()) return fmt::format("bytes were not counted: {}\n", counted.refusal);
+  if (!counted.refusal.empty()) {
+    return fmt::format("bytes were not counted: {}\n", counted.refusal);
+  }
   Table table{
       .title = "Bytes of one step in the device's memory, counted in a pass of their own",
       .columns = {{"Stage"}, {"Modelled", true}, {"Read", true}, {"Written", true}, {"Moved / modelled", true}},

@@ -1,13 +1,14 @@
-// What the subcommands of `decodelab trace` share: files by their endings, the account as the store keeps it, and counted bytes.
+// What the subcommands of `decodelab trace` share: files by their endings, the account as the store keeps it, and
+// counted bytes.
 #pragma once
+
+#include <string>
 
 #include "bench/measure/engine_bytes.h"
 #include "profiles/trace/attribution.h"
 #include "profiles/trace/quality.h"
 #include "profiles/trace/trace.h"
 #include "reports/store/record.h"
-
-#include <string>
 
 namespace decodelab {
 

@@ -1,9 +1,9 @@
 // What this program was built from, and whether a device is there.
+#include <fmt/format.h>
+
 #include "bench/commands/commands.h"
 #include "bench/measure/torch_build.h"
 #include "engine/runtime.h"
-
-#include <fmt/format.h>
 
 namespace decodelab {
 

@@ -1,4 +1,9 @@
 // `decodelab worker`: this build as an arm of another decodelab's sweep or gate.
+#include <memory>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+
 #include "bench/commands/commands.h"
 #include "bench/machine/environment.h"
 #include "bench/measure/engine_worker.h"
@@ -8,11 +13,6 @@
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/runtime.h"
-
-#include <fcntl.h>
-#include <nlohmann/json.hpp>
-
-#include <memory>
 
 namespace decodelab {
 namespace {

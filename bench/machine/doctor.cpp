@@ -1,11 +1,6 @@
 // Reads what the kernel tells about clocks, load and limits.
 #include "bench/machine/doctor.h"
 
-#include "base/files.h"
-#include "bench/machine/environment.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -13,6 +8,11 @@
 #include <limits>
 #include <set>
 #include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "bench/machine/environment.h"
 
 namespace decodelab {
 namespace {

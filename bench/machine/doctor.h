@@ -16,8 +16,8 @@ struct Finding {
   std::string advice;  ///< What to do about it; empty where it is fine or cannot be known.
 };
 
-/// Reads /proc and /sys below `root` ("/" but in tests): cores and affinity, governor, boost, SMT, load, throttling, quota of the
-/// control group, huge pages, memory. Never throws for what is absent.
+/// Reads /proc and /sys below `root` ("/" but in tests): cores and affinity, governor, boost, SMT, load, throttling,
+/// quota of the control group, huge pages, memory. Never throws for what is absent.
 std::vector<Finding> examine_system(const std::filesystem::path& root);
 
 /// What reading the steady clock costs, and the smallest step that it was seen to take.

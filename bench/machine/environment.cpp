@@ -1,11 +1,6 @@
 // Reads the machine from /proc, /sys/fs/cgroup, cpuid and the limits of the process (Linux).
 #include "bench/machine/environment.h"
 
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -19,6 +14,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/files.h"
 
@@ -390,7 +389,8 @@ double other_cpu_seconds_since(const CpuSnapshot& from, const CpuSnapshot& to) {
 double other_cpu_share(const CpuSnapshot& from, const CpuSnapshot& to, double ours_too) {
   const double core_seconds = (to.wall_seconds - from.wall_seconds) * static_cast<double>(to.cores);
   const double others = other_cpu_seconds_since(from, to) - ours_too;
-  // Counters of the whole machine advance by ticks, own time by microseconds: less than two ticks is what they differ by.
+  // Counters of the whole machine advance by ticks, own time by microseconds: less than two ticks is what they differ
+  // by.
   const double resolution = 2.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
   return core_seconds > 0 && others >= resolution ? std::min(1.0, others / core_seconds) : 0.0;
 }

@@ -1,8 +1,6 @@
 // What the machine is, how much memory is left for this process, and how much of its cores others use meanwhile.
 #pragma once
 
-#include <sched.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -10,6 +8,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <sched.h>
 
 #include "reports/store/record.h"
 
@@ -21,22 +21,22 @@ namespace decodelab {
 /// `cores` are as many as usable_cores().
 MachineRecord detect_machine();
 
-/// The cores that this process may use, ascending: those of the calling thread when this was called first, or of bind_to_cores() since. That
-/// threads are bound to one core each later changes nothing, so it is called before that.
+/// The cores that this process may use, ascending: those of the calling thread when this was called first, or of
+/// bind_to_cores() since. That threads are bound to one core each later changes nothing, so it is called before that.
 const std::vector<std::int64_t>& usable_cores();
 
-/// The core of each of `threads` threads, where each can have one of its own: all usable cores, if they are as many as threads; else none, and
-/// the system places them.
+/// The core of each of `threads` threads, where each can have one of its own: all usable cores, if they are as many as
+/// threads; else none, and the system places them.
 ///
-/// Without places a thread wanders, and a process may stay on the worse side of a machine for its whole life: on a shared 2-core machine that
-/// spread the contrasts of launches of a build with itself by 14 %, and 2.7 % with places.
+/// Without places a thread wanders, and a process may stay on the worse side of a machine for its whole life: on a
+/// shared 2-core machine that spread the contrasts of launches of a build with itself by 14 %, and 2.7 % with places.
 std::vector<std::int64_t> thread_places(std::int64_t threads);
 
 /// Cores as the system's calls take them. A number of CPU_SETSIZE or more, which they cannot take, is left out.
 cpu_set_t set_of_cores(const std::vector<std::int64_t>& cores);
 
-/// Binds this thread, and every thread and process that it starts from now on, to these cores; nothing for an empty list. Throws
-/// std::invalid_argument for a core that is not there or that this process may not use.
+/// Binds this thread, and every thread and process that it starts from now on, to these cores; nothing for an empty
+/// list. Throws std::invalid_argument for a core that is not there or that this process may not use.
 void bind_to_cores(const std::vector<std::int64_t>& cores);
 
 /// Bytes that this process can still take before something refuses or kills it: the least of MemAvailable, the headroom
@@ -44,8 +44,9 @@ void bind_to_cores(const std::vector<std::int64_t>& cores);
 /// compared with this beforehand. Throws std::runtime_error where /proc/meminfo cannot be read.
 std::int64_t available_memory_bytes();
 
-/// What may still be taken, whenever it is asked, if a tenth of what is available now stays free: what allocators keep for themselves and
-/// what other processes take meanwhile has to fit too. No function for a device other than `cpu`, where taking too much is an exception.
+/// What may still be taken, whenever it is asked, if a tenth of what is available now stays free: what allocators keep
+/// for themselves and what other processes take meanwhile has to fit too. No function for a device other than `cpu`,
+/// where taking too much is an exception.
 std::function<std::int64_t()> memory_to_take(const std::string& device);
 
 /// Nanoseconds since 1970, UTC, by a clock that may be set: for when something happened, never for how long it took.

@@ -1,16 +1,16 @@
 // Memory first, then outputs, then a probe of time and memory: what a cell goes through before its first block.
 #include "bench/measure/cell_check.h"
 
-#include "bench/measure/steps.h"
-#include "bench/measure/warmup.h"
-#include "bench/plan/step_scope.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "bench/measure/steps.h"
+#include "bench/measure/warmup.h"
+#include "bench/plan/step_scope.h"
 
 namespace decodelab {
 namespace {
@@ -29,8 +29,8 @@ std::int64_t limit_steps(const CellRecord& cell, std::int64_t steps, std::int64_
   return room >= kPeriodSteps ? room / kPeriodSteps * kPeriodSteps : room;
 }
 
-/// Whether the arms of the rows that are left may run in slices: each can, their open visits fit into memory together, and no visit has to
-/// end for its tokens to be seen.
+/// Whether the arms of the rows that are left may run in slices: each can, their open visits fit into memory together,
+/// and no visit has to end for its tokens to be seen.
 bool run_slices(const CellRecord& cell, const std::vector<CellArmRecord>& rows, const ArmWorkers& workers,
                 std::int64_t available) {
   if (cell.phase != "generate" && step_scope_from_string(cell.scope).visible_end) {

@@ -1,13 +1,13 @@
 // Finds out, before a cell is timed, which of its arms can run there and compute what the reference computes.
 #pragma once
 
-#include "bench/measure/cell_outputs.h"
-#include "reports/store/record.h"
-
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
+
+#include "bench/measure/cell_outputs.h"
+#include "reports/store/record.h"
 
 namespace decodelab {
 
@@ -17,11 +17,12 @@ struct VisitPlan {
   std::int64_t slice_ns = 0;      ///< That an arm's slice fills; 0: whole visits.
 };
 
-/// The flag of a row in whose cell arms do not run in slices, although the plan asks for it: an arm cannot, or all together need too much memory.
+/// The flag of a row in whose cell arms do not run in slices, although the plan asks for it: an arm cannot, or all
+/// together need too much memory.
 inline constexpr const char* kWholeVisitsFlag = "whole-visits";
 
-/// The result of a check: the cell's rows with their new status, the steps that every visit will time (0: no arm is left) and those of
-/// a slice, and the seconds that a block is expected to take.
+/// The result of a check: the cell's rows with their new status, the steps that every visit will time (0: no arm is
+/// left) and those of a slice, and the seconds that a block is expected to take.
 struct CellCheck {
   std::vector<CellArmRecord> rows;
   std::int64_t steps = 0;

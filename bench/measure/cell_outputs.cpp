@@ -1,22 +1,23 @@
 // Runs outputs, compares them, and remembers what was chosen.
 #include "bench/measure/cell_outputs.h"
 
-#include "base/digest.h"
-#include "bench/measure/launch_runner.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/digest.h"
+#include "bench/measure/launch_runner.h"
+
 namespace decodelab {
 namespace {
 
-/// Part of the memory at hand that a cell may ask for: closed forms leave out what allocators and matrix libraries keep for themselves.
+/// Part of the memory at hand that a cell may ask for: closed forms leave out what allocators and matrix libraries keep
+/// for themselves.
 constexpr double kUsableMemory = 0.9;
 
 /// The cell itself, or the largest one by halving the batch and then the length in which the reference fits.

@@ -1,9 +1,6 @@
-// Holds the outputs of a cell's arms against the reference's: in full once a run, by the digest of their choices in every later launch.
+// Holds the outputs of a cell's arms against the reference's: in full once a run, by the digest of their choices in
+// every later launch.
 #pragma once
-
-#include "bench/measure/kept_outputs.h"
-#include "bench/measure/worker.h"
-#include "reports/store/record.h"
 
 #include <cstdint>
 #include <functional>
@@ -11,6 +8,10 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "bench/measure/kept_outputs.h"
+#include "bench/measure/worker.h"
+#include "reports/store/record.h"
 
 namespace decodelab {
 
@@ -20,7 +21,8 @@ inline constexpr const char* kTokensOnlyFlag = "tokens-only";
 /// The arms of a launch, ready to run.
 struct ArmWorkers {
   std::map<std::int64_t, Worker*> by_arm;  ///< By the arm's id, of those that run in some cell; borrowed.
-  /// The oracle, made when it is first asked for, which may be one of the arms. Throws std::runtime_error where there is none, and says why.
+  /// The oracle, made when it is first asked for, which may be one of the arms. Throws std::runtime_error where there
+  /// is none, and says why.
   std::function<Worker*()> reference;
   std::int64_t reference_arm = 0;                    ///< Its id, or 0 where it is no arm.
   std::function<void(std::int64_t arm_id)> started;  ///< Told before an arm runs.
@@ -34,8 +36,8 @@ bool fits(const Worker& worker, const CellRecord& cell, std::int64_t available);
 /// The reference's outputs of one cell: those that an earlier run kept, or computed when they are first asked for.
 class ReferenceOutputs {
  public:
-  /// Of `cell`, or of the largest one by halving the batch and then the length in which the reference fits into the memory at hand. What it
-  /// is made with must outlive it.
+  /// Of `cell`, or of the largest one by halving the batch and then the length in which the reference fits into the
+  /// memory at hand. What it is made with must outlive it.
   ReferenceOutputs(const CellRecord& cell, const ArmWorkers& workers,
                    const std::function<std::int64_t()>& available_memory_bytes)
       : workers_(workers), available_memory_bytes_(available_memory_bytes), compared_(cell) {}
@@ -58,20 +60,23 @@ class ReferenceOutputs {
 /// What is kept of a check of `cell`, without any arm yet.
 CellProofRecord proof_of(const CellRecord& cell, const CellRecord& compared, const OutputTrace& expected);
 
-/// Compares one arm with the reference's outputs in full. Leaves the row open when they agree, and keeps the arm's choices in `proof`.
+/// Compares one arm with the reference's outputs in full. Leaves the row open when they agree, and keeps the arm's
+/// choices in `proof`.
 void verify(CellArmRecord& row, Worker& worker, const CellRecord& compared, OutputTrace expected,
             CellProofRecord& proof);
 
 /// Holds what each open arm of a cell chooses in this process against what it chose when it was proved right.
 ///
-/// An arm that chooses otherwise is compared with the reference in full, since two processes may round differently; so is every arm where
-/// `proof` is empty. It does so for as many steps as a quarter of a visit, at least one: what is done in every launch must not take as long
-/// as its timed steps. One that throws, or is wrong, gets that for a status. Returns the rows; `proof` is brought up to date.
+/// An arm that chooses otherwise is compared with the reference in full, since two processes may round differently; so
+/// is every arm where `proof` is empty. It does so for as many steps as a quarter of a visit, at least one: what is
+/// done in every launch must not take as long as its timed steps. One that throws, or is wrong, gets that for a status.
+/// Returns the rows; `proof` is brought up to date.
 std::vector<CellArmRecord> recheck_cell(const CellRecord& cell, std::vector<CellArmRecord> rows,
                                         std::optional<CellProofRecord>& proof, const ArmWorkers& workers,
                                         const std::function<std::int64_t()>& available_memory_bytes);
 
-/// The row of an arm that threw `error` in a cell: `oom` where memory ran out, else `failed`, with the first line of the message.
+/// The row of an arm that threw `error` in a cell: `oom` where memory ran out, else `failed`, with the first line of
+/// the message.
 CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error);
 
 }  // namespace decodelab

@@ -1,14 +1,14 @@
 // Compares counters with the expectations of variants.
 #include "bench/measure/engagement.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace decodelab {
 namespace {

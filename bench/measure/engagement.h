@@ -1,11 +1,11 @@
 // Did the optimizations of an arm really run? Their counters say so.
 #pragma once
 
-#include "bench/plan/arm.h"
-#include "reports/store/record.h"
-
 #include <optional>
 #include <string>
+
+#include "bench/plan/arm.h"
+#include "reports/store/record.h"
 
 namespace decodelab {
 

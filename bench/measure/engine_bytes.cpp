@@ -1,14 +1,14 @@
 // Adds up the ranges of one step by their stage.
 #include "bench/measure/engine_bytes.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "bench/measure/engine_cell.h"
 #include "bench/plan/modelled_work.h"
 #include "engine/runtime.h"
 #include "profiles/collect/range_counters.h"
-
-#include <algorithm>
-#include <array>
-#include <utility>
 
 namespace decodelab {
 namespace {
@@ -44,7 +44,9 @@ std::vector<CountedRange> counted_ranges(CellRunner& runner, std::int64_t most_r
 std::size_t stage_of(const CountedRange& range) {
   const std::string name = range.name.substr(range.name.find(' ') + 1);
   for (std::size_t stage = 0; stage < kStageNames.size(); ++stage) {
-    if (name == kStageNames[stage]) return stage;
+    if (name == kStageNames[stage]) {
+      return stage;
+    }
   }
   return static_cast<std::size_t>(Stage::other);
 }
@@ -54,16 +56,21 @@ std::size_t stage_of(const CountedRange& range) {
 CountedBytes count_bytes(const Engine& engine, const CellInput& input, const CellRecord& cell) {
   const ModelConfig& config = engine.model().config();
   const std::string& device = engine.model().device();
-  if (device == "cpu") return {.stages = {}, .refusal = "a CPU does not tell a program what its memory moves"};
-  if (cell.phase == "generate")
+  if (device == "cpu") {
+    return {.stages = {}, .refusal = "a CPU does not tell a program what its memory moves"};
+  }
+  if (cell.phase == "generate") {
     return {.stages = {}, .refusal = "a completion is many steps: take phase prefill or decode"};
+  }
   CacheSnapshots snapshots;
   CellRunner runner(engine, input, cell, 0, snapshots);
   const std::int64_t steps = cell.phase == "decode" ? std::min(kSteps, decode_room(config, cell)) : 1;
   runner.prepare(steps);
   runner.step();
   const bool goes_on = runner.has_room();
-  if (!goes_on) runner.prepare(steps);
+  if (!goes_on) {
+    runner.prepare(steps);
+  }
   synchronize(device);
   std::vector<CountedRange> ranges;
   try {
@@ -84,7 +91,9 @@ CountedBytes count_bytes(const Engine& engine, const CellInput& input, const Cel
   }
   CountedBytes counted;
   for (const StageTraffic& traffic : all) {
-    if (traffic.modelled_bytes > 0 || traffic.read_bytes + traffic.written_bytes > 0) counted.stages.push_back(traffic);
+    if (traffic.modelled_bytes > 0 || traffic.read_bytes + traffic.written_bytes > 0) {
+      counted.stages.push_back(traffic);
+    }
   }
   return counted;
 }

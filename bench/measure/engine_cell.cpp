@@ -1,19 +1,19 @@
 // Makes the sessions of a cell and runs its steps.
 #include "bench/measure/engine_cell.h"
 
-#include "bench/measure/steps.h"
-#include "bench/measure/timed_step.h"
-#include "bench/measure/torch_step_events.h"
-#include "bench/measure/warmup.h"
-#include "bench/plan/prompts.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <stdexcept>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "bench/measure/steps.h"
+#include "bench/measure/timed_step.h"
+#include "bench/measure/torch_step_events.h"
+#include "bench/measure/warmup.h"
+#include "bench/plan/prompts.h"
 
 namespace decodelab {
 namespace {
@@ -79,7 +79,8 @@ void CellRunner::prepare(std::int64_t steps) {
   snapshots_.filling_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
 }
 
-/// What a prefill leaves beside keys and values (the state of random numbers, the history of penalties) is in no snapshot.
+/// What a prefill leaves beside keys and values (the state of random numbers, the history of penalties) is in no
+/// snapshot.
 void CellRunner::fill() {
   const bool generated = cell_.fill == "generated";
   const bool restores = !generated || !(input_.sampling.sample || input_.sampling.penalizes());

@@ -1,10 +1,6 @@
 // One cell of one engine, run step by step: what visits, checks and traces share.
 #pragma once
 
-#include "bench/measure/engine_worker.h"
-#include "bench/plan/step_scope.h"
-#include "engine/engine.h"
-
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -12,6 +8,10 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "bench/measure/engine_worker.h"
+#include "bench/plan/step_scope.h"
+#include "engine/engine.h"
 
 namespace decodelab {
 
@@ -52,19 +52,20 @@ class CellRunner final {
   /// Puts the session where the next step may run; `steps` decode steps must fit after it. Never timed.
   void prepare(std::int64_t steps);
 
-  /// Makes what a session makes in its first step, and takes the step back: what is counted after it is what every step does.
+  /// Makes what a session makes in its first step, and takes the step back: what is counted after it is what every step
+  /// does.
   void synchronize();
 
   bool has_room() const { return steps_left_ > 0; }
 
-  /// One step: a decode step, a prefill with its session's allocation, or a completion. Without tokens in the scope `forward`; of an
-  /// engine that reads late, a decode step's are those of the step before.
+  /// One step: a decode step, a prefill with its session's allocation, or a completion. Without tokens in the scope
+  /// `forward`; of an engine that reads late, a decode step's are those of the step before.
   StepResult step();
   std::int64_t timed_step_ns();
   /// Takes the last decode step back where every step starts from the cell's length. Never timed.
   void rewind();
-  /// Times of `steps` decode steps whose tokens are read at their end, by marks on the device, which is no CPU; `whole_ns` becomes the
-  /// host's clock around all of them.
+  /// Times of `steps` decode steps whose tokens are read at their end, by marks on the device, which is no CPU;
+  /// `whole_ns` becomes the host's clock around all of them.
   std::vector<std::int64_t> visible_end_ns(std::int64_t steps, std::int64_t& whole_ns);
 
   const StepScope& scope() const { return scope_; }
@@ -79,7 +80,8 @@ class CellRunner final {
   StepResult decode_step();
   void fill();
   std::string kept_key() const;
-  /// Fills the session with what an earlier process prefilled for the same arm, cell and build; false where there is nothing.
+  /// Fills the session with what an earlier process prefilled for the same arm, cell and build; false where there is
+  /// nothing.
   bool restore_kept();
   void keep(const FilledCache& filled) const;
 

@@ -1,6 +1,17 @@
 // Runs the window of a trace on the engine, then visits with and without it.
 #include "bench/measure/engine_trace.h"
 
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include "bench/machine/environment.h"
 #include "bench/measure/engine_cell.h"
 #include "bench/measure/timed_step.h"
@@ -15,18 +26,6 @@
 #include "profiles/collect/soft_perf.h"
 #include "profiles/collect/span_collector.h"
 #include "reports/statistics/estimates.h"
-
-#include <fmt/format.h>
-
-#include <unistd.h>
-
-#include <algorithm>
-#include <cmath>
-#include <fstream>
-#include <set>
-#include <stdexcept>
-#include <tuple>
-#include <utility>
 
 namespace decodelab {
 namespace {
@@ -217,7 +216,8 @@ Perturbation measure_perturbation(StepSource& source, Collectors& collectors, co
   return {.ratio = std::exp(middle), .low = std::exp(interval.low), .high = std::exp(interval.high), .pairs = pairs};
 }
 
-/// Writes what the model says a stage moves onto the first span of that stage in its layer and step. Completions have no such form.
+/// Writes what the model says a stage moves onto the first span of that stage in its layer and step. Completions have
+/// no such form.
 void add_expected_bytes(TraceEvents& events, const ModelConfig& config, const CellRecord& cell) {
   if (cell.phase == "generate") {
     return;
@@ -322,9 +322,13 @@ TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& inp
   TracedCell traced;
   describe(events.session, arm, cell, request);
   source.prepare();
-  if (nvtx) nvtx->enter_window();
+  if (nvtx) {
+    nvtx->enter_window();
+  }
   run_window(source, collectors, config, request.steps, events, &traced.token_ids);
-  if (nvtx) nvtx->leave_window();
+  if (nvtx) {
+    nvtx->leave_window();
+  }
   events.session.collectors.push_back({.name = "nvtx", .on = nvtx.has_value(), .reason = NvtxRanges::why_not()});
   if (!request.pairs || *request.pairs > 0) {
     events.session.perturbation = measure_perturbation(source, collectors, config, request.steps, request.pairs);

@@ -1,6 +1,11 @@
 // Runs the cells of a sweep on the engine and times their steps.
 #include "bench/measure/engine_worker.h"
 
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
 #include "bench/measure/engagement.h"
 #include "bench/measure/engine_cell.h"
 #include "bench/measure/steps.h"
@@ -9,18 +14,13 @@
 #include "bench/plan/modelled_work.h"
 #include "bench/plan/sweep_plan.h"
 
-#include <algorithm>
-#include <limits>
-#include <optional>
-#include <utility>
-
 namespace decodelab {
 namespace {
 
 /// Counted in a decode cell: a whole period of what comes now and then (a cache that grows by 8 tokens).
 constexpr std::int64_t kCountedDecodeSteps = kPeriodSteps;
-/// Counting is repeated, since a counter that is exact once may not be again: once at least, and twice where that fits into kCountingNs. Where
-/// steps are slow, the first of them is all that is repeated.
+/// Counting is repeated, since a counter that is exact once may not be again: once at least, and twice where that fits
+/// into kCountingNs. Where steps are slow, the first of them is all that is repeated.
 constexpr int kRepetitions = 2;
 constexpr std::int64_t kCountingNs = 500'000'000;
 
@@ -53,7 +53,8 @@ class EngineVisit final : public OpenVisit {
     times_.warmup_ns = warmup.total_ns();
     times_.quiet = warmup.quiet();
     times_.samples_ns.reserve(static_cast<std::size_t>(cell.steps));
-    // The cell starts afresh, so that its timed steps are those from its length on, with the growth that belongs to them.
+    // The cell starts afresh, so that its timed steps are those from its length on, with the growth that belongs to
+    // them.
     runner_.prepare(cell.steps);
   }
 

@@ -1,14 +1,14 @@
 // An arm of our own engine as a worker, in this process.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "bench/measure/worker.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/checkpoint/kept_bytes.h"
 #include "engine/engine.h"
-
-#include <memory>
-#include <string>
 
 namespace decodelab {
 

@@ -1,10 +1,10 @@
 // Joins a run's plan, its store and a worker's process.
 #include "bench/measure/external_arm.h"
 
-#include "bench/measure/process/process_worker.h"
-
 #include <algorithm>
 #include <filesystem>
+
+#include "bench/measure/process/process_worker.h"
 
 namespace decodelab {
 

@@ -1,20 +1,20 @@
 // An arm of a run whose command starts another process.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "bench/measure/worker.h"
 #include "bench/plan/sweep_plan.h"
 #include "reports/store/store.h"
-
-#include <memory>
-#include <vector>
 
 namespace decodelab {
 
 /// Whether every arm is another process, so that this one has nothing to load.
 bool all_external(const std::vector<ArmRecord>& arms);
 
-/// The worker of `arm`, not started yet. What it says of itself goes into the store; another answer than the run already holds is a
-/// WorkerError. Throws std::invalid_argument where the plan's checkpoint cannot be read.
+/// The worker of `arm`, not started yet. What it says of itself goes into the store; another answer than the run
+/// already holds is a WorkerError. Throws std::invalid_argument where the plan's checkpoint cannot be read.
 std::unique_ptr<Worker> make_process_worker(Store& store, const ArmRecord& arm, const LaunchPlan& plan);
 
 }  // namespace decodelab

@@ -1,14 +1,14 @@
 // Runs the launches of a gate one after the other.
 #include "bench/measure/gate_run.h"
 
-#include "bench/machine/environment.h"
-#include "bench/measure/external_arm.h"
-#include "bench/measure/interrupt.h"
-
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
+
+#include "bench/machine/environment.h"
+#include "bench/measure/external_arm.h"
+#include "bench/measure/interrupt.h"
 
 namespace decodelab {
 

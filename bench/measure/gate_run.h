@@ -1,19 +1,19 @@
 // Measures the gate blocks of a run whose arms are all workers.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
 #include "bench/measure/launch_runner.h"
 #include "bench/plan/sweep_plan.h"
 #include "reports/statistics/gate_blocks.h"
 #include "reports/store/store.h"
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
-
 namespace decodelab {
 
-/// A sweep of workers alone, to be measured by GateRun. Where the request's blocks are kFittedBlocks, the first launch fixes them. Throws
-/// as make_sweep() does.
+/// A sweep of workers alone, to be measured by GateRun. Where the request's blocks are kFittedBlocks, the first launch
+/// fixes them. Throws as make_sweep() does.
 RunData plan_gate_run(const SweepRequest& request, const ModelConfig& config);
 
 /// Told after each launch and check: launches that are done, and seconds that one took on average.

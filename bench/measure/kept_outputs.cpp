@@ -1,13 +1,13 @@
 // Outputs as bytes, and the keys that they are kept by.
 #include "bench/measure/kept_outputs.h"
 
-#include "bench/machine/environment.h"
-#include "engine/checkpoint/cache_file.h"
-#include "engine/checkpoint/packed_files.h"
+#include <stdexcept>
 
 #include <fmt/format.h>
 
-#include <stdexcept>
+#include "bench/machine/environment.h"
+#include "engine/checkpoint/cache_file.h"
+#include "engine/checkpoint/packed_files.h"
 
 namespace decodelab {
 

@@ -1,9 +1,6 @@
-// The reference's outputs of cells, kept in the cache folder: a run of the same build on the same weights needs no reference.
+// The reference's outputs of cells, kept in the cache folder: a run of the same build on the same weights needs no
+// reference.
 #pragma once
-
-#include "bench/measure/verification.h"
-#include "engine/checkpoint/kept_bytes.h"
-#include "reports/store/record.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -11,10 +8,15 @@
 #include <optional>
 #include <string>
 
+#include "bench/measure/verification.h"
+#include "engine/checkpoint/kept_bytes.h"
+#include "reports/store/record.h"
+
 namespace decodelab {
 
-/// Names all that what an engine of this program computes on a checkpoint depends on: the program's file, the build, the machine, the
-/// content of the weights, and the seed of prompts and random keys. Throws std::invalid_argument where there are no weights.
+/// Names all that what an engine of this program computes on a checkpoint depends on: the program's file, the build,
+/// the machine, the content of the weights, and the seed of prompts and random keys. Throws std::invalid_argument where
+/// there are no weights.
 std::string computed_by(const BuildRecord& build, const std::filesystem::path& checkpoint, std::int64_t seed,
                         const std::filesystem::path& cache_directory);
 

@@ -1,14 +1,6 @@
 // Checks the cells of a run once, then runs one launch's blocks and stores each as it ends.
 #include "bench/measure/launch_runner.h"
 
-#include "bench/machine/environment.h"
-#include "bench/measure/block_order.h"
-#include "bench/measure/external_arm.h"
-#include "bench/measure/steps.h"
-#include "reports/store/shard.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -19,6 +11,14 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+
+#include "bench/machine/environment.h"
+#include "bench/measure/block_order.h"
+#include "bench/measure/external_arm.h"
+#include "bench/measure/steps.h"
+#include "reports/store/shard.h"
 
 namespace decodelab {
 namespace {
@@ -140,7 +140,8 @@ class LaunchRunner {
     store_.set_blocks_per_launch(data_.run.id, data_.run.blocks_per_launch);
   }
 
-  /// An arm that the plan or an earlier launch ruled out in every cell has no worker: its variants may not even fit each other.
+  /// An arm that the plan or an earlier launch ruled out in every cell has no worker: its variants may not even fit
+  /// each other.
   bool runs_anywhere(const ArmRecord& arm) const {
     return std::ranges::any_of(
         data_.cell_arms, [&arm](const CellArmRecord& row) { return row.arm_id == arm.id && is_open(row.status); });
@@ -372,7 +373,8 @@ class LaunchRunner {
     return true;
   }
 
-  /// Opens a visit of each of the `order`, runs them in slices, and adds them to the record; false where one threw, whose row says why.
+  /// Opens a visit of each of the `order`, runs them in slices, and adds them to the record; false where one threw,
+  /// whose row says why.
   bool visit_together(const CellRecord& cell, const std::vector<CellArmRecord*>& active,
                       std::span<const std::size_t> order, BlockRecord& record) {
     CellArmRecord* row = nullptr;

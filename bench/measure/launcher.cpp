@@ -1,23 +1,22 @@
 // The parent's side of a sweep: one child a launch, its events, and the rows of those that die.
 #include "bench/measure/launcher.h"
 
-#include "base/json_text.h"
-#include "bench/measure/interrupt.h"
-#include "bench/measure/process/child_process.h"
-#include "bench/measure/sweep_progress.h"
-#include "reports/store/shard.h"
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <optional>
 #include <stdexcept>
 #include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+
+#include "base/json_text.h"
+#include "bench/measure/interrupt.h"
+#include "bench/measure/process/child_process.h"
+#include "bench/measure/sweep_progress.h"
+#include "reports/store/shard.h"
 
 namespace decodelab {
 namespace {

@@ -1,14 +1,14 @@
 // Starts the launches of a sweep, each in a fresh process, and survives what happens to them.
 #pragma once
 
-#include "bench/measure/sweep_progress.h"
-#include "bench/plan/sweep_plan.h"
-#include "reports/store/store.h"
-
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
+
+#include "bench/measure/sweep_progress.h"
+#include "bench/plan/sweep_plan.h"
+#include "reports/store/store.h"
 
 namespace decodelab {
 
@@ -32,12 +32,12 @@ enum class SweepEnd { complete, interrupted };
 /// Asked before each launch: how many there shall be in all, when so many are done; at most the run's own.
 using LaunchesWanted = std::function<std::int64_t(std::int64_t done)>;
 
-/// Runs every launch of the run that is not there yet, one after the other, as `program launch --store ... --run ... --launch i`, until
-/// there are as many as `wanted` says.
+/// Runs every launch of the run that is not there yet, one after the other, as `program launch --store ... --run ...
+/// --launch i`, until there are as many as `wanted` says.
 ///
-/// A launch that dies leaves `failed` on the row that it was running (`oom` where the system killed it) and is started again for what is left.
-/// SIGINT and SIGTERM let the block in hand finish. Throws StoreError when the store fails a launch, std::runtime_error when a launch
-/// cannot start or fails outside of any cell.
+/// A launch that dies leaves `failed` on the row that it was running (`oom` where the system killed it) and is started
+/// again for what is left. SIGINT and SIGTERM let the block in hand finish. Throws StoreError when the store fails a
+/// launch, std::runtime_error when a launch cannot start or fails outside of any cell.
 SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std::int64_t run_id,
                       const ModelConfig& config, std::int64_t max_tokens, const LaunchesWanted& wanted,
                       const ProgressDisplay& display);

@@ -1,13 +1,13 @@
 // Fixes the number of timed steps of a cell from the pilot of its slowest arm.
 #include "bench/measure/steps.h"
 
-#include "base/round_up.h"
-#include "reports/statistics/summary.h"
-
 #include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
+
+#include "base/round_up.h"
+#include "reports/statistics/summary.h"
 
 namespace decodelab {
 namespace {

@@ -1,12 +1,12 @@
 // Turns a run's plan into pieces with priors, and a launch's events into an estimate of the rest.
 #include "bench/measure/sweep_progress.h"
 
-#include "reports/statistics/labels.h"
-#include "reports/store/shard.h"
+#include <algorithm>
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "reports/statistics/labels.h"
+#include "reports/store/shard.h"
 
 namespace decodelab {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 /// What a launch costs before its first cell: a start, and the weights at the speed of a disk's cache.
 constexpr double kStartSeconds = 0.5;
 constexpr double kLoadBytesPerSecond = 1e9;
-/// Checks run about this many steps for each arm, those of later launches fewer, and a block two visits of a warm-up and as many timed
-/// steps.
+/// Checks run about this many steps for each arm, those of later launches fewer, and a block two visits of a warm-up
+/// and as many timed steps.
 constexpr double kStepsOfACheck = 4;
 constexpr double kStepsOfARecheck = 2;
 constexpr double kVisitSeconds = 0.25;

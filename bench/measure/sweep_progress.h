@@ -1,10 +1,6 @@
 // The progress of a whole sweep: its loads, checks and blocks as pieces of one estimate.
 #pragma once
 
-#include "bench/measure/progress.h"
-#include "bench/plan/sweep_plan.h"
-#include "reports/store/record.h"
-
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,6 +9,10 @@
 #include <set>
 #include <string>
 #include <tuple>
+
+#include "bench/measure/progress.h"
+#include "bench/plan/sweep_plan.h"
+#include "reports/store/record.h"
 
 namespace decodelab {
 
@@ -29,7 +29,8 @@ class SweepProgress final {
 
   /// `kind` is load, check, recheck or block; `cell` an index into the run's cells.
   void started(std::int64_t launch, const std::string& kind, std::int64_t cell);
-  /// `block_seconds`: what a check expects a block of its cell to take; 0 where it is no check or the cell has no blocks.
+  /// `block_seconds`: what a check expects a block of its cell to take; 0 where it is no check or the cell has no
+  /// blocks.
   void done(double seconds, double block_seconds);
   /// What a launch left undone when it was through will not run.
   void launch_ended(std::int64_t launch);

@@ -1,8 +1,6 @@
 // Where the time of a launch goes: what each arm spends on loading, checking, filling, timing and the rest.
 #pragma once
 
-#include "reports/store/record.h"
-
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -10,6 +8,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "reports/store/record.h"
 
 namespace decodelab {
 
@@ -35,7 +35,8 @@ class TimeAccount {
   std::map<std::pair<std::int64_t, Activity>, std::int64_t> spent_;
 };
 
-/// Adds its own lifetime to an account. What `side` grew by meanwhile goes to the activities of that work, the remainder to `activity`.
+/// Adds its own lifetime to an account. What `side` grew by meanwhile goes to the activities of that work, the
+/// remainder to `activity`.
 class TimeSpan {
  public:
   /// `side` may be empty; it and the account must outlive this.

@@ -1,15 +1,16 @@
 // The clock around one step: all that the harness adds to what it times.
 #pragma once
 
-#include "engine/runtime.h"
-
 #include <chrono>
 #include <cstdint>
 #include <string>
 
+#include "engine/runtime.h"
+
 namespace decodelab {
 
-/// Nanoseconds from the call of `step` until its work on `device` is done. `slow_ns` above 0 makes it so much longer (kSlowPrefix).
+/// Nanoseconds from the call of `step` until its work on `device` is done. `slow_ns` above 0 makes it so much longer
+/// (kSlowPrefix).
 template <typename Step>
 std::int64_t timed_ns(Step&& step, const std::string& device, std::int64_t slow_ns) {
   using Clock = std::chrono::steady_clock;

@@ -1,11 +1,10 @@
 // Collects what the compiler and libtorch say about this build.
 #include "bench/measure/torch_build.h"
 
-#include "engine/runtime.h"
-
+#include <decodelab_commit.h>
 #include <fmt/format.h>
 
-#include <decodelab_commit.h>
+#include "engine/runtime.h"
 
 namespace decodelab {
 

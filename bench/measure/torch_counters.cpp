@@ -1,13 +1,13 @@
 // Listens to libtorch's operator callbacks and allocator reports, and to the engine's ranges.
 #include "bench/measure/torch_counters.h"
 
-#include "engine/tensor.h"
-#include "profiles/range.h"
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <vector>
+
+#include "engine/tensor.h"
+#include "profiles/range.h"
 
 namespace decodelab {
 namespace {
@@ -18,7 +18,8 @@ struct StageCounts {
   std::int64_t allocated_bytes = 0;
 };
 
-/// Receives everything that is counted. Ranges, operators and allocations come from the thread that made it; releases may come from any.
+/// Receives everything that is counted. Ranges, operators and allocations come from the thread that made it; releases
+/// may come from any.
 class Recorder final : public RangeListener, public c10::MemoryReportingInfoBase {
  public:
   explicit Recorder(at::DeviceType device) : device_(device) {}
@@ -95,7 +96,8 @@ class Recorder final : public RangeListener, public c10::MemoryReportingInfoBase
   std::atomic<std::int64_t> peak_{0};
 };
 
-/// libtorch's callbacks take no argument of ours. Not range_listener: that may stand for another listener while work is recorded.
+/// libtorch's callbacks take no argument of ours. Not range_listener: that may stand for another listener while work is
+/// recorded.
 thread_local Recorder* recorder_of_thread = nullptr;
 
 Recorder& recorder_of_this_thread() { return *recorder_of_thread; }

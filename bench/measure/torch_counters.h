@@ -1,19 +1,22 @@
-// Counts what a step does: operators, tensor allocations, bytes, and the amounts that the engine reports. No torch in this header.
+// Counts what a step does: operators, tensor allocations, bytes, and the amounts that the engine reports. No torch in
+// this header.
 #pragma once
-
-#include "reports/store/record.h"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "reports/store/record.h"
+
 namespace decodelab {
 
-/// Counts on this thread while it lives; slows every operator and allocation down, so it is never alive in a timed pass.
+/// Counts on this thread while it lives; slows every operator and allocation down, so it is never alive in a timed
+/// pass.
 ///
-/// Operators are those that the engine calls, not those that they are made of. Allocations are those of libtorch's allocators, on a CPU
-/// those of the calling thread. Names of the counters: `operators`, `allocations`, `allocated_bytes`, each alone and as
+/// Operators are those that the engine calls, not those that they are made of. Allocations are those of libtorch's
+/// allocators, on a CPU those of the calling thread. Names of the counters: `operators`, `allocations`,
+/// `allocated_bytes`, each alone and as
 /// `<stage>.<counter>`; `op.<operator>`; and those of Amount. A counter that would be 0 is absent.
 class StepCounters {
  public:

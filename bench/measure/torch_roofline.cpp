@@ -1,16 +1,6 @@
 // A read-only sum and a large matrix product, timed like any other step.
 #include "bench/measure/torch_roofline.h"
 
-#include "bench/measure/warmup.h"
-#include "bench/plan/modelled_work.h"
-#include "engine/layers/onednn_linear.h"
-#include "engine/runtime.h"
-#include "engine/tensor.h"
-
-#include <fmt/format.h>
-
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -21,6 +11,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include "bench/measure/warmup.h"
+#include "bench/plan/modelled_work.h"
+#include "engine/layers/onednn_linear.h"
+#include "engine/runtime.h"
+#include "engine/tensor.h"
+
 namespace decodelab {
 namespace {
 
@@ -28,7 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 /// What one task reads: many tasks for few threads, and each longer than it takes to hand out.
 constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;
-/// Large enough for every kernel to be at its best, small enough (some milliseconds on two cores) for a visit to hold many.
+/// Large enough for every kernel to be at its best, small enough (some milliseconds on two cores) for a visit to hold
+/// many.
 constexpr std::int64_t kProductSize = 768;
 constexpr double kProductFlops = 2.0 * kProductSize * kProductSize * kProductSize;
 /// Before one that is timed.
@@ -89,15 +89,16 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) std::uint64_t sum_o
 /// Keeps the sum from being left out.
 std::atomic<std::uint64_t> sink{0};
 
-/// Of all slices of a visit. A product may take far longer than the cell's step that it stands for; it need not be repeated as often.
+/// Of all slices of a visit. A product may take far longer than the cell's step that it stands for; it need not be
+/// repeated as often.
 constexpr double kLongestVisitNs = 5e8;
 
 at::ScalarType scalar_type(const std::string& dtype) {
   return dtype == "fp32" ? at::kFloat : dtype == "fp16" ? at::kHalf : at::kBFloat16;
 }
 
-/// A large product by the fastest library at hand, since a bound that another one passes is none: libtorch's own (MKL's fp32 leaves half of
-/// an AMD processor unused) or oneDNN's on weights in its order.
+/// A large product by the fastest library at hand, since a bound that another one passes is none: libtorch's own (MKL's
+/// fp32 leaves half of an AMD processor unused) or oneDNN's on weights in its order.
 class LargeProduct {
  public:
   LargeProduct(const std::string& dtype, const std::string& device) : device_(device) {
@@ -113,8 +114,9 @@ class LargeProduct {
     }
   }
 
-  /// Of a product whose matrices are in the caches. Where arms run in slices, others have filled them before each step: on AMX in bf16 the first
-  /// product then took twice as long as one among many, the third 1.1 times, the fifth as long.
+  /// Of a product whose matrices are in the caches. Where arms run in slices, others have filled them before each step:
+  /// on AMX in bf16 the first product then took twice as long as one among many, the third 1.1 times, the fifth as
+  /// long.
   std::int64_t multiply_ns() {
     for (int product = 0; product < kColdProducts; ++product) {
       multiply();

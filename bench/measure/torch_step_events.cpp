@@ -1,9 +1,9 @@
 // Events of libtorch between the steps of a visit.
 #include "bench/measure/torch_step_events.h"
 
-#include "engine/tensor.h"
-
 #include <cmath>
+
+#include "engine/tensor.h"
 
 namespace decodelab {
 

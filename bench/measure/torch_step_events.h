@@ -8,8 +8,8 @@
 
 namespace decodelab {
 
-/// Marks on the device's current stream; nobody waits for one until the times are asked for. Made before what it times, since making
-/// marks allocates.
+/// Marks on the device's current stream; nobody waits for one until the times are asked for. Made before what it times,
+/// since making marks allocates.
 class StepEvents {
  public:
   /// Room for the marks of `steps` steps on `device`, a CUDA device.

@@ -1,11 +1,11 @@
 // Listens to libtorch's operator callbacks and allocator reports, and times them.
 #include "bench/measure/torch_trace.h"
 
-#include "engine/tensor.h"
-
 #include <memory>
 #include <optional>
 #include <stdexcept>
+
+#include "engine/tensor.h"
 
 namespace decodelab {
 namespace {
@@ -37,8 +37,9 @@ std::unique_ptr<at::ObserverContext> any_entered(const at::RecordFunction& funct
 
 void any_left(const at::RecordFunction&, at::ObserverContext*) { target.spans->leave_operator(); }
 
-/// libtorch's allocator of a CPU, and whom to tell of it. Its own reports cost a lock and a map for each allocation and each release, more
-/// than everything else that a trace does. It lives for ever, since storages keep a pointer to what made them.
+/// libtorch's allocator of a CPU, and whom to tell of it. Its own reports cost a lock and a map for each allocation and
+/// each release, more than everything else that a trace does. It lives for ever, since storages keep a pointer to what
+/// made them.
 class ToldAllocator final : public c10::Allocator {
  public:
   static ToldAllocator& instance() {

@@ -1,17 +1,19 @@
 // Records libtorch's operators and their allocations as spans inside of the engine's. No torch in this header.
 #pragma once
 
-#include "profiles/collect/span_collector.h"
-
 #include <memory>
 #include <string>
 
+#include "profiles/collect/span_collector.h"
+
 namespace decodelab {
 
-/// Writes into the ring of `spans`, which is started before it, stopped after it and drains what both recorded. Of one thread.
+/// Writes into the ring of `spans`, which is started before it, stopped after it and drains what both recorded. Of one
+/// thread.
 ///
-/// At TraceTier::kernels operators are those that the engine calls, as in StepCounters; at TraceTier::causes also those that they are made
-/// of. Allocations are those of libtorch's allocator of `device`, and belong to the innermost span that is open.
+/// At TraceTier::kernels operators are those that the engine calls, as in StepCounters; at TraceTier::causes also those
+/// that they are made of. Allocations are those of libtorch's allocator of `device`, and belong to the innermost span
+/// that is open.
 class OperatorCollector final : public Collector {
  public:
   OperatorCollector(SpanCollector& spans, const std::string& device);

@@ -1,10 +1,11 @@
-// The collectors of a trace as one: started, told of steps, stopped and drained in an order in which none records another.
+// The collectors of a trace as one: started, told of steps, stopped and drained in an order in which none records
+// another.
 #pragma once
-
-#include "profiles/collect/collector.h"
 
 #include <memory>
 #include <vector>
+
+#include "profiles/collect/collector.h"
 
 namespace decodelab {
 

@@ -24,9 +24,9 @@ struct DtypeRule {
 ///
 /// fp32: other orders of summation move logits by about 1e-6 to 1e-4, wrong arithmetic (TF32, a missing scale) by more
 /// than 1e-3. 16-bit: every layer rounds to 11 (fp16) or 8 (bf16) significant bits, 4.9e-4 and 3.9e-3 at most each; the
-/// errors of tens of layers add up like a random walk, to some units of it. Two right implementations each stand so far from
-/// the exact result, in directions of their own: the limit is twice what the reference's own logits of 24 layers (SantaCoder's shape) were
-/// seen to be off by in bf16, 0.015 of the largest.
+/// errors of tens of layers add up like a random walk, to some units of it. Two right implementations each stand so far
+/// from the exact result, in directions of their own: the limit is twice what the reference's own logits of 24 layers
+/// (SantaCoder's shape) were seen to be off by in bf16, 0.015 of the largest.
 constexpr std::array<DtypeRule, 3> kRules = {{
     {"float32", "fp32", 1e-3},
     {"float16", "fp16", 5e-3},

@@ -1,20 +1,20 @@
 // Decides from two arms' outputs whether they compute the same thing, before either is timed.
 #pragma once
 
-#include "reports/store/record.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reports/store/record.h"
+
 namespace decodelab {
 
 /// What an arm put out for one cell, on the host.
 struct OutputTrace {
-  /// [row]: what the first decode step of a decode cell was fed: the reference's goes to every arm that is fed the reference's tokens,
-  /// since arms in 16-bit types may differ in the choice after a prompt. Empty for a prefill.
+  /// [row]: what the first decode step of a decode cell was fed: the reference's goes to every arm that is fed the
+  /// reference's tokens, since arms in 16-bit types may differ in the choice after a prompt. Empty for a prefill.
   std::vector<std::int64_t> first{};
   std::vector<std::vector<std::int64_t>> tokens;  ///< [step][row]: the ids that the arm chose.
   std::vector<std::vector<float>> logits;         ///< [step], each [B * V] by rows: chosen from; 16-bit types widened.
@@ -42,8 +42,8 @@ double logit_tolerance(std::string_view dtype);
 /// token computes something else from there on.
 VerificationResult compare_free_running(const OutputTrace& reference, const OutputTrace& candidate);
 
-/// Compares two runs that were both fed the reference's tokens, so that rounding does not move the next step: 16-bit types, and
-/// fp32 on another engine, whose order of summation is not ours.
+/// Compares two runs that were both fed the reference's tokens, so that rounding does not move the next step: 16-bit
+/// types, and fp32 on another engine, whose order of summation is not ours.
 ///
 /// Each row's logits must be within the tolerance of `dtype`, and may have their largest at another id only where the
 /// reference's two largest are closer than twice the tolerance times max|b|: rounding alone can swap those, and it
@@ -53,8 +53,8 @@ VerificationResult compare_free_running(const OutputTrace& reference, const Outp
 VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
                                           std::string_view dtype);
 
-/// How near two runs come to each other that were fed the same tokens; nothing where either shows no logits, their shapes differ, or a
-/// logit is NaN or infinite. It takes no side: compare_teacher_forced() says what is a difference.
+/// How near two runs come to each other that were fed the same tokens; nothing where either shows no logits, their
+/// shapes differ, or a logit is NaN or infinite. It takes no side: compare_teacher_forced() says what is a difference.
 std::optional<Agreement> agreement_of(const OutputTrace& reference, const OutputTrace& candidate);
 
 }  // namespace decodelab

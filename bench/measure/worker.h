@@ -1,16 +1,16 @@
 // Something that decodes and can be timed: an arm of our own engine now, another build or engine later.
 #pragma once
 
-#include "bench/measure/time_account.h"
-#include "bench/measure/verification.h"
-#include "reports/store/record.h"
-
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "bench/measure/time_account.h"
+#include "bench/measure/verification.h"
+#include "reports/store/record.h"
 
 namespace decodelab {
 
@@ -24,7 +24,8 @@ struct VisitTimes {
   std::vector<std::int64_t> samples_ns;
 };
 
-/// A visit in hand: it has warmed up, and its steps are timed in one slice or in several, between which other arms may run.
+/// A visit in hand: it has warmed up, and its steps are timed in one slice or in several, between which other arms may
+/// run.
 class OpenVisit {
  public:
   virtual ~OpenVisit() = default;
@@ -36,13 +37,13 @@ class OpenVisit {
 
 /// What is learned about a cell before its first block.
 struct Probe {
-  std::optional<std::int64_t>
-      peak_bytes;  ///< The most bytes of tensors held beyond the weights, cache included; empty where it cannot be known.
-  Counters counters{};                  ///< Of the counted steps; empty where nothing can be counted.
-  std::vector<std::string> unsteady{};  ///< Names of counters that differed when the same steps were counted again.
-  std::optional<bool> engaged{};        ///< Whether the counters are what every variant of the arm expects.
-  std::string missing{};                ///< The first expectation that was not met, in one sentence.
-  std::int64_t step_ns = 0;             ///< The fastest step seen: what the number of timed steps is planned by.
+  std::optional<std::int64_t> peak_bytes;  ///< The most bytes of tensors held beyond the weights, cache included; empty
+                                           ///< where it cannot be known.
+  Counters counters{};                     ///< Of the counted steps; empty where nothing can be counted.
+  std::vector<std::string> unsteady{};     ///< Names of counters that differed when the same steps were counted again.
+  std::optional<bool> engaged{};           ///< Whether the counters are what every variant of the arm expects.
+  std::string missing{};                   ///< The first expectation that was not met, in one sentence.
+  std::int64_t step_ns = 0;                ///< The fastest step seen: what the number of timed steps is planned by.
 };
 
 /// How an arm's outputs are held against the reference's; see verification.h.
@@ -67,8 +68,8 @@ class Worker {
 
   /// Bytes that the cell needs at most beyond the weights, in closed form.
   virtual std::int64_t bytes_needed(const CellRecord& cell) const = 0;
-  /// Runs `steps` steps of the cell and keeps their tokens and logits. With `forced`, each decode step is fed what that run's was instead
-  /// of its own choice: teacher forcing.
+  /// Runs `steps` steps of the cell and keeps their tokens and logits. With `forced`, each decode step is fed what that
+  /// run's was instead of its own choice: teacher forcing.
   virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) = 0;
   /// outputs() without logits, which are large to copy and to send.
   virtual OutputTrace choices(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) {
@@ -78,7 +79,8 @@ class Worker {
   }
   /// Runs a step or a few outside of any timed visit, to learn what they hold and about how long they take.
   virtual Probe probe(const CellRecord& cell) = 0;
-  /// Warms up at the cell's own shape. The worker and `cell` must outlive the visit; a worker has one open visit at a time.
+  /// Warms up at the cell's own shape. The worker and `cell` must outlive the visit; a worker has one open visit at a
+  /// time.
   virtual std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) = 0;
   /// Whether the steps of a visit may be timed in several slices; asked once the worker has started.
   virtual bool times_slices() const { return true; }
@@ -96,8 +98,8 @@ class Worker {
   }
   /// Brings up what has to run before a first visit; for a worker in this process there is nothing.
   virtual void start() {}
-  /// Sets going what start() or the destructor will wait for, so that several workers come up, or go, at the same time. The worker is not
-  /// used between begin_start() and start(), nor after begin_end().
+  /// Sets going what start() or the destructor will wait for, so that several workers come up, or go, at the same time.
+  /// The worker is not used between begin_start() and start(), nor after begin_end().
   virtual void begin_start() {}
   virtual void begin_end() {}
   /// What it has loaded, packed and filled until now, whatever it was asked for.

@@ -1,5 +1,6 @@
 // Prefill and decode attention of one SantaCoder layer, fp32 and bf16: arguments are batch and length.
 #include "engine/layers/attention.h"
+
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/softmax.h"
 #include "engine/layers/step_rows.h"

@@ -1,4 +1,5 @@
-// What continuous batching pays for: a filter and a concatenate of one layer's cache of SantaCoder, fp32; arguments are batch and length held.
+// What continuous batching pays for: a filter and a concatenate of one layer's cache of SantaCoder, fp32; arguments are
+// batch and length held.
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/step_rows.h"

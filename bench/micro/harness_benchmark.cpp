@@ -1,10 +1,10 @@
 // What the harness adds to a step: an empty one between its clocks, its time kept as a visit keeps it.
-#include "bench/measure/steps.h"
-#include "bench/measure/timed_step.h"
+#include <vector>
 
 #include <benchmark/benchmark.h>
 
-#include <vector>
+#include "bench/measure/steps.h"
+#include "bench/measure/timed_step.h"
 
 namespace decodelab {
 namespace {

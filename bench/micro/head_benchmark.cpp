@@ -1,4 +1,5 @@
-// What follows the last layer of SantaCoder, fp32: the head on all or the last positions, the choice of tokens, and their details.
+// What follows the last layer of SantaCoder, fp32: the head on all or the last positions, the choice of tokens, and
+// their details.
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/lm_head_rows.h"
 #include "engine/layers/step_rows.h"

@@ -1,5 +1,6 @@
 // Eight decode steps' appends to one layer's cache of SantaCoder, fp32: arguments are batch and the length held before.
 #include "engine/layers/kv_cache.h"
+
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"

@@ -1,5 +1,7 @@
-// Products with the weights of SantaCoder's layers and head, of few rows and of prompts, by each `linear` variant: bytes of weights a second.
+// Products with the weights of SantaCoder's layers and head, of few rows and of prompts, by each `linear` variant:
+// bytes of weights a second.
 #include "engine/layers/linear.h"
+
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/prepared_weights.h"
 #include "engine/layers/workspace.h"

@@ -1,4 +1,5 @@
-// Norms and softmaxes of SantaCoder's shapes by each variant, fp32: bytes a second, to be held against the machine's own.
+// Norms and softmaxes of SantaCoder's shapes by each variant, fp32: bytes a second, to be held against the machine's
+// own.
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/residual_norm.h"
 #include "engine/layers/softmax.h"

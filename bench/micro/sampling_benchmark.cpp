@@ -1,4 +1,5 @@
-// What sampling costs a step on SantaCoder's vocabulary, fp32: the warpers of both choices, and every generator, against the batch.
+// What sampling costs a step on SantaCoder's vocabulary, fp32: the warpers of both choices, and every generator,
+// against the batch.
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/workspace.h"
 #include "engine/sampling/chosen_tokens.h"

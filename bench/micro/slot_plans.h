@@ -1,24 +1,26 @@
-// The implementations of one slot: the reference and every registered variant that binds it, so that a new variant is benchmarked unasked.
+// The implementations of one slot: the reference and every registered variant that binds it, so that a new variant is
+// benchmarked unasked.
 #pragma once
-
-#include "engine/checkpoint/synthetic.h"
-#include "engine/plan.h"
-#include "engine/tensor.h"
-#include "variants/registry.h"
-
-#include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <benchmark/benchmark.h>
+
+#include "engine/checkpoint/synthetic.h"
+#include "engine/plan.h"
+#include "engine/tensor.h"
+#include "variants/registry.h"
+
 namespace decodelab {
 
 /// The shape of SantaCoder, whose single operations the study optimized.
 inline ModelConfig santacoder() { return *synthetic_config("synthetic:santacoder"); }
 
-/// (`reference` or the variant's name, a plan that binds it) for every implementation of `slot` that a CPU can run in fp32.
+/// (`reference` or the variant's name, a plan that binds it) for every implementation of `slot` that a CPU can run in
+/// fp32.
 inline std::vector<std::pair<std::string, EnginePlan>> plans_of_slot(const std::string& slot) {
   std::vector<std::pair<std::string, EnginePlan>> plans{{"reference", reference_plan()}};
   for (const auto& [name, variant] : registered_variants()) {
@@ -35,7 +37,8 @@ inline std::vector<std::pair<std::string, EnginePlan>> plans_of_slot(const std::
   return plans;
 }
 
-/// The whole of a benchmark program. Registers in main() and not at start-up: the variants must have registered themselves before.
+/// The whole of a benchmark program. Registers in main() and not at start-up: the variants must have registered
+/// themselves before.
 inline int run_benchmarks(int argc, char** argv, void (*register_all)()) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) {

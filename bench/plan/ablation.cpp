@@ -1,11 +1,11 @@
 // Turns the switches of an arm one at a time.
 #include "bench/plan/ablation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace decodelab {
 namespace {

@@ -1,15 +1,15 @@
 // Parses arms and writes them in canonical form.
 #include "bench/plan/arm.h"
 
-#include "base/nearest_names.h"
-#include "variants/presets.h"
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <charconv>
-#include <stdexcept>
+#include "base/nearest_names.h"
+#include "variants/presets.h"
 
 namespace decodelab {
 namespace {

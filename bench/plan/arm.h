@@ -1,13 +1,13 @@
 // The grammar of arms: a preset with variants added or removed, and the plan that comes of it.
 #pragma once
 
-#include "variants/registry.h"
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "variants/registry.h"
 
 namespace decodelab {
 
@@ -16,7 +16,8 @@ using VariantSet = std::map<std::string, std::map<std::string, std::int64_t>>;
 
 /// What a sweep compares. Two arms are the same when their labels are.
 struct Arm {
-  /// The canonical form: the preset, then added variants, then removed ones, each sorted, parameters at their defaults left out.
+  /// The canonical form: the preset, then added variants, then removed ones, each sorted, parameters at their defaults
+  /// left out.
   std::string label;
   VariantSet variants;
   std::int64_t slow_ns = 0;  ///< Each step is made so much longer; see kSlowPrefix.
@@ -25,20 +26,23 @@ struct Arm {
 /// Before an arm: the same arm a second time, with workers and buffers of its own, whose true ratio to the first is 1.
 inline constexpr std::string_view kNullPrefix = "null:";
 
-/// Before an arm, with a number of nanoseconds: `slow-25000:causal` is causal with a wait of 25 us in every step, so that anybody can
-/// see what a slow-down of known size looks like.
+/// Before an arm, with a number of nanoseconds: `slow-25000:causal` is causal with a wait of 25 us in every step, so
+/// that anybody can see what a slow-down of known size looks like.
 inline constexpr std::string_view kSlowPrefix = "slow-";
 
 /// Parses `[null:|slow-NS:]preset[,+variant[:parameter=n]...][,-variant]...`, one shell word.
 ///
-/// A variant that the preset has may be added again to change its parameters. Throws std::invalid_argument in one sentence for an
-/// unknown preset or variant (with the nearest names), an unknown parameter or value, a variant removed that is not there, and two variants on one slot.
+/// A variant that the preset has may be added again to change its parameters. Throws std::invalid_argument in one
+/// sentence for an unknown preset or variant (with the nearest names), an unknown parameter or value, a variant removed
+/// that is not there, and two variants on one slot.
 Arm parse_arm(std::string_view text);
 
-/// The same without asking whether the variants can be bound together: an arm that has a label and a row, and cannot run.
+/// The same without asking whether the variants can be bound together: an arm that has a label and a row, and cannot
+/// run.
 Arm read_arm(std::string_view text);
 
-/// `base` with the arm's variants bound. Throws std::invalid_argument for two variants on one slot, and for two that exclude each other.
+/// `base` with the arm's variants bound. Throws std::invalid_argument for two variants on one slot, and for two that
+/// exclude each other.
 EnginePlan bind_arm(const Arm& arm, EnginePlan base);
 
 /// Why the arm cannot run there, or anywhere, in one sentence; empty: it can.

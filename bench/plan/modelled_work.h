@@ -1,12 +1,12 @@
 // The least that a cell's steps must read and compute, by closed forms: what no implementation can do without.
 #pragma once
 
+#include <array>
+#include <cstdint>
+
 #include "engine/checkpoint/model_config.h"
 #include "profiles/range.h"
 #include "reports/store/record.h"
-
-#include <array>
-#include <cstdint>
 
 namespace decodelab {
 

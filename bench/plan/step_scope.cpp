@@ -1,10 +1,10 @@
 // Scopes as words.
 #include "bench/plan/step_scope.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 namespace decodelab {
 namespace {

@@ -1,19 +1,19 @@
 // Makes the cells and arms of a sweep, with a row for each pair.
 #include "bench/plan/sweep_plan.h"
 
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "base/json_text.h"
 #include "bench/machine/environment.h"
 #include "bench/plan/ablation.h"
 #include "bench/plan/arm.h"
 #include "reports/statistics/summary.h"
 #include "variants/presets.h"
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cctype>
-#include <stdexcept>
 
 namespace decodelab {
 namespace {

@@ -1,13 +1,6 @@
 // What a sweep will do: its cells, its arms, and how often; all that a launch or a resumed run needs to know.
 #pragma once
 
-#include "bench/plan/step_scope.h"
-#include "engine/checkpoint/model_config.h"
-#include "engine/checkpoint/safetensors.h"
-#include "engine/sampling/sampling_parameters.h"
-#include "reports/store/record.h"
-#include "reports/store/shard.h"
-
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,13 +8,22 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/plan/step_scope.h"
+#include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/sampling/sampling_parameters.h"
+#include "reports/store/record.h"
+#include "reports/store/shard.h"
+
 namespace decodelab {
 
-/// Time that an arm's slice fills before the next arm's, nanoseconds, where nothing else is asked for; see slice_ns_of().
+/// Time that an arm's slice fills before the next arm's, nanoseconds, where nothing else is asked for; see
+/// slice_ns_of().
 ///
-/// Short beside the slow spells of a shared machine, so that all arms of a block meet the same ones. There the noise of a block falls down to slices of
-/// one step: of steps of 1.4 and 4 ms on a shared 2-core machine, one arm's dealt out to two, from 2.4 and 2.4 % in slices of 25 ms to 0.8 and
-/// 1.1 % in slices of one step. Long beside what a step far below a millisecond pays for caches that another arm has filled.
+/// Short beside the slow spells of a shared machine, so that all arms of a block meet the same ones. There the noise of
+/// a block falls down to slices of one step: of steps of 1.4 and 4 ms on a shared 2-core machine, one arm's dealt out
+/// to two, from 2.4 and 2.4 % in slices of 25 ms to 0.8 and 1.1 % in slices of one step. Long beside what a step far
+/// below a millisecond pays for caches that another arm has filled.
 inline constexpr std::int64_t kSliceNs = 4'000'000;
 
 /// A sweep as asked for. Everything is checked by make_sweep().
@@ -41,8 +43,8 @@ struct SweepRequest {
   std::int64_t blocks = 2;  ///< In each launch.
   std::int64_t seed = 1;
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
-  std::string
-      fill;  ///< random or generated; empty: generated where there are workers, since another engine's cache cannot be filled.
+  std::string fill;  ///< random or generated; empty: generated where there are workers, since another engine's cache
+                     ///< cannot be filled.
   /// `NAME=CMD`: arms that are processes of their own.
   std::vector<std::string> workers;
   std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
@@ -91,8 +93,8 @@ std::vector<std::int64_t> places_of(const LaunchPlan& plan);
 std::string to_json(const LaunchPlan& plan);
 LaunchPlan launch_plan_from_json(const std::string& text);
 
-/// The time of a slice: as the request says; else kSliceNs, and whole visits where there are workers: another engine may pay more for being
-/// stopped and going on than this one.
+/// The time of a slice: as the request says; else kSliceNs, and whole visits where there are workers: another engine
+/// may pay more for being stopped and going on than this one.
 std::int64_t slice_ns_of(const SweepRequest& request);
 
 /// How the cells of a request are filled: as it says, or by its rule.
@@ -107,9 +109,10 @@ inline constexpr std::int64_t kFewestDecodeSteps = 8;
 /// Positions that a cell needs of the model.
 std::int64_t positions_needed(const CellRecord& cell, std::int64_t max_tokens);
 
-/// The cells and arms of a request, each pair with a status: `planned`, or `unsupported` with its reason. Cells are in the order phase,
-/// batch, length. Throws std::invalid_argument for anything that no row can stand for: no arm, an arm twice, a baseline that is no arm,
-/// nothing to ablate, launches or blocks under 1, a sweep none of whose cells fits the model, and a shard that has no cell.
+/// The cells and arms of a request, each pair with a status: `planned`, or `unsupported` with its reason. Cells are in
+/// the order phase, batch, length. Throws std::invalid_argument for anything that no row can stand for: no arm, an arm
+/// twice, a baseline that is no arm, nothing to ablate, launches or blocks under 1, a sweep none of whose cells fits
+/// the model, and a shard that has no cell.
 RunData make_sweep(const SweepRequest& request, const ModelConfig& config);
 
 /// Seconds that one step of a cell may take on a typical core, only to weigh cells against each other for a first ETA.

@@ -30,8 +30,8 @@ class AddedTokens {
   };
 
   /// Takes the value of the key `added_tokens`. Throws std::invalid_argument, naming `file_name`, for a malformed list,
-  /// a token that stands twice, an id that is neither the one in `model` nor the next after it, and for tokens that take
-  /// spaces or match whole words only (lstrip, rstrip, single_word).
+  /// a token that stands twice, an id that is neither the one in `model` nor the next after it, and for tokens that
+  /// take spaces or match whole words only (lstrip, rstrip, single_word).
   AddedTokens(const nlohmann::json& list, const Bpe& model, const std::string& file_name);
 
   /// `text` in order; pieces may not be empty.

@@ -1,7 +1,4 @@
 // Byte-pair encoding of one word: how vocabulary and merges are read and checked.
-#include "base/text.h"
-#include "engine/checkpoint/bpe.h"
-
 #include <array>
 #include <stdexcept>
 
@@ -9,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "base/text.h"
+#include "engine/checkpoint/bpe.h"
 #include "engine/checkpoint/byte_alphabet.h"
 
 namespace decodelab {

@@ -1,21 +1,20 @@
 // Names by checksums, and drafts that are renamed.
 #include "engine/checkpoint/cache_file.h"
 
-#include "engine/checkpoint/checksum.h"
-#include "engine/checkpoint/descriptor.h"
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <system_error>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/checkpoint/checksum.h"
+#include "engine/checkpoint/descriptor.h"
 
 namespace decodelab {
 namespace {

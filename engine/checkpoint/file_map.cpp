@@ -1,6 +1,5 @@
 // A read-only memory map of one file, unmapped when it goes.
 #include "engine/checkpoint/file_map.h"
-#include "engine/checkpoint/descriptor.h"
 
 #include <cerrno>
 #include <cstring>
@@ -8,11 +7,12 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include "engine/checkpoint/descriptor.h"
 
 namespace decodelab {
 namespace {

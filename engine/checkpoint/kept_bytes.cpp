@@ -1,10 +1,6 @@
 // A file a value: a checksum over all that follows, the key, the value.
 #include "engine/checkpoint/kept_bytes.h"
 
-#include "engine/checkpoint/cache_file.h"
-#include "engine/checkpoint/checksum.h"
-#include "engine/checkpoint/synthetic_cache.h"
-
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -12,6 +8,10 @@
 #include <stdexcept>
 #include <system_error>
 #include <utility>
+
+#include "engine/checkpoint/cache_file.h"
+#include "engine/checkpoint/checksum.h"
+#include "engine/checkpoint/synthetic_cache.h"
 
 namespace decodelab {
 namespace {

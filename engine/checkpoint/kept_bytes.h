@@ -11,8 +11,8 @@
 
 namespace decodelab {
 
-/// Values by key, a file each. A value that cannot be read or kept, or is not what was written, is as if it were not there: nothing here
-/// throws but std::bad_alloc.
+/// Values by key, a file each. A value that cannot be read or kept, or is not what was written, is as if it were not
+/// there: nothing here throws but std::bad_alloc.
 class KeptBytes {
  public:
   /// A larger value is not kept.

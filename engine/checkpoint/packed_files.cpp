@@ -1,16 +1,6 @@
 // Files of packed weights: a head with the key and the checksums, then the pieces.
 #include "engine/checkpoint/packed_files.h"
 
-#include "engine/checkpoint/cache_file.h"
-#include "engine/checkpoint/checksum.h"
-#include "engine/checkpoint/file_map.h"
-#include "engine/checkpoint/synthetic_cache.h"
-
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -19,6 +9,15 @@
 #include <stdexcept>
 #include <system_error>
 #include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "engine/checkpoint/cache_file.h"
+#include "engine/checkpoint/checksum.h"
+#include "engine/checkpoint/file_map.h"
+#include "engine/checkpoint/synthetic_cache.h"
 
 namespace decodelab {
 namespace {

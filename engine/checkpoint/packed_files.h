@@ -14,8 +14,8 @@ namespace decodelab {
 
 /// 32 hexadecimal digits of what is in the safetensors files of a checkpoint directory.
 ///
-/// The files are read once and their digest is remembered in `cache_directory`/digests by path, size, inode and times, so that it is read
-/// again when any of them changes. Throws std::invalid_argument where there are no weights.
+/// The files are read once and their digest is remembered in `cache_directory`/digests by path, size, inode and times,
+/// so that it is read again when any of them changes. Throws std::invalid_argument where there are no weights.
 std::string weights_digest(const std::filesystem::path& checkpoint, const std::filesystem::path& cache_directory);
 
 /// One packed weight on disk: pieces of equal size, each with a checksum.
@@ -25,8 +25,8 @@ class PackedFile {
   PackedFile(PackedFile&& other) noexcept;
   PackedFile& operator=(PackedFile&&) = delete;
 
-  /// Reads a piece into `bytes`, which has its size; false where the disk fails or the piece is not what was written. Threads may read
-  /// different pieces at once.
+  /// Reads a piece into `bytes`, which has its size; false where the disk fails or the piece is not what was written.
+  /// Threads may read different pieces at once.
   bool read(std::size_t piece, std::span<std::byte> bytes) const;
 
  private:
@@ -39,8 +39,8 @@ class PackedFile {
   std::vector<std::uint64_t> checksums_;
 };
 
-/// The packed weights of one checkpoint in `cache_directory`/packed/DIGEST, a file a weight. What cannot be read or kept is as if it were
-/// not there: nothing here throws but std::bad_alloc.
+/// The packed weights of one checkpoint in `cache_directory`/packed/DIGEST, a file a weight. What cannot be read or
+/// kept is as if it were not there: nothing here throws but std::bad_alloc.
 class PackedFiles {
  public:
   /// Weights below this many bytes are packed faster than a file is opened.
@@ -52,11 +52,11 @@ class PackedFiles {
               std::uintmax_t most_bytes = kMostBytes)
       : checkpoint_(std::move(checkpoint)), cache_directory_(std::move(cache_directory)), most_bytes_(most_bytes) {}
 
-  /// What was kept under `key`, which names all that the bytes depend on beside the checkpoint's content (weight, shape, dtype, order and
-  /// its version); nothing where it is not there, or has other pieces.
+  /// What was kept under `key`, which names all that the bytes depend on beside the checkpoint's content (weight,
+  /// shape, dtype, order and its version); nothing where it is not there, or has other pieces.
   std::optional<PackedFile> open(const std::string& key, std::size_t piece_bytes, std::size_t pieces);
-  /// Keeps `bytes` under `key`, in the place of what is there, and returns when they are on the disk: nothing is written later, beside a
-  /// timed step. A reader sees the old file or the new one.
+  /// Keeps `bytes` under `key`, in the place of what is there, and returns when they are on the disk: nothing is
+  /// written later, beside a timed step. A reader sees the old file or the new one.
   void keep(const std::string& key, std::span<const std::byte> bytes, std::size_t piece_bytes);
 
  private:

@@ -1,10 +1,10 @@
 // Checks and translates a pattern in Oniguruma's syntax for PCRE2.
-#include "base/text.h"
-#include "engine/checkpoint/regex.h"
-
 #include <stdexcept>
 
 #include <fmt/format.h>
+
+#include "base/text.h"
+#include "engine/checkpoint/regex.h"
 
 namespace decodelab {
 namespace {

@@ -21,8 +21,9 @@ std::string_view safetensors_name(ElementType type);
 /// A file begins with the length of its header, in so many bytes.
 inline constexpr std::uint64_t kLengthBytes = 8;
 
-/// One tensor of a file. Types other than ElementType's are listed, and refused when a weight asks for them. `data` lies in the map, little-endian and row-major, and lives as long as the reader does.
-/// It is aligned to its element only if the writer saw to it, as the official one and ours do.
+/// One tensor of a file. Types other than ElementType's are listed, and refused when a weight asks for them. `data`
+/// lies in the map, little-endian and row-major, and lives as long as the reader does. It is aligned to its element
+/// only if the writer saw to it, as the official one and ours do.
 struct StoredTensor {
   std::string dtype;  ///< As the file names it: F32, F16, BF16, I64, ...
   std::vector<std::int64_t> shape;

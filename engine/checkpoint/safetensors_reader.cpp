@@ -1,8 +1,4 @@
 // Opens a checkpoint directory: one safetensors file, or the shards that its index names.
-#include "base/files.h"
-#include "base/text.h"
-#include "engine/checkpoint/safetensors.h"
-
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -10,8 +6,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "engine/checkpoint/file_map.h"
+#include "engine/checkpoint/safetensors.h"
 
 namespace decodelab {
 namespace {

@@ -13,11 +13,10 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "engine/checkpoint/safetensors.h"

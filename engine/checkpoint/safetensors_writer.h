@@ -21,7 +21,8 @@ struct TensorToDeclare {
   std::vector<std::int64_t> shape;
 };
 
-/// Writes to a temporary neighbour of `path` and renames it on commit(); without one the temporary goes with the writer.
+/// Writes to a temporary neighbour of `path` and renames it on commit(); without one the temporary goes with the
+/// writer.
 ///
 /// The header is padded so that the data begins at a multiple of 64 bytes. Tensors lie in the declared order, 4-byte
 /// types before 2-byte ones, so that every element is aligned in a memory map. `__metadata__` is {"format": "pt"},

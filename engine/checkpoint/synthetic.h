@@ -34,7 +34,8 @@ SyntheticDistribution synthetic_distribution(const WeightSpec& weight);
 /// The number of a tensor's random stream: FNV-1a of its name, 64 bits.
 std::uint64_t synthetic_stream(std::string_view tensor_name);
 
-/// Writes elements [first_index, first_index + out.size()) of the tensor `tensor_name`, fp32: fill_uniform() of its stream.
+/// Writes elements [first_index, first_index + out.size()) of the tensor `tensor_name`, fp32: fill_uniform() of its
+/// stream.
 void fill_synthetic(std::span<float> out, std::uint64_t seed, std::string_view tensor_name, std::int64_t first_index,
                     float mean, float half_width);
 

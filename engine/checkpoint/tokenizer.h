@@ -17,8 +17,8 @@ class Tokenizer {
   /// Reads a tokenizer.json. Throws std::invalid_argument naming the file when it is malformed, or when its model is
   /// not BPE or it is not byte-level (no ByteLevel pre-tokenizer): the sentence names the kind that was found and what
   /// can be used instead (--prompt-ids). Refused too is all that would change ids: a normalizer, other pre-tokenizers
-  /// than ByteLevel, Digits and Split, dropout, added tokens with lstrip, rstrip or single_word. Not read are truncation,
-  /// padding and post_processor, which are settings of a batch.
+  /// than ByteLevel, Digits and Split, dropout, added tokens with lstrip, rstrip or single_word. Not read are
+  /// truncation, padding and post_processor, which are settings of a batch.
   static Tokenizer load(const std::filesystem::path& file);
   /// The same from text; `file_name` is only for messages.
   static Tokenizer parse(std::string_view json, const std::string& file_name);

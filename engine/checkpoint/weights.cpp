@@ -1,16 +1,6 @@
 // Matches a checkpoint's tensors with what the configuration asks for, and copies them where the model will read them.
 #include "engine/checkpoint/weights.h"
 
-#include "base/memory_at_hand.h"
-#include "engine/kernels/scalar_type.h"
-#include "engine/tensor.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -21,6 +11,15 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/memory_at_hand.h"
+#include "engine/kernels/scalar_type.h"
+#include "engine/tensor.h"
 
 namespace decodelab {
 namespace {

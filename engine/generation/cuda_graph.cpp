@@ -1,8 +1,8 @@
 // Records work into CUDA graphs.
+#include <stdexcept>
+
 #include "engine/generation/graph_runner.h"
 #include "engine/tensor.h"
-
-#include <stdexcept>
 
 namespace decodelab {
 

@@ -1,11 +1,11 @@
 // Buckets and parts of recorded steps.
 #include "engine/generation/graph_plan.h"
 
-#include "base/round_up.h"
-
 #include <algorithm>
 #include <bit>
 #include <utility>
+
+#include "base/round_up.h"
 
 namespace decodelab {
 std::int64_t GraphBuckets::rows(std::int64_t batch_size) const {

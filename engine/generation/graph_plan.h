@@ -18,9 +18,11 @@ struct GraphBuckets {
   std::int64_t keys_multiple = 256;  ///< Shown keys are a multiple of this, or all that a row may hold.
 
   std::int64_t rows(std::int64_t batch_size) const;
-  /// Keys that a step is shown whose longest row holds `needed` with the new one; rows never hold more than `max_tokens`.
+  /// Keys that a step is shown whose longest row holds `needed` with the new one; rows never hold more than
+  /// `max_tokens`.
   std::int64_t keys(std::int64_t needed, std::int64_t max_tokens) const;
-  /// All that steps from `needed` keys on will ask for, longest first: the largest graph makes the memory that the others share.
+  /// All that steps from `needed` keys on will ask for, longest first: the largest graph makes the memory that the
+  /// others share.
   std::vector<std::int64_t> all_keys(std::int64_t needed, std::int64_t max_tokens) const;
 };
 
@@ -31,7 +33,8 @@ struct GraphKey {
   auto operator<=>(const GraphKey&) const = default;
 };
 
-/// One recorded part of a step around attention: what follows the attention of layer `after`, and what precedes that of layer `before`.
+/// One recorded part of a step around attention: what follows the attention of layer `after`, and what precedes that of
+/// layer `before`.
 struct GraphSegment {
   std::optional<std::int64_t> after;   ///< None: the embedding comes first.
   std::optional<std::int64_t> before;  ///< None: the head comes last.
@@ -40,8 +43,8 @@ struct GraphSegment {
 /// `layers` + 1 parts, in the order in which they run.
 std::vector<GraphSegment> segments_around_attention(std::int64_t layers);
 
-/// Runs before a recording, so that libraries choose their kernels and make their workspaces outside of it: the first one makes what the
-/// second one finds.
+/// Runs before a recording, so that libraries choose their kernels and make their workspaces outside of it: the first
+/// one makes what the second one finds.
 constexpr int kRehearsals = 2;
 
 /// Graphs that one step launches.

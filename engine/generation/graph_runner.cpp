@@ -1,6 +1,11 @@
 // Recorded decode steps: whole ones, and those whose attention runs between the recorded parts.
 #include "engine/generation/graph_runner.h"
 
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
 #include "engine/layers/attention.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/step_rows.h"
@@ -10,16 +15,11 @@
 #include "engine/tensor.h"
 #include "profiles/range.h"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <utility>
-
 namespace decodelab {
 namespace {
 
-/// Takes the place of this thread's listener while it lives, and keeps the amounts: what is recorded is counted when it runs. Ranges go on
-/// to the listener, who can tell by them where in the engine a node of a graph comes from.
+/// Takes the place of this thread's listener while it lives, and keeps the amounts: what is recorded is counted when it
+/// runs. Ranges go on to the listener, who can tell by them where in the engine a node of a graph comes from.
 class AmountsOfRecord final : public RangeListener {
  public:
   AmountsOfRecord() : outer_(std::exchange(range_listener, this)) {}
@@ -28,16 +28,24 @@ class AmountsOfRecord final : public RangeListener {
   AmountsOfRecord& operator=(const AmountsOfRecord&) = delete;
 
   void enter(Stage stage) override {
-    if (outer_ != nullptr) outer_->enter(stage);
+    if (outer_ != nullptr) {
+      outer_->enter(stage);
+    }
   }
   void leave() override {
-    if (outer_ != nullptr) outer_->leave();
+    if (outer_ != nullptr) {
+      outer_->leave();
+    }
   }
   void enter_layer(std::int64_t layer) override {
-    if (outer_ != nullptr) outer_->enter_layer(layer);
+    if (outer_ != nullptr) {
+      outer_->enter_layer(layer);
+    }
   }
   void leave_layer() override {
-    if (outer_ != nullptr) outer_->leave_layer();
+    if (outer_ != nullptr) {
+      outer_->leave_layer();
+    }
   }
   void add(Amount amount, std::int64_t value) override { amounts_[static_cast<std::size_t>(amount)] += value; }
 
@@ -65,7 +73,8 @@ struct Record {
   }
 };
 
-/// What recorded steps read: ids and lengths of R rows, of which the batch has the first B. The others hold nothing and are fed token 0.
+/// What recorded steps read: ids and lengths of R rows, of which the batch has the first B. The others hold nothing and
+/// are fed token 0.
 class StepInputs {
  public:
   StepInputs(std::int64_t batch_size, std::int64_t rows, std::int64_t keys, at::Device device)
@@ -121,7 +130,8 @@ class GraphRunner : public StepRunner {
         make_recorder_(std::move(make_recorder)) {}
 
  protected:
-  /// What recorded steps read; made with all else that recording needs when first asked for, and anew for another batch.
+  /// What recorded steps read; made with all else that recording needs when first asked for, and anew for another
+  /// batch.
   StepInputs& inputs(const KvCache& cache) {
     const std::int64_t batch_size = cache.options().batch_size;
     const std::int64_t rows = recorded_rows(cache);

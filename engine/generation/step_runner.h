@@ -1,11 +1,11 @@
 // How a decode step is issued: the interface of the slot `step_runner`, and its reference.
 #pragma once
 
-#include "engine/layers/layer_slots.h"
-
 #include <cstdint>
 #include <memory>
 #include <string>
+
+#include "engine/layers/layer_slots.h"
 
 namespace at {
 class Tensor;
@@ -34,15 +34,16 @@ struct DecodeStep {
   Workspace& workspace;  ///< The session's, begun for this step.
 };
 
-/// Runs the decode steps of one session, from token ids to logits; tokens are chosen outside. Used by one thread at a time.
+/// Runs the decode steps of one session, from token ids to logits; tokens are chosen outside. Used by one thread at a
+/// time.
 class StepRunner {
  public:
   virtual ~StepRunner() = default;
 
   /// Logits [B, V] on the device, valid until the next step.
   virtual at::Tensor decode(const DecodeStep& step) = 0;
-  /// Does before the first decode step what would otherwise delay one; told after a prefill. Keys and values past each row's length may
-  /// be written, which the next step writes again.
+  /// Does before the first decode step what would otherwise delay one; told after a prefill. Keys and values past each
+  /// row's length may be written, which the next step writes again.
   virtual void prepare(KvCache&) {}
   /// Rows that the cache of a batch needs room for, those beyond the batch as a place for padding to write to.
   virtual std::int64_t cache_rows(std::int64_t batch_size) const { return batch_size; }

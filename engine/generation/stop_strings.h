@@ -17,7 +17,8 @@ class StopStrings {
   /// `text_of` gives the bytes of one token. Throws std::invalid_argument for an empty string.
   StopStrings(std::vector<std::string> strings, std::function<std::string(std::int64_t)> text_of, std::size_t rows);
 
-  /// Adds a row's next token. True where a stop string has become complete: the row's text then ends before the first that occurs in it.
+  /// Adds a row's next token. True where a stop string has become complete: the row's text then ends before the first
+  /// that occurs in it.
   bool add(std::size_t row, std::int64_t token_id);
   const std::string& text(std::size_t row) const { return texts_.at(row); }
 

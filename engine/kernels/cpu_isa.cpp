@@ -10,7 +10,8 @@ namespace decodelab {
 namespace {
 
 #if defined(__x86_64__)
-/// Linux saves the tiles of a process only once it has asked for them (arch_prctl(2), ARCH_REQ_XCOMP_PERM; headers before 5.16 lack both names).
+/// Linux saves the tiles of a process only once it has asked for them (arch_prctl(2), ARCH_REQ_XCOMP_PERM; headers
+/// before 5.16 lack both names).
 bool may_use_tiles() {
   constexpr long kRequestPermission = 0x1023;
   constexpr long kTileData = 18;

@@ -1,12 +1,12 @@
 // Elements in fp32, fp16 and bf16 as floats, alone and sixteen bytes at a time, and reductions over a block.
 #pragma once
 
-#include "engine/kernels/device_kernels.h"
+#include <cstdint>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include <cstdint>
+#include "engine/kernels/device_kernels.h"
 
 namespace decodelab::device {
 
@@ -60,7 +60,8 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
-/// The sum over all threads of a block, known to each; `scratch` is 32 floats of shared memory that nobody else uses meanwhile.
+/// The sum over all threads of a block, known to each; `scratch` is 32 floats of shared memory that nobody else uses
+/// meanwhile.
 __device__ inline float block_sum(float value, float* scratch) {
   value = warp_sum(value);
   __syncthreads();  // An earlier sum may still be read.

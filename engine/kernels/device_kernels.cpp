@@ -1,12 +1,12 @@
 // Arithmetic of launches.
 #include "engine/kernels/device_kernels.h"
 
-#include "base/round_up.h"
+#include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
+#include "base/round_up.h"
 
 namespace decodelab {
 namespace {

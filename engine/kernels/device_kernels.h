@@ -14,9 +14,11 @@ constexpr std::int64_t kWarpThreads = 32;
 /// One memory transaction of a thread.
 constexpr std::int64_t kVectorBytes = 16;
 
-// --- softmax: a row of L scores ----------------------------------------------------------------------------------------
+// --- softmax: a row of L scores
+// ----------------------------------------------------------------------------------------
 
-/// Rows up to this length stay in the registers of a warp; longer ones are read twice. 64 floats a thread leave room for the rest.
+/// Rows up to this length stay in the registers of a warp; longer ones are read twice. 64 floats a thread leave room
+/// for the rest.
 constexpr std::int64_t kMostWarpKeys = 64 * kWarpThreads;
 
 /// How rows of scores are laid over a GPU.
@@ -33,7 +35,8 @@ SoftmaxLaunch block_softmax_launch(std::int64_t rows, std::int64_t keys, DeviceE
 /// A warp a row, several warps a block (Megatron-LM's scaled_masked_softmax).
 SoftmaxLaunch warp_softmax_launch(std::int64_t rows, std::int64_t keys);
 
-// --- residual and layer norm: a row of d elements -----------------------------------------------------------------------
+// --- residual and layer norm: a row of d elements
+// -----------------------------------------------------------------------
 
 struct NormLaunch {
   std::int64_t blocks = 0;
@@ -43,7 +46,8 @@ struct NormLaunch {
 /// A block a row; `addresses` is all of the tensors' addresses, or-ed.
 NormLaunch norm_launch(std::int64_t rows, std::int64_t width, DeviceElement element, std::uintptr_t addresses);
 
-// --- decode attention: B rows, G key heads, R query heads a key head, k elements a head ---------------------------------
+// --- decode attention: B rows, G key heads, R query heads a key head, k elements a head
+// ---------------------------------
 
 /// Keys that a block has in shared memory at a time: one for each thread of a warp.
 constexpr std::int64_t kTileKeys = kWarpThreads;
@@ -56,8 +60,8 @@ constexpr std::int64_t kMostSharedBytes = 160 * 1024;
 /// A merge reads so many parts in a row; more would cost as much as they save.
 constexpr std::int64_t kMostSplits = 128;
 
-/// What a GPU's decode attention is cut into. Nothing of it depends on how long a row is, only on how many keys are shown, so that a
-/// captured launch stays right while rows grow below that number.
+/// What a GPU's decode attention is cut into. Nothing of it depends on how long a row is, only on how many keys are
+/// shown, so that a captured launch stays right while rows grow below that number.
 struct DecodeLaunch {
   std::int64_t split_keys = 0;  ///< Keys that a block sees; a multiple of kTileKeys.
   std::int64_t splits = 0;
@@ -65,10 +69,12 @@ struct DecodeLaunch {
   std::int64_t heads_of_thread = 0;  ///< A power of two; of a thread in the product with the values.
   std::int64_t shared_bytes = 0;
 };
-/// For `keys` shown keys, on `processors` multiprocessors: splits as long as they may be while every processor has two blocks.
+/// For `keys` shown keys, on `processors` multiprocessors: splits as long as they may be while every processor has two
+/// blocks.
 DecodeLaunch decode_launch(std::int64_t batch_size, std::int64_t kv_heads, std::int64_t shared_heads,
                            std::int64_t head_dim, std::int64_t keys, std::int64_t processors);
-/// Floats of the parts that one block leaves for the merge, for all blocks: the largest score, the sum of weights, k weighted values.
+/// Floats of the parts that one block leaves for the merge, for all blocks: the largest score, the sum of weights, k
+/// weighted values.
 std::int64_t device_partial_floats(std::int64_t batch_size, std::int64_t kv_heads, std::int64_t shared_heads,
                                    std::int64_t head_dim, std::int64_t splits);
 /// Why the kernel cannot take heads of that shape, in one sentence without a full stop; empty: it can.

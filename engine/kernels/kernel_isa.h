@@ -1,17 +1,18 @@
 // Runs one source of a kernel in the instructions that this processor has.
 #pragma once
 
+#include <utility>
+
 #include "engine/kernels/cpu_isa.h"
 #include "engine/kernels/simd.h"
-
-#include <utility>
 
 /// What a kernel of CpuIsa::avx512 and above is compiled for.
 #define DECODELAB_AVX512 "avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"
 
 namespace decodelab::simd {
 
-/// `Body::run(arguments...)` compiled for AVX-512, for AVX2 and for any processor. Body::run is always_inline, and so is all that it calls.
+/// `Body::run(arguments...)` compiled for AVX-512, for AVX2 and for any processor. Body::run is always_inline, and so
+/// is all that it calls.
 template <typename Body, typename... Arguments>
 [[gnu::target(DECODELAB_AVX512)]] void run_avx512(Arguments... arguments) {
   Body::run(arguments...);

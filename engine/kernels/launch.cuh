@@ -1,7 +1,9 @@
-// Launches and dynamic shared memory of kernels, in words that g++ reads too: tests/cuda_on_cpu runs the same .cu files on a CPU.
+// Launches and dynamic shared memory of kernels, in words that g++ reads too: tests/cuda_on_cpu runs the same .cu files
+// on a CPU.
 #pragma once
 
-// Without a CUDA compiler these names come from tests/cuda_on_cpu/cuda_on_cpu.h, which is included before the kernel's file.
+// Without a CUDA compiler these names come from tests/cuda_on_cpu/cuda_on_cpu.h, which is included before the kernel's
+// file.
 #if defined(__CUDACC__)
 
 #include <cstddef>
@@ -30,8 +32,9 @@ __device__ inline T* dynamic_shared() {
   return reinterpret_cast<T*>(dynamic_shared_memory);
 }
 
-/// Cuts the dynamic shared memory of a block into ranges, front to back and without gaps. Each thread makes its own and takes the same
-/// ranges in the same order. The names are for tests: on a CPU an index that leaves its range is an error that names the range.
+/// Cuts the dynamic shared memory of a block into ranges, front to back and without gaps. Each thread makes its own and
+/// takes the same ranges in the same order. The names are for tests: on a CPU an index that leaves its range is an
+/// error that names the range.
 class SharedRanges {
  public:
   /// Returns the next `count` elements. The caller keeps them aligned, by the sizes of the ranges before them.

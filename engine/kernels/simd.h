@@ -1,5 +1,5 @@
-// Sixteen floats as one value, in the compiler's own vector types: kernels written with it are compiled once for each set of
-// instructions, from one source.
+// Sixteen floats as one value, in the compiler's own vector types: kernels written with it are compiled once for each
+// set of instructions, from one source.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ enum class Half : std::uint16_t {};
   std::memcpy(&halves, from, sizeof halves);
   return reinterpret_cast<Floats>(__builtin_convertvector(halves, Words) << 16);
 }
-/// fp16's exponent and digits, moved to where fp32 has them, are the number times 2^-112; only infinity and NaN need their exponent filled.
+/// fp16's exponent and digits, moved to where fp32 has them, are the number times 2^-112; only infinity and NaN need
+/// their exponent filled.
 [[gnu::always_inline]] inline Floats load(const Half* from) {
   constexpr float kTwoTo112 = 5192296858534827628530496329220096.0f;
   Halves halves;
@@ -46,7 +47,8 @@ enum class Half : std::uint16_t {};
   return reinterpret_cast<Floats>(size | ((bits & 0x8000U) << 16));
 }
 [[gnu::always_inline]] inline void store(float* to, const Floats& value) { std::memcpy(to, &value, sizeof value); }
-/// The numbers as bf16, each in the lower half of a word. Rounds to nearest, halves to even. Not for NaN, which it may turn into infinity.
+/// The numbers as bf16, each in the lower half of a word. Rounds to nearest, halves to even. Not for NaN, which it may
+/// turn into infinity.
 [[gnu::always_inline]] inline Words bfloat16_words(const Floats& value) {
   const Words bits = reinterpret_cast<Words>(value);
   return (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
@@ -100,7 +102,8 @@ template <typename Element>
 [[gnu::always_inline]] inline Floats max(const Floats& a, const Floats& b) { return a > b ? a : b; }
 [[gnu::always_inline]] inline Floats min(const Floats& a, const Floats& b) { return a < b ? a : b; }
 
-/// One number of sixteen, by halves: `combined` of two values is taken of what is left and itself, turned by 8, 4, 2 and 1 lanes.
+/// One number of sixteen, by halves: `combined` of two values is taken of what is left and itself, turned by 8, 4, 2
+/// and 1 lanes.
 template <typename Combine>
 [[gnu::always_inline]] inline float reduced(const Floats& of, Combine&& combined) {
   Floats value = of;
@@ -138,8 +141,9 @@ inline constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
   return scaled(p, shifted);
 }
 
-/// e^x within 2 units in the last place, for x clamped to [-87, 88]. 2^n * p(r), n = round(x / ln 2): the classic reduction (Cody and
-/// Waite 1980), with Taylor's polynomial of degree 7, whose error on |r| <= ln 2 / 2 lies below fp32's.
+/// e^x within 2 units in the last place, for x clamped to [-87, 88]. 2^n * p(r), n = round(x / ln 2): the classic
+/// reduction (Cody and Waite 1980), with Taylor's polynomial of degree 7, whose error on |r| <= ln 2 / 2 lies below
+/// fp32's.
 [[gnu::always_inline]] inline Floats exp(const Floats& x) {
   constexpr float kLog2E = 1.44269504088896341f;
   constexpr float kLn2High = 0.693359375f;

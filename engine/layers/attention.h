@@ -1,10 +1,10 @@
 // Attention over the cache: the interface of two slots, and their reference.
 #pragma once
 
-#include "engine/layers/layer_slots.h"
-
 #include <cstdint>
 #include <memory>
+
+#include "engine/layers/layer_slots.h"
 
 namespace at {
 class Tensor;
@@ -16,7 +16,8 @@ struct ModelConfig;
 class Workspace;
 class StepRows;
 
-/// What one layer's attention is asked. B rows, T queries and L keys each, L >= rows.keys(), what is more being hidden by rows.visible(L); H heads, G kv_heads, k head_dim.
+/// What one layer's attention is asked. B rows, T queries and L keys each, L >= rows.keys(), what is more being hidden
+/// by rows.visible(L); H heads, G kv_heads, k head_dim.
 struct AttentionCall {
   std::int64_t layer;        ///< Index of the layer; the study's scaling rule depends on it.
   const at::Tensor& query;   ///< [B, T, H * k]
@@ -24,8 +25,8 @@ struct AttentionCall {
   const at::Tensor& values;  ///< [B, L, G * k], likewise
   const StepRows& rows;      ///< Lengths, and which keys each query sees
   Workspace& workspace;
-  const at::Tensor* bias =
-      nullptr;  ///< Added to the scores before the mask, broadcast to [B, H, T, L] (relative positions, ALiBi); none so far
+  const at::Tensor* bias = nullptr;  ///< Added to the scores before the mask, broadcast to [B, H, T, L] (relative
+                                     ///< positions, ALiBi); none so far
 };
 
 /// Softmax(query . keys * scale + bias) . values, every query over the keys that it may see.
@@ -36,14 +37,16 @@ class Attention {
   /// Returns [B, T, H * k] in the dtype of `query`. Queries of padding give finite numbers that nobody reads.
   virtual at::Tensor forward(const AttentionCall& call) const = 0;
 
-  /// Bytes that forward() holds at most beyond its inputs and its output, in closed form; `element_bytes` of the model's dtype.
+  /// Bytes that forward() holds at most beyond its inputs and its output, in closed form; `element_bytes` of the
+  /// model's dtype.
   virtual std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
                                        std::int64_t element_bytes) const = 0;
 };
 
-/// The reference: two batched matrix products with the scores written out between them. Query heads that share a key head are folded
-/// into rows, so that multi-query attention never expands keys or values. Scaling and upcast are those of the study's model
-/// (scores in 16 bits are divided by layer + 1 in the product and multiplied back in fp32, masked after the upcast).
+/// The reference: two batched matrix products with the scores written out between them. Query heads that share a key
+/// head are folded into rows, so that multi-query attention never expands keys or values. Scaling and upcast are those
+/// of the study's model (scores in 16 bits are divided by layer + 1 in the product and multiplied back in fp32, masked
+/// after the upcast).
 std::unique_ptr<Attention> make_math_attention(const ModelConfig& config, const SoftmaxFactory& softmax);
 
 }  // namespace decodelab

@@ -1,4 +1,10 @@
-// GPTBigCode: the model family of SantaCoder, StarCoder and tiny_starcoder_py, its layers built from the slots of a plan.
+// GPTBigCode: the model family of SantaCoder, StarCoder and tiny_starcoder_py, its layers built from the slots of a
+// plan.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "engine/checkpoint/weights.h"
 #include "engine/layers/layer_slots.h"
 #include "engine/layers/linear.h"
@@ -10,11 +16,6 @@
 #include "engine/layers/transformer.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
-
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace decodelab {
 namespace {
@@ -95,8 +96,8 @@ class GptBigcode final : public Transformer {
   const ModelConfig& config() const override { return config_; }
 
  private:
-  /// Multi-head checkpoints order the rows of c_attn per head, [H, (query, key, value), k]; here all queries come first, then all keys,
-  /// then all values, as in multi-query checkpoints.
+  /// Multi-head checkpoints order the rows of c_attn per head, [H, (query, key, value), k]; here all queries come
+  /// first, then all keys, then all values, as in multi-query checkpoints.
   LinearWeights ordered(const LinearWeights& weights, PreparedWeights& prepared) {
     if (config_.kv_heads == 1) {
       return weights;

@@ -1,16 +1,16 @@
 // What every cache shares (lengths, rows, layers), and the two ways to make room.
 #include "engine/layers/kv_cache.h"
 
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
 #include "base/round_up.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/kv_storage.h"
 #include "engine/layers/step_rows.h"
 #include "profiles/range.h"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <stdexcept>
 
 namespace decodelab {
 

@@ -1,14 +1,14 @@
 // Keys and values of the tokens decoded so far, for every layer of one batch.
 #pragma once
 
-#include "engine/kernels/element_type.h"
-#include "engine/layers/layer_slots.h"
-
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "engine/kernels/element_type.h"
+#include "engine/layers/layer_slots.h"
 
 namespace at {
 class Tensor;
@@ -20,8 +20,8 @@ class KvStorage;
 class StepRows;
 struct KeysValues;
 
-/// What a cache is made for. Shapes use B sequences, T new tokens and W = 2 * kv_heads * head_dim, keys first; multi-query attention
-/// (Shazeer 2019, arXiv:1911.02150) is kv_heads = 1.
+/// What a cache is made for. Shapes use B sequences, T new tokens and W = 2 * kv_heads * head_dim, keys first;
+/// multi-query attention (Shazeer 2019, arXiv:1911.02150) is kv_heads = 1.
 struct KvCacheOptions {
   std::int64_t layers = 0;
   std::int64_t batch_size = 0;
@@ -44,9 +44,9 @@ class KvCache {
 
   /// Adds the real tokens of each row to `layer` and returns all that the layer now holds.
   ///
-  /// `key_value` is [B, T, W], on the model's device and in its dtype. The results are [B, K, W / 2] each, K = shown_keys(rows), zero past
-  /// each row's length, possibly views, and stay valid until the next append to the same layer.
-  /// Throws std::length_error when a row would hold more than `max_tokens`.
+  /// `key_value` is [B, T, W], on the model's device and in its dtype. The results are [B, K, W / 2] each, K =
+  /// shown_keys(rows), zero past each row's length, possibly views, and stay valid until the next append to the same
+  /// layer. Throws std::length_error when a row would hold more than `max_tokens`.
   KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows);
 
   /// Ends a step: every layer has appended `rows`. Rows of padding beyond the batch are left out.
@@ -55,14 +55,16 @@ class KvCache {
   void truncate(std::int64_t row, std::int64_t length);
   /// Keeps these rows, in this order: continuous batching's filter. Copies what is kept, layer by layer.
   void filter(const std::vector<std::int64_t>& kept);
-  /// Puts the rows of `other` under its own and leaves it empty: continuous batching's concatenate. Every row may then hold as many tokens
-  /// as a row of either could. Throws std::invalid_argument for a cache of another model or layout.
+  /// Puts the rows of `other` under its own and leaves it empty: continuous batching's concatenate. Every row may then
+  /// hold as many tokens as a row of either could. Throws std::invalid_argument for a cache of another model or layout.
   void concatenate(KvCache& other);
 
-  /// A copy of what `layer` holds, [B, L, W], of rows of one length L. Throws std::logic_error where they are not, or hold nothing.
+  /// A copy of what `layer` holds, [B, L, W], of rows of one length L. Throws std::logic_error where they are not, or
+  /// hold nothing.
   at::Tensor copy_of(std::int64_t layer) const;
 
-  /// Keys that attention is shown in a step: those that the longest row needs, in a decode step rounded up to `key_multiple`.
+  /// Keys that attention is shown in a step: those that the longest row needs, in a decode step rounded up to
+  /// `key_multiple`.
   std::int64_t shown_keys(const StepRows& rows) const;
   /// Slots that each row has once it holds `tokens`.
   std::int64_t slots_of(std::int64_t tokens) const { return capacity(tokens); }
@@ -95,13 +97,15 @@ class KvCache {
   std::vector<KvStorage> layers_;
 };
 
-/// The reference: each step makes new tensors of just the needed length and copies all that was there (transformers' DynamicCache).
+/// The reference: each step makes new tensors of just the needed length and copies all that was there (transformers'
+/// DynamicCache).
 std::unique_ptr<KvCache> make_concatenated_cache(const KvCacheOptions& options);
 
 /// Says how many slots a row gets when `needed` are to be held; at least `needed`.
 using CapacityRule = std::function<std::int64_t(std::int64_t needed)>;
 
-/// A cache with room to spare: it writes new tokens in place, and allocates and copies only when `rule` is asked for more slots.
+/// A cache with room to spare: it writes new tokens in place, and allocates and copies only when `rule` is asked for
+/// more slots.
 std::unique_ptr<KvCache> make_growing_cache(const KvCacheOptions& options, CapacityRule rule);
 
 /// A cache of `slots` slots that are there from the start.

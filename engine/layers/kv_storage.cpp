@@ -1,10 +1,10 @@
 // One layer of a cache in either layout.
 #include "engine/layers/kv_storage.h"
 
+#include <algorithm>
+
 #include "engine/layers/step_rows.h"
 #include "profiles/range.h"
-
-#include <algorithm>
 
 namespace decodelab {
 namespace {

@@ -1,19 +1,19 @@
 // The keys and values of one layer: where they lie, how they are written and how they move to a larger place.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "engine/layers/layer_slots.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/tensor.h"
-
-#include <cstdint>
-#include <vector>
 
 namespace decodelab {
 
 class StepRows;
 
-/// One layer's storage, [B, slots, W] in one tensor or [B, slots, W / 2] in two; W = 2 * kv_heads * head_dim, keys first. What lies past
-/// a row's length is zero, because attention may multiply it by zero weights and 0 * NaN is NaN.
+/// One layer's storage, [B, slots, W] in one tensor or [B, slots, W / 2] in two; W = 2 * kv_heads * head_dim, keys
+/// first. What lies past a row's length is zero, because attention may multiply it by zero weights and 0 * NaN is NaN.
 class KvStorage {
  public:
   explicit KvStorage(KvLayout layout) : layout_(layout) {}
@@ -26,7 +26,8 @@ class KvStorage {
   /// Where the planes begin.
   void add_addresses(std::vector<const void*>& all) const;
 
-  /// Moves to `slots` slots, of which the first `kept` keep what they hold; counted as copied_cache_bytes. `like` is [B, T, W].
+  /// Moves to `slots` slots, of which the first `kept` keep what they hold; counted as copied_cache_bytes. `like` is
+  /// [B, T, W].
   void reallocate(const at::Tensor& like, std::int64_t slots, std::int64_t kept);
   /// The reference's way of growing, for rows of one length: one tensor after the other, a copy of both.
   void concatenate(const at::Tensor& key_value);

@@ -23,17 +23,18 @@ class ResidualNorm;
 class Softmax;
 class Workspace;
 
-/// How the prompts of a batch go through the layers: as rows filled up to the longest prompt (the reference), or one after the other
-/// without padding, so that matrix products see real tokens only (SantaCoder study: its `flash` build). Attention and cache see padded
-/// rows either way.
+/// How the prompts of a batch go through the layers: as rows filled up to the longest prompt (the reference), or one
+/// after the other without padding, so that matrix products see real tokens only (SantaCoder study: its `flash` build).
+/// Attention and cache see padded rows either way.
 enum class PrefillLayout : std::uint8_t { padded, packed };
 
-/// How keys and values of a layer lie in memory: in a tensor each (the reference), or side by side in one, so that a step writes once
-/// (SantaCoder study, step 3: a row of the merged tensor is a key and its value).
+/// How keys and values of a layer lie in memory: in a tensor each (the reference), or side by side in one, so that a
+/// step writes once (SantaCoder study, step 3: a row of the merged tensor is a key and its value).
 enum class KvLayout : std::uint8_t { split, merged };
 
-/// A decode step is shown a number of keys that is a multiple of this; those past a row's length are zero, and hidden by its mask.
-/// 1, the reference, shows none that is not there. Multiples of 8 take the aligned 16-bit matrix kernels (SantaCoder study, step 3).
+/// A decode step is shown a number of keys that is a multiple of this; those past a row's length are zero, and hidden
+/// by its mask. 1, the reference, shows none that is not there. Multiples of 8 take the aligned 16-bit matrix kernels
+/// (SantaCoder study, step 3).
 using KeyMultiple = std::int64_t;
 
 using SoftmaxFactory = std::function<std::unique_ptr<Softmax>()>;

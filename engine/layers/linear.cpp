@@ -1,10 +1,10 @@
 // The reference of the matrix products.
 #include "engine/layers/linear.h"
 
+#include <optional>
+
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
-
-#include <optional>
 
 namespace decodelab {
 namespace {

@@ -1,11 +1,11 @@
 // A matrix product with weights that never change: the interface of a slot, and its reference.
 #pragma once
 
-#include "engine/kernels/activation.h"
-
 #include <functional>
 #include <memory>
 #include <string>
+
+#include "engine/kernels/activation.h"
 
 namespace at {
 class Tensor;

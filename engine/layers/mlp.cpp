@@ -1,9 +1,9 @@
 // The reference of the feed-forward part.
 #include "engine/layers/mlp.h"
 
-#include "engine/tensor.h"
-
 #include <utility>
+
+#include "engine/tensor.h"
 
 namespace decodelab {
 namespace {

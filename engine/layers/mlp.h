@@ -1,11 +1,11 @@
 // The feed-forward part of a layer: the interface of a slot, and its reference.
 #pragma once
 
+#include <memory>
+
 #include "engine/kernels/activation.h"
 #include "engine/layers/layer_slots.h"
 #include "engine/layers/linear.h"
-
-#include <memory>
 
 namespace decodelab {
 

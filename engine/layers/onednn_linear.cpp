@@ -1,9 +1,9 @@
 // Calls libtorch's operators for packed weights through its dispatcher: they have no C++ header.
 #include "engine/layers/onednn_linear.h"
 
-#include "engine/kernels/cpu_isa.h"
-
 #include <string_view>
+
+#include "engine/kernels/cpu_isa.h"
 
 namespace decodelab {
 namespace {

@@ -1,9 +1,6 @@
 // What variants make of weights before the first step, made once for all engines of a model.
 #pragma once
 
-#include "base/memory_at_hand.h"
-#include "engine/checkpoint/packed_files.h"
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -13,18 +10,22 @@
 #include <string>
 #include <utility>
 
+#include "base/memory_at_hand.h"
+#include "engine/checkpoint/packed_files.h"
+
 namespace decodelab {
 
-/// Weights in other orders or types, by role and transform (`packed transformer.h.0.mlp.c_fc`). Twelve arms that pack a model pack it
-/// once; it goes with the last engine that uses it.
+/// Weights in other orders or types, by role and transform (`packed transformer.h.0.mlp.c_fc`). Twelve arms that pack a
+/// model pack it once; it goes with the last engine that uses it.
 class PreparedWeights {
  public:
   /// `files` keeps packed weights between processes; null: nothing does.
   explicit PreparedWeights(MemoryAtHand at_hand = {}, std::unique_ptr<PackedFiles> files = nullptr)
       : at_hand_(std::move(at_hand)), files_(std::move(files)) {}
 
-  /// Calls `make()`, which returns a std::unique_ptr<Prepared> that holds about `bytes`, and returns its result; later calls for the same
-  /// key return the same object while anyone holds it. A key stands for one type. Throws NotEnoughMemory, and makes nothing, where fewer are at hand.
+  /// Calls `make()`, which returns a std::unique_ptr<Prepared> that holds about `bytes`, and returns its result; later
+  /// calls for the same key return the same object while anyone holds it. A key stands for one type. Throws
+  /// NotEnoughMemory, and makes nothing, where fewer are at hand.
   template <typename Prepared, typename Make>
   std::shared_ptr<const Prepared> prepare(const std::string& key, std::size_t bytes, Make&& make) {
     const std::lock_guard lock(mutex_);

@@ -1,9 +1,9 @@
 // The residual and the norm that follows it: the interface of a slot, and its reference.
 #pragma once
 
-#include "engine/tensor.h"
-
 #include <memory>
+
+#include "engine/tensor.h"
 
 namespace decodelab {
 

@@ -1,17 +1,17 @@
 // Shapes queries, keys and values for libtorch's fused attention kernels.
 #include "engine/layers/sdpa_attention.h"
 
-#include "engine/checkpoint/model_config.h"
-#include "engine/layers/attention.h"
-#include "engine/layers/step_rows.h"
-#include "engine/tensor.h"
-
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/layers/attention.h"
+#include "engine/layers/step_rows.h"
+#include "engine/tensor.h"
 
 namespace decodelab {
 namespace {
@@ -28,8 +28,8 @@ class SdpaAttention final : public Attention {
   at::Tensor forward(const AttentionCall& call) const override {
     const StepRows& rows = call.rows;
     const bool fresh = std::ranges::all_of(rows.past(), [](std::int64_t past) { return past == 0; });
-    // The causal flag is aligned at the top left: it would be wrong for several queries that follow held keys. Rows are aligned at their
-    // start, so that it is right for every real query of fresh rows of any length.
+    // The causal flag is aligned at the top left: it would be wrong for several queries that follow held keys. Rows are
+    // aligned at their start, so that it is right for every real query of fresh rows of any length.
     if (call.bias != nullptr || (!fresh && rows.tokens() > 1)) {
       throw std::invalid_argument(variant_ +
                                   " attends from position 0 or for one new token a row, and takes no bias; use the "

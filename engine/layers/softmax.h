@@ -27,7 +27,8 @@ class Softmax {
  public:
   virtual ~Softmax() = default;
 
-  /// Softmax(mask(scores * unscale + bias)) over the last dimension, in the scores' shape and dtype. A query sees at least one key.
+  /// Softmax(mask(scores * unscale + bias)) over the last dimension, in the scores' shape and dtype. A query sees at
+  /// least one key.
   virtual at::Tensor forward(const SoftmaxCall& call) const = 0;
   /// Bytes that forward() holds at most beside the scores, result included, for so many scores of `element_bytes`.
   virtual std::int64_t workspace_bytes(std::int64_t scores, std::int64_t element_bytes) const = 0;

@@ -1,17 +1,17 @@
 // The rows of one forward step: what each row already holds, what it adds, and which keys its queries may see.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "engine/layers/layer_slots.h"
 #include "engine/layers/step_tables.h"
 #include "engine/tensor.h"
 
-#include <cstdint>
-#include <vector>
-
 namespace decodelab {
 
-/// The rows of a decode step that is recorded once and run again and again: nothing of them is known to the host but how many there are
-/// and how many keys attention is shown. All tensors are on the device, and read when the step runs.
+/// The rows of a decode step that is recorded once and run again and again: nothing of them is known to the host but
+/// how many there are and how many keys attention is shown. All tensors are on the device, and read when the step runs.
 struct RecordedRows {
   const at::Tensor& held;       ///< [B] int64: keys that each row holds.
   const at::Tensor& row_index;  ///< [B] int64: 0 .. B - 1.
@@ -19,14 +19,16 @@ struct RecordedRows {
   std::int64_t shown_keys = 0;  ///< Keys that attention is shown; more than any row holds.
 };
 
-/// B rows that add up to T tokens each in one step. Rows start at key 0; a row that adds fewer than T tokens is padded at its end.
+/// B rows that add up to T tokens each in one step. Rows start at key 0; a row that adds fewer than T tokens is padded
+/// at its end.
 ///
-/// Because rows are aligned at their start, causal visibility alone keeps every real query from every padding key: query t of row b
-/// stands at position past[b] + t and sees the keys 0 .. past[b] + t.
+/// Because rows are aligned at their start, causal visibility alone keeps every real query from every padding key:
+/// query t of row b stands at position past[b] + t and sees the keys 0 .. past[b] + t.
 class StepRows {
  public:
-  /// `past[b]` keys are held, `added[b]` >= 1 real tokens come. `positions` is the model's limit: positions of padding are clamped to it.
-  /// Rows of different lengths go through the layers in `layout`; `tables`, where there are any, outlive the step.
+  /// `past[b]` keys are held, `added[b]` >= 1 real tokens come. `positions` is the model's limit: positions of padding
+  /// are clamped to it. Rows of different lengths go through the layers in `layout`; `tables`, where there are any,
+  /// outlive the step.
   StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions, at::Device device,
            PrefillLayout layout = PrefillLayout::padded, const StepTables* tables = nullptr);
   /// One new token a row, for the rows of a recorded step.
@@ -39,8 +41,8 @@ class StepRows {
   std::int64_t keys() const { return keys_; }
   /// Throws std::logic_error in a recorded step, whose lengths are not the host's to know.
   const std::vector<std::int64_t>& past() const;
-  /// Keys that each row holds before this step, [B] int64 on the device; made once a step, when first asked for. Its stride is 0 where
-  /// one number serves all rows.
+  /// Keys that each row holds before this step, [B] int64 on the device; made once a step, when first asked for. Its
+  /// stride is 0 where one number serves all rows.
   const at::Tensor& held_on_device() const;
   const std::vector<std::int64_t>& added() const { return added_; }
   /// All rows hold the same number of keys and add the same number of tokens.
@@ -56,11 +58,12 @@ class StepRows {
 
   /// Position ids, [B, T] int64 (uniform: [1, T]; packed: [1, S]).
   const at::Tensor& position_ids() const;
-  /// True where a query may see a key, [B, T, K] bool (uniform: [1, T, K]) for K = `held_keys` >= L keys, as many as the cache gave;
-  /// made once a step, when first asked for.
+  /// True where a query may see a key, [B, T, K] bool (uniform: [1, T, K]) for K = `held_keys` >= L keys, as many as
+  /// the cache gave; made once a step, when first asked for.
   const at::Tensor& visible(std::int64_t held_keys) const;
 
-  /// Where the real tokens of a ragged step go: `source` indexes [B * T], `row` and `position` the cache; each [sum of added] int64.
+  /// Where the real tokens of a ragged step go: `source` indexes [B * T], `row` and `position` the cache; each [sum of
+  /// added] int64.
   struct Scatter {
     at::Tensor source;
     at::Tensor row;

@@ -1,9 +1,9 @@
 // Positions and masks of steps whose rows have one length, as views of tables that are made once.
 #pragma once
 
-#include "engine/tensor.h"
-
 #include <cstdint>
+
+#include "engine/tensor.h"
 
 namespace decodelab {
 

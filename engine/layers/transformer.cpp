@@ -1,14 +1,14 @@
 // The loop over layers that every model family shares.
 #include "engine/layers/transformer.h"
 
+#include <stdexcept>
+
 #include "engine/layers/attention.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/layers/workspace.h"
 #include "profiles/range.h"
-
-#include <stdexcept>
 
 namespace decodelab {
 

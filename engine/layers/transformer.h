@@ -1,10 +1,10 @@
 // A decoder-only transformer cut into the segments around attention: one file a model family.
 #pragma once
 
-#include "engine/checkpoint/model_config.h"
-
 #include <cstdint>
 #include <memory>
+
+#include "engine/checkpoint/model_config.h"
 
 namespace at {
 class Tensor;
@@ -22,7 +22,8 @@ struct LayerSlots;
 struct Projected;
 struct ResidualStream;
 
-/// The layers of one model family. Letters as in ModelConfig; B rows, T tokens. Everything is in the model's dtype on its device.
+/// The layers of one model family. Letters as in ModelConfig; B rows, T tokens. Everything is in the model's dtype on
+/// its device.
 class Transformer {
  public:
   virtual ~Transformer() = default;
@@ -40,12 +41,13 @@ class Transformer {
   virtual const ModelConfig& config() const = 0;
 };
 
-/// Runs all layers on the step's token ids [B, T], appends to `cache` without advancing it, and returns the hidden states before the last norm, [B, T, d]. Of
-/// packed rows both are [1, S, ..], S being the real tokens of all rows.
+/// Runs all layers on the step's token ids [B, T], appends to `cache` without advancing it, and returns the hidden
+/// states before the last norm, [B, T, d]. Of packed rows both are [1, S, ..], S being the real tokens of all rows.
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
                    const at::Tensor& token_ids, const StepRows& rows, Workspace& workspace);
 
-/// GPTBigCode (SantaCoder, StarCoder): learned positions, pre-norm blocks, multi-query or multi-head attention, tied head.
+/// GPTBigCode (SantaCoder, StarCoder): learned positions, pre-norm blocks, multi-query or multi-head attention, tied
+/// head.
 std::unique_ptr<Transformer> make_gpt_bigcode(const ModelConfig& config, const Weights& weights,
                                               const LayerSlots& slots, PreparedWeights& prepared);
 

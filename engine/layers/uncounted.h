@@ -1,16 +1,16 @@
 // Hides work from whoever counts the steps of this thread.
 #pragma once
 
-#include "engine/tensor.h"
-#include "profiles/range.h"
-
 #include <memory>
 #include <utility>
 
+#include "engine/tensor.h"
+#include "profiles/range.h"
+
 namespace decodelab {
 
-/// While it lives, neither operators nor allocations nor ranges of this thread are reported: for what is made once, in the first step
-/// that needs it, and is no part of what that step does.
+/// While it lives, neither operators nor allocations nor ranges of this thread are reported: for what is made once, in
+/// the first step that needs it, and is no part of what that step does.
 class Uncounted {
  public:
   Uncounted() : memory_(c10::DebugInfoKind::PROFILER_STATE, std::make_shared<Silence>()) {}

@@ -1,11 +1,11 @@
 // Where a step's tensors come from: the interface of the slot `workspace`, and its reference.
 #pragma once
 
-#include "engine/layers/step_tables.h"
-#include "engine/tensor.h"
-
 #include <cstdint>
 #include <memory>
+
+#include "engine/layers/step_tables.h"
+#include "engine/tensor.h"
 
 namespace decodelab {
 
@@ -16,8 +16,8 @@ class Workspace {
 
   /// Begins a step; `decodes` is false for a prefill.
   virtual void begin_step(bool decodes) = 0;
-  /// Begins a layer, counted from 0. What was allocated in a layer stays valid until the end of the next one, what was allocated outside
-  /// of layers until the next step.
+  /// Begins a layer, counted from 0. What was allocated in a layer stays valid until the end of the next one, what was
+  /// allocated outside of layers until the next step.
   virtual void begin_layer(std::int64_t layer) = 0;
   virtual void end_layers() = 0;
   /// Returns a tensor whose contents are undefined.
@@ -28,7 +28,8 @@ class Workspace {
     shape.back() = width;
     return allocate(shape, x.options());
   }
-  /// Returns true while allocate() hands out memory that is there already: operators then write into it instead of allocating.
+  /// Returns true while allocate() hands out memory that is there already: operators then write into it instead of
+  /// allocating.
   virtual bool reuses() const = 0;
   /// Returns positions and masks that were made once for the session, or null where each step makes its own.
   virtual const StepTables* tables() const { return nullptr; }

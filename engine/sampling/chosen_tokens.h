@@ -1,21 +1,23 @@
 // The tokens that a step chose, on the device and on their way to the host.
 #pragma once
 
-#include "engine/tensor.h"
-
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "engine/tensor.h"
+
 namespace decodelab {
 
-/// One token a row on its way to the host: the copy is under way, and whoever reads waits for it. On a CPU it is there at once.
+/// One token a row on its way to the host: the copy is under way, and whoever reads waits for it. On a CPU it is there
+/// at once.
 class HostTokens {
  public:
   /// Nothing is under way.
   HostTokens() = default;
   explicit HostTokens(std::vector<std::int64_t> tokens) : tokens_(std::move(tokens)) {}
-  /// Begins the copy of `device_tokens` ([B, 1] int64): into pinned memory, behind what the current stream does already.
+  /// Begins the copy of `device_tokens` ([B, 1] int64): into pinned memory, behind what the current stream does
+  /// already.
   explicit HostTokens(const at::Tensor& device_tokens);
 
   bool empty() const { return tokens_.empty() && !copy_.defined(); }

@@ -1,16 +1,17 @@
 // The reference of the random numbers: a loop over the rows, each with a generator of its own.
 #include "engine/sampling/rng.h"
 
-#include "engine/tensor.h"
-#include "profiles/range.h"
-
 #include <algorithm>
 #include <iterator>
+
+#include "engine/tensor.h"
+#include "profiles/range.h"
 
 namespace decodelab {
 namespace {
 
-/// A seed of which the low half depends on both: libtorch's CPU generator reads no more. Different seeds stay different.
+/// A seed of which the low half depends on both: libtorch's CPU generator reads no more. Different seeds stay
+/// different.
 std::uint64_t folded(std::uint64_t seed) { return seed ^ seed >> 32; }
 
 class RowRng final : public Rng {

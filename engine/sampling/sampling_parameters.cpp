@@ -1,11 +1,11 @@
 // Refuses sampling parameters that mean nothing, and gives each row its own.
 #include "engine/sampling/sampling_parameters.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <random>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 namespace decodelab {
 namespace {

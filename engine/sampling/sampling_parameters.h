@@ -8,8 +8,8 @@
 
 namespace decodelab {
 
-/// One row's wishes; the defaults are neutral, and greedy. Names, meanings and order (repetition penalty, temperature, top-k, top-p,
-/// typical-p, each on what the one before left) are those of Hugging Face's generate().
+/// One row's wishes; the defaults are neutral, and greedy. Names, meanings and order (repetition penalty, temperature,
+/// top-k, top-p, typical-p, each on what the one before left) are those of Hugging Face's generate().
 struct SamplingParameters {
   bool sample = false;     ///< Draw from the softmax of the warped logits; false: the token of the highest logit.
   double temperature = 1;  ///< Divides the logits; above 0.
@@ -30,11 +30,13 @@ struct SamplingParameters {
   bool has_typical_p() const { return typical_p != 1; }
 };
 
-/// Throws std::invalid_argument, naming the flag of `generate`, for a value that has no meaning, and for a warper or a seed of a greedy row.
+/// Throws std::invalid_argument, naming the flag of `generate`, for a value that has no meaning, and for a warper or a
+/// seed of a greedy row.
 void check_sampling(const SamplingParameters& parameters);
 
-/// What each of `batch_size` rows asks: `given` is empty (all greedy), one for all rows, or one a row. Sampled rows without a seed get a
-/// random one below 2^53, which every reader of JSON keeps. Throws std::invalid_argument for another count, and as check_sampling().
+/// What each of `batch_size` rows asks: `given` is empty (all greedy), one for all rows, or one a row. Sampled rows
+/// without a seed get a random one below 2^53, which every reader of JSON keeps. Throws std::invalid_argument for
+/// another count, and as check_sampling().
 std::vector<SamplingParameters> complete_sampling(std::span<const SamplingParameters> given, std::int64_t batch_size);
 
 }  // namespace decodelab

@@ -13,8 +13,8 @@ class Rng;
 class TokenChoice;
 class TokenDetailsPolicy;
 
-/// When a step's tokens are read on the host. `each`: before the next step begins. `late`: after the next step was handed to the device,
-/// which then never waits for the host to have read; a row that ends is noticed one step late.
+/// When a step's tokens are read on the host. `each`: before the next step begins. `late`: after the next step was
+/// handed to the device, which then never waits for the host to have read; a row that ends is noticed one step late.
 enum class ReadBack : std::uint8_t { each, late };
 
 using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;

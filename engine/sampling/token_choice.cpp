@@ -1,14 +1,14 @@
 // The reference of token choice: a loop over the rows.
 #include "engine/sampling/token_choice.h"
 
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+
 #include "base/select_rows.h"
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_history.h"
 #include "engine/sampling/warpers.h"
-
-#include <algorithm>
-#include <iterator>
-#include <stdexcept>
 
 namespace decodelab {
 namespace {

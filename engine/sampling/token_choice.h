@@ -1,14 +1,14 @@
 // How the next token of each row is chosen from its logits: the interface of a slot, and its reference.
 #pragma once
 
-#include "engine/sampling/rng.h"
-#include "engine/sampling/sampling_parameters.h"
-#include "engine/sampling/sampling_slots.h"
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "engine/sampling/rng.h"
+#include "engine/sampling/sampling_parameters.h"
+#include "engine/sampling/sampling_slots.h"
 
 namespace at {
 class Tensor;
@@ -57,13 +57,15 @@ class ChoiceRows {
   std::unique_ptr<Rng> rng_;
 };
 
-/// Chooses one token a row, for one session: in greedy rows the highest logit, ties to the lowest id; in sampled rows at random. B rows,
-/// V vocabulary. Greedy rows consume no random numbers, and a plain greedy session pays for no sampling.
+/// Chooses one token a row, for one session: in greedy rows the highest logit, ties to the lowest id; in sampled rows
+/// at random. B rows, V vocabulary. Greedy rows consume no random numbers, and a plain greedy session pays for no
+/// sampling.
 class TokenChoice {
  public:
   virtual ~TokenChoice() = default;
 
-  /// `logits` is [B, V], the last real position of each row, and stays as it is; `history` is null where no row penalizes.
+  /// `logits` is [B, V], the last real position of each row, and stays as it is; `history` is null where no row
+  /// penalizes.
   virtual ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace& workspace) = 0;
   /// Goes on with these rows, in this order; each keeps its parameters and the state of its random numbers.
   virtual void select(const std::vector<std::int64_t>& rows) = 0;

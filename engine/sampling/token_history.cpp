@@ -1,11 +1,11 @@
 // A bit a row and token: set by one scatter a step, and set anew after a truncation.
 #include "engine/sampling/token_history.h"
 
-#include "base/select_rows.h"
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
+
+#include "base/select_rows.h"
 
 namespace decodelab {
 

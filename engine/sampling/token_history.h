@@ -1,16 +1,16 @@
 // Which tokens each row of a session was fed, for the repetition penalty.
 #pragma once
 
-#include "engine/tensor.h"
-
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "engine/tensor.h"
+
 namespace decodelab {
 
-/// The prompts of B rows and the tokens fed after them, as one bit a row and token of a vocabulary of V. A session keeps one only where a
-/// row penalizes repetitions.
+/// The prompts of B rows and the tokens fed after them, as one bit a row and token of a vocabulary of V. A session
+/// keeps one only where a row penalizes repetitions.
 class TokenHistory {
  public:
   TokenHistory(std::int64_t batch_size, std::int64_t vocabulary_size, at::Device device);

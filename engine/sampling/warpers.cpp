@@ -1,10 +1,10 @@
 // The warpers, plainly: each takes one row and gives a new one.
 #include "engine/sampling/warpers.h"
 
-#include "engine/tensor.h"
-
 #include <algorithm>
 #include <limits>
+
+#include "engine/tensor.h"
 
 namespace decodelab {
 namespace {

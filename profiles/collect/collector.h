@@ -1,11 +1,11 @@
 // What fills the rows of a trace while steps run, and the collector that stands where none can run and says why.
 #pragma once
 
-#include "profiles/trace/events.h"
-
 #include <cstdint>
 #include <string>
 #include <utility>
+
+#include "profiles/trace/events.h"
 
 namespace decodelab {
 
@@ -24,7 +24,8 @@ struct TraceConfig {
       kMostTraceEvents;  ///< Of one collector; what comes after is counted in TraceSession::dropped_records.
 };
 
-/// One listener. The calls come from the thread that runs the steps, in this order: probe, start, (begin_step, end_step)*, stop, drain.
+/// One listener. The calls come from the thread that runs the steps, in this order: probe, start, (begin_step,
+/// end_step)*, stop, drain.
 class Collector {
  public:
   virtual ~Collector() = default;
@@ -32,7 +33,8 @@ class Collector {
   /// As CollectorState::name: spans, operators, cupti, graph-nodes, nvml, perf.
   virtual std::string name() const = 0;
 
-  /// Asks without starting anything. A collector that is not available may be started all the same, and then records nothing.
+  /// Asks without starting anything. A collector that is not available may be started all the same, and then records
+  /// nothing.
   virtual Capability probe() = 0;
 
   virtual void start(const TraceConfig& config) = 0;
@@ -44,8 +46,8 @@ class Collector {
   /// After this no row is added; devices have been waited for by the caller.
   virtual void stop() = 0;
 
-  /// Appends the rows, adds to the counts of the session (never sets them), appends one CollectorState, and forgets all of it.
-  /// Steps are not a collector's: whoever runs them appends TraceEvents::steps.
+  /// Appends the rows, adds to the counts of the session (never sets them), appends one CollectorState, and forgets all
+  /// of it. Steps are not a collector's: whoever runs them appends TraceEvents::steps.
   virtual void drain(TraceEvents& events) = 0;
 };
 

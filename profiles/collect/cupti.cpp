@@ -5,15 +5,6 @@
 
 #ifdef DECODELAB_HAS_CUPTI
 
-#include "profiles/collect/cupti_buffers.h"
-#include "profiles/collect/cupti_calls.h"
-#include "profiles/collect/cupti_places.h"
-#include "profiles/collect/cupti_reasons.h"
-#include "profiles/collect/cupti_records.h"
-#include "profiles/collect/thread_spans.h"
-
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -21,6 +12,15 @@
 #include <set>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
+
+#include "profiles/collect/cupti_buffers.h"
+#include "profiles/collect/cupti_calls.h"
+#include "profiles/collect/cupti_places.h"
+#include "profiles/collect/cupti_reasons.h"
+#include "profiles/collect/cupti_records.h"
+#include "profiles/collect/thread_spans.h"
 
 namespace decodelab {
 namespace {
@@ -40,7 +40,8 @@ constexpr std::array kNodeCallbacks{CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI
 
 std::uint64_t CUPTIAPI clock_of_traces() { return static_cast<std::uint64_t>(trace_clock_ns()); }
 
-/// Once a process: each further registration garbles a record (pytorch/pytorch#192021). True where this call was the first.
+/// Once a process: each further registration garbles a record (pytorch/pytorch#192021). True where this call was the
+/// first.
 bool first_registration(const CuptiFunctions& functions) {
   static std::mutex mutex;
   static std::set<void*> registered;  // By function, so that a test's CUPTI is another one.

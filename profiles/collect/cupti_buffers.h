@@ -1,4 +1,5 @@
-// The buffers that CUPTI writes records into: allocated before, handed out without a lock being held for long, parsed afterwards.
+// The buffers that CUPTI writes records into: allocated before, handed out without a lock being held for long, parsed
+// afterwards.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ class CuptiBuffers final {
   CuptiBuffers(const CuptiBuffers&) = delete;
   CuptiBuffers& operator=(const CuptiBuffers&) = delete;
 
-  /// A free buffer; where there is none a buffer whose records will be lost, so that CUPTI never waits and never writes nowhere.
+  /// A free buffer; where there is none a buffer whose records will be lost, so that CUPTI never waits and never writes
+  /// nowhere.
   std::uint8_t* take();
   std::size_t buffer_bytes() const { return bytes_; }
 

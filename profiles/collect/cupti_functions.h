@@ -3,9 +3,9 @@
 
 #ifdef DECODELAB_HAS_CUPTI
 
-#include <cupti.h>
-
 #include <string>
+
+#include <cupti.h>
 
 namespace decodelab {
 
@@ -34,8 +34,8 @@ struct CuptiFunctions {
   decltype(&::cuptiGetGraphId) graph_id = nullptr;
 };
 
-/// Those of the library that libtorch has loaded, or else of `path`. `reason` says in one sentence why there are none, and is left as it
-/// is where there are.
+/// Those of the library that libtorch has loaded, or else of `path`. `reason` says in one sentence why there are none,
+/// and is left as it is where there are.
 CuptiFunctions load_cupti(std::string& reason, const std::string& path = "libcupti.so.13");
 
 }  // namespace decodelab

@@ -3,10 +3,10 @@
 
 #ifdef DECODELAB_HAS_CUPTI
 
-#include "profiles/collect/cupti_records.h"
-
 #include <algorithm>
 #include <utility>
+
+#include "profiles/collect/cupti_records.h"
 
 namespace decodelab {
 namespace {
@@ -54,35 +54,49 @@ void CuptiPlaces::close() {
 }
 
 void CuptiPlaces::enter(Stage stage) {
-  if (next_ != nullptr) next_->enter(stage);
+  if (next_ != nullptr) {
+    next_->enter(stage);
+  }
   open({.layer = here().layer, .stage = stage});
 }
 
 void CuptiPlaces::leave() {
   close();
-  if (next_ != nullptr) next_->leave();
+  if (next_ != nullptr) {
+    next_->leave();
+  }
 }
 
 void CuptiPlaces::add(Amount amount, std::int64_t value) {
-  if (next_ != nullptr) next_->add(amount, value);
+  if (next_ != nullptr) {
+    next_->add(amount, value);
+  }
 }
 
 void CuptiPlaces::enter_layer(std::int64_t layer) {
-  if (next_ != nullptr) next_->enter_layer(layer);
+  if (next_ != nullptr) {
+    next_->enter_layer(layer);
+  }
   open({.layer = static_cast<std::int32_t>(layer), .stage = here().stage});
 }
 
 void CuptiPlaces::leave_layer() {
   close();
-  if (next_ != nullptr) next_->leave_layer();
+  if (next_ != nullptr) {
+    next_->leave_layer();
+  }
 }
 
 void CuptiPlaces::enter_step(std::int64_t index) {
-  if (next_ != nullptr) next_->enter_step(index);
+  if (next_ != nullptr) {
+    next_->enter_step(index);
+  }
 }
 
 void CuptiPlaces::leave_step() {
-  if (next_ != nullptr) next_->leave_step();
+  if (next_ != nullptr) {
+    next_->leave_step();
+  }
 }
 
 std::uint64_t CuptiPlaces::graph_of(const CUpti_GraphData& data) const {

@@ -5,19 +5,19 @@
 
 #ifdef DECODELAB_HAS_CUPTI
 
-#include "profiles/range.h"
-#include "profiles/trace/events.h"
-
 #include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "profiles/range.h"
+#include "profiles/trace/events.h"
+
 namespace decodelab {
 
-/// Follows the ranges of one thread. NVTX cannot see into a graph, and a replay runs nothing of the host; but when a node is captured the
-/// range that captures it is open.
+/// Follows the ranges of one thread. NVTX cannot see into a graph, and a replay runs nothing of the host; but when a
+/// node is captured the range that captures it is open.
 class CuptiPlaces final : public RangeListener {
  public:
   explicit CuptiPlaces(const CuptiFunctions& functions) : cupti_(functions) {}
@@ -26,7 +26,8 @@ class CuptiPlaces final : public RangeListener {
   void attach();
   void detach();
 
-  /// Whether each range is pushed to CUPTI as an external correlation, so that records of calls carry it. Ranges that are open are not.
+  /// Whether each range is pushed to CUPTI as an external correlation, so that records of calls carry it. Ranges that
+  /// are open are not.
   void push_correlations(bool on);
 
   void enter(Stage stage) override;

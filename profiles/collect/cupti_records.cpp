@@ -3,12 +3,12 @@
 
 #ifdef DECODELAB_HAS_CUPTI
 
-#include "profiles/collect/cupti_calls.h"
+#include <cstdlib>
+#include <memory>
 
 #include <cxxabi.h>
 
-#include <cstdlib>
-#include <memory>
+#include "profiles/collect/cupti_calls.h"
 
 namespace decodelab {
 namespace {

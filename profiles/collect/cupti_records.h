@@ -13,8 +13,8 @@
 
 namespace decodelab {
 
-/// What the span that launched something said of itself, as the id of an external correlation: layer + 1 in the upper half, stage in the
-/// lower one.
+/// What the span that launched something said of itself, as the id of an external correlation: layer + 1 in the upper
+/// half, stage in the lower one.
 std::uint64_t correlation_of(std::int32_t layer, Stage stage);
 
 /// Walks buffers with CUPTI's own cuptiActivityGetNextRecord, which needs no driver.
@@ -24,8 +24,8 @@ class CuptiRecords final {
   CuptiRecords(const CuptiFunctions& functions, TraceEvents& events, std::int64_t process)
       : cupti_(functions), events_(events), process_(process) {}
 
-  /// All records of one buffer. One whose stamps are 0 is counted and left out; one that ends before it starts is a row, for the
-  /// verifier to see. The rest of a buffer that CUPTI cannot walk counts as one dropped record.
+  /// All records of one buffer. One whose stamps are 0 is counted and left out; one that ends before it starts is a
+  /// row, for the verifier to see. The rest of a buffer that CUPTI cannot walk counts as one dropped record.
   void add(std::uint8_t* buffer, std::size_t valid_bytes);
 
   /// Once, after the last buffer: threads of waits, and layers and stages of operations, both by correlation.

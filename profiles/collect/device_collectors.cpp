@@ -1,10 +1,10 @@
 // Attaches to the device that the steps run on.
 #include "profiles/collect/device_collectors.h"
 
+#include <charconv>
+
 #include "profiles/collect/cupti.h"
 #include "profiles/collect/nvml.h"
-
-#include <charconv>
 
 namespace decodelab {
 namespace {

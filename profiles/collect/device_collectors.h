@@ -1,12 +1,12 @@
 // The collectors of one device, and what must be in place before anything runs on it.
 #pragma once
 
-#include "profiles/collect/collector.h"
-
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+
+#include "profiles/collect/collector.h"
 
 namespace decodelab {
 
@@ -18,8 +18,8 @@ struct LaunchCounts {
   std::int64_t graph_launches = 0;
 };
 
-/// Made before the first CUDA graph of a session is captured, on the thread that runs the steps, and alive until the last trace is
-/// drained. For a CPU it holds nothing.
+/// Made before the first CUDA graph of a session is captured, on the thread that runs the steps, and alive until the
+/// last trace is drained. For a CPU it holds nothing.
 class DeviceCollectors final {
  public:
   /// `device` is cpu or cuda:n.

@@ -1,13 +1,13 @@
 // Loads NVML at run time and reads it at both ends of a trace.
 #include "profiles/collect/nvml.h"
 
-#include "profiles/collect/thread_spans.h"
+#include <utility>
+#include <vector>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <utility>
-#include <vector>
+#include "profiles/collect/thread_spans.h"
 
 namespace decodelab {
 namespace {

@@ -1,9 +1,9 @@
 // The state of an NVIDIA device while steps run: its clocks, and whether something holds it back.
 #pragma once
 
-#include "profiles/collect/collector.h"
-
 #include <memory>
+
+#include "profiles/collect/collector.h"
 
 namespace decodelab {
 
@@ -21,11 +21,12 @@ struct NvmlFunctions {
   const char* (*error_text)(Result result) = nullptr;
 };
 
-/// Those of libnvidia-ml.so.1, which comes with the driver; null members where there is none, and then `reason` says so.
+/// Those of libnvidia-ml.so.1, which comes with the driver; null members where there is none, and then `reason` says
+/// so.
 NvmlFunctions load_nvml(std::string& reason);
 
-/// Reads before the first step and after the last, and not between: a read takes some hundred microseconds of the driver. Series:
-/// `sm_clock_mhz`, `memory_clock_mhz`, `throttle_reasons` (NVML's bits), `power_w`, `temperature_c`.
+/// Reads before the first step and after the last, and not between: a read takes some hundred microseconds of the
+/// driver. Series: `sm_clock_mhz`, `memory_clock_mhz`, `throttle_reasons` (NVML's bits), `power_w`, `temperature_c`.
 std::unique_ptr<Collector> make_nvml_collector(unsigned device_index);
 /// The same over other functions, for tests.
 std::unique_ptr<Collector> make_nvml_collector(unsigned device_index, const NvmlFunctions& functions,

@@ -79,38 +79,52 @@ NvtxRanges::NvtxRanges() : strings_(std::make_unique<Strings>()), next_(std::exc
 NvtxRanges::~NvtxRanges() { range_listener = next_; }
 
 void NvtxRanges::enter(Stage stage) {
-  if (next_ != nullptr) next_->enter(stage);
+  if (next_ != nullptr) {
+    next_->enter(stage);
+  }
   strings_->push(strings_->stages[static_cast<std::size_t>(stage)], step_);
 }
 
 void NvtxRanges::leave() {
   pop();
-  if (next_ != nullptr) next_->leave();
+  if (next_ != nullptr) {
+    next_->leave();
+  }
 }
 
 void NvtxRanges::add(Amount amount, std::int64_t value) {
-  if (next_ != nullptr) next_->add(amount, value);
+  if (next_ != nullptr) {
+    next_->add(amount, value);
+  }
 }
 
 void NvtxRanges::enter_layer(std::int64_t layer) {
-  if (next_ != nullptr) next_->enter_layer(layer);
+  if (next_ != nullptr) {
+    next_->enter_layer(layer);
+  }
   strings_->push(strings_->layer(layer), step_);
 }
 
 void NvtxRanges::leave_layer() {
   pop();
-  if (next_ != nullptr) next_->leave_layer();
+  if (next_ != nullptr) {
+    next_->leave_layer();
+  }
 }
 
 void NvtxRanges::enter_step(std::int64_t index) {
-  if (next_ != nullptr) next_->enter_step(index);
+  if (next_ != nullptr) {
+    next_->enter_step(index);
+  }
   step_ = index;
   strings_->push(strings_->step, step_);
 }
 
 void NvtxRanges::leave_step() {
   pop();
-  if (next_ != nullptr) next_->leave_step();
+  if (next_ != nullptr) {
+    next_->leave_step();
+  }
 }
 
 void NvtxRanges::enter_window() { strings_->push(strings_->window, 0); }

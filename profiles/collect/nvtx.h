@@ -1,11 +1,11 @@
 // The engine's ranges as NVTX ranges, so that Nsight Systems and other tools show the same story.
 #pragma once
 
-#include "profiles/range.h"
-
 #include <cstdint>
 #include <memory>
 #include <string>
+
+#include "profiles/range.h"
 
 namespace decodelab {
 
@@ -13,11 +13,12 @@ inline constexpr const char* kNvtxDomainName = "decode";
 /// The range around the steps of a trace; a registered string, which is what `nsys --nvtx-capture` can find.
 inline constexpr const char* kNvtxWindowName = "window";
 
-/// Pushes and pops ranges of the domain "decode": "step", "layer 3", and the names of stages, all registered strings, each with the index
-/// of the step as its payload.
+/// Pushes and pops ranges of the domain "decode": "step", "layer 3", and the names of stages, all registered strings,
+/// each with the index of the step as its payload.
 class NvtxRanges final : public RangeListener {
  public:
-  /// Takes the place of this thread's listener while it lives; that one goes on being told. Made and ended on one thread.
+  /// Takes the place of this thread's listener while it lives; that one goes on being told. Made and ended on one
+  /// thread.
   NvtxRanges();
   ~NvtxRanges() override;
   NvtxRanges(const NvtxRanges&) = delete;

@@ -1,16 +1,16 @@
-// CUPTI's calls by name, and what its range profiler does on the host: which counters of a chip answer a metric, and what they say.
+// CUPTI's calls by name, and what its range profiler does on the host: which counters of a chip answer a metric, and
+// what they say.
 #pragma once
 
 #include "profiles/collect/range_counters.h"
 
 #ifdef DECODELAB_HAS_CUPTI
 
+#include <array>
+
 #include <cupti_profiler_host.h>
 #include <cupti_result.h>
-
 #include <dlfcn.h>
-
-#include <array>
 
 namespace decodelab {
 

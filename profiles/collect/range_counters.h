@@ -1,13 +1,14 @@
-// A device's counters of memory traffic over ranges of work, by CUPTI's range profiler. Never beside a trace: counting stretches work.
+// A device's counters of memory traffic over ranges of work, by CUPTI's range profiler. Never beside a trace: counting
+// stretches work.
 #pragma once
-
-#include "profiles/range.h"
 
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "profiles/range.h"
 
 namespace decodelab {
 
@@ -23,13 +24,16 @@ struct CountedRange {
   double written_bytes = 0;
 };
 
-/// Passes that a count of both amounts takes on a chip, as CUPTI names it; no device is asked. Throws std::runtime_error.
+/// Passes that a count of both amounts takes on a chip, as CUPTI names it; no device is asked. Throws
+/// std::runtime_error.
 std::int64_t passes_to_count(const std::string& chip);
 
-/// Counts ranges that do not nest: those of push() and pop(), and, while it is the listener of a thread, each outermost stage.
+/// Counts ranges that do not nest: those of push() and pop(), and, while it is the listener of a thread, each outermost
+/// stage.
 ///
-/// Made, used and destroyed on the thread whose context of CUDA is current, with no session of CUPTI alive. Throws CountersRefused where
-/// counting is not allowed, and std::runtime_error where a call of CUPTI fails for another reason.
+/// Made, used and destroyed on the thread whose context of CUDA is current, with no session of CUPTI alive. Throws
+/// CountersRefused where counting is not allowed, and std::runtime_error where a call of CUPTI fails for another
+/// reason.
 class RangeCounters final : public RangeListener {
  public:
   explicit RangeCounters(std::int64_t most_ranges);

@@ -1,18 +1,18 @@
 // Reads software events around each step.
 #include "profiles/collect/soft_perf.h"
 
-#include "profiles/collect/thread_spans.h"
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
 
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <utility>
-#include <vector>
+#include "profiles/collect/thread_spans.h"
 
 namespace decodelab {
 namespace {
@@ -35,8 +35,8 @@ class EventFile final {
     attributes.size = sizeof attributes;
     attributes.config = number;
     attributes.inherit = 1;
-    // The kernel's own part needs a privilege where kernel.perf_event_paranoid is 2, as it is by default. A context switch happens in
-    // the kernel and is counted as 0 without it; so the whole is asked for first.
+    // The kernel's own part needs a privilege where kernel.perf_event_paranoid is 2, as it is by default. A context
+    // switch happens in the kernel and is counted as 0 without it; so the whole is asked for first.
     for (const bool without_kernel : {false, true}) {
       attributes.exclude_kernel = without_kernel ? 1 : 0;
       attributes.exclude_hv = attributes.exclude_kernel;

@@ -1,15 +1,17 @@
-// What the system did to the thread of the steps: context switches, page faults, migrations and its time on a core, step by step.
+// What the system did to the thread of the steps: context switches, page faults, migrations and its time on a core,
+// step by step.
 #pragma once
-
-#include "profiles/collect/collector.h"
 
 #include <memory>
 
+#include "profiles/collect/collector.h"
+
 namespace decodelab {
 
-/// Counts Linux' software events (perf_event_open(2)) of the calling thread and of those that it starts from then on; a CounterPoint of
-/// each at the start of the step that it counts, since viewers hold a value until the next: `context_switches`, `page_faults`, `cpu_migrations`, `task_clock_ns`. An event that cannot be opened has
-/// no series, never zeros; where none can be, the collector says why.
+/// Counts Linux' software events (perf_event_open(2)) of the calling thread and of those that it starts from then on; a
+/// CounterPoint of each at the start of the step that it counts, since viewers hold a value until the next:
+/// `context_switches`, `page_faults`, `cpu_migrations`, `task_clock_ns`. An event that cannot be opened has no series,
+/// never zeros; where none can be, the collector says why.
 std::unique_ptr<Collector> make_soft_perf_collector();
 
 }  // namespace decodelab

@@ -1,17 +1,18 @@
 // Collects the engine's spans of every thread that asks to be recorded.
 #pragma once
 
-#include "profiles/collect/collector.h"
-#include "profiles/collect/thread_spans.h"
-
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "profiles/collect/collector.h"
+#include "profiles/collect/thread_spans.h"
+
 namespace decodelab {
 
-/// Records the thread that starts it, and others while they hold an Attachment. Spans lie in a ring of each thread until the drain.
+/// Records the thread that starts it, and others while they hold an Attachment. Spans lie in a ring of each thread
+/// until the drain.
 class SpanCollector final : public Collector {
  public:
   /// Spans of one thread where the caller knows no better: 14 MiB.
@@ -28,7 +29,8 @@ class SpanCollector final : public Collector {
   void stop() override;
   void drain(TraceEvents& events) override;
 
-  /// Records another thread while it lives; made and ended on that thread, between start() and stop(). Nothing between other calls.
+  /// Records another thread while it lives; made and ended on that thread, between start() and stop(). Nothing between
+  /// other calls.
   class Attachment final {
    public:
     explicit Attachment(SpanCollector& collector);

@@ -1,7 +1,6 @@
-// Finished spans on their way from the thread that made them to the one that collects them: preallocated, lock-free, drops counted.
+// Finished spans on their way from the thread that made them to the one that collects them: preallocated, lock-free,
+// drops counted.
 #pragma once
-
-#include "profiles/trace/events.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,9 +9,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "profiles/trace/events.h"
+
 namespace decodelab {
 
-/// A span as its thread wrote it down. Texts are pointers: they are looked up when the ring is drained, not while a step runs.
+/// A span as its thread wrote it down. Texts are pointers: they are looked up when the ring is drained, not while a
+/// step runs.
 struct SpanRecord {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;  ///< 0: was still open when its thread stopped recording.

@@ -49,34 +49,46 @@ void ThreadSpans::close() {
 }
 
 void ThreadSpans::enter(Stage stage) {
-  if (next_ != nullptr) next_->enter(stage);
+  if (next_ != nullptr) {
+    next_->enter(stage);
+  }
   open({.kind = SpanKind::stage, .stage = stage});
   stage_ = stage;
 }
 
 void ThreadSpans::leave() {
   close();
-  if (next_ != nullptr) next_->leave();
+  if (next_ != nullptr) {
+    next_->leave();
+  }
 }
 
 void ThreadSpans::add(Amount amount, std::int64_t value) {
   amounts_[static_cast<std::size_t>(amount)] += value;
-  if (next_ != nullptr) next_->add(amount, value);
+  if (next_ != nullptr) {
+    next_->add(amount, value);
+  }
 }
 
 void ThreadSpans::enter_layer(std::int64_t layer) {
-  if (next_ != nullptr) next_->enter_layer(layer);
+  if (next_ != nullptr) {
+    next_->enter_layer(layer);
+  }
   layer_ = static_cast<std::int32_t>(layer);
   open({.kind = SpanKind::layer});
 }
 
 void ThreadSpans::leave_layer() {
   close();
-  if (next_ != nullptr) next_->leave_layer();
+  if (next_ != nullptr) {
+    next_->leave_layer();
+  }
 }
 
 void ThreadSpans::enter_step(std::int64_t index) {
-  if (next_ != nullptr) next_->enter_step(index);
+  if (next_ != nullptr) {
+    next_->enter_step(index);
+  }
   step_.store(static_cast<std::int32_t>(index), std::memory_order_relaxed);
   open({.kind = SpanKind::step});
 }
@@ -84,7 +96,9 @@ void ThreadSpans::enter_step(std::int64_t index) {
 void ThreadSpans::leave_step() {
   close();
   step_.store(kNoStep, std::memory_order_relaxed);
-  if (next_ != nullptr) next_->leave_step();
+  if (next_ != nullptr) {
+    next_->leave_step();
+  }
 }
 
 void ThreadSpans::finish() {

@@ -1,13 +1,13 @@
 // What one thread records of its ranges, operators and allocations while it is listened to.
 #pragma once
 
-#include "profiles/collect/span_ring.h"
-#include "profiles/range.h"
-
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <ctime>
+
+#include "profiles/collect/span_ring.h"
+#include "profiles/range.h"
 
 namespace decodelab {
 
@@ -22,8 +22,8 @@ inline std::int64_t trace_clock_ns() {
 /// The listener of one thread: times what it is told of and writes it into a ring. Nothing here allocates or locks.
 class ThreadSpans final : public RangeListener {
  public:
-  /// `next` is told of every range and amount too, and may be null. `step` is the index of the step that runs, kNoStep between steps: the
-  /// thread that opens steps writes it, and all threads of a collection read it.
+  /// `next` is told of every range and amount too, and may be null. `step` is the index of the step that runs, kNoStep
+  /// between steps: the thread that opens steps writes it, and all threads of a collection read it.
   ThreadSpans(std::size_t capacity, RangeListener* next, std::atomic<std::int32_t>& step);
 
   void enter(Stage stage) override;
@@ -48,7 +48,8 @@ class ThreadSpans final : public RangeListener {
   /// Forgets amounts and drops, before another collection with the same ring.
   void restart();
 
-  /// Writes what is still open, with an end of 0, and what came deeper than kMostDepth to the drops. Of the recording thread.
+  /// Writes what is still open, with an end of 0, and what came deeper than kMostDepth to the drops. Of the recording
+  /// thread.
   void finish();
 
   std::int32_t layer() const { return layer_; }

@@ -23,17 +23,27 @@ class Account {
   Attribution build() {
     result_.on_device = has_device(events_);
     for (const Step& step : events_.steps) {
-      if (!step.excluded_reason.empty()) continue;
-      if (!places_.emplace(step.index, steps_.size()).second) continue;
+      if (!step.excluded_reason.empty()) {
+        continue;
+      }
+      if (!places_.emplace(step.index, steps_.size()).second) {
+        continue;
+      }
       steps_.push_back(&step);
       result_.steps.push_back({.index = step.index, .span_ns = step.end_ns - step.start_ns});
       result_.steps_ns += step.end_ns - step.start_ns;
     }
-    for (std::size_t i = 0; i < kStageNames.size(); ++i) stages_[i].stage = static_cast<Stage>(i);
+    for (std::size_t i = 0; i < kStageNames.size(); ++i) {
+      stages_[i].stage = static_cast<Stage>(i);
+    }
     add_host();
     add_spans();
-    if (result_.on_device) add_device();
-    if (result_.on_device) add_operations();
+    if (result_.on_device) {
+      add_device();
+    }
+    if (result_.on_device) {
+      add_operations();
+    }
     finish();
     return std::move(result_);
   }
@@ -43,9 +53,13 @@ class Account {
   using CostKey = std::tuple<StringId, Stage, std::int32_t>;
 
   StepAccount* step_of(std::int32_t index) {
-    if (index == last_index_ && last_step_ != nullptr) return last_step_;
+    if (index == last_index_ && last_step_ != nullptr) {
+      return last_step_;
+    }
     const auto found = places_.find(index);
-    if (found == places_.end()) return nullptr;
+    if (found == places_.end()) {
+      return nullptr;
+    }
     last_index_ = index;
     last_step_ = &result_.steps[found->second];
     return last_step_;
@@ -87,8 +101,12 @@ class Account {
         const SpanPlace& place = times_.places[static_cast<std::size_t>(segment.span_row)];
         const std::int64_t ns = end - start;
         in_spans_ns += ns;
-        if (!result_.on_device) share(host_key(place), ns, 0);
-        if (!place.in_stage) return;
+        if (!result_.on_device) {
+          share(host_key(place), ns, 0);
+        }
+        if (!place.in_stage) {
+          return;
+        }
         in_stages_ns += ns;
         step.host_stage_ns[index_of(place.stage)] += ns;
       });
@@ -106,20 +124,26 @@ class Account {
     for (std::size_t row = 0; row < events_.spans.size(); ++row) {
       const HostSpan& span = events_.spans[row];
       StepAccount* step = step_of(span.step);
-      if (step == nullptr) continue;
+      if (step == nullptr) {
+        continue;
+      }
       const SpanPlace& place = times_.places[row];
       StageCost& stage = stages_[index_of(place.stage)];
       stage.allocations += span.allocations;
       stage.allocated_bytes += span.allocated_bytes;
       stage.expected_bytes += span.expected_bytes;
-      if (span.kind != SpanKind::operator_call) continue;
+      if (span.kind != SpanKind::operator_call) {
+        continue;
+      }
       ++stage.operators;
       ++step->operators;
       OperatorCost& cost = operators_[{span.name, place.stage, place.layer}];
       ++cost.calls;
       cost.self_ns += times_.self_ns[row];
       cost.total_ns += std::max<std::int64_t>(0, span.end_ns - span.start_ns);
-      if (!result_.on_device) share(host_key(place), 0, 1);
+      if (!result_.on_device) {
+        share(host_key(place), 0, 1);
+      }
     }
   }
 
@@ -138,7 +162,9 @@ class Account {
         } else if (start > cursor_ns) {
           causes.explain(cursor_ns, start, segment.operation_row, result_.gaps);
         }
-        for (std::size_t gap = first_new; gap < result_.gaps.size(); ++gap) result_.gaps[gap].step = step.index;
+        for (std::size_t gap = first_new; gap < result_.gaps.size(); ++gap) {
+          result_.gaps[gap].step = step.index;
+        }
         before_first = false;
         cursor_ns = end;
         step.busy_ns += end - start;
@@ -170,19 +196,29 @@ class Account {
     std::unordered_map<std::int32_t, std::int64_t> busy_until_ns;
     for (std::size_t row = 0; row < events_.operations.size(); ++row) {
       const DeviceOperation& operation = events_.operations[row];
-      if (operation.start_ns <= 0 || operation.end_ns < operation.start_ns) continue;
+      if (operation.start_ns <= 0 || operation.end_ns < operation.start_ns) {
+        continue;
+      }
       const auto [until, nothing_before] = busy_until_ns.emplace(operation.device, operation.start_ns);
       const std::int64_t before_ns = until->second;
       until->second = std::max(until->second, operation.end_ns);
       StepAccount* step = step_of(operation.step);
-      if (step == nullptr) continue;
+      if (step == nullptr) {
+        continue;
+      }
       add_operation(operation, *step);
-      if (!first[row]) continue;
+      if (!first[row]) {
+        continue;
+      }
       ++step->launches;
-      if (operation.api_row == kNoRow) continue;
+      if (operation.api_row == kNoRow) {
+        continue;
+      }
       const ApiCall& launch = events_.api_calls[static_cast<std::size_t>(operation.api_row)];
       step->launch_to_start_ns += operation.start_ns - launch.start_ns;
-      if (!nothing_before) step->host_margin_ns += std::max<std::int64_t>(0, before_ns - launch.start_ns);
+      if (!nothing_before) {
+        step->host_margin_ns += std::max<std::int64_t>(0, before_ns - launch.start_ns);
+      }
     }
   }
 
@@ -197,9 +233,13 @@ class Account {
     share({ShareKind::operation, GapCause::unknown, operation.stage, operation.layer, operation.name}, 0, 1);
     result_.device_bytes += operation.bytes;
     const bool graph = operation.kind == DeviceOperationKind::graph;
-    if (operation.kind != DeviceOperationKind::kernel && !graph) return;
+    if (operation.kind != DeviceOperationKind::kernel && !graph) {
+      return;
+    }
     step.kernel_ns += ns;
-    if (operation.graph_id != 0 || graph) step.graph_kernel_ns += ns;
+    if (operation.graph_id != 0 || graph) {
+      step.graph_kernel_ns += ns;
+    }
   }
 
   static std::vector<OperatorCost> by_cost(const std::map<CostKey, OperatorCost>& costs,
@@ -220,7 +260,9 @@ class Account {
     result_.kernels = by_cost(kernels_, &OperatorCost::total_ns);
     for (const auto& [key, sums] : shares_) {
       const auto& [kind, cause, stage, layer, name] = key;
-      if (sums.first == 0 && sums.second == 0) continue;
+      if (sums.first == 0 && sums.second == 0) {
+        continue;
+      }
       result_.shares.push_back({.kind = kind,
                                 .cause = cause,
                                 .stage = stage,
@@ -230,8 +272,9 @@ class Account {
                                 .calls = sums.second});
     }
     double bandwidth = 0;
-    for (const TraceDevice& device : events_.session.devices)
+    for (const TraceDevice& device : events_.session.devices) {
       bandwidth = std::max(bandwidth, device.measured_bytes_per_second);
+    }
     for (StageCost& stage : stages_) {
       const std::int64_t ns = result_.on_device ? stage.device_ns : stage.host_ns;
       if (stage.expected_bytes > 0 && ns > 0 && bandwidth > 0) {
@@ -240,7 +283,9 @@ class Account {
       }
       const bool empty = stage.host_ns == 0 && stage.device_ns == 0 && stage.operators == 0 && stage.kernels == 0 &&
                          stage.allocations == 0;
-      if (!empty) result_.stages.push_back(stage);
+      if (!empty) {
+        result_.stages.push_back(stage);
+      }
     }
   }
 

@@ -9,7 +9,8 @@ namespace decodelab {
 /// Whether the account is of a device's time: a CPU device without operations has none.
 bool has_device(const TraceEvents& events);
 
-/// Everything of an Attribution but `believable`, `refusal` and `bound_by`. Needs times whose sums do not overflow, as check I2 sees to.
+/// Everything of an Attribution but `believable`, `refusal` and `bound_by`. Needs times whose sums do not overflow, as
+/// check I2 sees to.
 Attribution account(const Trace& trace);
 
 }  // namespace decodelab

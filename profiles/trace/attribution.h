@@ -1,17 +1,18 @@
 // An account of every nanosecond of the steps of a trace: device busy, gaps by cause, host time by stage and operator.
 #pragma once
 
-#include "profiles/trace/trace.h"
-
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "profiles/trace/trace.h"
+
 namespace decodelab {
 
-/// Why a device had nothing to do. The edges are from the step's start to its first operation, and from the last one to its end.
+/// Why a device had nothing to do. The edges are from the step's start to its first operation, and from the last one to
+/// its end.
 enum class GapCause : std::uint8_t { sync, host_after_sync, dispatch, launch_latency, dependency, tool, unknown, edge };
 inline constexpr std::array<const char*, 8> kGapCauseNames{
     "sync", "host-after-sync", "dispatch", "launch-latency", "dependency", "tool", "unknown", "edge"};
@@ -25,7 +26,8 @@ struct Gap {
   std::int64_t next_operation = kNoRow;  ///< The operation that ended it; kNoRow at the end of a step.
 };
 
-/// What one stage of the engine cost in the steps that count. Sums over those steps, ns of self time: what no inner span has.
+/// What one stage of the engine cost in the steps that count. Sums over those steps, ns of self time: what no inner
+/// span has.
 struct StageCost {
   Stage stage = Stage::other;
   std::int64_t host_ns = 0;
@@ -47,8 +49,9 @@ struct OperatorCost {
   std::int64_t total_ns = 0;
 };
 
-/// One step as integers that add up: busy_ns + the gaps == span_ns with a device, and the stages' host_ns + residual_ns == span_ns on the
-/// thread that ran it. With several devices the time is that of the one with most operations; kernels and launches are of all.
+/// One step as integers that add up: busy_ns + the gaps == span_ns with a device, and the stages' host_ns + residual_ns
+/// == span_ns on the thread that ran it. With several devices the time is that of the one with most operations; kernels
+/// and launches are of all.
 struct StepAccount {
   std::int32_t index = 0;
   std::int64_t span_ns = 0;
@@ -67,8 +70,9 @@ struct StepAccount {
 
 enum class ShareKind : std::uint8_t { operation, gap, residual };
 
-/// Time of the steps that lies in one place. Every nanosecond lies in exactly one share: with a device in the operation that kept it
-/// busy (the first, where several overlap) or in a gap, on a CPU in the innermost operator of the thread that ran the step.
+/// Time of the steps that lies in one place. Every nanosecond lies in exactly one share: with a device in the operation
+/// that kept it busy (the first, where several overlap) or in a gap, on a CPU in the innermost operator of the thread
+/// that ran the step.
 struct TimeShare {
   ShareKind kind = ShareKind::operation;
   GapCause cause = GapCause::unknown;  ///< Of gaps.

@@ -25,7 +25,9 @@ bool is_launch(const ApiCall& call) {
 
 void mark_edges(TraceEvents& events) {
   TraceSession& session = events.session;
-  if (!session.foreign || events.api_calls.empty()) return;
+  if (!session.foreign || events.api_calls.empty()) {
+    return;
+  }
   std::unordered_map<std::int64_t, Process> processes;
   for (const ApiCall& call : events.api_calls) {
     Process& process = processes[call.process];

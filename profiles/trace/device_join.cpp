@@ -1,11 +1,11 @@
 // Operations with the calls that launched them, by process and correlation, and with the graph nodes that they are.
-#include "profiles/trace/join.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+
+#include "profiles/trace/join.h"
 
 namespace decodelab {
 namespace {
@@ -28,7 +28,9 @@ std::vector<CallKey> sorted_keys(const std::vector<ApiCall>& calls) {
     keys.push_back(
         {.process = calls[row].process, .correlation = calls[row].correlation, .row = static_cast<std::int64_t>(row)});
   }
-  if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
+  if (!std::is_sorted(keys.begin(), keys.end())) {
+    std::sort(keys.begin(), keys.end());
+  }
   return keys;
 }
 
@@ -53,9 +55,15 @@ std::int64_t launching_call(const std::vector<CallKey>& keys, const std::vector<
   for (auto key = std::lower_bound(keys.begin(), keys.end(), first);
        key != keys.end() && key->process == first.process && key->correlation == first.correlation; ++key) {
     const ApiCall& call = calls[static_cast<std::size_t>(key->row)];
-    if (!can_launch(call.kind, operation.kind)) continue;
-    if (!call.driver) return key->row;
-    if (found == kNoRow) found = key->row;
+    if (!can_launch(call.kind, operation.kind)) {
+      continue;
+    }
+    if (!call.driver) {
+      return key->row;
+    }
+    if (found == kNoRow) {
+      found = key->row;
+    }
   }
   return found;
 }
@@ -67,12 +75,16 @@ class NodeMap {
     for (const GraphNode& node : nodes) {
       by_graph_.emplace(std::pair(node.graph_id, node.node_id), &node);
       const auto [place, is_new] = by_node_.emplace(node.node_id, &node);
-      if (!is_new && node.original_node_id == 0) place->second = &node;
+      if (!is_new && node.original_node_id == 0) {
+        place->second = &node;
+      }
     }
   }
 
   const GraphNode* find(std::uint64_t graph_id, std::uint64_t node_id) const {
-    if (by_graph_.empty()) return nullptr;
+    if (by_graph_.empty()) {
+      return nullptr;
+    }
     const auto exact = by_graph_.find(std::pair(graph_id, node_id));
     const GraphNode* node = exact != by_graph_.end() ? exact->second : by_node_id(node_id);
     for (int i = 0; i < kMostClonings && node != nullptr && says_nothing(*node) && node->original_node_id != 0; ++i) {
@@ -105,25 +117,34 @@ void place_by_call(const TraceEvents& events, const std::vector<std::int64_t>& s
     operation.layer = span.layer;
     operation.stage = span.stage;
   }
-  if (operation.step != kNoStep) return;
+  if (operation.step != kNoStep) {
+    return;
+  }
   const std::int64_t step = step_row_at(events.steps, events.api_calls[call_row].start_ns);
-  if (step != kNoRow) operation.step = events.steps[static_cast<std::size_t>(step)].index;
+  if (step != kNoRow) {
+    operation.step = events.steps[static_cast<std::size_t>(step)].index;
+  }
 }
 
 using LaunchKey = std::tuple<std::int64_t, std::uint32_t>;
 
-/// The step of each launch, when they are dealt out in their order to steps that counted them; empty if the counts do not add up.
+/// The step of each launch, when they are dealt out in their order to steps that counted them; empty if the counts do
+/// not add up.
 std::map<LaunchKey, std::int32_t> deal_out(const std::vector<Step>& steps, const std::vector<LaunchKey>& launches,
                                            std::int64_t Step::* count) {
   std::map<LaunchKey, std::int32_t> dealt;
   std::size_t next = 0;
   for (const Step& step : steps) {
     for (std::int64_t i = 0; i < step.*count; ++i, ++next) {
-      if (next == launches.size()) return {};
+      if (next == launches.size()) {
+        return {};
+      }
       dealt.emplace(launches[next], step.index);
     }
   }
-  if (next != launches.size()) return {};
+  if (next != launches.size()) {
+    return {};
+  }
   return dealt;
 }
 
@@ -132,17 +153,23 @@ void place_by_counts(TraceEvents& events) {
   std::vector<LaunchKey> plain;
   std::vector<LaunchKey> replays;
   for (const DeviceOperation& operation : events.operations) {
-    if (operation.step != kNoStep) return;  // The collector knew better.
+    if (operation.step != kNoStep) {
+      return;  // The collector knew better.
+    }
     const bool graph = operation.graph_id != 0 || operation.kind == DeviceOperationKind::graph;
     (graph ? replays : plain).emplace_back(operation.process, operation.correlation);
   }
   std::sort(plain.begin(), plain.end());
   std::sort(replays.begin(), replays.end());
   replays.erase(std::unique(replays.begin(), replays.end()), replays.end());
-  if (std::adjacent_find(plain.begin(), plain.end()) != plain.end()) return;
+  if (std::adjacent_find(plain.begin(), plain.end()) != plain.end()) {
+    return;
+  }
   const auto plain_steps = deal_out(events.steps, plain, &Step::launches);
   const auto replay_steps = deal_out(events.steps, replays, &Step::graph_launches);
-  if (plain_steps.size() != plain.size() || replay_steps.size() != replays.size()) return;
+  if (plain_steps.size() != plain.size() || replay_steps.size() != replays.size()) {
+    return;
+  }
   for (DeviceOperation& operation : events.operations) {
     const LaunchKey key(operation.process, operation.correlation);
     const bool graph = operation.graph_id != 0 || operation.kind == DeviceOperationKind::graph;
@@ -165,15 +192,23 @@ void join_operations(TraceEvents& events, const std::vector<std::int64_t>& spans
   const NodeMap nodes(events.nodes);
   for (DeviceOperation& operation : events.operations) {
     operation.api_row = launching_call(keys, events.api_calls, operation);
-    if (operation.api_row != kNoRow) place_by_call(events, spans_of_calls, operation);
-    if (operation.graph_node_id == 0) continue;
+    if (operation.api_row != kNoRow) {
+      place_by_call(events, spans_of_calls, operation);
+    }
+    if (operation.graph_node_id == 0) {
+      continue;
+    }
     if (const GraphNode* node = nodes.find(operation.graph_id, operation.graph_node_id)) {
       operation.layer = node->layer;
       operation.stage = node->stage;
     }
   }
-  if (events.api_calls.empty() && events.session.launches_counted) place_by_counts(events);
-  if (events.session.steps_by_time) place_by_time(events);
+  if (events.api_calls.empty() && events.session.launches_counted) {
+    place_by_counts(events);
+  }
+  if (events.session.steps_by_time) {
+    place_by_time(events);
+  }
 }
 
 }  // namespace decodelab

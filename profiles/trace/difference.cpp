@@ -33,7 +33,9 @@ Key key_of(const Trace& trace, const TimeShare& share, Detail detail) {
   const Stage stage = share.kind == ShareKind::operation ? share.stage : Stage::other;
   std::string name = named ? trace.text(share.name) : "";
   // Kernels of others come in dozens of kinds of one template.
-  if (trace.events().session.foreign) name = short_name(name);
+  if (trace.events().session.foreign) {
+    name = short_name(name);
+  }
   return {share.kind, share.cause, stage, by_layer ? share.layer : kNoLayer, std::move(name)};
 }
 
@@ -57,9 +59,15 @@ Quotient difference_of_means(std::int64_t a, std::int64_t a_steps, std::int64_t 
 Change change_of(const Sums& sums, std::int64_t delta_ns) {
   const bool in_a = sums.a_ns > 0 || sums.a_calls > 0;
   const bool in_b = sums.b_ns > 0 || sums.b_calls > 0;
-  if (in_a && !in_b) return Change::removed;
-  if (in_b && !in_a) return Change::added;
-  if (delta_ns > 0) return Change::slower;
+  if (in_a && !in_b) {
+    return Change::removed;
+  }
+  if (in_b && !in_a) {
+    return Change::added;
+  }
+  if (delta_ns > 0) {
+    return Change::slower;
+  }
   return delta_ns < 0 ? Change::faster : Change::same;
 }
 
@@ -104,7 +112,9 @@ class Differ {
       row.b_calls += share.calls;
     }
     // A row of its own even where it is nothing.
-    if (!result_.on_device) rows[{ShareKind::residual, GapCause::unknown, Stage::other, kNoLayer, ""}];
+    if (!result_.on_device) {
+      rows[{ShareKind::residual, GapCause::unknown, Stage::other, kNoLayer, ""}];
+    }
     return rows;
   }
 
@@ -156,8 +166,12 @@ class Differ {
   void add_amount(const char* name, std::vector<Row> Attribution::* rows, std::int64_t Row::* count) {
     std::int64_t a = 0;
     std::int64_t b = 0;
-    for (const Row& row : a_account_.*rows) a += row.*count;
-    for (const Row& row : b_account_.*rows) b += row.*count;
+    for (const Row& row : a_account_.*rows) {
+      a += row.*count;
+    }
+    for (const Row& row : b_account_.*rows) {
+      b += row.*count;
+    }
     result_.amounts.push_back({.name = name, .a = per_a(a), .b = per_b(b)});
   }
 
@@ -180,9 +194,15 @@ class Differ {
 };
 
 std::string why_not_comparable(const Attribution& a, const Attribution& b) {
-  if (!a.believable) return "the first trace cannot be believed: " + a.refusal;
-  if (!b.believable) return "the second trace cannot be believed: " + b.refusal;
-  if (a.steps.empty() || b.steps.empty()) return "a trace without steps has no mean step to compare";
+  if (!a.believable) {
+    return "the first trace cannot be believed: " + a.refusal;
+  }
+  if (!b.believable) {
+    return "the second trace cannot be believed: " + b.refusal;
+  }
+  if (a.steps.empty() || b.steps.empty()) {
+    return "a trace without steps has no mean step to compare";
+  }
   if (a.on_device != b.on_device) {
     return "one trace is of a device and the other of a CPU: their steps are not made of the same parts";
   }
@@ -204,7 +224,9 @@ const char* to_string(Change change) {
 
 TraceDifference difference(const Trace& a, const Attribution& a_account, const Trace& b, const Attribution& b_account) {
   TraceDifference refused{.refusal = why_not_comparable(a_account, b_account)};
-  if (!refused.refusal.empty()) return refused;
+  if (!refused.refusal.empty()) {
+    return refused;
+  }
   return Differ(a, a_account, b, b_account).run();
 }
 

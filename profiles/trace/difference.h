@@ -1,12 +1,12 @@
 // What moved between two traces: rows of stages, layers and operations that add up to the whole difference of a step.
 #pragma once
 
-#include "profiles/trace/attribution.h"
-#include "profiles/trace/trace.h"
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "profiles/trace/attribution.h"
+#include "profiles/trace/trace.h"
 
 namespace decodelab {
 
@@ -46,7 +46,8 @@ struct TraceDifference {
   double a_step_ns = 0;
   double b_step_ns = 0;
   std::int64_t delta_ns = 0;  ///< Of a mean step; what the rows of each table add up to.
-  /// Largest change first. With a device the rows are busy time by place and gaps by cause, on a CPU self time by place and the residual.
+  /// Largest change first. With a device the rows are busy time by place and gaps by cause, on a CPU self time by place
+  /// and the residual.
   std::vector<DifferenceRow> stages;
   std::vector<DifferenceRow> layers;
   std::vector<DifferenceRow> operations;

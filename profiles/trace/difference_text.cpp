@@ -14,13 +14,16 @@ constexpr std::size_t kMostRows = 15;
 
 std::string signed_text(std::int64_t ns) { return (ns > 0 ? "+" : "") + grouped(ns); }
 
-/// The largest rows, the residual wherever it stands, the others as one, and the sum, which is the difference of the step.
+/// The largest rows, the residual wherever it stands, the others as one, and the sum, which is the difference of the
+/// step.
 std::string rows_text(const char* what, const std::vector<DifferenceRow>& rows, std::int64_t delta_ns) {
   TextTable table({what, "A ns/step", "B ns/step", "B - A", "change", "A calls", "B calls"});
   std::int64_t others_ns = 0;
   std::size_t others = 0;
   for (const DifferenceRow& row : rows) {
-    if (row.delta_ns == 0 && row.change == Change::same) continue;
+    if (row.delta_ns == 0 && row.change == Change::same) {
+      continue;
+    }
     const bool residual = row.kind == ShareKind::residual && row.name.empty();
     if (table.size() >= kMostRows && !residual) {
       others_ns += row.delta_ns;
@@ -31,7 +34,9 @@ std::string rows_text(const char* what, const std::vector<DifferenceRow>& rows, 
     table.add({place_text(row), amount_text(row.a_ns), amount_text(row.b_ns), signed_text(row.delta_ns),
                to_string(row.change), calls ? amount_text(row.a_calls) : "", calls ? amount_text(row.b_calls) : ""});
   }
-  if (others > 0) table.add({fmt::format("others ({})", others), "", "", signed_text(others_ns), "", "", ""});
+  if (others > 0) {
+    table.add({fmt::format("others ({})", others), "", "", signed_text(others_ns), "", "", ""});
+  }
   table.add({"sum", "", "", signed_text(delta_ns), "", "", ""});
   return table.text();
 }
@@ -39,7 +44,9 @@ std::string rows_text(const char* what, const std::vector<DifferenceRow>& rows, 
 std::string amounts_text(const std::vector<DifferenceAmount>& amounts) {
   TextTable table({"per step", "A", "B"});
   for (const DifferenceAmount& amount : amounts) {
-    if (amount.a != 0 || amount.b != 0) table.add({amount.name, amount_text(amount.a), amount_text(amount.b)});
+    if (amount.a != 0 || amount.b != 0) {
+      table.add({amount.name, amount_text(amount.a), amount_text(amount.b)});
+    }
   }
   return table.size() == 0 ? "" : "\n" + table.text();
 }
@@ -55,9 +62,15 @@ std::string place_text(const DifferenceRow& row) {
                          ? "in no stage"
                          : kStageNames[std::min(static_cast<std::size_t>(row.stage), kStageNames.size() - 1)];
   // Traces of others know no stages: a name says more than "other".
-  if (row.kind == ShareKind::operation && row.stage == Stage::other && !row.name.empty()) text.clear();
-  if (row.layer != kNoLayer) text += fmt::format(" {}", row.layer);
-  if (!row.name.empty()) text += (text.empty() ? "" : " ") + printable(short_name(row.name));
+  if (row.kind == ShareKind::operation && row.stage == Stage::other && !row.name.empty()) {
+    text.clear();
+  }
+  if (row.layer != kNoLayer) {
+    text += fmt::format(" {}", row.layer);
+  }
+  if (!row.name.empty()) {
+    text += (text.empty() ? "" : " ") + printable(short_name(row.name));
+  }
   return text;
 }
 
@@ -65,7 +78,9 @@ std::string difference_text(const TraceDifference& difference, const std::string
                             std::string_view heading) {
   std::string text =
       paragraph(heading, difference_sentence(difference, a, b), 2) + paragraph("A", a, 2) + paragraph("B", b, 2);
-  if (!difference.refusal.empty()) return text + paragraph("no difference:", difference.refusal, 2);
+  if (!difference.refusal.empty()) {
+    return text + paragraph("no difference:", difference.refusal, 2);
+  }
   const double share = difference.a_step_ns > 0 ? static_cast<double>(difference.delta_ns) / difference.a_step_ns : 0;
   text += fmt::format("step {} ns in A ({} steps), {} ns in B ({} steps): {} ns ({:+.1f} %)\n\n",
                       amount_text(difference.a_step_ns), difference.a_steps, amount_text(difference.b_step_ns),

@@ -1,8 +1,6 @@
 // The rows of a trace: what collectors fill, and what the verifier, the attribution and every exporter read.
 #pragma once
 
-#include "profiles/range.h"
-
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -10,6 +8,8 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "profiles/range.h"
 
 namespace decodelab {
 

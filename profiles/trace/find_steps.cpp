@@ -24,8 +24,12 @@ bool is_closed(const HostSpan& span) { return span.end_ns > span.start_ns; }
 /// The spans of the thread that has most of them, by start, without those inside of others.
 Spans outermost_on_one_thread(const Spans& spans) {
   std::map<std::int64_t, Spans> threads;
-  for (HostSpan* span : spans) threads[span->thread].push_back(span);
-  if (threads.empty()) return {};
+  for (HostSpan* span : spans) {
+    threads[span->thread].push_back(span);
+  }
+  if (threads.empty()) {
+    return {};
+  }
   auto chosen = std::max_element(threads.begin(), threads.end(),
                                  [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   std::stable_sort(chosen->second.begin(), chosen->second.end(), [](const HostSpan* a, const HostSpan* b) {
@@ -33,7 +37,9 @@ Spans outermost_on_one_thread(const Spans& spans) {
   });
   Spans outer;
   for (HostSpan* span : chosen->second) {
-    if (outer.empty() || span->start_ns >= outer.back()->end_ns) outer.push_back(span);
+    if (outer.empty() || span->start_ns >= outer.back()->end_ns) {
+      outer.push_back(span);
+    }
   }
   return outer;
 }
@@ -42,7 +48,9 @@ Spans outermost_on_one_thread(const Spans& spans) {
 void forget_steps(TraceEvents& events) {
   events.steps.clear();
   for (HostSpan& span : events.spans) {
-    if (span.kind == SpanKind::step) span.kind = SpanKind::other;
+    if (span.kind == SpanKind::step) {
+      span.kind = SpanKind::other;
+    }
     span.step = kNoStep;
   }
 }
@@ -50,7 +58,9 @@ void forget_steps(TraceEvents& events) {
 /// Numbers that the trace gives are kept where each step has one of its own.
 void make_steps(TraceEvents& events, const Spans& spans, const std::string& what) {
   std::vector<std::int32_t> numbers;
-  for (const HostSpan* span : spans) numbers.push_back(span->step);
+  for (const HostSpan* span : spans) {
+    numbers.push_back(span->step);
+  }
   const std::set<std::int32_t> different(numbers.begin(), numbers.end());
   const bool numbered = different.size() == numbers.size() && !different.contains(kNoStep);
   forget_steps(events);
@@ -73,7 +83,9 @@ std::regex expression(const std::string& text) {
 
 std::string offer(const TraceEvents& events) {
   const std::vector<RangeCandidate> candidates = step_candidates(events, kOffered);
-  if (candidates.empty()) return "the trace holds no range that occurs twice";
+  if (candidates.empty()) {
+    return "the trace holds no range that occurs twice";
+  }
   std::string text;
   for (const RangeCandidate& range : candidates) {
     text += fmt::format("{}'{}' ({} times, median {:.3f} ms)", text.empty() ? "" : ", ", range.name.substr(0, 60),
@@ -89,8 +101,12 @@ void steps_by_range(TraceEvents& events, const std::string& step_range) {
   Spans spans;
   for (HostSpan& span : events.spans) {
     const auto [place, is_new] = fits.try_emplace(span.name, false);
-    if (is_new) place->second = std::regex_search(events.strings.text(span.name), wanted);
-    if (place->second && is_closed(span)) spans.push_back(&span);
+    if (is_new) {
+      place->second = std::regex_search(events.strings.text(span.name), wanted);
+    }
+    if (place->second && is_closed(span)) {
+      spans.push_back(&span);
+    }
   }
   const Spans steps = outermost_on_one_thread(spans);
   if (steps.empty()) {
@@ -103,10 +119,14 @@ void steps_by_range(TraceEvents& events, const std::string& step_range) {
 bool steps_by_marks(TraceEvents& events) {
   Spans spans;
   for (HostSpan& span : events.spans) {
-    if (span.kind == SpanKind::step && is_closed(span)) spans.push_back(&span);
+    if (span.kind == SpanKind::step && is_closed(span)) {
+      spans.push_back(&span);
+    }
   }
   const Spans steps = outermost_on_one_thread(spans);
-  if (steps.empty()) return false;
+  if (steps.empty()) {
+    return false;
+  }
   make_steps(events, steps, "the trace's own step ranges");
   return true;
 }
@@ -117,12 +137,18 @@ bool steps_by_graphs(TraceEvents& events) {
   std::set<std::uint32_t> launches;  // The driver's call inside of the runtime's is the same launch.
   for (const ApiCall& call : events.api_calls) {
     const bool is_new = call.kind == ApiKind::graph_launch && launches.insert(call.correlation).second;
-    if (is_new) threads[call.thread].push_back(call.start_ns);
+    if (is_new) {
+      threads[call.thread].push_back(call.start_ns);
+    }
   }
-  if (threads.empty()) return false;
+  if (threads.empty()) {
+    return false;
+  }
   auto& [thread, starts] = *std::max_element(
       threads.begin(), threads.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  if (starts.size() < 2) return false;
+  if (starts.size() < 2) {
+    return false;
+  }
   forget_steps(events);
   std::sort(starts.begin(), starts.end());
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
@@ -171,18 +197,28 @@ void whole_window(TraceEvents& events, const std::optional<TimeInterval>& window
 void leave_out(TraceEvents& events, const std::optional<TimeInterval>& window) {
   std::vector<std::int64_t> outlasting;
   for (const ApiCall& call : events.api_calls) {
-    if (call.outlasts && call.thread == events.session.main_thread) outlasting.push_back(call.start_ns);
+    if (call.outlasts && call.thread == events.session.main_thread) {
+      outlasting.push_back(call.start_ns);
+    }
   }
   std::sort(outlasting.begin(), outlasting.end());
   for (Step& step : events.steps) {
     const auto first = std::lower_bound(outlasting.begin(), outlasting.end(), step.start_ns);
-    if (first != outlasting.end() && *first < step.end_ns) step.excluded_reason = "its operations outlast the capture";
+    if (first != outlasting.end() && *first < step.end_ns) {
+      step.excluded_reason = "its operations outlast the capture";
+    }
     if (window && (step.start_ns < window->start_ns || step.end_ns > window->end_ns)) {
       step.excluded_reason = "outside of the window that was asked for";
     }
-    if (!step.excluded_reason.empty()) continue;
-    if (step.start_ns < events.session.window_start_ns) step.excluded_reason = "cut by the start of the capture";
-    if (step.end_ns > events.session.window_end_ns) step.excluded_reason = "cut by the end of the capture";
+    if (!step.excluded_reason.empty()) {
+      continue;
+    }
+    if (step.start_ns < events.session.window_start_ns) {
+      step.excluded_reason = "cut by the start of the capture";
+    }
+    if (step.end_ns > events.session.window_end_ns) {
+      step.excluded_reason = "cut by the end of the capture";
+    }
   }
 }
 
@@ -197,18 +233,26 @@ std::vector<RangeCandidate> step_candidates(const TraceEvents& events, std::size
   std::map<std::string, std::vector<std::int64_t>> lengths;
   std::unordered_map<StringId, std::vector<std::int64_t>*> places;
   for (const HostSpan& span : events.spans) {
-    if (!is_closed(span)) continue;
+    if (!is_closed(span)) {
+      continue;
+    }
     const auto [place, is_new] = places.try_emplace(span.name, nullptr);
-    if (is_new) place->second = &lengths[range_kind(events.strings.text(span.name))];
+    if (is_new) {
+      place->second = &lengths[range_kind(events.strings.text(span.name))];
+    }
     place->second->push_back(span.end_ns - span.start_ns);
   }
   std::vector<RangeCandidate> candidates;
   for (auto& [name, all] : lengths) {
-    if (all.size() < 2) continue;
+    if (all.size() < 2) {
+      continue;
+    }
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
     std::nth_element(all.begin(), middle, all.end());
     RangeCandidate range{.name = name, .count = static_cast<std::int64_t>(all.size()), .median_ns = *middle};
-    for (const std::int64_t ns : all) range.total_ns += ns;
+    for (const std::int64_t ns : all) {
+      range.total_ns += ns;
+    }
     candidates.push_back(range);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
@@ -221,7 +265,9 @@ void find_steps(TraceEvents& events, const std::string& step_range, const std::o
   TraceSession& session = events.session;
   // An earlier import found them, and this one asks for no others.
   const bool found = step_range.empty() && !session.steps_from.empty();
-  if (found && session.steps_by_time && !window) return;
+  if (found && session.steps_by_time && !window) {
+    return;
+  }
   if (found && !session.steps_by_time) {
     leave_out(events, window);
     return;
@@ -233,10 +279,18 @@ void find_steps(TraceEvents& events, const std::string& step_range, const std::o
     leave_out(events, window);
     return;
   }
-  if (steps_by_marks(events)) leave_out(events, window);
-  if (any_left(events)) return;
-  if (steps_by_graphs(events)) leave_out(events, window);
-  if (any_left(events)) return;
+  if (steps_by_marks(events)) {
+    leave_out(events, window);
+  }
+  if (any_left(events)) {
+    return;
+  }
+  if (steps_by_graphs(events)) {
+    leave_out(events, window);
+  }
+  if (any_left(events)) {
+    return;
+  }
   whole_window(events, window);
 }
 

@@ -1,13 +1,13 @@
 // Steps of traces that nobody marked for us: by ranges, by launches of CUDA graphs, or the whole window as one.
 #pragma once
 
-#include "profiles/trace/events.h"
-#include "profiles/trace/intervals.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "profiles/trace/events.h"
+#include "profiles/trace/intervals.h"
 
 namespace decodelab {
 
@@ -22,13 +22,15 @@ struct RangeCandidate {
 /// Returns the `most` kinds of ranges that occur twice or more and cover most time, longest first.
 std::vector<RangeCandidate> step_candidates(const TraceEvents& events, std::size_t most);
 
-/// Fills the steps of a foreign trace of one process and one device, and says in TraceSession::steps_from what they are.
+/// Fills the steps of a foreign trace of one process and one device, and says in TraceSession::steps_from what they
+/// are.
 ///
-/// With `step_range` (a regular expression of ECMAScript that must be found in a range's name) a step is each outermost range that
-/// fits, on the thread that has most of them. Otherwise the steps are those that the trace marks; or, of a trace with two or more
-/// launches of CUDA graphs, each is the time from one launch to the next; or the whole window is one step. `window` keeps only the
-/// steps that lie inside of it, and is itself the one step where there are no others. Throws std::invalid_argument where `step_range`
-/// is no regular expression or fits no range, with the candidates, or where `window` holds nothing.
+/// With `step_range` (a regular expression of ECMAScript that must be found in a range's name) a step is each outermost
+/// range that fits, on the thread that has most of them. Otherwise the steps are those that the trace marks; or, of a
+/// trace with two or more launches of CUDA graphs, each is the time from one launch to the next; or the whole window is
+/// one step. `window` keeps only the steps that lie inside of it, and is itself the one step where there are no others.
+/// Throws std::invalid_argument where `step_range` is no regular expression or fits no range, with the candidates, or
+/// where `window` holds nothing.
 void find_steps(TraceEvents& events, const std::string& step_range, const std::optional<TimeInterval>& window);
 
 }  // namespace decodelab

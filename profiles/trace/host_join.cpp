@@ -1,9 +1,9 @@
 // Spans and calls of each thread, by a stack of the spans that are open.
-#include "profiles/trace/join.h"
-
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
+
+#include "profiles/trace/join.h"
 
 namespace decodelab {
 namespace {
@@ -22,7 +22,9 @@ class OpenSpans {
       last_ = &threads_[thread];
       last_thread_ = thread;
     }
-    while (!last_->empty() && last_->back().end_ns <= time_ns) last_->pop_back();
+    while (!last_->empty() && last_->back().end_ns <= time_ns) {
+      last_->pop_back();
+    }
     return *last_;
   }
 
@@ -33,10 +35,16 @@ class OpenSpans {
 };
 
 void inherit(HostSpan& span, const HostSpan& around) {
-  if (span.step == kNoStep) span.step = around.step;
-  if (span.layer == kNoLayer) span.layer = around.layer;
+  if (span.step == kNoStep) {
+    span.step = around.step;
+  }
+  if (span.layer == kNoLayer) {
+    span.layer = around.layer;
+  }
   const bool has_no_stage_of_its_own = span.kind == SpanKind::operator_call || span.kind == SpanKind::other;
-  if (has_no_stage_of_its_own && span.stage == Stage::other) span.stage = around.stage;
+  if (has_no_stage_of_its_own && span.stage == Stage::other) {
+    span.stage = around.stage;
+  }
 }
 
 void place_span(TraceEvents& events, OpenSpans& open, std::int64_t row) {
@@ -44,13 +52,19 @@ void place_span(TraceEvents& events, OpenSpans& open, std::int64_t row) {
   std::vector<OpenSpan>& stack = open.at(span.thread, span.start_ns);
   constexpr std::size_t kDeepest = std::numeric_limits<std::uint16_t>::max();
   span.depth = static_cast<std::uint16_t>(std::min(stack.size(), kDeepest));
-  if (!stack.empty()) inherit(span, events.spans[static_cast<std::size_t>(stack.back().row)]);
+  if (!stack.empty()) {
+    inherit(span, events.spans[static_cast<std::size_t>(stack.back().row)]);
+  }
   const bool runs_steps = events.session.main_thread == 0 || span.thread == events.session.main_thread;
   if (span.step == kNoStep && runs_steps) {
     const std::int64_t step = step_row_at(events.steps, span.start_ns);
-    if (step != kNoRow) span.step = events.steps[static_cast<std::size_t>(step)].index;
+    if (step != kNoRow) {
+      span.step = events.steps[static_cast<std::size_t>(step)].index;
+    }
   }
-  if (span.end_ns <= span.start_ns) return;  // Still open, inverted or empty: around nothing.
+  if (span.end_ns <= span.start_ns) {
+    return;  // Still open, inverted or empty: around nothing.
+  }
   // A span that ends after the one around it is a mistake that I6 names; here it ends with that one.
   const std::int64_t end_ns = stack.empty() ? span.end_ns : std::min(span.end_ns, stack.back().end_ns);
   stack.push_back({.end_ns = end_ns, .row = row});
@@ -61,7 +75,9 @@ void place_span(TraceEvents& events, OpenSpans& open, std::int64_t row) {
 std::int64_t step_row_at(const std::vector<Step>& steps, std::int64_t time_ns) {
   const auto after = std::upper_bound(steps.begin(), steps.end(), time_ns,
                                       [](std::int64_t value, const Step& step) { return value < step.start_ns; });
-  if (after == steps.begin()) return kNoRow;
+  if (after == steps.begin()) {
+    return kNoRow;
+  }
   const auto step = after - 1;
   return time_ns < step->end_ns ? step - steps.begin() : kNoRow;
 }
@@ -80,7 +96,9 @@ std::vector<std::int64_t> place_on_host(TraceEvents& events) {
     const ApiCall& call = events.api_calls[row];
     place_until(call.start_ns);
     const std::vector<OpenSpan>& stack = open.at(call.thread, call.start_ns);
-    if (!stack.empty()) spans_of_calls[row] = stack.back().row;
+    if (!stack.empty()) {
+      spans_of_calls[row] = stack.back().row;
+    }
   }
   place_until(std::numeric_limits<std::int64_t>::max());
   return spans_of_calls;

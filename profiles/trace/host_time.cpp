@@ -43,8 +43,12 @@ class Sweeper {
   }
 
   HostTimes run() {
-    for (std::size_t row = 0; row < events_.spans.size(); ++row) enter(static_cast<std::int64_t>(row));
-    for (auto& [thread, sweep] : sweeps_) close(thread, sweep, std::numeric_limits<std::int64_t>::max());
+    for (std::size_t row = 0; row < events_.spans.size(); ++row) {
+      enter(static_cast<std::int64_t>(row));
+    }
+    for (auto& [thread, sweep] : sweeps_) {
+      close(thread, sweep, std::numeric_limits<std::int64_t>::max());
+    }
     return std::move(times_);
   }
 
@@ -56,8 +60,12 @@ class Sweeper {
     const SpanPlace around =
         sweep.open.empty() ? SpanPlace{} : times_.places[static_cast<std::size_t>(sweep.open.back().row)];
     times_.places[static_cast<std::size_t>(row)] = place_inside(around, span, row);
-    if (span.end_ns <= span.start_ns) return;
-    if (!sweep.open.empty()) give(span.thread, sweep, span.start_ns);
+    if (span.end_ns <= span.start_ns) {
+      return;
+    }
+    if (!sweep.open.empty()) {
+      give(span.thread, sweep, span.start_ns);
+    }
     sweep.cursor_ns = span.start_ns;
     const std::int64_t end_ns = sweep.open.empty() ? span.end_ns : std::min(span.end_ns, sweep.open.back().end_ns);
     sweep.open.push_back({.end_ns = end_ns, .row = row});
@@ -72,7 +80,9 @@ class Sweeper {
 
   /// The time up to `until_ns` to the innermost open span.
   void give(std::int64_t thread, Sweep& sweep, std::int64_t until_ns) {
-    if (until_ns <= sweep.cursor_ns) return;
+    if (until_ns <= sweep.cursor_ns) {
+      return;
+    }
     const std::int64_t row = sweep.open.back().row;
     times_.self_ns[static_cast<std::size_t>(row)] += until_ns - sweep.cursor_ns;
     if (thread == thread_) {
@@ -94,7 +104,9 @@ HostTimes host_times(const TraceEvents& events, std::int64_t thread) { return Sw
 std::int64_t step_thread(const TraceEvents& events) {
   const std::int64_t main_thread = events.session.main_thread;
   const auto is_main = [&](const HostSpan& span) { return span.thread == main_thread; };
-  if (events.spans.empty() || std::any_of(events.spans.begin(), events.spans.end(), is_main)) return main_thread;
+  if (events.spans.empty() || std::any_of(events.spans.begin(), events.spans.end(), is_main)) {
+    return main_thread;
+  }
   const auto is_step = [](const HostSpan& span) { return span.kind == SpanKind::step; };
   const auto step = std::find_if(events.spans.begin(), events.spans.end(), is_step);
   return step == events.spans.end() ? events.spans.front().thread : step->thread;

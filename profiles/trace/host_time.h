@@ -1,10 +1,11 @@
-// Where the time of host threads went: the self time of every span, and one thread's time cut into pieces with one owner each.
+// Where the time of host threads went: the self time of every span, and one thread's time cut into pieces with one
+// owner each.
 #pragma once
-
-#include "profiles/trace/trace.h"
 
 #include <cstdint>
 #include <vector>
+
+#include "profiles/trace/trace.h"
 
 namespace decodelab {
 
@@ -23,8 +24,8 @@ struct SpanPlace {
   std::int64_t operator_row = kNoRow;  ///< Innermost operator inside of the stage.
 };
 
-/// By row of TraceEvents::spans. Spans that are still open, and spans that do not nest, count for nothing outside of what is around
-/// them, so that no time is given away twice.
+/// By row of TraceEvents::spans. Spans that are still open, and spans that do not nest, count for nothing outside of
+/// what is around them, so that no time is given away twice.
 struct HostTimes {
   std::vector<std::int64_t> self_ns;
   std::vector<SpanPlace> places;

@@ -18,7 +18,9 @@ inline std::vector<TimeInterval> merge_intervals(std::vector<TimeInterval> inter
             [](const TimeInterval& a, const TimeInterval& b) { return a.start_ns < b.start_ns; });
   std::vector<TimeInterval> merged;
   for (const TimeInterval& interval : intervals) {
-    if (interval.end_ns <= interval.start_ns) continue;
+    if (interval.end_ns <= interval.start_ns) {
+      continue;
+    }
     if (!merged.empty() && interval.start_ns < merged.back().end_ns) {
       merged.back().end_ns = std::max(merged.back().end_ns, interval.end_ns);
     } else {

@@ -1,6 +1,4 @@
 // Lanes by a sweep over the operations of each stream.
-#include "profiles/trace/join.h"
-
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -8,6 +6,8 @@
 #include <queue>
 #include <tuple>
 #include <utility>
+
+#include "profiles/trace/join.h"
 
 namespace decodelab {
 namespace {

@@ -12,7 +12,9 @@ class LaunchSet {
   /// Whether the launch is new.
   bool insert(std::int64_t process, std::uint32_t correlation) {
     const Key key{.process = process, .correlation = correlation};
-    if (has_last_ && key == last_) return false;
+    if (has_last_ && key == last_) {
+      return false;
+    }
     has_last_ = true;
     last_ = key;
     return seen_.insert(key).second;

@@ -36,11 +36,21 @@ std::size_t behind_arguments(std::string_view name, std::size_t at) {
   int round = 0;
   for (std::size_t i = at; i < name.size(); ++i) {
     const char c = name[i];
-    if (c == '(') ++round;
-    if (c == ')') --round;
-    if (round > 0) continue;
-    if (c == '<') ++depth;
-    if (c == '>' && (i == 0 || name[i - 1] != '-') && --depth == 0) return i + 1;
+    if (c == '(') {
+      ++round;
+    }
+    if (c == ')') {
+      --round;
+    }
+    if (round > 0) {
+      continue;
+    }
+    if (c == '<') {
+      ++depth;
+    }
+    if (c == '>' && (i == 0 || name[i - 1] != '-') && --depth == 0) {
+      return i + 1;
+    }
   }
   return std::string_view::npos;
 }
@@ -48,11 +58,15 @@ std::size_t behind_arguments(std::string_view name, std::size_t at) {
 }  // namespace
 
 std::string short_name(std::string_view name) {
-  for (const std::string_view tail : kTails) name = name.substr(0, std::min(name.find(tail), name.size()));
+  for (const std::string_view tail : kTails) {
+    name = name.substr(0, std::min(name.find(tail), name.size()));
+  }
   std::string whole = without_unnamed(name);
   const bool is_function = whole.find('(') != std::string::npos && whole.back() == ')';
   const bool is_template = whole.find('<') != std::string::npos && whole.find('>') != std::string::npos;
-  if (!is_function && !is_template) return whole;
+  if (!is_function && !is_template) {
+    return whole;
+  }
   std::string text;
   for (std::size_t i = 0; i < whole.size();) {
     const bool opens = whole[i] == '<' && opens_arguments(whole, i);
@@ -67,14 +81,18 @@ std::string short_name(std::string_view name) {
     }
   }
   // What stands before the last blank is the return type, which only templates have in their names.
-  if (is_function) text.erase(0, std::min(text.rfind(' ') + 1, text.size()));
+  if (is_function) {
+    text.erase(0, std::min(text.rfind(' ') + 1, text.size()));
+  }
   return text.empty() ? whole : text;
 }
 
 std::string range_kind(std::string_view name) {
   std::string text = short_name(name);
   const std::size_t bracket = text.find(" (");
-  if (text.ends_with(')') && bracket != std::string::npos && bracket > 0) text.resize(bracket);
+  if (text.ends_with(')') && bracket != std::string::npos && bracket > 0) {
+    text.resize(bracket);
+  }
   return text;
 }
 

@@ -6,11 +6,13 @@
 
 namespace decodelab {
 
-/// Returns a name without return type, parameters, template arguments ("<...>") and unnamed namespaces, and without a tail such as
+/// Returns a name without return type, parameters, template arguments ("<...>") and unnamed namespaces, and without a
+/// tail such as
 /// ", op_id = 12": `void at::native::f<float, 4>(int)` is `at::native::f<...>`. The whole name stays in the data.
 std::string short_name(std::string_view name);
 
-/// Returns the short name of a range without what stands behind it in brackets: `FSDP::pre_forward (block.3)` is `FSDP::pre_forward`.
+/// Returns the short name of a range without what stands behind it in brackets: `FSDP::pre_forward (block.3)` is
+/// `FSDP::pre_forward`.
 std::string range_kind(std::string_view name);
 
 }  // namespace decodelab

@@ -29,7 +29,9 @@ CheckResult run_check(const CheckDefinition& definition, const CheckInput& input
   if (definition.needs_device && !input.on_device) {
     return not_applicable("needs rows of a device, and the engine ran on the CPU");
   }
-  if (definition.adds_times && !input.times_add_up) return not_applicable("the stamps cannot be compared (I2)");
+  if (definition.adds_times && !input.times_add_up) {
+    return not_applicable("the stamps cannot be compared (I2)");
+  }
   return definition.run(input);
 }
 
@@ -51,13 +53,19 @@ std::string believed(const TraceEvents& events) {
   std::int64_t last_ns = 0;
   std::int64_t steps = 0;
   for (const Step& step : events.steps) {
-    if (!counts(step)) continue;
-    if (steps++ == 0) first_ns = step.start_ns;
+    if (!counts(step)) {
+      continue;
+    }
+    if (steps++ == 0) {
+      first_ns = step.start_ns;
+    }
     last_ns = std::max(last_ns, step.end_ns);
   }
   std::string what = events.session.graph_granularity ? "busy time, replays" : "busy time, kernels";
   what += events.api_calls.empty() ? " and gaps without causes" : " and gaps";
-  if (events.operations.empty()) what = "host time";
+  if (events.operations.empty()) {
+    what = "host time";
+  }
   const auto ms = [&](std::int64_t ns) { return static_cast<double>(ns - events.session.capture_start_ns) * 1e-6; };
   return fmt::format("{}, {:.1f} to {:.1f} ms ({} of {})", what, ms(first_ns), ms(last_ns), steps,
                      counted(static_cast<std::int64_t>(events.steps.size()), "step"));
@@ -91,7 +99,9 @@ const char* to_string(CheckStatus status) {
 
 TraceQuality verify(const Trace& trace) {
   const TraceEvents& events = trace.events();
-  if (nothing_recorded(events)) return untraced(events);
+  if (nothing_recorded(events)) {
+    return untraced(events);
+  }
   const bool times_add_up = reach_of(events).adds_up();
   const Attribution sums = times_add_up ? account(trace) : Attribution{};
   const CheckInput input{
@@ -111,7 +121,9 @@ TraceQuality verify(const Trace& trace) {
                               .limit = result.limit,
                               .evidence = std::move(result.evidence)});
   }
-  if (quality.verdict == TraceVerdict::partial) quality.believe = believed(events);
+  if (quality.verdict == TraceVerdict::partial) {
+    quality.believe = believed(events);
+  }
   return quality;
 }
 

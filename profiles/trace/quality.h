@@ -1,15 +1,16 @@
 // Whether a trace can be believed: a verdict from checks that need nothing but the trace.
 #pragma once
 
-#include "profiles/trace/trace.h"
-
 #include <string>
 #include <vector>
 
+#include "profiles/trace/trace.h"
+
 namespace decodelab {
 
-/// From best to worst. An analysis of a broken trace prints the reason instead of numbers; a contaminated one may rank kernels but not
-/// host time; of a partial one TraceQuality::believe says what may be believed; untraced: there was nothing to record, as of a device on a machine without one.
+/// From best to worst. An analysis of a broken trace prints the reason instead of numbers; a contaminated one may rank
+/// kernels but not host time; of a partial one TraceQuality::believe says what may be believed; untraced: there was
+/// nothing to record, as of a device on a machine without one.
 enum class TraceVerdict { ok, warn, contaminated, partial, broken, untraced };
 const char* to_string(TraceVerdict verdict);
 

@@ -1,16 +1,16 @@
 // What the ranges of a trace launched: time of the device by the names that people gave to parts of their program.
 #pragma once
 
-#include "profiles/trace/trace.h"
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "profiles/trace/trace.h"
+
 namespace decodelab {
 
-/// All ranges of one kind (range_kind()), in the steps that count. A range has what was launched while it was open on its thread, so that one
-/// around others has theirs too.
+/// All ranges of one kind (range_kind()), in the steps that count. A range has what was launched while it was open on
+/// its thread, so that one around others has theirs too.
 struct RangeCost {
   std::string name;
   std::int64_t count = 0;

@@ -18,8 +18,12 @@ constexpr double kNoDifference = 0.0005;
 
 std::string length_text(double ns) {
   const double magnitude = std::abs(ns);
-  if (magnitude < 1e4) return fmt::format("{:.0f} ns", ns);
-  if (magnitude < 1e6) return fmt::format("{:.1f} us", ns * 1e-3);
+  if (magnitude < 1e4) {
+    return fmt::format("{:.0f} ns", ns);
+  }
+  if (magnitude < 1e6) {
+    return fmt::format("{:.1f} us", ns * 1e-3);
+  }
   return fmt::format("{:.{}f} ms", ns * 1e-6, magnitude < 1e7 ? 2 : 1);
 }
 
@@ -32,20 +36,26 @@ std::string of_device(const Trace& trace, const Attribution& account, double ste
   std::array<std::int64_t, kGapCauseNames.size()> gaps{};
   for (const StepAccount& step : account.steps) {
     busy_ns += step.busy_ns;
-    for (std::size_t i = 0; i < gaps.size(); ++i) gaps[i] += step.gap_ns[i];
+    for (std::size_t i = 0; i < gaps.size(); ++i) {
+      gaps[i] += step.gap_ns[i];
+    }
   }
   const auto share = [&](std::int64_t ns) {
     return percent_text(static_cast<double>(ns) / static_cast<double>(account.steps_ns));
   };
   std::map<std::string, std::int64_t> names;
-  for (const OperatorCost& cost : account.kernels) names[short_name(trace.text(cost.name))] += cost.self_ns;
+  for (const OperatorCost& cost : account.kernels) {
+    names[short_name(trace.text(cost.name))] += cost.self_ns;
+  }
   const auto top =
       std::max_element(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   std::string text = account.steps.size() == 1
                          ? fmt::format("The GPU was busy for {} of {}", share(busy_ns), length_text(step_ns))
                          : fmt::format("A step takes {} (mean of {}), and the GPU is busy for {} of it",
                                        length_text(step_ns), account.steps.size(), share(busy_ns));
-  if (top != names.end()) text += fmt::format(": most with {} ({})", shortened_name(top->first), share(top->second));
+  if (top != names.end()) {
+    text += fmt::format(": most with {} ({})", shortened_name(top->first), share(top->second));
+  }
   const auto gap = std::max_element(gaps.begin(), gaps.end());
   if (*gap > 0) {
     text += fmt::format("; idle longest for {} ({})", kGapCauseNames[static_cast<std::size_t>(gap - gaps.begin())],
@@ -83,13 +93,17 @@ std::string account_sentence(const Trace& trace, const TraceQuality& quality, co
                : "There is no account of this trace.";
   }
   const double step_ns = static_cast<double>(account.steps_ns) / static_cast<double>(account.steps.size());
-  if (account.on_device) return of_device(trace, account, step_ns);
+  if (account.on_device) {
+    return of_device(trace, account, step_ns);
+  }
   return fmt::format("A step takes {} (mean of {}); most of it is {}.", length_text(step_ns), account.steps.size(),
                      account.bound_by == "residual" ? "in no stage" : "in " + account.bound_by);
 }
 
 std::string difference_sentence(const TraceDifference& moved, const std::string& a, const std::string& b) {
-  if (!moved.refusal.empty()) return fmt::format("{} and {} cannot be compared.", a, b);
+  if (!moved.refusal.empty()) {
+    return fmt::format("{} and {} cannot be compared.", a, b);
+  }
   const double share = moved.a_step_ns > 0 ? static_cast<double>(moved.delta_ns) / moved.a_step_ns : 0;
   const std::string times = fmt::format("({} to {})", length_text(moved.a_step_ns), length_text(moved.b_step_ns));
   std::string text = std::abs(share) < kNoDifference

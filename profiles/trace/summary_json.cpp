@@ -35,7 +35,9 @@ Json checks_json(const TraceQuality& quality) {
 
 Json session_json(const TraceSession& session) {
   Json versions = Json::object();
-  for (const auto& [name, version] : session.versions) versions[name] = version;
+  for (const auto& [name, version] : session.versions) {
+    versions[name] = version;
+  }
   Json collectors = Json::array();
   for (const CollectorState& collector : session.collectors) {
     collectors.push_back({{"name", collector.name}, {"on", collector.on}, {"reason", collector.reason}});
@@ -79,13 +81,17 @@ Json clock_json(const TraceSession& session) {
 }
 
 Json perturbation_json(const Perturbation& slow_down) {
-  if (slow_down.ratio <= 0) return nullptr;
+  if (slow_down.ratio <= 0) {
+    return nullptr;
+  }
   return {{"ratio", slow_down.ratio}, {"low", slow_down.low}, {"high", slow_down.high}, {"pairs", slow_down.pairs}};
 }
 
 /// What lies across the edges of a capture that somebody else made; null of ours.
 Json edges_json(const TraceSession& session) {
-  if (!session.foreign) return nullptr;
+  if (!session.foreign) {
+    return nullptr;
+  }
   return {{"capture_start_ns", session.capture_start_ns}, {"capture_end_ns", session.capture_end_ns},
           {"launched_before", session.launched_before},   {"outlasting", session.outlasting},
           {"open_ranges", session.open_ranges},           {"negative_times", session.negative_times}};
@@ -93,7 +99,9 @@ Json edges_json(const TraceSession& session) {
 
 Json ranges_json(const Trace& trace, const Attribution& attribution) {
   Json rows = Json::array();
-  if (!trace.events().session.foreign || !attribution.believable) return rows;
+  if (!trace.events().session.foreign || !attribution.believable) {
+    return rows;
+  }
   for (const RangeCost& cost : range_costs(trace)) {
     rows.push_back({{"name", cost.name},
                     {"count", cost.count},
@@ -122,7 +130,9 @@ Json counts_json(const TraceEvents& events) {
 template <std::size_t Size>
 Json by_name(const std::array<const char*, Size>& names, const std::array<std::int64_t, Size>& values) {
   Json object = Json::object();
-  for (std::size_t i = 0; i < Size; ++i) object[names[i]] = values[i];
+  for (std::size_t i = 0; i < Size; ++i) {
+    object[names[i]] = values[i];
+  }
   return object;
 }
 
@@ -177,10 +187,14 @@ Json stages_json(const Attribution& attribution) {
 }
 
 Json gaps_json(const Attribution& attribution) {
-  if (!attribution.on_device) return nullptr;
+  if (!attribution.on_device) {
+    return nullptr;
+  }
   std::array<std::int64_t, kGapCauseNames.size()> sums{};
   for (const StepAccount& step : attribution.steps) {
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += step.gap_ns[i];
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += step.gap_ns[i];
+    }
   }
   return by_name(kGapCauseNames, sums);
 }

@@ -40,14 +40,24 @@ class AccountText {
 
   std::string text() const {
     std::string text = head();
-    if (has_stages()) text += "\n" + stages();
-    if (attribution_.on_device) text += "\n" + gaps();
+    if (has_stages()) {
+      text += "\n" + stages();
+    }
+    if (attribution_.on_device) {
+      text += "\n" + gaps();
+    }
     // Of others the host may be far ahead: what kept a step's device busy was launched long before.
     const bool foreign = trace_.events().session.foreign;
     const auto time = foreign ? &OperatorCost::self_ns : &OperatorCost::total_ns;
-    if (attribution_.on_device) text += "\n" + top("kernel", attribution_.kernels, time);
-    if (host_ && has_stages()) text += "\n" + top("operator", attribution_.operators, &OperatorCost::self_ns);
-    if (trace_.events().session.foreign) text += ranges() + candidates();
+    if (attribution_.on_device) {
+      text += "\n" + top("kernel", attribution_.kernels, time);
+    }
+    if (host_ && has_stages()) {
+      text += "\n" + top("operator", attribution_.operators, &OperatorCost::self_ns);
+    }
+    if (trace_.events().session.foreign) {
+      text += ranges() + candidates();
+    }
     text += "\n" + perturbation();
     return text;
   }
@@ -68,7 +78,9 @@ class AccountText {
   }
   std::int64_t sum(std::int64_t StepAccount::* part) const {
     std::int64_t sum = 0;
-    for (const StepAccount& step : attribution_.steps) sum += step.*part;
+    for (const StepAccount& step : attribution_.steps) {
+      sum += step.*part;
+    }
     return sum;
   }
 
@@ -77,16 +89,22 @@ class AccountText {
     std::string what = session.cell;
     const std::string source = session.source == "decodelab" ? "" : "from " + session.source;
     for (const std::string& part : {session.arm, session.model, source}) {
-      if (!part.empty()) what += (what.empty() ? "" : ", ") + part;
+      if (!part.empty()) {
+        what += (what.empty() ? "" : ", ") + part;
+      }
     }
     std::string text = paragraph("",
                                  fmt::format("{}, tier {}, {} of {} steps", what, static_cast<int>(session.tier),
                                              attribution_.steps.size(), trace_.events().steps.size()),
                                  kTextIndent);
-    if (!session.steps_from.empty()) text += paragraph("", "steps: " + session.steps_from, kTextIndent);
+    if (!session.steps_from.empty()) {
+      text += paragraph("", "steps: " + session.steps_from, kTextIndent);
+    }
     text +=
         fmt::format("step {} {}, bound by {}\n", time_per_step(attribution_.steps_ns), unit_, attribution_.bound_by);
-    if (!attribution_.on_device) return text;
+    if (!attribution_.on_device) {
+      return text;
+    }
     text += fmt::format("per step: busy {} {} ({}), {} launches, kernels under graphs {}\n",
                         time_per_step(sum(&StepAccount::busy_ns)), unit_, share(sum(&StepAccount::busy_ns)),
                         per_step(sum(&StepAccount::launches)), graph_coverage());
@@ -101,9 +119,13 @@ class AccountText {
   /// A host that is further ahead than a step is long launches other things in a step than its device runs.
   std::string lead() const {
     const std::int64_t launches = sum(&StepAccount::launches);
-    if (!trace_.events().session.foreign || trace_.events().session.steps_by_time || launches == 0) return "";
+    if (!trace_.events().session.foreign || trace_.events().session.steps_by_time || launches == 0) {
+      return "";
+    }
     const double lead_ns = static_cast<double>(sum(&StepAccount::launch_to_start_ns)) / static_cast<double>(launches);
-    if (lead_ns * steps_ < static_cast<double>(attribution_.steps_ns)) return "";
+    if (lead_ns * steps_ < static_cast<double>(attribution_.steps_ns)) {
+      return "";
+    }
     return fmt::format(
         "launches start {:.1f} ms later on the device: its time in a step is of what was launched before\n",
         lead_ns * 1e-6);
@@ -111,7 +133,9 @@ class AccountText {
 
   std::string graph_coverage() const {
     const std::int64_t kernel_ns = sum(&StepAccount::kernel_ns);
-    if (kernel_ns == 0) return "0.0 %";
+    if (kernel_ns == 0) {
+      return "0.0 %";
+    }
     return percent_text(static_cast<double>(sum(&StepAccount::graph_kernel_ns)) / static_cast<double>(kernel_ns));
   }
 
@@ -120,9 +144,15 @@ class AccountText {
     const bool bandwidth = std::any_of(attribution_.stages.begin(), attribution_.stages.end(),
                                        [](const StageCost& stage) { return stage.bandwidth_share.has_value(); });
     std::vector<std::string> header{"stage"};
-    if (device) header.insert(header.end(), {"device " + unit_, "share", "kernels"});
-    if (host_) header.insert(header.end(), {device ? "host " + unit_ : unit_, "share", "operators", "allocations"});
-    if (bandwidth) header.emplace_back("bandwidth");
+    if (device) {
+      header.insert(header.end(), {"device " + unit_, "share", "kernels"});
+    }
+    if (host_) {
+      header.insert(header.end(), {device ? "host " + unit_ : unit_, "share", "operators", "allocations"});
+    }
+    if (bandwidth) {
+      header.emplace_back("bandwidth");
+    }
     TextTable table(header);
     for (const StageCost& stage : attribution_.stages) {
       std::vector<std::string> row{stage_name(stage.stage)};
@@ -133,15 +163,21 @@ class AccountText {
         row.insert(row.end(), {time_per_step(stage.host_ns), share(stage.host_ns), per_step(stage.operators),
                                per_step(stage.allocations)});
       }
-      if (bandwidth) row.push_back(stage.bandwidth_share ? percent_text(*stage.bandwidth_share) : "");
+      if (bandwidth) {
+        row.push_back(stage.bandwidth_share ? percent_text(*stage.bandwidth_share) : "");
+      }
       table.add(std::move(row));
     }
     if (host_) {
       const std::int64_t residual_ns = sum(&StepAccount::residual_ns);
       std::vector<std::string> row{"in no stage"};
-      if (device) row.insert(row.end(), {"", "", ""});
+      if (device) {
+        row.insert(row.end(), {"", "", ""});
+      }
       row.insert(row.end(), {time_per_step(residual_ns), share(residual_ns), "", ""});
-      if (bandwidth) row.emplace_back();
+      if (bandwidth) {
+        row.emplace_back();
+      }
       table.add(std::move(row));
     }
     return "means of a step:\n" + table.text();
@@ -151,8 +187,12 @@ class AccountText {
     TextTable table({"gap", unit_ + "/step", "share"});
     for (std::size_t i = 0; i < kGapCauseNames.size(); ++i) {
       std::int64_t ns = 0;
-      for (const StepAccount& step : attribution_.steps) ns += step.gap_ns[i];
-      if (ns > 0) table.add({kGapCauseNames[i], time_per_step(ns), share(ns)});
+      for (const StepAccount& step : attribution_.steps) {
+        ns += step.gap_ns[i];
+      }
+      if (ns > 0) {
+        table.add({kGapCauseNames[i], time_per_step(ns), share(ns)});
+      }
     }
     return table.size() == 0 ? "no gaps\n" : table.text();
   }
@@ -173,14 +213,18 @@ class AccountText {
       row.calls += cost.calls;
       row.kinds.insert(cost.name);
     }
-    if (names.empty()) return fmt::format("no {} was recorded\n", what);
+    if (names.empty()) {
+      return fmt::format("no {} was recorded\n", what);
+    }
     std::vector<std::pair<std::string, Row>> rows(names.begin(), names.end());
     std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
     TextTable table({what, (time == &OperatorCost::self_ns ? "self " : "") + unit_ + "/step", "share", "calls/step"});
     std::int64_t rest_ns = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Row& row = rows[i].second;
-      if (row.ns == 0) continue;
+      if (row.ns == 0) {
+        continue;
+      }
       if (i >= kTopRows) {
         rest_ns += row.ns;
         continue;
@@ -197,7 +241,9 @@ class AccountText {
   /// What people marked, by what it launched.
   std::string ranges() const {
     const std::vector<RangeCost> costs = range_costs(trace_);
-    if (costs.empty()) return "";
+    if (costs.empty()) {
+      return "";
+    }
     TextTable table({"range", unit_ + "/step on the device", "on the host", "operations", "times"});
     for (std::size_t i = 0; i < std::min(costs.size(), kTopRows); ++i) {
       const RangeCost& cost = costs[i];
@@ -205,20 +251,29 @@ class AccountText {
                  per_step(cost.operations), per_step(cost.count)});
     }
     std::int64_t before = 0;
-    for (const DeviceOperation& row : trace_.events().operations) before += row.launched_before ? 1 : 0;
+    for (const DeviceOperation& row : trace_.events().operations) {
+      before += row.launched_before ? 1 : 0;
+    }
     std::string text = "\nranges, with what was launched in them and in those inside of them:\n" + table.text();
-    if (costs.size() > kTopRows) text += fmt::format("and {} more\n", costs.size() - kTopRows);
-    if (before > 0)
+    if (costs.size() > kTopRows) {
+      text += fmt::format("and {} more\n", costs.size() - kTopRows);
+    }
+    if (before > 0) {
       text += fmt::format("{} operations were launched before the capture, in no range\n", grouped(before));
+    }
     return text;
   }
 
   /// What might divide a trace whose steps nobody marked.
   std::string candidates() const {
     const std::string& from = trace_.events().session.steps_from;
-    if (!trace_.events().session.steps_by_time && !from.starts_with("CUDA graph")) return "";
+    if (!trace_.events().session.steps_by_time && !from.starts_with("CUDA graph")) {
+      return "";
+    }
     const std::vector<RangeCandidate> ranges = step_candidates(trace_.events(), kCandidates);
-    if (ranges.empty()) return "";
+    if (ranges.empty()) {
+      return "";
+    }
     TextTable table({"ranges for --step-range", "times", "median ms", "sum ms"});
     for (const RangeCandidate& range : ranges) {
       table.add({printable(range.name), grouped(range.count),
@@ -230,7 +285,9 @@ class AccountText {
 
   std::string perturbation() const {
     const Perturbation& slow_down = trace_.events().session.perturbation;
-    if (slow_down.ratio <= 0) return "tracing: its slow-down was not measured\n";
+    if (slow_down.ratio <= 0) {
+      return "tracing: its slow-down was not measured\n";
+    }
     return fmt::format("tracing: steps take {:.3f} times as long ({:.3f} to {:.3f}, 95 %, {} pairs)\n", slow_down.ratio,
                        slow_down.low, slow_down.high, slow_down.pairs);
   }
@@ -252,9 +309,15 @@ std::string trace_text(const Trace& trace, const TraceQuality& quality, const At
   if (quality.verdict == TraceVerdict::contaminated) {
     text += "tracing slowed the steps down: kernels may be ranked, times of the host are not shown\n";
   }
-  if (!quality.believe.empty()) text += paragraph("to be believed:", quality.believe, kTextIndent);
-  if (attribution.believable) return text + AccountText(trace, attribution).text();
-  if (attribution.refusal != quality.reason) text += paragraph("", attribution.refusal, kTextIndent);
+  if (!quality.believe.empty()) {
+    text += paragraph("to be believed:", quality.believe, kTextIndent);
+  }
+  if (attribution.believable) {
+    return text + AccountText(trace, attribution).text();
+  }
+  if (attribution.refusal != quality.reason) {
+    text += paragraph("", attribution.refusal, kTextIndent);
+  }
   return text + "no numbers are printed from a trace that cannot be accounted for\n";
 }
 

@@ -1,23 +1,24 @@
 // What `trace` prints: the verdict, where the time went, what moved, and which checks said so.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "profiles/trace/attribution.h"
 #include "profiles/trace/difference.h"
 #include "profiles/trace/quality.h"
 #include "profiles/trace/trace.h"
 
-#include <string>
-#include <string_view>
-
 namespace decodelab {
 
-/// All lines end with a newline and have 100 columns at most. The first line says the result, behind `heading`. A trace that cannot be believed is its
-/// reason, without numbers; of a contaminated one nothing is said about the host. Names are short ones (names.h).
+/// All lines end with a newline and have 100 columns at most. The first line says the result, behind `heading`. A trace
+/// that cannot be believed is its reason, without numbers; of a contaminated one nothing is said about the host. Names
+/// are short ones (names.h).
 std::string trace_text(const Trace& trace, const TraceQuality& quality, const Attribution& attribution,
                        std::string_view heading = "");
 
-/// The verdict and every check, in order: what it is, what it says, and why it says nothing where it does. Two lines each at most; the
-/// summary has all of it.
+/// The verdict and every check, in order: what it is, what it says, and why it says nothing where it does. Two lines
+/// each at most; the summary has all of it.
 std::string explain_text(const TraceQuality& quality, std::string_view heading = "");
 
 /// `a` and `b` name the two traces, as their files or arms.

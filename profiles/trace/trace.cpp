@@ -19,9 +19,15 @@ struct Order {
   std::uint32_t row = 0;
 
   bool operator<(const Order& other) const {
-    if (start_ns != other.start_ns) return start_ns < other.start_ns;
-    if (end_ns != other.end_ns) return end_ns > other.end_ns;  // What is around comes first.
-    if (tie != other.tie) return tie < other.tie;
+    if (start_ns != other.start_ns) {
+      return start_ns < other.start_ns;
+    }
+    if (end_ns != other.end_ns) {
+      return end_ns > other.end_ns;  // What is around comes first.
+    }
+    if (tie != other.tie) {
+      return tie < other.tie;
+    }
     return row < other.row;
   }
 };
@@ -35,11 +41,15 @@ void sort_rows(std::vector<Row>& rows, OrderOf order_of) {
     order.row = static_cast<std::uint32_t>(orders.size());
     orders.push_back(order);
   }
-  if (std::is_sorted(orders.begin(), orders.end())) return;
+  if (std::is_sorted(orders.begin(), orders.end())) {
+    return;
+  }
   std::sort(orders.begin(), orders.end());
   std::vector<Row> sorted;
   sorted.reserve(rows.size());
-  for (const Order& order : orders) sorted.push_back(std::move(rows[order.row]));
+  for (const Order& order : orders) {
+    sorted.push_back(std::move(rows[order.row]));
+  }
   rows = std::move(sorted);
 }
 
@@ -72,9 +82,13 @@ void fill_device_bounds(TraceEvents& events) {
   }
   for (const DeviceOperation& operation : events.operations) {
     const auto found = steps.find(operation.step);
-    if (found == steps.end() || operation.start_ns <= 0 || operation.end_ns < operation.start_ns) continue;
+    if (found == steps.end() || operation.start_ns <= 0 || operation.end_ns < operation.start_ns) {
+      continue;
+    }
     Step& step = *found->second;
-    if (step.device_end_ns == 0) step.device_start_ns = operation.start_ns;
+    if (step.device_end_ns == 0) {
+      step.device_start_ns = operation.start_ns;
+    }
     step.device_end_ns = std::max(step.device_end_ns, operation.end_ns);
   }
 }
@@ -83,7 +97,9 @@ void exclude_cut_steps(TraceEvents& events) {
   const TraceSession& session = events.session;
   const bool window_known = session.window_start_ns < session.window_end_ns;
   for (Step& step : events.steps) {
-    if (!step.excluded_reason.empty()) continue;
+    if (!step.excluded_reason.empty()) {
+      continue;
+    }
     if (step.end_ns <= step.start_ns) {
       step.excluded_reason = "its end was not recorded";
     } else if (window_known && step.start_ns < session.window_start_ns) {

@@ -18,10 +18,18 @@ namespace {
 
 std::set<std::pair<std::int64_t, std::int32_t>> all_views(const TraceEvents& events) {
   std::set<std::pair<std::int64_t, std::int32_t>> views;
-  for (const DeviceOperation& operation : events.operations) views.emplace(operation.process, operation.device);
-  if (!views.empty()) return views;
-  for (const ApiCall& call : events.api_calls) views.emplace(call.process, kNoDevice);
-  if (views.empty()) views.emplace(events.session.process, kNoDevice);
+  for (const DeviceOperation& operation : events.operations) {
+    views.emplace(operation.process, operation.device);
+  }
+  if (!views.empty()) {
+    return views;
+  }
+  for (const ApiCall& call : events.api_calls) {
+    views.emplace(call.process, kNoDevice);
+  }
+  if (views.empty()) {
+    views.emplace(events.session.process, kNoDevice);
+  }
   return views;
 }
 
@@ -33,16 +41,22 @@ void keep_rows(std::vector<Row>& rows, Keep keep) {
 void keep_process(TraceEvents& events, std::int64_t process) {
   std::unordered_set<std::int64_t> others;
   for (const ApiCall& call : events.api_calls) {
-    if (call.process != process) others.insert(call.thread);
+    if (call.process != process) {
+      others.insert(call.thread);
+    }
   }
   const std::int64_t own = events.session.process;
   keep_rows(events.spans, [&](const HostSpan& row) { return (row.process == 0 ? own : row.process) == process; });
   keep_rows(events.api_calls, [&](const ApiCall& row) { return row.process == process; });
-  for (const ApiCall& call : events.api_calls) others.erase(call.thread);
+  for (const ApiCall& call : events.api_calls) {
+    others.erase(call.thread);
+  }
   keep_rows(events.operations, [&](const DeviceOperation& row) { return row.process == process; });
   keep_rows(events.waits, [&](const Wait& row) { return row.process == process; });
   keep_rows(events.overheads, [&](const Overhead& row) { return !others.contains(row.thread); });
-  for (HostSpan& span : events.spans) span.process = 0;
+  for (HostSpan& span : events.spans) {
+    span.process = 0;
+  }
   events.session.process = process;
 }
 
@@ -50,10 +64,14 @@ void keep_process(TraceEvents& events, std::int64_t process) {
 void keep_device(TraceEvents& events, std::int32_t device) {
   std::unordered_set<std::uint32_t> elsewhere;
   for (const DeviceOperation& row : events.operations) {
-    if (row.device != device) elsewhere.insert(row.correlation);
+    if (row.device != device) {
+      elsewhere.insert(row.correlation);
+    }
   }
   keep_rows(events.operations, [&](const DeviceOperation& row) { return row.device == device; });
-  for (const DeviceOperation& row : events.operations) elsewhere.erase(row.correlation);
+  for (const DeviceOperation& row : events.operations) {
+    elsewhere.erase(row.correlation);
+  }
   keep_rows(events.api_calls,
             [&](const ApiCall& row) { return !(is_launch(row) && elsewhere.contains(row.correlation)); });
 }
@@ -62,12 +80,18 @@ void keep_device(TraceEvents& events, std::int32_t device) {
 void choose_thread(TraceEvents& events) {
   std::map<std::int64_t, std::int64_t> launches;
   std::set<std::int64_t> known;
-  for (const HostSpan& span : events.spans) known.insert(span.thread);
+  for (const HostSpan& span : events.spans) {
+    known.insert(span.thread);
+  }
   for (const ApiCall& call : events.api_calls) {
     known.insert(call.thread);
-    if (is_launch(call)) ++launches[call.thread];
+    if (is_launch(call)) {
+      ++launches[call.thread];
+    }
   }
-  if (known.empty() || known.contains(events.session.main_thread)) return;
+  if (known.empty() || known.contains(events.session.main_thread)) {
+    return;
+  }
   const auto most = std::max_element(launches.begin(), launches.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   events.session.main_thread = most == launches.end() ? *known.begin() : most->first;
@@ -77,20 +101,26 @@ void choose_thread(TraceEvents& events) {
 void close_ranges(TraceEvents& events) {
   events.session.open_ranges = 0;
   for (HostSpan& span : events.spans) {
-    if (span.end_ns != 0) continue;
+    if (span.end_ns != 0) {
+      continue;
+    }
     span.end_ns = std::max(span.start_ns, events.session.capture_end_ns);
-    if (span.kind == SpanKind::step) span.kind = SpanKind::other;
+    if (span.kind == SpanKind::step) {
+      span.kind = SpanKind::other;
+    }
     ++events.session.open_ranges;
   }
 }
 
-/// Of a device nothing is known before its first recorded operation where it was busy already, nor after the last one where more was
-/// launched.
+/// Of a device nothing is known before its first recorded operation where it was busy already, nor after the last one
+/// where more was launched.
 void narrow_window(TraceEvents& events) {
   TraceSession& session = events.session;
   session.window_start_ns = session.capture_start_ns;
   session.window_end_ns = session.capture_end_ns;
-  if (events.operations.empty()) return;
+  if (events.operations.empty()) {
+    return;
+  }
   std::int64_t first_ns = events.operations.front().start_ns;
   std::int64_t last_ns = events.operations.front().end_ns;
   for (const DeviceOperation& row : events.operations) {
@@ -101,8 +131,12 @@ void narrow_window(TraceEvents& events) {
   const bool unknown = events.api_calls.empty();
   session.launched_before = std::count_if(events.operations.begin(), events.operations.end(),
                                           [](const DeviceOperation& row) { return row.launched_before; });
-  if (session.launched_before > 0 || unknown) session.window_start_ns = first_ns;
-  if (session.outlasting > 0 || unknown) session.window_end_ns = last_ns;
+  if (session.launched_before > 0 || unknown) {
+    session.window_start_ns = first_ns;
+  }
+  if (session.outlasting > 0 || unknown) {
+    session.window_end_ns = last_ns;
+  }
 }
 
 std::string list(const std::set<std::pair<std::int64_t, std::int32_t>>& views) {
@@ -124,8 +158,12 @@ std::vector<TraceView> views_of(const TraceEvents& events, const ViewRequest& re
   const auto all = all_views(events);
   std::vector<TraceView> views;
   for (const auto& [process, device] : all) {
-    if (request.process && *request.process != process) continue;
-    if (request.device && *request.device != device) continue;
+    if (request.process && *request.process != process) {
+      continue;
+    }
+    if (request.device && *request.device != device) {
+      continue;
+    }
     views.push_back({.process = process, .device = device});
   }
   if (views.empty()) {
@@ -139,8 +177,12 @@ TraceEvents view_events(const TraceEvents& events, const TraceView& view, const 
   TraceEvents seen = events;
   std::optional<TimeInterval> window = request.window;
   if (!seen.session.foreign) {
-    if (request.step_range.empty() && !window) return seen;
-    if (!request.step_range.empty()) throw std::invalid_argument("--step-range: a trace of decodelab has its steps");
+    if (request.step_range.empty() && !window) {
+      return seen;
+    }
+    if (!request.step_range.empty()) {
+      throw std::invalid_argument("--step-range: a trace of decodelab has its steps");
+    }
     for (Step& step : seen.steps) {
       const std::int64_t from_ns = step.start_ns - seen.session.window_start_ns;
       if (from_ns < window->start_ns || step.end_ns - seen.session.window_start_ns > window->end_ns) {

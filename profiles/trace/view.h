@@ -1,13 +1,13 @@
 // One process on one device, out of a trace that may hold several: what an account is of.
 #pragma once
 
-#include "profiles/trace/events.h"
-#include "profiles/trace/intervals.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "profiles/trace/events.h"
+#include "profiles/trace/intervals.h"
 
 namespace decodelab {
 
@@ -33,12 +33,14 @@ struct ViewRequest {
   bool anything() const { return process || device || !step_range.empty() || window; }
 };
 
-/// Returns every process with every device that it used, in order; processes without operations only where there is no other. Throws
-/// std::invalid_argument, which lists what there is, where `request` asks for a process or device that the trace does not have.
+/// Returns every process with every device that it used, in order; processes without operations only where there is no
+/// other. Throws std::invalid_argument, which lists what there is, where `request` asks for a process or device that
+/// the trace does not have.
 std::vector<TraceView> views_of(const TraceEvents& events, const ViewRequest& request);
 
-/// Returns the rows of one view, with edges marked and steps found (capture.h, find_steps.h). A trace that we collected is returned as
-/// it is unless `request` asks for a window or for ranges. Throws std::invalid_argument as find_steps() does.
+/// Returns the rows of one view, with edges marked and steps found (capture.h, find_steps.h). A trace that we collected
+/// is returned as it is unless `request` asks for a window or for ranges. Throws std::invalid_argument as find_steps()
+/// does.
 TraceEvents view_events(const TraceEvents& events, const TraceView& view, const ViewRequest& request);
 
 }  // namespace decodelab

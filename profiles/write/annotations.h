@@ -1,4 +1,5 @@
-// One Perfetto track event in the making, with its debug annotations; a hot path, so annotations are put together by hand.
+// One Perfetto track event in the making, with its debug annotations; a hot path, so annotations are put together by
+// hand.
 #pragma once
 
 #include <array>
@@ -23,7 +24,9 @@ class EventWriter {
   }
   /// Where there is something to say.
   void number_unless(Key key, std::int64_t value, std::int64_t none) {
-    if (value != none) number(key, value);
+    if (value != none) {
+      number(key, value);
+    }
   }
   /// A text that InternedData has, by its iid.
   void interned(Key key, std::uint64_t iid) {
@@ -38,13 +41,17 @@ class EventWriter {
   }
   /// "132x1x1"
   void extent(Key key, const std::array<std::int32_t, 3>& size) {
-    if (size == std::array<std::int32_t, 3>{}) return;
+    if (size == std::array<std::int32_t, 3>{}) {
+      return;
+    }
     char* end = start(key);
     *end++ = static_cast<char>(annotation::string_value << 3 | 2);
     char* length = end++;
     char* begin = end;
     for (std::size_t i = 0; i < size.size(); ++i) {
-      if (i > 0) *end++ = 'x';
+      if (i > 0) {
+        *end++ = 'x';
+      }
       end = decimal(end, size[i]);
     }
     *length = static_cast<char>(end - begin);

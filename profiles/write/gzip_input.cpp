@@ -8,7 +8,9 @@ namespace decodelab {
 
 GzipInput::GzipInput(const std::filesystem::path& path, std::int64_t most_unread)
     : file_(gzopen(path.c_str(), "rb")), most_unread_(most_unread) {
-  if (file_ == nullptr) throw std::runtime_error("cannot be opened");
+  if (file_ == nullptr) {
+    throw std::runtime_error("cannot be opened");
+  }
 }
 
 GzipInput::~GzipInput() { gzclose(file_); }
@@ -21,7 +23,9 @@ GzipInput::int_type GzipInput::underflow() {
     throw std::runtime_error(error == Z_BUF_ERROR ? "is cut: its gzip stream has no end"
                                                   : std::string("is damaged: gzip says '") + reason + "'");
   }
-  if (count == 0) return traits_type::eof();
+  if (count == 0) {
+    return traits_type::eof();
+  }
   unread_ += count;
   if (unread_ > most_unread_) {
     throw std::runtime_error("has a single value of more than " + std::to_string(most_unread_) + " bytes");

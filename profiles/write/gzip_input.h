@@ -10,8 +10,8 @@
 
 namespace decodelab {
 
-/// For parsers that ask a stream for its next byte. Throws std::runtime_error from inside the parser where the file is cut, damaged, or
-/// more than `most_unread` bytes long between two calls of reset_budget().
+/// For parsers that ask a stream for its next byte. Throws std::runtime_error from inside the parser where the file is
+/// cut, damaged, or more than `most_unread` bytes long between two calls of reset_budget().
 class GzipInput final : public std::streambuf {
  public:
   GzipInput(const std::filesystem::path& path, std::int64_t most_unread);

@@ -1,6 +1,4 @@
 // Events of a kineto file to rows of a trace.
-#include "profiles/write/import_trace.h"
-
 #include <array>
 #include <charconv>
 #include <limits>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "profiles/write/import_trace.h"
 #include "profiles/write/kineto_parser.h"
 #include "profiles/write/rows.h"
 #include "profiles/write/session_text.h"
@@ -44,9 +43,13 @@ class KinetoReader {
     }
     shift(file.head.base_ns.value_or(0) - events_.session.unix_offset_ns);
     for (HostSpan& span : events_.spans) {
-      if (span.process == events_.session.process) span.process = 0;
+      if (span.process == events_.session.process) {
+        span.process = 0;
+      }
     }
-    for (const std::size_t row : unknown_process_) events_.operations[row].process = events_.session.process;
+    for (const std::size_t row : unknown_process_) {
+      events_.operations[row].process = events_.session.process;
+    }
     find_threads_of_waits();
     if (ours) {
       drop_step_spans();
@@ -63,7 +66,9 @@ class KinetoReader {
       read_session_text(text, described);
     } catch (const std::runtime_error& error) {
       std::string reason = error.what();
-      if (reason.ends_with('.')) reason.pop_back();
+      if (reason.ends_with('.')) {
+        reason.pop_back();
+      }
       rows_.refuse("is damaged: " + reason);
     }
     events_.session = std::move(described.session);
@@ -75,7 +80,9 @@ class KinetoReader {
   void shift(std::int64_t base_ns) {
     const auto moved = [&](std::int64_t time_ns) {
       std::int64_t sum = 0;
-      if (__builtin_add_overflow(time_ns, base_ns, &sum)) sum = std::numeric_limits<std::int64_t>::max();
+      if (__builtin_add_overflow(time_ns, base_ns, &sum)) {
+        sum = std::numeric_limits<std::int64_t>::max();
+      }
       // Ours may begin before 0, where a clock was moved.
       return events_.session.source == "kineto" || sum > 0 ? rows_.time(sum) : sum;
     };
@@ -90,8 +97,12 @@ class KinetoReader {
     all(events_.operations);
     all(events_.waits);
     all(events_.overheads);
-    for (CounterPoint& point : events_.counters) point.time_ns = moved(point.time_ns);
-    for (const auto& [end_ns, value] : own_ends_) *end_of(end_ns) = value;
+    for (CounterPoint& point : events_.counters) {
+      point.time_ns = moved(point.time_ns);
+    }
+    for (const auto& [end_ns, value] : own_ends_) {
+      *end_of(end_ns) = value;
+    }
   }
 
   enum class Table : std::uint8_t { span, call, operation, wait, overhead };
@@ -108,16 +119,29 @@ class KinetoReader {
   }
 
   void take(KinetoEvent& event) {
-    if (event.phase == "C") return take_counter(event);
-    if (event.phase != "X" || event.category.empty()) return;
-    for (std::size_t kind = 0; kind < kOperationCategories.size(); ++kind) {
-      if (event.category == kOperationCategories[kind])
-        return take_operation(event, static_cast<DeviceOperationKind>(kind));
+    if (event.phase == "C") {
+      return take_counter(event);
     }
-    if (event.category == "cpu_op" || event.category == "user_annotation") return take_span(event);
-    if (event.category == "cuda_runtime" || event.category == "cuda_driver") return take_call(event);
-    if (event.category == "cuda_sync") return take_wait(event);
-    if (event.category == "overhead") return take_overhead(event);
+    if (event.phase != "X" || event.category.empty()) {
+      return;
+    }
+    for (std::size_t kind = 0; kind < kOperationCategories.size(); ++kind) {
+      if (event.category == kOperationCategories[kind]) {
+        return take_operation(event, static_cast<DeviceOperationKind>(kind));
+      }
+    }
+    if (event.category == "cpu_op" || event.category == "user_annotation") {
+      return take_span(event);
+    }
+    if (event.category == "cuda_runtime" || event.category == "cuda_driver") {
+      return take_call(event);
+    }
+    if (event.category == "cuda_sync") {
+      return take_wait(event);
+    }
+    if (event.category == "overhead") {
+      return take_overhead(event);
+    }
   }
 
   // Start and end of an event that needs both.
@@ -132,7 +156,9 @@ class KinetoReader {
   }
 
   void note_end(const KinetoEvent& event, RowOf row) {
-    if (event.has_number("end_ns")) own_ends_.emplace_back(row, event.number("end_ns"));
+    if (event.has_number("end_ns")) {
+      own_ends_.emplace_back(row, event.number("end_ns"));
+    }
   }
 
   std::int64_t thread(const KinetoEvent& event) const { return event.thread.value_or(0); }
@@ -148,7 +174,9 @@ class KinetoReader {
   }
 
   void note_process(const KinetoEvent& event) {
-    if (!process_ && event.process) process_ = event.process;
+    if (!process_ && event.process) {
+      process_ = event.process;
+    }
   }
 
   void take_span(KinetoEvent& event) {
@@ -186,10 +214,14 @@ class KinetoReader {
   // Ours are made of steps, which the session has.
   void drop_step_spans() {
     std::vector<bool> dropped(events_.spans.size());
-    for (const std::size_t row : step_spans_) dropped[row] = true;
+    for (const std::size_t row : step_spans_) {
+      dropped[row] = true;
+    }
     std::vector<HostSpan> kept;
     for (std::size_t i = 0; i < dropped.size(); ++i) {
-      if (!dropped[i]) kept.push_back(events_.spans[i]);
+      if (!dropped[i]) {
+        kept.push_back(events_.spans[i]);
+      }
     }
     events_.spans = std::move(kept);
   }
@@ -218,7 +250,9 @@ class KinetoReader {
     const auto stream = event.has_number("stream") ? number32(event, "stream")
                                                    : rows_.number<std::int32_t>(event.thread.value_or(0), "stream");
     note_end(event, {Table::operation, events_.operations.size()});
-    if (!event.has_number("process")) unknown_process_.push_back(events_.operations.size());
+    if (!event.has_number("process")) {
+      unknown_process_.push_back(events_.operations.size());
+    }
     const std::int64_t shared = event.number("shared memory");
     const std::int64_t static_shared = event.number("static shared memory");
     events_.operations.push_back(
@@ -247,15 +281,23 @@ class KinetoReader {
   }
 
   static std::int32_t copy_kind(std::string_view name) {
-    if (name.starts_with("Memcpy HtoD")) return 1;
-    if (name.starts_with("Memcpy DtoH")) return 2;
-    if (name.starts_with("Memcpy DtoD")) return 8;
+    if (name.starts_with("Memcpy HtoD")) {
+      return 1;
+    }
+    if (name.starts_with("Memcpy DtoH")) {
+      return 2;
+    }
+    if (name.starts_with("Memcpy DtoD")) {
+      return 8;
+    }
     return 0;
   }
 
   std::array<std::int32_t, 3> extent(const std::array<std::int64_t, 3>& sizes) const {
     std::array<std::int32_t, 3> extent{};
-    for (std::size_t i = 0; i < sizes.size(); ++i) extent[i] = rows_.number<std::int32_t>(sizes[i], "grid or block");
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      extent[i] = rows_.number<std::int32_t>(sizes[i], "grid or block");
+    }
     return extent;
   }
 
@@ -263,7 +305,9 @@ class KinetoReader {
     const auto [start, end] = times(event);
     const auto place = named<std::size_t>(kWaitNames, event.name).value_or(static_cast<std::size_t>(WaitKind::stream));
     const bool ours = event.has_number("wait_on_stream") && !event.has_number("stream");
-    if (!ours) threadless_waits_.push_back(events_.waits.size());
+    if (!ours) {
+      threadless_waits_.push_back(events_.waits.size());
+    }
     note_end(event, {Table::wait, events_.waits.size()});
     events_.waits.push_back(
         {.start_ns = start,
@@ -280,7 +324,9 @@ class KinetoReader {
   void find_threads_of_waits() {
     std::unordered_map<std::uint32_t, const ApiCall*> calls;
     if (!threadless_waits_.empty()) {
-      for (const ApiCall& call : events_.api_calls) calls.emplace(call.correlation, &call);
+      for (const ApiCall& call : events_.api_calls) {
+        calls.emplace(call.correlation, &call);
+      }
     }
     for (const std::size_t row : threadless_waits_) {
       Wait& wait = events_.waits[row];
@@ -302,10 +348,14 @@ class KinetoReader {
 
   void take_counter(const KinetoEvent& event) {
     const auto found = event.arguments.find("value");
-    if (found == event.arguments.end() || !event.start_ns) return;
+    if (found == event.arguments.end() || !event.start_ns) {
+      return;
+    }
     rows_.count();
     const KinetoValue& value = found->second;
-    if (!value.real && !value.number) return;
+    if (!value.real && !value.number) {
+      return;
+    }
     events_.counters.push_back({.time_ns = *event.start_ns,
                                 .series = rows_.text(event.name),
                                 .value = value.real ? *value.real : static_cast<double>(*value.number)});

@@ -1,7 +1,4 @@
 // Tables of nsys to rows of a trace, one table a function.
-#include "profiles/write/import_trace.h"
-
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,7 +9,9 @@
 #include <vector>
 
 #include "profiles/write/formats.h"
+#include "profiles/write/import_trace.h"
 #include "profiles/write/nsys_numbers.h"
+#include "profiles/write/nsys_words.h"
 #include "profiles/write/rows.h"
 #include "profiles/write/session_text.h"
 #include "profiles/write/sqlite_table.h"
@@ -28,52 +27,6 @@ constexpr const char* kCalls = "CUPTI_ACTIVITY_KIND_RUNTIME";
 constexpr const char* kWaits = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
 constexpr const char* kOverheads = "CUPTI_ACTIVITY_KIND_OVERHEAD";
 constexpr const char* kRanges = "NVTX_EVENTS";
-
-/// What a range of an NVTX file is for, by its text.
-struct RangeMeaning {
-  SpanKind kind = SpanKind::other;
-  Stage stage = Stage::other;
-  std::int32_t number = -1;
-};
-
-std::optional<std::int32_t> number_after(std::string_view text, std::string_view word) {
-  if (!text.starts_with(word)) return std::nullopt;
-  text.remove_prefix(word.size());
-  std::int32_t number = 0;
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || last != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
-}
-
-RangeMeaning meaning_of(std::string_view text) {
-  for (const char* word : {"step ", "ProfilerStep#", "step", "decode_step "}) {
-    if (const auto number = number_after(text, word)) return {.kind = SpanKind::step, .number = *number};
-  }
-  if (text == "step") return {.kind = SpanKind::step};
-  if (const auto number = number_after(text, "layer ")) return {.kind = SpanKind::layer, .number = *number};
-  if (text.starts_with("aten::")) return {.kind = SpanKind::operator_call};
-  if (const auto stage = named<Stage>(kStageNames, text); stage && *stage != Stage::other) {
-    return {.kind = SpanKind::stage, .stage = *stage};
-  }
-  return {};
-}
-
-OverheadKind overhead_kind(std::string_view name) {
-  static constexpr std::array<std::pair<const char*, OverheadKind>, 9> kWords{
-      {{"ull", OverheadKind::command_buffer_full},
-       {"equest", OverheadKind::buffer_request},
-       {"lush", OverheadKind::buffer_flush},
-       {"azy", OverheadKind::lazy_function_loading},
-       {"odule", OverheadKind::module_loading},
-       {"ompiler", OverheadKind::driver_compiler},
-       {"esource", OverheadKind::resource},
-       {"nified", OverheadKind::unified_memory},
-       {"UVM", OverheadKind::unified_memory}}};
-  for (const auto& [word, kind] : kWords) {
-    if (name.find(word) != std::string_view::npos) return kind;
-  }
-  return OverheadKind::instrumentation;
-}
 
 class NsysReader {
  public:
@@ -93,25 +46,34 @@ class NsysReader {
     read_overheads();
     read_ranges();
     read_counters();
-    if (!ours_) complete_processes();
-    for (HostSpan& span : events_.spans) {
-      if (span.process == events_.session.process) span.process = 0;
+    if (!ours_) {
+      complete_processes();
     }
-    if (!ours_) complete_foreign(events_);
+    for (HostSpan& span : events_.spans) {
+      if (span.process == events_.session.process) {
+        span.process = 0;
+      }
+    }
+    if (!ours_) {
+      complete_foreign(events_);
+    }
   }
 
  private:
   void check_tables() const {
     bool any = false;
     for (const char* table : {kKernels, kGraphs, kCalls, kRanges, kCopies, kSets, kWaits, kOverheads}) {
-      if (!source_.has(table)) continue;
+      if (!source_.has(table)) {
+        continue;
+      }
       any = true;
       if (!source_.has(table, {"start", "end"})) {
         rows_.refuse(std::string("has a table ") + table + " without start and end, which no version of nsys writes");
       }
     }
-    if (!any)
+    if (!any) {
       rows_.refuse("is a SQLite file, but no export of nsys: none of the tables of its CUDA or NVTX events is there");
+    }
   }
 
   TableReader table(const char* name, std::vector<std::string> columns) { return {source_, name, std::move(columns)}; }
@@ -119,16 +81,22 @@ class NsysReader {
   void read_session() {
     std::map<std::string, std::string> facts;
     for (const char* name : {"META_DATA_EXPORT", "META_DATA_CAPTURE"}) {
-      if (!source_.has(name, {"name", "value"})) continue;
+      if (!source_.has(name, {"name", "value"})) {
+        continue;
+      }
       TableReader pairs = table(name, {"name", "value"});
-      while (pairs.next() && facts.size() < kMostFacts) facts.emplace(pairs.text("name"), pairs.text("value"));
+      while (pairs.next() && facts.size() < kMostFacts) {
+        facts.emplace(pairs.text("name"), pairs.text("value"));
+      }
     }
     if (const auto own = facts.find(kSessionKey); own != facts.end()) {
       try {
         read_session_text(own->second, events_);
       } catch (const std::runtime_error& error) {
         std::string reason = error.what();
-        if (reason.ends_with('.')) reason.pop_back();
+        if (reason.ends_with('.')) {
+          reason.pop_back();
+        }
         rows_.refuse("is damaged: " + reason);
       }
       ours_ = true;
@@ -136,19 +104,26 @@ class NsysReader {
     }
     TraceSession& session = events_.session;
     session.source = "nsys " + facts["EXPORT_PRODUCT_VERSION"];
-    if (facts["EXPORT_PRODUCT_VERSION"].empty()) session.source = "nsys";
+    if (facts["EXPORT_PRODUCT_VERSION"].empty()) {
+      session.source = "nsys";
+    }
     session.clock = "nsys";
-    if (!facts["EXPORT_SCHEMA_VERSION"].empty())
+    if (!facts["EXPORT_SCHEMA_VERSION"].empty()) {
       session.versions.emplace_back("nsys schema", facts["EXPORT_SCHEMA_VERSION"]);
+    }
     if (source_.has("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"})) {
       TableReader start = table("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"});
-      if (start.next()) session.unix_offset_ns = rows_.time(start.number("utcEpochNs"));
+      if (start.next()) {
+        session.unix_offset_ns = rows_.time(start.number("utcEpochNs"));
+      }
     }
     read_devices();
   }
 
   void read_devices() {
-    if (!source_.has("TARGET_INFO_GPU")) return;
+    if (!source_.has("TARGET_INFO_GPU")) {
+      return;
+    }
     TableReader gpus = table("TARGET_INFO_GPU", {"id", "cuDevice", "name", "totalMemory", "smCount", "memoryBandwidth",
                                                  "computeMajor", "computeMinor"});
     while (gpus.next() && events_.session.devices.size() < kMostFacts) {
@@ -164,17 +139,23 @@ class NsysReader {
   }
 
   void read_strings() {
-    if (!source_.has("StringIds", {"id", "value"})) return;
+    if (!source_.has("StringIds", {"id", "value"})) {
+      return;
+    }
     TableReader strings = table("StringIds", {"id", "value"});
     std::int64_t count = 0;
     while (strings.next()) {
-      if (++count > kMostTexts) rows_.refuse("has more than " + std::to_string(kMostTexts) + " texts");
+      if (++count > kMostTexts) {
+        rows_.refuse("has more than " + std::to_string(kMostTexts) + " texts");
+      }
       texts_[strings.number("id")] = rows_.text(strings.text("value"));
     }
   }
 
   void read_threads() {
-    if (!ours_ || !source_.has("THREAD", {"globalTid", "process", "thread"})) return;
+    if (!ours_ || !source_.has("THREAD", {"globalTid", "process", "thread"})) {
+      return;
+    }
     TableReader threads = table("THREAD", {"globalTid", "process", "thread"});
     while (threads.next()) {
       rows_.count();
@@ -200,7 +181,9 @@ class NsysReader {
     rows_.count();
     start_ns = row.number("start");
     end_ns = row.number("end");
-    if (ours_) return true;
+    if (ours_) {
+      return true;
+    }
     if (start_ns == 0 && end_ns == 0) {
       ++events_.session.zero_times;
       return false;
@@ -211,23 +194,31 @@ class NsysReader {
   }
 
   std::pair<std::int64_t, std::int64_t> ids_of(std::int64_t global) const {
-    if (const auto found = threads_.find(global); found != threads_.end()) return found->second;
+    if (const auto found = threads_.find(global); found != threads_.end()) {
+      return found->second;
+    }
     return {global >> kGlobalIdBits & (kGlobalIdLimit - 1), global & (kGlobalIdLimit - 1)};
   }
 
   // Of device rows; nothing in versions that do not say.
   std::optional<std::int64_t> process_of(const TableReader& row) const {
-    if (!row.has("globalPid")) return std::nullopt;
+    if (!row.has("globalPid")) {
+      return std::nullopt;
+    }
     return ids_of(row.number("globalPid")).first;
   }
 
   void read_calls() {
-    if (!source_.has(kCalls)) return;
+    if (!source_.has(kCalls)) {
+      return;
+    }
     TableReader row = table(kCalls, {"start", "end", "eventClass", "globalTid", "correlationId", "nameId",
                                      "returnValue", "callbackId", "kind"});
     ApiCall call;
     while (row.next()) {
-      if (!times(row, call.start_ns, call.end_ns)) continue;
+      if (!times(row, call.start_ns, call.end_ns)) {
+        continue;
+      }
       std::tie(call.process, call.thread) = ids_of(row.number("globalTid"));
       call.correlation = unsigned32(row, "correlationId");
       call.callback_id = unsigned32(row, "callbackId");
@@ -252,9 +243,13 @@ class NsysReader {
 
   // What all rows of devices have.
   bool read_place(const TableReader& row, DeviceOperation& operation) {
-    if (!times(row, operation.start_ns, operation.end_ns)) return false;
+    if (!times(row, operation.start_ns, operation.end_ns)) {
+      return false;
+    }
     const auto process = process_of(row);
-    if (!process) without_process_.push_back(events_.operations.size());
+    if (!process) {
+      without_process_.push_back(events_.operations.size());
+    }
     operation.process = process.value_or(0);
     operation.device = number32(row, "deviceId");
     operation.context = number32(row, "contextId");
@@ -263,7 +258,9 @@ class NsysReader {
     operation.graph_id = static_cast<std::uint64_t>(row.number("graphId"));
     operation.graph_node_id = static_cast<std::uint64_t>(row.number("graphNodeId"));
     // Tables of copies and sets have nodes, but not the graphs that they are of.
-    if (!ours_ && operation.graph_id == 0 && operation.graph_node_id != 0) operation.graph_id = kUnknownGraph;
+    if (!ours_ && operation.graph_id == 0 && operation.graph_node_id != 0) {
+      operation.graph_id = kUnknownGraph;
+    }
     operation.step = number32(row, "step", kNoStep);
     operation.layer = number32(row, "layer", kNoLayer);
     operation.stage = named<Stage>(kStageNames, row.text("stage")).value_or(Stage::other);
@@ -271,13 +268,17 @@ class NsysReader {
   }
 
   void read_kernels() {
-    if (!source_.has(kKernels)) return;
+    if (!source_.has(kKernels)) {
+      return;
+    }
     TableReader row =
         table(kKernels, with_place({"demangledName", "shortName", "registersPerThread", "gridX", "gridY", "gridZ",
                                     "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory"}));
     while (row.next()) {
       DeviceOperation kernel;
-      if (!read_place(row, kernel)) continue;
+      if (!read_place(row, kernel)) {
+        continue;
+      }
       kernel.name = text_of(row, row.has("demangledName") ? "demangledName" : "shortName");
       kernel.grid = {number32(row, "gridX"), number32(row, "gridY"), number32(row, "gridZ")};
       kernel.block = {number32(row, "blockX"), number32(row, "blockY"), number32(row, "blockZ")};
@@ -290,15 +291,21 @@ class NsysReader {
 
   void read_copies() {
     for (const char* name : {kCopies, kSets}) {
-      if (!source_.has(name)) continue;
+      if (!source_.has(name)) {
+        continue;
+      }
       const bool copies = name == kCopies;
       TableReader row = table(name, with_place({"bytes", "copyKind", "nameId"}));
       while (row.next()) {
         DeviceOperation operation;
-        if (!read_place(row, operation)) continue;
+        if (!read_place(row, operation)) {
+          continue;
+        }
         operation.kind = copies ? DeviceOperationKind::copy : DeviceOperationKind::set;
         operation.bytes = row.number("bytes");
-        if (copies) operation.copy_kind = number32(row, "copyKind");
+        if (copies) {
+          operation.copy_kind = number32(row, "copyKind");
+        }
         operation.name =
             row.has("nameId") ? text_of(row, "nameId") : rows_.text(copies ? copy_name(operation.copy_kind) : "Memset");
         events_.operations.push_back(operation);
@@ -316,11 +323,15 @@ class NsysReader {
   }
 
   void read_graphs() {
-    if (!source_.has(kGraphs)) return;
+    if (!source_.has(kGraphs)) {
+      return;
+    }
     TableReader row = table(kGraphs, with_place({"nameId"}));
     while (row.next()) {
       DeviceOperation graph;
-      if (!read_place(row, graph)) continue;
+      if (!read_place(row, graph)) {
+        continue;
+      }
       graph.kind = DeviceOperationKind::graph;
       graph.name = row.has("nameId") ? text_of(row, "nameId") : rows_.text("graph " + std::to_string(graph.graph_id));
       events_.operations.push_back(graph);
@@ -328,15 +339,21 @@ class NsysReader {
   }
 
   void read_waits() {
-    if (!source_.has(kWaits)) return;
+    if (!source_.has(kWaits)) {
+      return;
+    }
     // nsys says which process waited; which thread, only the call does.
     std::map<std::pair<std::int64_t, std::uint32_t>, std::int64_t> threads;
-    for (const ApiCall& call : events_.api_calls) threads.try_emplace({call.process, call.correlation}, call.thread);
+    for (const ApiCall& call : events_.api_calls) {
+      threads.try_emplace({call.process, call.correlation}, call.thread);
+    }
     TableReader row =
         table(kWaits, {"start", "end", "streamId", "correlationId", "globalPid", "syncType", "eventId", "globalTid"});
     while (row.next()) {
       Wait wait;
-      if (!times(row, wait.start_ns, wait.end_ns)) continue;
+      if (!times(row, wait.start_ns, wait.end_ns)) {
+        continue;
+      }
       // All ones: no stream, no event.
       wait.stream = static_cast<std::int32_t>(row.number("streamId"));
       wait.event = static_cast<std::uint32_t>(row.number("eventId"));
@@ -356,11 +373,15 @@ class NsysReader {
   }
 
   void read_overheads() {
-    if (!source_.has(kOverheads)) return;
+    if (!source_.has(kOverheads)) {
+      return;
+    }
     TableReader row = table(kOverheads, {"start", "end", "globalTid", "nameId", "overheadType"});
     while (row.next()) {
       Overhead overhead;
-      if (!times(row, overhead.start_ns, overhead.end_ns)) continue;
+      if (!times(row, overhead.start_ns, overhead.end_ns)) {
+        continue;
+      }
       overhead.thread = ids_of(row.number("globalTid")).second;
       const std::string& name = text(text_of(row, "nameId"));
       // The numbers of nsys are not those of CUPTI; its names are.
@@ -370,16 +391,24 @@ class NsysReader {
   }
 
   void read_ranges() {
-    if (!source_.has(kRanges)) return;
+    if (!source_.has(kRanges)) {
+      return;
+    }
     TableReader row =
         table(kRanges, {"start", "end", "eventType", "text", "textId", "globalTid", "uint64Value", "kind", "step",
                         "layer", "stage", "allocations", "allocatedBytes", "expectedBytes", "expectedFlops"});
     while (row.next()) {
-      if (row.number("eventType", kPushPopRange) != kPushPopRange) continue;
+      if (row.number("eventType", kPushPopRange) != kPushPopRange) {
+        continue;
+      }
       HostSpan span;
-      if (!times(row, span.start_ns, span.end_ns)) continue;
+      if (!times(row, span.start_ns, span.end_ns)) {
+        continue;
+      }
       const auto [process, thread] = ids_of(row.number("globalTid"));
-      if (!first_process_) first_process_ = process;
+      if (!first_process_) {
+        first_process_ = process;
+      }
       span.thread = thread;
       span.process = process;
       span.name = row.has("textId") ? text_of(row, "textId") : rows_.text(row.text("text"));
@@ -389,7 +418,9 @@ class NsysReader {
         const RangeMeaning meaning = meaning_of(text(span.name));
         span.kind = meaning.kind;
         span.stage = meaning.stage;
-        if (meaning.kind == SpanKind::layer) span.layer = meaning.number;
+        if (meaning.kind == SpanKind::layer) {
+          span.layer = meaning.number;
+        }
         if (meaning.kind == SpanKind::step) {
           span.step = meaning.number >= 0 ? meaning.number : number32(row, "uint64Value", kNoStep);
         }
@@ -410,7 +441,9 @@ class NsysReader {
   }
 
   void read_counters() {
-    if (!ours_ || !source_.has("COUNTER", {"time", "seriesId", "value"})) return;
+    if (!ours_ || !source_.has("COUNTER", {"time", "seriesId", "value"})) {
+      return;
+    }
     TableReader row = table("COUNTER", {"time", "seriesId", "value"});
     while (row.next()) {
       rows_.count();
@@ -422,13 +455,17 @@ class NsysReader {
   // Versions without globalPid: whose a kernel is can only be known where there is one process.
   void complete_processes() {
     std::set<std::int64_t> processes;
-    for (const ApiCall& call : events_.api_calls) processes.insert(call.process);
+    for (const ApiCall& call : events_.api_calls) {
+      processes.insert(call.process);
+    }
     if (!without_process_.empty() && processes.size() > 1) {
       rows_.refuse("has calls of " + std::to_string(processes.size()) +
                    " processes and kernels that do not say whose they are: their correlation ids cannot be matched");
     }
     const std::int64_t only = processes.empty() ? first_process_.value_or(0) : *processes.begin();
-    for (const std::size_t row : without_process_) events_.operations[row].process = only;
+    for (const std::size_t row : without_process_) {
+      events_.operations[row].process = only;
+    }
     events_.session.process = first_process_.value_or(only);
   }
 

@@ -23,9 +23,13 @@ ImportedRows::ImportedRows(const std::filesystem::path& path, const ImportLimits
 void ImportedRows::refuse(const std::string& what) const {
   // Some of it comes from the file: one line, and not a long one.
   std::string sentence = file_ + " " + what;
-  if (sentence.size() > kMostSentence) sentence = sentence.substr(0, kMostSentence) + "...'";
+  if (sentence.size() > kMostSentence) {
+    sentence = sentence.substr(0, kMostSentence) + "...'";
+  }
   for (char& c : sentence) {
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+    if (static_cast<unsigned char>(c) < ' ') {
+      c = ' ';
+    }
   }
   throw ImportRefusal(sentence + ".");
 }
@@ -46,8 +50,9 @@ StringId ImportedRows::text(std::string_view text) {
   const StringId id = events_.strings.id(text);
   if (events_.strings.size() != before) {
     text_bytes_ += static_cast<std::int64_t>(text.size());
-    if (text_bytes_ > limits_.most_text_bytes)
+    if (text_bytes_ > limits_.most_text_bytes) {
       refuse("has more than " + std::to_string(limits_.most_text_bytes) + " bytes of names");
+    }
   }
   return id;
 }
@@ -71,7 +76,9 @@ ApiKind api_kind(std::string_view name) {
                                                                            {"MemFree", ApiKind::allocate},
                                                                            {"Free", ApiKind::allocate}}};
   for (const auto& [word, kind] : kWords) {
-    if (name.find(word) != std::string_view::npos) return kind;
+    if (name.find(word) != std::string_view::npos) {
+      return kind;
+    }
   }
   return ApiKind::other;
 }
@@ -88,14 +95,20 @@ void fill_steps_of_spans(TraceEvents& events, StepSpans& steps) {
   }
   for (HostSpan& span : events.spans) {
     const auto found = steps.find(span.thread);
-    if (span.step != kNoStep || found == steps.end()) continue;
+    if (span.step != kNoStep || found == steps.end()) {
+      continue;
+    }
     const auto& spans = found->second;
     const auto after =
         std::upper_bound(spans.begin(), spans.end(), span.start_ns,
                          [](std::int64_t start, const HostSpan* step) { return start < step->start_ns; });
-    if (after == spans.begin()) continue;
+    if (after == spans.begin()) {
+      continue;
+    }
     const HostSpan& step = **(after - 1);
-    if (span.end_ns <= step.end_ns) span.step = step.step;
+    if (span.end_ns <= step.end_ns) {
+      span.step = step.step;
+    }
   }
 }
 
@@ -107,11 +120,15 @@ void move_behind_zero(TraceEvents& events) {
     events.session.negative_times += start_ns < 0 ? 1 : 0;
   });
   const std::int64_t moved_ns = 1 - first_ns;
-  if (moved_ns == 0) return;
+  if (moved_ns == 0) {
+    return;
+  }
   const auto move = [&](auto& rows, bool may_be_open) {
     for (auto& row : rows) {
       row.start_ns += moved_ns;
-      if (!may_be_open || row.end_ns != 0) row.end_ns += moved_ns;
+      if (!may_be_open || row.end_ns != 0) {
+        row.end_ns += moved_ns;
+      }
     }
   };
   move(events.spans, true);
@@ -120,7 +137,9 @@ void move_behind_zero(TraceEvents& events) {
   move(events.waits, false);
   move(events.overheads, false);
   move(events.steps, false);
-  for (CounterPoint& point : events.counters) point.time_ns += moved_ns;
+  for (CounterPoint& point : events.counters) {
+    point.time_ns += moved_ns;
+  }
   events.session.unix_offset_ns -= moved_ns;
 }
 
@@ -132,7 +151,9 @@ void complete_foreign(TraceEvents& events) {
   move_behind_zero(events);
   StepSpans step_spans;
   for (const HostSpan& span : events.spans) {
-    if (span.kind == SpanKind::step && span.step != kNoStep) step_spans[span.thread].push_back(&span);
+    if (span.kind == SpanKind::step && span.step != kNoStep) {
+      step_spans[span.thread].push_back(&span);
+    }
   }
   if (events.steps.empty()) {
     for (const HostSpan& span : events.spans) {

@@ -1,14 +1,14 @@
 // What every importer needs: refusals in one sentence, limits, checked numbers, and the steps of traces made elsewhere.
 #pragma once
 
-#include "profiles/trace/events.h"
-
 #include <cstdint>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "profiles/trace/events.h"
 
 namespace decodelab {
 
@@ -35,11 +35,14 @@ class ImportedRows final {
   void count();
   /// The id of a text, counted against the limits where it is new.
   StringId text(std::string_view text);
-  /// A time that a clock may show, with room for sums: a little below 0 too, as files have it whose zero lies in the capture.
+  /// A time that a clock may show, with room for sums: a little below 0 too, as files have it whose zero lies in the
+  /// capture.
   std::int64_t time(std::int64_t ns) const;
   template <typename Integer>
   Integer number(std::int64_t value, std::string_view what) const {
-    if (!std::in_range<Integer>(value)) refuse_number(value, what);
+    if (!std::in_range<Integer>(value)) {
+      refuse_number(value, what);
+    }
     return static_cast<Integer>(value);
   }
 
@@ -58,9 +61,9 @@ class ImportedRows final {
 /// What a call does, by the names of CUDA's runtime and driver.
 ApiKind api_kind(std::string_view name);
 
-/// For traces of others, after all rows are there: steps from their spans of kind step, the step of every span inside one on the same
-/// thread, the bounds of the window, and what the rows say of tier, device and main thread. Where rows begin before time 0, all times
-/// are moved so that none does.
+/// For traces of others, after all rows are there: steps from their spans of kind step, the step of every span inside
+/// one on the same thread, the bounds of the window, and what the rows say of tier, device and main thread. Where rows
+/// begin before time 0, all times are moved so that none does.
 void complete_foreign(TraceEvents& events);
 
 }  // namespace decodelab

@@ -18,14 +18,17 @@ constexpr std::size_t kLookAt = 4096;
 
 std::string first_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) throw ImportRefusal(path.string() + " cannot be opened as a file.");
+  if (!file || std::filesystem::is_directory(path)) {
+    throw ImportRefusal(path.string() + " cannot be opened as a file.");
+  }
   std::string bytes(kLookAt, '\0');
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   bytes.resize(static_cast<std::size_t>(file.gcount()));
   return bytes;
 }
 
-// JSON may begin with a line feed, which is also how a packet begins; nothing but white space stands before its bracket.
+// JSON may begin with a line feed, which is also how a packet begins; nothing but white space stands before its
+// bracket.
 bool looks_like_json(std::string_view bytes) {
   const auto first =
       std::find_if(bytes.begin(), bytes.end(), [](char c) { return !std::isspace(static_cast<unsigned char>(c)); });
@@ -36,8 +39,12 @@ bool looks_like_json(std::string_view bytes) {
 
 TraceEvents import_trace(const std::filesystem::path& path, const ImportLimits& limits) {
   const std::string bytes = first_bytes(path);
-  if (bytes.starts_with(kSqlite)) return import_nsys(path, limits);
-  if (bytes.starts_with(kGzip) || looks_like_json(bytes)) return import_kineto(path, limits);
+  if (bytes.starts_with(kSqlite)) {
+    return import_nsys(path, limits);
+  }
+  if (bytes.starts_with(kGzip) || looks_like_json(bytes)) {
+    return import_kineto(path, limits);
+  }
   if (bytes.starts_with(kPacket)) {
     throw ImportRefusal(path.filename().string() +
                         " looks like a trace for Perfetto's viewer, and those are written here but not read: write "

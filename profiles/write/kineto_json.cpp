@@ -1,6 +1,4 @@
 // Kineto's JSON, a line an event, table by table.
-#include "profiles/write/formats.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "base/json_text.h"
+#include "profiles/write/formats.h"
 #include "profiles/write/rows.h"
 #include "profiles/write/session_text.h"
 
@@ -26,20 +25,36 @@ class KinetoWriter {
       : trace_(trace), events_(trace.events()), sink_(sink), bounds_(bounds_of(events_)) {
     last_ns_ = std::max(bounds_.end_ns, events_.session.window_end_ns);
     names_.resize(events_.strings.size());
-    for (const ApiCall& call : events_.api_calls) processes_.try_emplace(call.process, processes_.size());
+    for (const ApiCall& call : events_.api_calls) {
+      processes_.try_emplace(call.process, processes_.size());
+    }
     write_head(quality);
   }
 
   void write() {
     write_names();
-    for (const Step& row : events_.steps) write_step(row);
-    for (const HostSpan& row : events_.spans) write_span(row);
-    for (const ApiCall& row : events_.api_calls) write_call(row);
-    for (const DeviceOperation& row : events_.operations) write_operation(row);
+    for (const Step& row : events_.steps) {
+      write_step(row);
+    }
+    for (const HostSpan& row : events_.spans) {
+      write_span(row);
+    }
+    for (const ApiCall& row : events_.api_calls) {
+      write_call(row);
+    }
+    for (const DeviceOperation& row : events_.operations) {
+      write_operation(row);
+    }
     write_flows();
-    for (const Wait& row : events_.waits) write_wait(row);
-    for (const Overhead& row : events_.overheads) write_overhead(row);
-    for (const CounterPoint& row : events_.counters) write_counter(row);
+    for (const Wait& row : events_.waits) {
+      write_wait(row);
+    }
+    for (const Overhead& row : events_.overheads) {
+      write_overhead(row);
+    }
+    for (const CounterPoint& row : events_.counters) {
+      write_counter(row);
+    }
     out_.raw("\n]}\n");
     sink_(out_.text());
   }
@@ -96,7 +111,9 @@ class KinetoWriter {
   }
   template <typename Number>
   void argument_unless(std::string_view key, Number value, Number none) {
-    if (value != none) argument(key, value);
+    if (value != none) {
+      argument(key, value);
+    }
   }
   void argument_text(std::string_view key, std::string_view escaped) {
     out_.raw(first_ ? "\"" : ",\"").raw(key).raw("\":\"").raw(escaped).raw("\"");
@@ -105,7 +122,9 @@ class KinetoWriter {
   void argument_extent(std::string_view key, const std::array<std::int32_t, 3>& extent) {
     out_.raw(first_ ? "\"" : ",\"").raw(key).raw("\":[");
     for (std::size_t i = 0; i < extent.size(); ++i) {
-      if (i > 0) out_.raw(",");
+      if (i > 0) {
+        out_.raw(",");
+      }
       out_.number(std::int64_t{extent[i]});
     }
     out_.raw("]");
@@ -114,15 +133,21 @@ class KinetoWriter {
   void place(std::int32_t step, std::int32_t layer, Stage stage) {
     argument_unless("step", step, kNoStep);
     argument_unless("layer", layer, kNoLayer);
-    if (stage != Stage::other) argument_text("stage", name_of(kStageNames, stage));
+    if (stage != Stage::other) {
+      argument_text("stage", name_of(kStageNames, stage));
+    }
   }
   void own_end(std::int64_t start_ns, std::int64_t end_ns) {
-    if (end_ns < start_ns || end_ns == 0) argument("end_ns", end_ns);
+    if (end_ns < start_ns || end_ns == 0) {
+      argument("end_ns", end_ns);
+    }
   }
 
   const std::string& name(StringId id) {
     std::string& escaped = names_[id];
-    if (escaped.empty()) escaped = json_escaped(trace_.text(id));
+    if (escaped.empty()) {
+      escaped = json_escaped(trace_.text(id));
+    }
     return escaped;
   }
 
@@ -153,7 +178,9 @@ class KinetoWriter {
     }
     for (const auto& [key, row] : streams) {
       std::string text = "stream " + std::to_string(row->stream);
-      if (row->lane > 0) text += " lane " + std::to_string(row->lane + 1);
+      if (row->lane > 0) {
+        text += " lane " + std::to_string(row->lane + 1);
+      }
       metadata("thread_name", key.first, key.second, "name", quoted(text));
     }
   }
@@ -169,7 +196,9 @@ class KinetoWriter {
     argument("batch", row.batch);
     argument("keys", row.keys);
     argument_unless("launches", row.launches, std::int64_t{-1});
-    if (!row.excluded_reason.empty()) argument_text("excluded", json_escaped(row.excluded_reason));
+    if (!row.excluded_reason.empty()) {
+      argument_text("excluded", json_escaped(row.excluded_reason));
+    }
     end();
   }
 
@@ -177,7 +206,9 @@ class KinetoWriter {
     begin(row.kind == SpanKind::operator_call ? "cpu_op" : "user_annotation", name(row.name),
           row.process == 0 ? events_.session.process : row.process, row.thread, row.start_ns,
           row.end_ns == 0 ? last_ns_ : row.end_ns);
-    if (row.kind != SpanKind::operator_call) argument_text("kind", name_of(kSpanKindNames, row.kind));
+    if (row.kind != SpanKind::operator_call) {
+      argument_text("kind", name_of(kSpanKindNames, row.kind));
+    }
     place(row.step, row.layer, row.stage);
     argument_unless("allocations", row.allocations, std::int64_t{0});
     argument_unless("allocated_bytes", row.allocated_bytes, std::int64_t{0});
@@ -245,7 +276,9 @@ class KinetoWriter {
       const DeviceOperation& operation = events_.operations[static_cast<std::size_t>(flow.operation_row)];
       // Correlation ids are unique in one process only.
       const std::uint64_t id = std::uint64_t{processes_.at(call.process)} << 32 | call.correlation;
-      if (!started[row]) arrow("s", id, call.process, call.thread, call.start_ns);
+      if (!started[row]) {
+        arrow("s", id, call.process, call.thread, call.start_ns);
+      }
       started[row] = true;
       arrow("f", id, operation.device, thread_of(operation), operation.start_ns);
     }

@@ -1,18 +1,18 @@
 // Takes a kineto file apart event by event, so that a file of any size needs the memory of one event.
 #pragma once
 
-#include "profiles/trace/events.h"
-#include "profiles/write/kineto_event.h"
-
 #include <filesystem>
 #include <functional>
 #include <vector>
 
+#include "profiles/trace/events.h"
+#include "profiles/write/kineto_event.h"
+
 namespace decodelab {
 
-/// The members of a file beside its events, and its events one by one through `take`. Throws std::runtime_error with what is wrong, a
-/// sentence without its subject and full stop ("is not JSON: ..."). The head is complete when the first event comes only if the file has
-/// it first; both kineto and we write it so.
+/// The members of a file beside its events, and its events one by one through `take`. Throws std::runtime_error with
+/// what is wrong, a sentence without its subject and full stop ("is not JSON: ..."). The head is complete when the
+/// first event comes only if the file has it first; both kineto and we write it so.
 struct KinetoFile {
   KinetoHead head;
   std::vector<TraceDevice> devices;

@@ -1,8 +1,6 @@
 // Temporary files that are renamed when they are whole, and zlib.
 #include "profiles/write/output.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -12,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
 #include <zlib.h>
 
 namespace decodelab {
@@ -32,7 +31,9 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
   temporary_ = path_;
   temporary_ += ".tmp-" + std::to_string(getpid());
   file_.open(temporary_, std::ios::binary | std::ios::trunc);
-  if (!file_) refuse(path_, std::strerror(errno));
+  if (!file_) {
+    refuse(path_, std::strerror(errno));
+  }
 }
 
 OutputFile::~OutputFile() {
@@ -44,15 +45,21 @@ OutputFile::~OutputFile() {
 
 void OutputFile::write(std::string_view bytes) {
   file_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file_) refuse(path_, std::strerror(errno));
+  if (!file_) {
+    refuse(path_, std::strerror(errno));
+  }
 }
 
 void OutputFile::commit() {
   file_.close();
-  if (!file_) refuse(path_, std::strerror(errno));
+  if (!file_) {
+    refuse(path_, std::strerror(errno));
+  }
   std::error_code error;
   std::filesystem::rename(temporary_, path_, error);
-  if (error) refuse(path_, error.message());
+  if (error) {
+    refuse(path_, error.message());
+  }
   temporary_.clear();
 }
 

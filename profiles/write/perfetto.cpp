@@ -1,6 +1,4 @@
 // Perfetto's packets: descriptors of tracks first, then every event in the order of time.
-#include "profiles/write/formats.h"
-
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -12,6 +10,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "profiles/write/annotations.h"
+#include "profiles/write/formats.h"
 #include "profiles/write/perfetto_schema.h"
 #include "profiles/write/rows.h"
 #include "profiles/write/session_text.h"
@@ -45,17 +44,23 @@ class PerfettoWriter {
     // The arrows of one call are neighbours in this table.
     flows_ = trace.flows();
     std::stable_sort(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) { return a.api_row < b.api_row; });
-    for (const Flow& flow : flows_) has_flow_.at(static_cast<std::size_t>(flow.operation_row)) = true;
+    for (const Flow& flow : flows_) {
+      has_flow_.at(static_cast<std::size_t>(flow.operation_row)) = true;
+    }
   }
 
   void write() {
     write_clock();
     write_attributes();
-    for (const Track& track : tracks_.tracks) write_track(track);
+    for (const Track& track : tracks_.tracks) {
+      write_track(track);
+    }
     write_counter_tracks();
     write_quality();
     write_events();
-    if (!buffer_.empty()) sink_(buffer_);
+    if (!buffer_.empty()) {
+      sink_(buffer_);
+    }
   }
 
  private:
@@ -65,7 +70,9 @@ class PerfettoWriter {
       pbf_writer file(buffer_);
       pbf_writer packet(file, perfetto::trace::packet);
       packet.add_uint32(perfetto::packet::sequence_id, kSequence);
-      if (flags != 0) packet.add_uint32(perfetto::packet::sequence_flags, flags);
+      if (flags != 0) {
+        packet.add_uint32(perfetto::packet::sequence_flags, flags);
+      }
       fill(packet);
     }
     if (buffer_.size() >= kBufferBytes) {
@@ -93,7 +100,9 @@ class PerfettoWriter {
         };
         add_clock(perfetto::clock::kMonotonic, at(bounds_.start_ns));
         const std::int64_t unix_ns = bounds_.start_ns + events_.session.unix_offset_ns;
-        if (events_.session.unix_offset_ns > 0 && unix_ns > 0) add_clock(perfetto::clock::kRealtime, unix_ns);
+        if (events_.session.unix_offset_ns > 0 && unix_ns > 0) {
+          add_clock(perfetto::clock::kRealtime, unix_ns);
+        }
         snapshot.add_uint32(perfetto::clock::primary, perfetto::clock::kMonotonic);
       }
       {
@@ -102,7 +111,9 @@ class PerfettoWriter {
       }
       pbf_writer interned(packet, perfetto::packet::interned_data);
       const auto add_all = [&](std::uint32_t field, const auto& names) {
-        for (std::size_t i = 0; i < names.size(); ++i) add_interned(interned, field, i + 1, names[i]);
+        for (std::size_t i = 0; i < names.size(); ++i) {
+          add_interned(interned, field, i + 1, names[i]);
+        }
       };
       add_all(perfetto::interned::categories, perfetto::kCategoryNames);
       add_all(perfetto::interned::annotation_names, perfetto::kKeyNames);
@@ -137,10 +148,16 @@ class PerfettoWriter {
         descriptor.add_string(field::name, track.name);
       }
       // A thread belongs to its process by its ids.
-      if (track.parent != 0 && track.kind != TrackKind::thread) descriptor.add_uint64(field::parent_uuid, track.parent);
+      if (track.parent != 0 && track.kind != TrackKind::thread) {
+        descriptor.add_uint64(field::parent_uuid, track.parent);
+      }
       descriptor.add_enum(field::child_ordering, field::kExplicitOrder);
-      if (track.rank != 0) descriptor.add_int32(field::sibling_order_rank, track.rank);
-      if (!track.description.empty()) descriptor.add_string(field::description, track.description);
+      if (track.rank != 0) {
+        descriptor.add_int32(field::sibling_order_rank, track.rank);
+      }
+      if (!track.description.empty()) {
+        descriptor.add_string(field::description, track.description);
+      }
       descriptor.add_enum(field::sibling_merge_behavior, field::kMergeNone);
     });
   }
@@ -150,7 +167,9 @@ class PerfettoWriter {
     std::uint64_t next = tracks_.tracks.size();
     for (const CounterPoint& point : events_.counters) {
       const auto [place, is_new] = counter_tracks_.try_emplace(point.series, next + 1);
-      if (!is_new) continue;
+      if (!is_new) {
+        continue;
+      }
       ++next;
       packet(0, [&](pbf_writer& packet) {
         const std::string& name = trace_.text(point.series);
@@ -162,7 +181,9 @@ class PerfettoWriter {
         pbf_writer counter(descriptor, field::counter);
         // The unit is the last word of the series: held_bytes.
         const std::size_t word = name.rfind('_');
-        if (word != std::string::npos) counter.add_string(field::counter_unit_name, name.substr(word + 1));
+        if (word != std::string::npos) {
+          counter.add_string(field::counter_unit_name, name.substr(word + 1));
+        }
       });
     }
   }
@@ -174,11 +195,19 @@ class PerfettoWriter {
       category(event, Category::quality);
       const TraceSession& session = events_.session;
       event.text(Key::verdict, to_string(quality_.verdict));
-      if (!quality_.reason.empty()) event.text(Key::reason, quality_.reason);
+      if (!quality_.reason.empty()) {
+        event.text(Key::reason, quality_.reason);
+      }
       event.text(Key::source, session.source);
-      if (!session.model.empty()) event.text(Key::model, session.model);
-      if (!session.arm.empty()) event.text(Key::arm, session.arm);
-      if (!session.cell.empty()) event.text(Key::cell, session.cell);
+      if (!session.model.empty()) {
+        event.text(Key::model, session.model);
+      }
+      if (!session.arm.empty()) {
+        event.text(Key::arm, session.arm);
+      }
+      if (!session.cell.empty()) {
+        event.text(Key::cell, session.cell);
+      }
       for (const TraceCheck& check : quality_.checks) {
         if (check.status == CheckStatus::failed || check.status == CheckStatus::warned) {
           event.text(Key::check, check.id + " " + to_string(check.status) + ": " + check.evidence);
@@ -200,15 +229,21 @@ class PerfettoWriter {
   void write_events() {
     const std::size_t counters = tracks_.tracks.size();
     std::vector<std::size_t> points(events_.counters.size());
-    for (std::size_t i = 0; i < points.size(); ++i) points[i] = i;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      points[i] = i;
+    }
     const auto time_of = [&](std::size_t point) { return events_.counters[point].time_ns; };
     std::stable_sort(points.begin(), points.end(),
                      [&](std::size_t a, std::size_t b) { return time_of(a) < time_of(b); });
     std::priority_queue<Cursor, std::vector<Cursor>, std::greater<>> cursors;
     for (std::size_t i = 0; i < counters; ++i) {
-      if (!tracks_.tracks[i].edges.empty()) cursors.push({tracks_.tracks[i].edges.front().time_ns, i, 0});
+      if (!tracks_.tracks[i].edges.empty()) {
+        cursors.push({tracks_.tracks[i].edges.front().time_ns, i, 0});
+      }
     }
-    if (!points.empty()) cursors.push({time_of(points.front()), counters, 0});
+    if (!points.empty()) {
+      cursors.push({time_of(points.front()), counters, 0});
+    }
     while (!cursors.empty()) {
       Cursor cursor = cursors.top();
       cursors.pop();
@@ -221,11 +256,15 @@ class PerfettoWriter {
         } else {
           write_edge(tracks_.tracks[cursor.track], tracks_.tracks[cursor.track].edges[cursor.next]);
         }
-        if (++cursor.next == size) break;
+        if (++cursor.next == size) {
+          break;
+        }
         cursor.time_ns = cursor.track == counters ? time_of(points[cursor.next])
                                                   : tracks_.tracks[cursor.track].edges[cursor.next].time_ns;
       } while (cursor.time_ns <= until);
-      if (cursor.next < size) cursors.push(cursor);
+      if (cursor.next < size) {
+        cursors.push(cursor);
+      }
     }
   }
 
@@ -244,7 +283,9 @@ class PerfettoWriter {
     }
     packet(perfetto::packet::kNeedsIncrementalState, [&](pbf_writer& packet) {
       packet.add_uint64(perfetto::packet::timestamp, static_cast<std::uint64_t>(at(time_ns)));
-      if (!interned_.empty()) packet.add_message(perfetto::packet::interned_data, interned_);
+      if (!interned_.empty()) {
+        packet.add_message(perfetto::packet::interned_data, interned_);
+      }
       packet.add_message(perfetto::packet::track_event, event_);
     });
   }
@@ -257,7 +298,9 @@ class PerfettoWriter {
   void write_edge(const Track& track, const Edge& edge) {
     event(edge.time_ns, edge.begin ? perfetto::event::begin : perfetto::event::end, track.uuid,
           [&](EventWriter& event) {
-            if (edge.begin) write_row(event, edge.item);
+            if (edge.begin) {
+              write_row(event, edge.item);
+            }
           });
   }
 
@@ -303,13 +346,17 @@ class PerfettoWriter {
 
   // What shown_end() hides.
   static void own_end(EventWriter& event, std::int64_t start_ns, std::int64_t end_ns) {
-    if (end_ns < start_ns || end_ns == 0) event.number(Key::end_ns, end_ns);
+    if (end_ns < start_ns || end_ns == 0) {
+      event.number(Key::end_ns, end_ns);
+    }
   }
 
   static void place(EventWriter& event, std::int32_t step, std::int32_t layer, Stage stage) {
     event.number_unless(Key::step, step, kNoStep);
     event.number_unless(Key::layer, layer, kNoLayer);
-    if (stage != Stage::other) event.interned(Key::stage, static_cast<std::uint64_t>(stage) + 1);
+    if (stage != Stage::other) {
+      event.interned(Key::stage, static_cast<std::uint64_t>(stage) + 1);
+    }
   }
 
   void write_span(EventWriter& event, const HostSpan& row) {
@@ -341,7 +388,9 @@ class PerfettoWriter {
   // Two traces that are opened together must not share arrows.
   std::uint64_t flow_id(std::int64_t operation_row) const {
     std::uint32_t session = 2166136261u;  // FNV-1a
-    for (const char c : events_.session.uuid) session = (session ^ static_cast<unsigned char>(c)) * 16777619u;
+    for (const char c : events_.session.uuid) {
+      session = (session ^ static_cast<unsigned char>(c)) * 16777619u;
+    }
     return std::uint64_t{session} << 32 | static_cast<std::uint64_t>(operation_row + 1);
   }
 
@@ -394,7 +443,9 @@ class PerfettoWriter {
     event.number(Key::batch, row.batch);
     event.number(Key::keys, row.keys);
     event.number_unless(Key::launches, row.launches, -1);
-    if (!row.excluded_reason.empty()) event.text(Key::reason, row.excluded_reason);
+    if (!row.excluded_reason.empty()) {
+      event.text(Key::reason, row.excluded_reason);
+    }
   }
 
   const Trace& trace_;

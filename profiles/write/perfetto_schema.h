@@ -1,11 +1,12 @@
-// The part of Perfetto's trace format that we write: numbers of fields and of enumerators, and the names of our annotations.
+// The part of Perfetto's trace format that we write: numbers of fields and of enumerators, and the names of our
+// annotations.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-// Checked against the official schema by tests/profiles/trace_schema_test.py. TrackEvent and TrackDescriptor are what Perfetto declares
-// stable (https://perfetto.dev/docs/reference/synthetic-track-event).
+// Checked against the official schema by tests/profiles/trace_schema_test.py. TrackEvent and TrackDescriptor are what
+// Perfetto declares stable (https://perfetto.dev/docs/reference/synthetic-track-event).
 namespace decodelab::perfetto {
 
 namespace trace {
@@ -99,7 +100,8 @@ inline constexpr std::array<const char*, 16> kCategoryNames{
     "step_span", "layer_span", "stage_span", "operator", "span",     "runtime", "driver", "kernel",
     "memcpy",    "memset",     "graph",      "wait",     "overhead", "step",    "range",  "quality"};
 
-/// Keys of debug annotations; their iid is the place plus one. They only ever get added, at the end: queries of users name them.
+/// Keys of debug annotations; their iid is the place plus one. They only ever get added, at the end: queries of users
+/// name them.
 enum class Key : std::uint8_t {
   correlation,
   graph_node,

@@ -1,8 +1,6 @@
 // What all formats share: names of kinds, times that can be drawn, and the bounds of a trace.
 #pragma once
 
-#include "profiles/trace/trace.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -11,6 +9,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "profiles/trace/trace.h"
 
 namespace decodelab {
 
@@ -35,7 +35,9 @@ const char* name_of(const std::array<const char*, N>& names, Enum value) {
 template <typename Enum, std::size_t N>
 std::optional<Enum> named(const std::array<const char*, N>& names, std::string_view name) {
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
+  if (found == names.end()) {
+    return std::nullopt;
+  }
   return static_cast<Enum>(found - names.begin());
 }
 
@@ -48,7 +50,9 @@ struct TraceBounds {
 template <typename Visit>
 void for_each_time(const TraceEvents& events, Visit visit) {
   const auto all = [&](const auto& rows) {
-    for (const auto& row : rows) visit(row.start_ns, row.end_ns);
+    for (const auto& row : rows) {
+      visit(row.start_ns, row.end_ns);
+    }
   };
   all(events.spans);
   all(events.api_calls);
@@ -56,7 +60,9 @@ void for_each_time(const TraceEvents& events, Visit visit) {
   all(events.waits);
   all(events.overheads);
   all(events.steps);
-  for (const CounterPoint& point : events.counters) visit(point.time_ns, point.time_ns);
+  for (const CounterPoint& point : events.counters) {
+    visit(point.time_ns, point.time_ns);
+  }
 }
 
 inline TraceBounds bounds_of(const TraceEvents& events) {
@@ -78,10 +84,12 @@ inline std::size_t event_count(const TraceEvents& events) {
 /// Beyond this lies no clock, and sums of times stay in 64 bits.
 inline constexpr std::int64_t kLatestTime = std::int64_t{1} << 62;
 
-/// The end that a viewer is shown of a row that says none (a span that was still open) or one before its start; exporters note the
-/// row's own end beside it, and importers take that one.
+/// The end that a viewer is shown of a row that says none (a span that was still open) or one before its start;
+/// exporters note the row's own end beside it, and importers take that one.
 inline std::int64_t shown_end(std::int64_t start_ns, std::int64_t end_ns, std::int64_t when_open) {
-  if (end_ns == 0) return std::max(start_ns, when_open);
+  if (end_ns == 0) {
+    return std::max(start_ns, when_open);
+  }
   return std::max(start_ns, end_ns);
 }
 

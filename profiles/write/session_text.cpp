@@ -30,12 +30,18 @@ struct Reader {
   template <typename T>
   void operator()(const char* key, T& value) {
     const auto found = object.find(key);
-    if (found == object.end()) return;
+    if (found == object.end()) {
+      return;
+    }
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      if (!found->is_number_integer()) throw std::runtime_error(std::string(key) + " is no whole number");
+      if (!found->is_number_integer()) {
+        throw std::runtime_error(std::string(key) + " is no whole number");
+      }
       const bool fits = found->is_number_unsigned() ? std::in_range<T>(found->get<std::uint64_t>())
                                                     : std::in_range<T>(found->get<std::int64_t>());
-      if (!fits) throw std::runtime_error(std::string(key) + " is out of its range");
+      if (!fits) {
+        throw std::runtime_error(std::string(key) + " is out of its range");
+      }
       value = found->get<T>();
     } else {
       found->get_to(value);
@@ -93,17 +99,25 @@ json to_object(const T& value) {
 template <typename T>
 json to_array(const std::vector<T>& rows) {
   json array = json::array();
-  for (const T& row : rows) array.push_back(to_object(row));
+  for (const T& row : rows) {
+    array.push_back(to_object(row));
+  }
   return array;
 }
 
 template <typename T>
 void read_array(const json& object, const char* key, std::vector<T>& rows) {
   const auto found = object.find(key);
-  if (found == object.end()) return;
-  if (!found->is_array()) throw std::runtime_error(std::string(key) + " is no array");
+  if (found == object.end()) {
+    return;
+  }
+  if (!found->is_array()) {
+    throw std::runtime_error(std::string(key) + " is no array");
+  }
   for (const json& row : *found) {
-    if (!row.is_object()) throw std::runtime_error(std::string(key) + " has a row that is no object");
+    if (!row.is_object()) {
+      throw std::runtime_error(std::string(key) + " has a row that is no object");
+    }
     members(Reader{row}, rows.emplace_back());
   }
 }
@@ -130,9 +144,13 @@ void read_object(const json& object, TraceEvents& events) {
   members(Reader{own}, session);
   int tier = static_cast<int>(TraceTier::untraced);
   Reader{own}("tier", tier);
-  if (tier < 0 || tier > static_cast<int>(TraceTier::causes)) throw std::runtime_error("tier is none of 0, 1 and 2");
+  if (tier < 0 || tier > static_cast<int>(TraceTier::causes)) {
+    throw std::runtime_error("tier is none of 0, 1 and 2");
+  }
   session.tier = static_cast<TraceTier>(tier);
-  if (const auto found = own.find("versions"); found != own.end()) found->get_to(session.versions);
+  if (const auto found = own.find("versions"); found != own.end()) {
+    found->get_to(session.versions);
+  }
   read_array(own, "devices", session.devices);
   read_array(own, "collectors", session.collectors);
   read_array(own, "clocks", session.clocks);
@@ -163,7 +181,9 @@ std::string session_text(const Trace& trace, const TraceQuality& quality, std::i
   session["clocks"] = to_array(events.session.clocks);
   session["perturbation"] = to_object(events.session.perturbation);
   json stages = json::array();
-  for (const GraphNode& node : events.nodes) stages.push_back(name_of(kStageNames, node.stage));
+  for (const GraphNode& node : events.nodes) {
+    stages.push_back(name_of(kStageNames, node.stage));
+  }
   const json text = {{"version", kTextVersion},          {"session", std::move(session)},
                      {"steps", to_array(events.steps)},  {"nodes", to_array(events.nodes)},
                      {"node_stages", std::move(stages)}, {"quality", quality_object(quality)},

@@ -1,19 +1,19 @@
 // What a trace says of itself beside its rows, as one JSON text that every format carries.
 #pragma once
 
-#include "profiles/trace/quality.h"
-#include "profiles/trace/trace.h"
-
 #include <string>
 #include <string_view>
+
+#include "profiles/trace/quality.h"
+#include "profiles/trace/trace.h"
 
 namespace decodelab {
 
 /// The key under which formats keep the text.
 inline constexpr const char* kSessionKey = "decodelab.session";
 
-/// Session, steps, graph nodes and verdict. `time_offset_ns` is what a format added to every time, so that none lies below 0. Texts
-/// that are not UTF-8 have a replacement character where they are not.
+/// Session, steps, graph nodes and verdict. `time_offset_ns` is what a format added to every time, so that none lies
+/// below 0. Texts that are not UTF-8 have a replacement character where they are not.
 std::string session_text(const Trace& trace, const TraceQuality& quality, std::int64_t time_offset_ns);
 
 /// Fills session, steps and nodes of `events`. What `events.session` held before is lost. Throws

@@ -9,9 +9,12 @@ namespace {
 
 class Lane {
  public:
-  /// Ends what is over at `time_ns`. Safe for a lane that the next slice does not go into: no later one starts before it.
+  /// Ends what is over at `time_ns`. Safe for a lane that the next slice does not go into: no later one starts before
+  /// it.
   void end_until(std::int64_t time_ns) {
-    while (!open_.empty() && open_.back().end_ns <= time_ns) end_last();
+    while (!open_.empty() && open_.back().end_ns <= time_ns) {
+      end_last();
+    }
   }
   bool takes(const Slice& slice) const { return open_.empty() || open_.back().end_ns >= slice.end_ns; }
   void begin(const Slice& slice) {
@@ -19,7 +22,9 @@ class Lane {
     open_.push_back(slice);
   }
   std::vector<Edge> finish() {
-    while (!open_.empty()) end_last();
+    while (!open_.empty()) {
+      end_last();
+    }
     return std::move(edges_);
   }
 
@@ -58,7 +63,9 @@ std::vector<std::vector<Edge>> lay_out(std::span<const Slice> sorted) {
   }
   std::vector<std::vector<Edge>> edges;
   edges.reserve(lanes.size());
-  for (Lane& lane : lanes) edges.push_back(lane.finish());
+  for (Lane& lane : lanes) {
+    edges.push_back(lane.finish());
+  }
   return edges;
 }
 

@@ -1,4 +1,5 @@
-// Lays intervals of time into lanes in which they nest, since viewers measure slices of one track wrongly where they overlap.
+// Lays intervals of time into lanes in which they nest, since viewers measure slices of one track wrongly where they
+// overlap.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,9 @@ struct Edge {
 /// More lanes than this are no picture any more, and each costs every later slice a look.
 inline constexpr std::size_t kMostLanes = 256;
 
-/// The edges of each lane in the order in which they must be written: by time, and at one time first the ends of what began before it.
-/// Within a lane every slice lies wholly inside another or beside it. `sorted` is by start, longer first at ties. Throws
-/// std::runtime_error where kMostLanes do not suffice.
+/// The edges of each lane in the order in which they must be written: by time, and at one time first the ends of what
+/// began before it. Within a lane every slice lies wholly inside another or beside it. `sorted` is by start, longer
+/// first at ties. Throws std::runtime_error where kMostLanes do not suffice.
 std::vector<std::vector<Edge>> lay_out(std::span<const Slice> sorted);
 
 /// The order that lay_out() wants.

@@ -31,20 +31,26 @@ SqliteSource::SqliteSource(const std::filesystem::path& path) : database_(path.s
   SQLite::Statement tables(database_, "SELECT name, sql FROM sqlite_master WHERE type='table'");
   std::vector<std::string> names;
   while (tables.executeStep()) {
-    if (tables.getColumn(1).getString().starts_with("CREATE TABLE ")) names.push_back(tables.getColumn(0).getString());
+    if (tables.getColumn(1).getString().starts_with("CREATE TABLE ")) {
+      names.push_back(tables.getColumn(0).getString());
+    }
   }
   SQLite::Statement columns(database_, "SELECT name FROM pragma_table_info(?)");
   for (const std::string& name : names) {
     columns.reset();
     columns.bind(1, name);
     std::set<std::string>& known = tables_[name];
-    while (columns.executeStep()) known.insert(columns.getColumn(0).getString());
+    while (columns.executeStep()) {
+      known.insert(columns.getColumn(0).getString());
+    }
   }
 }
 
 bool SqliteSource::has(const std::string& table, const std::vector<std::string>& columns) const {
   const auto found = tables_.find(table);
-  if (found == tables_.end()) return false;
+  if (found == tables_.end()) {
+    return false;
+  }
   return std::all_of(columns.begin(), columns.end(),
                      [&](const std::string& column) { return found->second.contains(column); });
 }

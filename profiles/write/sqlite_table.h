@@ -13,7 +13,8 @@
 
 namespace decodelab {
 
-/// A database that is only read: no views, no virtual tables, no functions of the file's own are run. Throws SQLite::Exception.
+/// A database that is only read: no views, no virtual tables, no functions of the file's own are run. Throws
+/// SQLite::Exception.
 class SqliteSource final {
  public:
   explicit SqliteSource(const std::filesystem::path& path);

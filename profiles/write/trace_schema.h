@@ -1,4 +1,5 @@
-// The tables of a trace in SQLite: those of Nsight Systems' export (schema 3.25.0) with columns of ours at their ends, and our own.
+// The tables of a trace in SQLite: those of Nsight Systems' export (schema 3.25.0) with columns of ours at their ends,
+// and our own.
 #pragma once
 
 namespace decodelab {

@@ -1,6 +1,4 @@
 // Fills the tables of a trace, one table a function, in one transaction.
-#include "profiles/write/formats.h"
-
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -12,6 +10,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include "profiles/write/formats.h"
 #include "profiles/write/nsys_numbers.h"
 #include "profiles/write/rows.h"
 #include "profiles/write/session_text.h"
@@ -113,8 +112,9 @@ class SqliteWriter {
   // The id itself where it fits and is free, else the highest free one.
   static std::int64_t short_id(std::map<std::int64_t, std::int64_t>& ids, std::int64_t id) {
     const auto [place, is_new] = ids.try_emplace(id, id);
-    if (is_new && (id < 0 || id >= kGlobalIdLimit))
+    if (is_new && (id < 0 || id >= kGlobalIdLimit)) {
       place->second = kGlobalIdLimit - static_cast<std::int64_t>(ids.size());
+    }
     return place->second;
   }
 
@@ -179,7 +179,9 @@ class SqliteWriter {
                    "layer",
                    "stage"});
     for (const DeviceOperation& row : events_.operations) {
-      if (row.kind != DeviceOperationKind::kernel) continue;
+      if (row.kind != DeviceOperationKind::kernel) {
+        continue;
+      }
       insert.row(row.start_ns, row.end_ns, row.device, row.context, row.stream, row.correlation,
                  global_process(row.process), row.name, row.name, row.registers, row.grid[0], row.grid[1], row.grid[2],
                  row.block[0], row.block[1], row.block[2], row.static_shared_bytes, row.dynamic_shared_bytes, 0, 0, 0,
@@ -203,7 +205,9 @@ class SqliteWriter {
                 {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "value",
                  "graphNodeId", "graphId", "nameId", "lane", "step", "layer", "stage"});
     for (const DeviceOperation& row : events_.operations) {
-      if (row.kind != DeviceOperationKind::copy && row.kind != DeviceOperationKind::set) continue;
+      if (row.kind != DeviceOperationKind::copy && row.kind != DeviceOperationKind::set) {
+        continue;
+      }
       const bool copy = row.kind == DeviceOperationKind::copy;
       (copy ? copies : sets)
           .row(row.start_ns, row.end_ns, row.device, row.context, row.stream, row.correlation,
@@ -217,7 +221,9 @@ class SqliteWriter {
                   {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId",
                    "nameId", "lane", "step", "layer", "stage"});
     for (const DeviceOperation& row : events_.operations) {
-      if (row.kind != DeviceOperationKind::graph) continue;
+      if (row.kind != DeviceOperationKind::graph) {
+        continue;
+      }
       insert.row(row.start_ns, row.end_ns, row.device, row.context, row.stream, row.correlation,
                  global_process(row.process), static_cast<std::int64_t>(row.graph_id), row.name, row.lane,
                  unless(row.step, kNoStep), unless(row.layer, kNoLayer), name_of(kStageNames, row.stage));
@@ -269,12 +275,16 @@ class SqliteWriter {
 
   void write_counters() {
     Insert insert(database_, "COUNTER", {"time", "seriesId", "value"});
-    for (const CounterPoint& row : events_.counters) insert.row(row.time_ns, row.series, row.value);
+    for (const CounterPoint& row : events_.counters) {
+      insert.row(row.time_ns, row.series, row.value);
+    }
   }
 
   void write_steps() {
     std::map<std::int32_t, const StepAccount*> accounts;
-    for (const StepAccount& account : attribution_.steps) accounts.emplace(account.index, &account);
+    for (const StepAccount& account : attribution_.steps) {
+      accounts.emplace(account.index, &account);
+    }
     Insert insert(database_, "STEP",
                   {"step", "start", "end", "batch", "keys", "launches", "graphLaunches", "timerNs", "excludedReason",
                    "deviceStart", "deviceEnd", "spanNs", "busyNs", "residualNs", "hostMarginNs", "launchToStartNs",
@@ -325,17 +335,26 @@ class SqliteWriter {
 
   void write_strings() {
     Insert insert(database_, "StringIds", {"id", "value"});
-    for (std::size_t id = 0; id < events_.strings.size(); ++id) insert.row(id, trace_.text(static_cast<StringId>(id)));
-    for (const auto& [text, id] : own_strings_) insert.row(id, text);
+    for (std::size_t id = 0; id < events_.strings.size(); ++id) {
+      insert.row(id, trace_.text(static_cast<StringId>(id)));
+    }
+    for (const auto& [text, id] : own_strings_) {
+      insert.row(id, text);
+    }
   }
 
   void write_threads() {
     Insert insert(database_, "THREAD", {"globalTid", "process", "thread"});
     global_thread(events_.session.process, events_.session.main_thread);
-    for (const DeviceOperation& row : events_.operations) global_process(row.process);
-    for (const auto& [process, shortened] : processes_)
+    for (const DeviceOperation& row : events_.operations) {
+      global_process(row.process);
+    }
+    for (const auto& [process, shortened] : processes_) {
       threads_seen_.insert({shortened << kGlobalIdBits, {process, 0}});
-    for (const auto& [global, ids] : threads_seen_) insert.row(global, ids.first, ids.second);
+    }
+    for (const auto& [global, ids] : threads_seen_) {
+      insert.row(global, ids.first, ids.second);
+    }
   }
 
   const Trace& trace_;

@@ -39,7 +39,9 @@ class TrackMaker {
   Tracks make() {
     collect_host_rows();
     add_processes();
-    for (auto& [key, rows] : threads_) add_thread(key, rows);
+    for (auto& [key, rows] : threads_) {
+      add_thread(key, rows);
+    }
     add_devices();
     return std::move(made_);
   }
@@ -94,7 +96,9 @@ class TrackMaker {
     slices = {};
     // Also a track with nothing on it: its children hang there.
     Track& root = add(first);
-    if (!lanes.empty()) root.edges = std::move(lanes.front());
+    if (!lanes.empty()) {
+      root.edges = std::move(lanes.front());
+    }
     const std::uint64_t root_uuid = root.uuid;
     for (std::size_t lane = 1; lane < lanes.size(); ++lane) {
       Track track = next;
@@ -108,19 +112,27 @@ class TrackMaker {
 
   void add_processes() {
     std::set<std::int64_t> processes;
-    for (const auto& [key, rows] : threads_) processes.insert(key.first);
+    for (const auto& [key, rows] : threads_) {
+      processes.insert(key.first);
+    }
     for (const std::int64_t process : processes) {
       const bool main = process == events_.session.process;
       Track track{.kind = is_id(process) ? TrackKind::process : TrackKind::plain, .process = process};
       track.name = main && events_.session.source == "decodelab" ? "decodelab" : "process " + std::to_string(process);
-      if (main && !events_.session.arm.empty()) track.name += " " + events_.session.arm;
+      if (main && !events_.session.arm.empty()) {
+        track.name += " " + events_.session.arm;
+      }
       track.description = "process " + std::to_string(process);
       process_uuids_[process] = add(std::move(track)).uuid;
     }
     made_.main_process = process_uuids_.at(events_.session.process);
-    if (events_.steps.empty()) return;
+    if (events_.steps.empty()) {
+      return;
+    }
     Slices steps;
-    for (std::size_t i = 0; i < events_.steps.size(); ++i) steps.push_back(slice(events_.steps[i], RowTable::step, i));
+    for (std::size_t i = 0; i < events_.steps.size(); ++i) {
+      steps.push_back(slice(events_.steps[i], RowTable::step, i));
+    }
     Track track{.parent = made_.main_process, .process = events_.session.process, .name = "steps", .rank = 1};
     Track next = track;
     next.name = "steps ";
@@ -147,7 +159,9 @@ class TrackMaker {
     overlap.rank = 10;
     add_lanes(track, rows.calls, overlap);
     const auto add_child = [&](const char* name, Slices& slices, std::int32_t rank) {
-      if (slices.empty()) return;
+      if (slices.empty()) {
+        return;
+      }
       Track first = child;
       first.name = name;
       first.rank = rank;
@@ -168,16 +182,22 @@ class TrackMaker {
       rows.streams[{row.process, row.context, row.stream, row.lane}].push_back(slice(row, RowTable::operation, i));
     }
     if (events_.session.device != "cpu") {  // Of a CPU the session knows the bandwidth, which is no track.
-      for (const TraceDevice& device : events_.session.devices) devices[device.index];
+      for (const TraceDevice& device : events_.session.devices) {
+        devices[device.index];
+      }
     }
-    for (auto& [device, rows] : devices) add_device(device, rows);
+    for (auto& [device, rows] : devices) {
+      add_device(device, rows);
+    }
   }
 
   void add_device(std::int32_t device, DeviceRows& rows) {
     auto& streams = rows.streams;
     Track gpu{.name = "GPU " + std::to_string(device), .rank = device};
     for (const TraceDevice& known : events_.session.devices) {
-      if (known.index == device) gpu.description = known.name;
+      if (known.index == device) {
+        gpu.description = known.name;
+      }
     }
     const std::uint64_t parent = add(std::move(gpu)).uuid;
     std::set<std::int64_t> processes;
@@ -190,9 +210,15 @@ class TrackMaker {
     for (auto& [key, slices] : streams) {
       const auto& [process, context, stream, lane] = key;
       Track track{.parent = parent, .process = process, .name = "stream " + std::to_string(stream), .rank = rank};
-      if (contexts.size() > 1) track.name += " context " + std::to_string(context);
-      if (processes.size() > 1) track.name += " process " + std::to_string(process);
-      if (lane > 0) track.name += " lane " + std::to_string(lane + 1);
+      if (contexts.size() > 1) {
+        track.name += " context " + std::to_string(context);
+      }
+      if (processes.size() > 1) {
+        track.name += " process " + std::to_string(process);
+      }
+      if (lane > 0) {
+        track.name += " lane " + std::to_string(lane + 1);
+      }
       Track next = track;
       next.name += " overlap ";
       add_lanes(track, slices, next);
@@ -203,7 +229,8 @@ class TrackMaker {
 
   void add_ranges(const std::vector<const DeviceOperation*>& operations, std::uint64_t parent, std::int32_t rank) {
     const std::size_t first = made_.ranges.size();
-    // A run of operations of one step, of one layer in it and of one stage in that; outermost first, for ties of all bounds.
+    // A run of operations of one step, of one layer in it and of one stage in that; outermost first, for ties of all
+    // bounds.
     add_runs(
         operations, [](const DeviceOperation& row) { return std::tuple(row.step); },
         [](const DeviceOperation& row) { return row.step == kNoStep ? "" : "step " + std::to_string(row.step); });
@@ -216,9 +243,12 @@ class TrackMaker {
           return std::string(row.stage == Stage::other ? "" : name_of(kStageNames, row.stage));
         });
     Slices slices;
-    for (std::size_t i = first; i < made_.ranges.size(); ++i)
+    for (std::size_t i = first; i < made_.ranges.size(); ++i) {
       slices.push_back(slice(made_.ranges[i], RowTable::range, i));
-    if (slices.empty()) return;
+    }
+    if (slices.empty()) {
+      return;
+    }
     Track track{.parent = parent, .name = "ranges (layer/stage)", .rank = rank};
     Track next = track;
     next.name += " ";
@@ -230,7 +260,9 @@ class TrackMaker {
     const DeviceOperation* begin = nullptr;
     std::int64_t end_ns = 0;
     const auto finish = [&] {
-      if (begin == nullptr) return;
+      if (begin == nullptr) {
+        return;
+      }
       if (std::string name = name_of_run(*begin); !name.empty()) {
         made_.ranges.push_back({.start_ns = begin->start_ns, .end_ns = end_ns, .name = std::move(name)});
       }

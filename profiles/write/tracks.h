@@ -1,12 +1,13 @@
-// Which track of a viewer every row of a trace lies on, in which order, and where its two ends stand among those of its track.
+// Which track of a viewer every row of a trace lies on, in which order, and where its two ends stand among those of its
+// track.
 #pragma once
-
-#include "profiles/trace/trace.h"
-#include "profiles/write/slices.h"
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "profiles/trace/trace.h"
+#include "profiles/write/slices.h"
 
 namespace decodelab {
 
@@ -19,7 +20,8 @@ inline std::uint64_t item_of(RowTable table, std::size_t row) {
 inline RowTable table_of(std::uint64_t item) { return static_cast<RowTable>(item >> 56); }
 inline std::size_t row_of(std::uint64_t item) { return item & ((std::uint64_t{1} << 56) - 1); }
 
-/// What a device did for one step, layer or stage: from its first operation to its last one. Derived, so no importer reads it back.
+/// What a device did for one step, layer or stage: from its first operation to its last one. Derived, so no importer
+/// reads it back.
 struct DeviceRange {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;

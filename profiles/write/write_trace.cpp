@@ -49,7 +49,9 @@ TraceFormat trace_format(const std::filesystem::path& path) {
   const std::string name = path.filename().string();
   std::string known;
   for (const TraceEnding& ending : kEndings) {
-    if (name.size() > ending.ending.size() && name.ends_with(ending.ending)) return ending.format;
+    if (name.size() > ending.ending.size() && name.ends_with(ending.ending)) {
+      return ending.format;
+    }
     known += (known.empty() ? "" : ", ") + std::string(ending.ending);
   }
   throw std::invalid_argument("The name " + path.string() + " says no format of a trace; it must end in one of " +

@@ -1,14 +1,14 @@
 // Writes a trace in the format that the name of its file asks for.
 #pragma once
 
-#include "profiles/trace/quality.h"
-#include "profiles/trace/trace.h"
-
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "profiles/trace/quality.h"
+#include "profiles/trace/trace.h"
 
 namespace decodelab {
 
@@ -30,9 +30,9 @@ struct WriteOptions {
       4'000'000;  ///< More are refused: a viewer that shows a part of a trace shows something that did not happen.
 };
 
-/// Writes beside the place and renames, so that a file is whole or not there; an older file of that name is replaced. Throws
-/// std::invalid_argument for an ending that is not known, and std::runtime_error where there are more events than allowed or the file
-/// cannot be written.
+/// Writes beside the place and renames, so that a file is whole or not there; an older file of that name is replaced.
+/// Throws std::invalid_argument for an ending that is not known, and std::runtime_error where there are more events
+/// than allowed or the file cannot be written.
 void write_trace(const Trace& trace, const TraceQuality& quality, const std::filesystem::path& path,
                  const WriteOptions& options = {});
 

@@ -40,10 +40,14 @@ std::vector<Bar> switch_bars(const FigureInput& input, const ArmEffects& effects
     const ArmParts parts = arm_parts(arm.label);
     const auto own = effects.logs.find(arm.label);
     const auto base = effects.logs.find(parts.base);
-    if (parts.switches.empty() || own == effects.logs.end() || base == effects.logs.end()) continue;
+    if (parts.switches.empty() || own == effects.logs.end() || base == effects.logs.end()) {
+      continue;
+    }
     const LaunchLogs logs = difference(own->second, base->second);
     const auto estimate = ratio_of(logs);
-    if (!estimate) continue;
+    if (!estimate) {
+      continue;
+    }
     Bar bar{.label = fmt::format("{} {}", parts.base, fmt::join(parts.switches, " ")),
             .arm = arm.label,
             .from = 1,
@@ -61,7 +65,9 @@ std::vector<Bar> switch_bars(const FigureInput& input, const ArmEffects& effects
         const auto alone =
             single == effects.logs.end() ? std::nullopt : ratio_of(difference(single->second, base->second));
         complete = complete && alone.has_value();
-        if (!alone) break;
+        if (!alone) {
+          break;
+        }
         product += std::log(alone->time_ratio);
         unexplained = difference(unexplained, difference(single->second, base->second));
       }
@@ -85,16 +91,21 @@ std::vector<Bar> switch_bars(const FigureInput& input, const ArmEffects& effects
 std::vector<Bar> preset_bars(const FigureInput& input, const ArmEffects& effects) {
   std::vector<const ArmRecord*> presets;
   for (const ArmRecord& arm : input.arms) {
-    if (arm.command.empty() && arm_parts(arm.label).switches.empty() && effects.logs.contains(arm.label))
+    if (arm.command.empty() && arm_parts(arm.label).switches.empty() && effects.logs.contains(arm.label)) {
       presets.push_back(&arm);
+    }
   }
   std::vector<Bar> bars;
-  if (presets.size() < kFewestPresets || !presets.front()->baseline) return bars;
+  if (presets.size() < kFewestPresets || !presets.front()->baseline) {
+    return bars;
+  }
   for (std::size_t i = 1; i < presets.size(); ++i) {
     const LaunchLogs& own = effects.logs.at(presets[i]->label);
     const auto step = ratio_of(difference(own, effects.logs.at(presets[i - 1]->label)));
     const auto whole = ratio_of(own);
-    if (!step || !whole) continue;
+    if (!step || !whole) {
+      continue;
+    }
     const double from = bars.empty() ? 1 : bars.back().to;
     bars.push_back({.label = presets[i]->label,
                     .arm = presets[i]->label,
@@ -110,7 +121,9 @@ std::vector<Bar> preset_bars(const FigureInput& input, const ArmEffects& effects
 Json bars_view(const std::string& dataset, const std::string& title, const std::string& axis,
                const std::vector<Bar>& bars) {
   Json labels = Json::array();
-  for (const Bar& bar : bars) labels.push_back(bar.label);
+  for (const Bar& bar : bars) {
+    labels.push_back(bar.label);
+  }
   const Json y{{"field", "label"},
                {"type", "nominal"},
                {"sort", labels},
@@ -144,11 +157,12 @@ Json bars_view(const std::string& dataset, const std::string& title, const std::
            {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}},
            {"encoding", {{"x", {{"datum", 1}}}}}}};
   // A scale without a value is what Vega warns of.
-  if (std::ranges::any_of(bars, [](const Bar& bar) { return bar.step.interval.has_value(); }))
+  if (std::ranges::any_of(bars, [](const Bar& bar) { return bar.step.interval.has_value(); })) {
     layers.push_back(
         figure_layer(dataset, "isValid(datum.bar_low)", {{"type", "rule"}, {"strokeWidth", 1.6}, {"color", kInkColor}},
                      {{"x", x("bar_low")}, {"x2", {{"field", "bar_high"}}}, {"y", y}, {"tooltip", tooltip}}));
-  if (std::ranges::any_of(bars, [](const Bar& bar) { return bar.predicted.has_value(); }))
+  }
+  if (std::ranges::any_of(bars, [](const Bar& bar) { return bar.predicted.has_value(); })) {
     layers.push_back(figure_layer(dataset, "isValid(datum.predicted)",
                                   {{"type", "point"},
                                    {"shape", "diamond"},
@@ -157,6 +171,7 @@ Json bars_view(const std::string& dataset, const std::string& title, const std::
                                    {"strokeWidth", 1.8},
                                    {"color", kInkColor}},
                                   {{"x", x("predicted")}, {"y", y}, {"tooltip", tooltip}}));
+  }
   layers.push_back(figure_layer(
       dataset, "true", {{"type", "text"}, {"align", "left"}, {"fontSize", 11}, {"color", kInkColor}},
       {{"x", {{"value", kAblationWidth + 10}}}, {"y", y}, {"text", {{"field", "text"}}}, {"tooltip", tooltip}}));
@@ -186,7 +201,9 @@ Json data_of(const std::vector<Bar>& bars, const ArmEffects& effects) {
       datum["bar_low"] = shortened(std::max(bar.from * interval->low, lowest / kAblationFrame));
       datum["bar_high"] = shortened(std::min(bar.from * interval->high, highest * kAblationFrame));
     }
-    if (bar.predicted) datum["predicted"] = shortened(*bar.predicted);
+    if (bar.predicted) {
+      datum["predicted"] = shortened(*bar.predicted);
+    }
     rows.push_back(std::move(datum));
   }
   return rows;
@@ -216,14 +233,18 @@ Figure ablation_figure(const FigureInput& input) {
            {bar.arm, along ? before : arm_parts(bar.arm).base, format_ratio(bar.step.time_ratio, bar.step.interval),
             bar.predicted ? format_ratio(*bar.predicted) : ""}});
       before = bar.arm;
-      if (!bar.note.empty()) table.notes.push_back(bar.note + ".");
+      if (!bar.note.empty()) {
+        table.notes.push_back(bar.note + ".");
+      }
     }
   };
   add_rows(switches, false);
   add_rows(presets, true);
   std::string interactions;
   for (const Bar& bar : switches) {
-    if (!bar.note.empty()) interactions += " " + bar.note + ".";
+    if (!bar.note.empty()) {
+      interactions += " " + bar.note + ".";
+    }
   }
   const std::string where =
       effects.cells.size() == 1

@@ -24,7 +24,9 @@ std::vector<ArmRecord> shown_arms(const FigureInput& input) {
   for (const ArmRecord& arm : input.arms) {
     const bool measured = std::ranges::any_of(
         input.rows.rows, [&](const SummaryRow* row) { return row->arm.id == arm.id && row->cell_mean_ns; });
-    if (measured && arms.size() < kBatchesMostArms) arms.push_back(arm);
+    if (measured && arms.size() < kBatchesMostArms) {
+      arms.push_back(arm);
+    }
   }
   return arms;
 }
@@ -68,8 +70,9 @@ Figure batches_figure(const FigureInput& input) {
   const TimeUnit unit = time_unit(input.rows.rows.front()->cell.phase);
   const auto arms = shown_arms(input);
   std::vector<ArmRecord> looks;  // of batches, which look like arms do
-  for (const std::int64_t batch : batches_of(input.rows))
+  for (const std::int64_t batch : batches_of(input.rows)) {
     looks.push_back({.id = batch, .label = std::to_string(batch)});
+  }
   Look look{arm_color(looks), arm_shape(looks), arm_dash(looks)};
   for (Json* channel : {&look.color, &look.shape, &look.dash}) {
     (*channel)["field"] = "batch_size";
@@ -83,7 +86,9 @@ Figure batches_figure(const FigureInput& input) {
               .notes = {}};
   for (const ArmRecord& arm : arms) {
     for (const SummaryRow* row : input.rows.rows) {
-      if (row->arm.id != arm.id || !row->cell_mean_ns) continue;
+      if (row->arm.id != arm.id || !row->cell_mean_ns) {
+        continue;
+      }
       range.add(*row->cell_mean_ns / unit.ns);
       rows.push_back(curve_datum(*row, unit));
       rows.back()["batch_size"] = std::to_string(row->cell.batch);
@@ -91,7 +96,9 @@ Figure batches_figure(const FigureInput& input) {
           {row->run_id, row->cell.id, {arm.label, cell_label(row->cell), format_time(*row->cell_mean_ns)}});
     }
   }
-  if (range.empty()) range = {0.5, 1};
+  if (range.empty()) {
+    range = {0.5, 1};
+  }
   Figure figure{.title = fmt::format("Latency by batch size: {}", input.rows.setting),
                 .caption = fmt::format(
                     "The same means as above, a panel per arm and a line per batch size, all on one scale.{}",
@@ -105,7 +112,9 @@ Figure batches_figure(const FigureInput& input) {
   const int width = kFigureWidth / static_cast<int>(columns) - kPanelGap;
   Json lines = Json::array();
   for (std::size_t i = 0; i < arms.size(); ++i) {
-    if (i % columns == 0) lines.push_back({{"hconcat", Json::array()}, {"spacing", kPanelGap}, {"bounds", "flush"}});
+    if (i % columns == 0) {
+      lines.push_back({{"hconcat", Json::array()}, {"spacing", kPanelGap}, {"bounds", "flush"}});
+    }
     lines.back()["hconcat"].push_back(arm_view(input, arms[i], width, range.padded(), look));
   }
   figure.spec["vconcat"] = lines;

@@ -37,8 +37,12 @@ std::map<std::int64_t, CellFacts> facts_of(const RunSummary& summary) {
     cell.dtype = row.cell.dtype;
     if (!row.arm.roofline()) {
       const auto weights = per_step(row, "modelled_weight_bytes");
-      if (weights) cell.bytes = *weights + per_step(row, "modelled_kv_bytes").value_or(0);
-      if (const auto flops = per_step(row, "modelled_flops")) cell.flops = flops;
+      if (weights) {
+        cell.bytes = *weights + per_step(row, "modelled_kv_bytes").value_or(0);
+      }
+      if (const auto flops = per_step(row, "modelled_flops")) {
+        cell.flops = flops;
+      }
       continue;
     }
     for (const auto& [launch, ns] : row.launch_means_ns) {
@@ -54,7 +58,9 @@ std::map<std::int64_t, CellFacts> facts_of(const RunSummary& summary) {
 std::optional<double> per_step(const SummaryRow& row, const char* counter) {
   const auto value = row.counters.find(counter);
   const auto steps = row.counters.find("counted_steps");
-  if (value == row.counters.end() || steps == row.counters.end() || steps->second <= 0) return std::nullopt;
+  if (value == row.counters.end() || steps == row.counters.end() || steps->second <= 0) {
+    return std::nullopt;
+  }
   return static_cast<double>(value->second) / static_cast<double>(steps->second);
 }
 
@@ -65,10 +71,14 @@ std::map<std::int64_t, Bound> bounds_of(const RunSummary& summary) {
   std::map<std::pair<std::string, std::string>, Range> gemm_speed;
   for (const auto& [id, cell] : cells) {
     for (const auto& [launch, ns] : cell.read_ns) {
-      if (cell.bytes && ns > 0) read_speed[cell.device].add(*cell.bytes / ns);
+      if (cell.bytes && ns > 0) {
+        read_speed[cell.device].add(*cell.bytes / ns);
+      }
     }
     for (const auto& [launch, ns] : cell.gemm_ns) {
-      if (cell.flops && ns > 0) gemm_speed[{cell.device, cell.dtype}].add(*cell.flops / ns);
+      if (cell.flops && ns > 0) {
+        gemm_speed[{cell.device, cell.dtype}].add(*cell.flops / ns);
+      }
     }
   }
   std::map<std::int64_t, Bound> bounds;
@@ -76,7 +86,9 @@ std::map<std::int64_t, Bound> bounds_of(const RunSummary& summary) {
     Bound bound{.bytes = cell.bytes, .flops = cell.flops};
     if (!cell.launch_ns.empty()) {
       Range seen;
-      for (const auto& [launch, ns] : cell.launch_ns) seen.add(ns);
+      for (const auto& [launch, ns] : cell.launch_ns) {
+        seen.add(ns);
+      }
       bound.low_ns = seen.low;
       bound.high_ns = seen.high;
     } else {
@@ -92,7 +104,9 @@ std::map<std::int64_t, Bound> bounds_of(const RunSummary& summary) {
         bound.high_ns = std::max(bound.high_ns, *cell.flops / gemm.low);
       }
     }
-    if (bound.high_ns > 0 && std::isfinite(bound.high_ns)) bounds.emplace(id, bound);
+    if (bound.high_ns > 0 && std::isfinite(bound.high_ns)) {
+      bounds.emplace(id, bound);
+    }
   }
   return bounds;
 }

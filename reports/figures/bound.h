@@ -1,4 +1,5 @@
-// What the machine allows: the band of times that a step of a cell cannot be below, as the roofline arms of the run saw it.
+// What the machine allows: the band of times that a step of a cell cannot be below, as the roofline arms of the run saw
+// it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ struct Bound {
   double high_ns = 0;
   std::optional<double> bytes;  ///< Modelled weights, keys and values that one step reads.
   std::optional<double> flops;
-  /// The rooflines were not timed in this cell: from its modelled bytes and FLOPs at the speeds that they had in others.
+  /// The rooflines were not timed in this cell: from its modelled bytes and FLOPs at the speeds that they had in
+  /// others.
   bool from_other_cells = false;
 };
 

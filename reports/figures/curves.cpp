@@ -18,7 +18,9 @@ constexpr double kPadding = 0.06;  // of an axis beyond its values
 }  // namespace
 
 TimeUnit time_unit(const std::string& phase) {
-  if (phase == "generate") return {1e9, "s per completion"};
+  if (phase == "generate") {
+    return {1e9, "s per completion"};
+  }
   return {1e6, phase == "prefill" ? "ms per prefill" : "ms per step"};
 }
 
@@ -28,7 +30,9 @@ std::string length_title(const std::string& phase) {
 
 std::vector<std::int64_t> batches_of(const FigureRows& rows) {
   std::vector<std::int64_t> batches;
-  for (const SummaryRow* row : rows.rows) batches.push_back(row->cell.batch);
+  for (const SummaryRow* row : rows.rows) {
+    batches.push_back(row->cell.batch);
+  }
   std::sort(batches.begin(), batches.end());
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   return batches;
@@ -36,12 +40,16 @@ std::vector<std::int64_t> batches_of(const FigureRows& rows) {
 
 std::vector<double> plotted_lengths(const FigureRows& rows) {
   std::vector<double> lengths;
-  for (const SummaryRow* row : rows.rows) lengths.push_back(row->plotted_length());
+  for (const SummaryRow* row : rows.rows) {
+    lengths.push_back(row->plotted_length());
+  }
   return lengths;
 }
 
 void TimeRange::add(double value) {
-  if (!(value > 0) || !std::isfinite(value)) return;
+  if (!(value > 0) || !std::isfinite(value)) {
+    return;
+  }
   low = empty() ? value : std::min(low, value);
   high = std::max(high, value);
 }
@@ -64,7 +72,9 @@ Json curve_datum(const SummaryRow& row, const TimeUnit& unit) {
              {"length", row.cell.length},
              {"x", shortened(row.plotted_length())}};
   const auto set = [&](const char* key, const std::optional<double>& value, double divisor = 1) {
-    if (value && std::isfinite(*value)) datum[key] = shortened(*value / divisor);
+    if (value && std::isfinite(*value)) {
+      datum[key] = shortened(*value / divisor);
+    }
   };
   set("mean", row.cell_mean_ns, unit.ns);
   if (row.cell_mean_ns) {

@@ -41,12 +41,14 @@ struct TimeRange {
   TimeRange padded() const;
 };
 
-/// One row as the curves draw it, times in `unit`; what it lacks is left out, since a page has hundreds of rows, several times.
+/// One row as the curves draw it, times in `unit`; what it lacks is left out, since a page has hundreds of rows,
+/// several times.
 nlohmann::ordered_json curve_datum(const SummaryRow& row, const TimeUnit& unit);
 /// What a reader sees over a point of a curve.
 nlohmann::ordered_json curve_tooltip(const TimeUnit& unit);
 
-/// Lines of panels, `view(batch, width, column)` each, at most three beside each other. `lines` functions give several lines for the same batches.
+/// Lines of panels, `view(batch, width, column)` each, at most three beside each other. `lines` functions give several
+/// lines for the same batches.
 template <class... View>
 nlohmann::ordered_json panels_by_batch(const std::vector<std::int64_t>& batches, const View&... views) {
   constexpr std::size_t kMostColumns = 3;
@@ -58,7 +60,9 @@ nlohmann::ordered_json panels_by_batch(const std::vector<std::int64_t>& batches,
                                              std::min(columns, batches.size() - first));
     const auto add = [&](const auto& view) {
       nlohmann::ordered_json panels = nlohmann::ordered_json::array();
-      for (const std::int64_t batch : line) panels.push_back(view(batch, width));
+      for (const std::int64_t batch : line) {
+        panels.push_back(view(batch, width));
+      }
       // Flush: labels of axes do not push panels out of line.
       lines.push_back({{"hconcat", panels}, {"spacing", kPanelGap}, {"bounds", "flush"}});
     };

@@ -16,7 +16,9 @@ std::vector<FigureRows> figure_rows(const RunSummary& summary) {
   std::vector<FigureRows> groups;
   std::map<std::string, int> settings_of_phase;
   for (const SummaryRow& row : summary.rows) {
-    if (row.arm.roofline()) continue;
+    if (row.arm.roofline()) {
+      continue;
+    }
     const std::string setting = fmt::format("{} ({})", row.cell.phase, setting_label(row.cell));
     auto group =
         std::find_if(groups.begin(), groups.end(), [&](const FigureRows& known) { return known.setting == setting; });
@@ -60,7 +62,9 @@ bool has_ratios(const FigureInput& input) {
 bool has_batches(const FigureInput& input) {
   std::set<std::int64_t> batches;
   for (const SummaryRow* row : input.rows.rows) {
-    if (row->cell_mean_ns) batches.insert(row->cell.batch);
+    if (row->cell_mean_ns) {
+      batches.insert(row->cell.batch);
+    }
   }
   return batches.size() > 1;
 }
@@ -72,9 +76,13 @@ std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data, b
   const std::map<std::int64_t, Bound> bounds = bounds_of(summary);
   for (const FigureRows& rows : figure_rows(summary)) {
     const FigureInput input{summary, data, rows, arms, bounds, smooth};
-    if (!is_measured(input)) continue;
+    if (!is_measured(input)) {
+      continue;
+    }
     for (const FigureKind& kind : figure_kinds()) {
-      if (!kind.applies(input)) continue;
+      if (!kind.applies(input)) {
+        continue;
+      }
       Figure figure = kind.draw(input);
       figure.name = rows.name + "-" + kind.name;
       figure.section = kind.section;

@@ -58,7 +58,8 @@ std::span<const FigureKind> figure_kinds();
 
 /// All figures of a run: for each phase and setting every kind that applies. A phase without a measured row has none.
 ///
-/// `data` is what `summary` was made from. `smooth` adds a line by local regression to latency curves: it replaces no point.
+/// `data` is what `summary` was made from. `smooth` adds a line by local regression to latency curves: it replaces no
+/// point.
 std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data, bool smooth = false);
 
 /// Whether a row of the figure has times.

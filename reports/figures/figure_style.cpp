@@ -16,8 +16,9 @@ namespace {
 constexpr const char* kPageGridColor = "#80808038";  // visible on light and on dark
 
 std::string replace_all(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
     text.replace(at, from.size(), to);
+  }
   return text;
 }
 
@@ -33,7 +34,9 @@ constexpr std::size_t kMostTicks = 7;  // more labels of four digits collide in 
 
 Json labels(const std::vector<ArmRecord>& arms) {
   Json domain = Json::array();
-  for (const ArmRecord& arm : arms) domain.push_back(arm.label);
+  for (const ArmRecord& arm : arms) {
+    domain.push_back(arm.label);
+  }
   return domain;
 }
 
@@ -46,7 +49,9 @@ constexpr double kWiderFonts =
 
 double longest_label(const std::vector<ArmRecord>& arms) {
   std::size_t longest = 0;
-  for (const ArmRecord& arm : arms) longest = std::max(longest, arm.label.size());
+  for (const ArmRecord& arm : arms) {
+    longest = std::max(longest, arm.label.size());
+  }
   return kCharacterWidth * static_cast<double>(longest);
 }
 
@@ -64,7 +69,9 @@ Json arm_legend(const std::vector<ArmRecord>& arms) {
 template <class Choose>
 Json arm_channel(const std::vector<ArmRecord>& arms, const Choose& choose) {
   Json range = Json::array();
-  for (std::size_t i = 0; i < arms.size(); ++i) range.push_back(choose(i));
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    range.push_back(choose(i));
+  }
   return {{"field", "arm"},
           {"type", "nominal"},
           {"scale", {{"domain", labels(arms)}, {"range", range}}},
@@ -109,8 +116,9 @@ Json start_spec(const std::string& title) {
 Json arm_color(const std::vector<ArmRecord>& arms) {
   std::size_t next = 0;
   std::vector<const char*> colors;
-  for (const ArmRecord& arm : arms)
+  for (const ArmRecord& arm : arms) {
     colors.push_back(arm.baseline ? kBaselineColor : kArmColors[next++ % kArmColors.size()]);
+  }
   return arm_channel(arms, [&](std::size_t i) { return Json(colors[i]); });
 }
 
@@ -131,8 +139,12 @@ Json length_axis(const std::string& field, const std::vector<double>& lengths, c
   const double last = std::floor(std::log2(*high * margin));
   const double step = std::max(1.0, std::ceil((last - first + 1) / static_cast<double>(kMostTicks)));
   Json ticks = Json::array();
-  for (double exponent = first; exponent <= last; exponent += step) ticks.push_back(std::exp2(exponent));
-  if (ticks.size() < 2) ticks = {std::round(*low), std::round(*high)};
+  for (double exponent = first; exponent <= last; exponent += step) {
+    ticks.push_back(std::exp2(exponent));
+  }
+  if (ticks.size() < 2) {
+    ticks = {std::round(*low), std::round(*high)};
+  }
   return {{"field", field},
           {"type", "quantitative"},
           {"title", title},
@@ -148,7 +160,9 @@ Json logarithmic_ticks(double low, double high) {
   Json ticks = Json::array();
   for (double decade = std::pow(10, std::floor(std::log10(low))); decade <= high; decade *= 10) {
     for (const double digit : {1.0, 2.0, 5.0}) {
-      if (decade * digit >= low * 0.9 && decade * digit <= high * 1.1) ticks.push_back(shortened(decade * digit));
+      if (decade * digit >= low * 0.9 && decade * digit <= high * 1.1) {
+        ticks.push_back(shortened(decade * digit));
+      }
     }
   }
   return ticks;

@@ -10,8 +10,8 @@
 
 namespace decodelab {
 
-/// Colours that the page replaces by its own when it shows a figure, so that a dark page has light text and no other colour is
-/// touched.
+/// Colours that the page replaces by its own when it shows a figure, so that a dark page has light text and no other
+/// colour is touched.
 inline constexpr const char* kInkColor = "#24292e";
 inline constexpr const char* kGridColor = "#e3e6ea";
 inline constexpr const char* kPaperColor = "#fffffe";
@@ -27,8 +27,8 @@ inline constexpr const char* kSlowerColor = "#D55E00";
 /// A spec with $schema, title, background and config; views and datasets are added by the figure.
 nlohmann::ordered_json start_spec(const std::string& title);
 
-/// `color` of arms: Okabe and Ito's colours without black and yellow, which vanish on a dark or a light page. The baseline is
-/// grey.
+/// `color` of arms: Okabe and Ito's colours without black and yellow, which vanish on a dark or a light page. The
+/// baseline is grey.
 nlohmann::ordered_json arm_color(const std::vector<ArmRecord>& arms);
 /// `shape` and `strokeDash` of arms, so that no two arms differ by colour alone.
 nlohmann::ordered_json arm_shape(const std::vector<ArmRecord>& arms);

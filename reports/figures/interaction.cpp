@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kFaded = 0.08;  // enough to find an arm again
 constexpr int kLinearTicks = 6;
-// A symmetric logarithm, sign(x) log(1 + |x| / c), is a logarithm far above c and a line far below it: the one scale of Vega that
-// changes its kind while it is shown.
+// A symmetric logarithm, sign(x) log(1 + |x| / c), is a logarithm far above c and a line far below it: the one scale of
+// Vega that changes its kind while it is shown.
 constexpr double kFarBelow = 1e-6;
 constexpr double kFarAbove = 1e6;
 
@@ -32,7 +32,9 @@ Json linear_ticks(double low, double high) {
     }
   }
   Json ticks = Json::array();
-  for (double tick = std::ceil(low / step) * step; tick <= high; tick += step) ticks.push_back(shortened(tick));
+  for (double tick = std::ceil(low / step) * step; tick <= high; tick += step) {
+    ticks.push_back(shortened(tick));
+  }
   return ticks;
 }
 

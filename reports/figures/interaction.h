@@ -1,4 +1,5 @@
-// What readers can do with a figure where JavaScript runs: single out an arm, zoom, switch an axis; and the layers that specs are made of.
+// What readers can do with a figure where JavaScript runs: single out an arm, zoom, switch an axis; and the layers that
+// specs are made of.
 #pragma once
 
 #include <string>
@@ -14,15 +15,16 @@ std::string quoted(const std::string& text);
 nlohmann::ordered_json figure_layer(const std::string& dataset, const std::string& condition,
                                     nlohmann::ordered_json mark, nlohmann::ordered_json encoding);
 
-/// Lets a click on a legend entry show its value of `field` alone, a second click add it to others; a double click shows all.
+/// Lets a click on a legend entry show its value of `field` alone, a second click add it to others; a double click
+/// shows all.
 ///
 /// `view` is the name of one unit view of the spec; shown_opacity() in the others makes them follow.
 void add_legend_toggle(nlohmann::ordered_json& spec, const std::string& field, const std::string& view);
 /// `opacity` of a mark whose value of the legend is shown, and nearly nothing of the others.
 nlohmann::ordered_json shown_opacity(double opacity = 1);
 
-/// A parameter of one unit view: Alt with the wheel zooms along x, Alt with a drag moves, a double click undoes both. Without Alt the
-/// page scrolls. `name` is unique in the spec.
+/// A parameter of one unit view: Alt with the wheel zooms along x, Alt with a drag moves, a double click undoes both.
+/// Without Alt the page scrolls. `name` is unique in the spec.
 nlohmann::ordered_json zoom_parameter(const std::string& name);
 /// What to tell readers of it.
 inline constexpr const char* kHowToUse =
@@ -34,7 +36,8 @@ void add_logarithm_switch(nlohmann::ordered_json& spec, bool logarithmic);
 /// A scale from `low` to `high` (both above 0) that is logarithmic or linear as the switch says.
 nlohmann::ordered_json switched_scale(double low, double high);
 nlohmann::ordered_json switched_ticks(double low, double high);
-/// At least three ticks of a logarithmic axis: at 1, 2 and 5 times powers of ten, or evenly spaced where those are too few.
+/// At least three ticks of a logarithmic axis: at 1, 2 and 5 times powers of ten, or evenly spaced where those are too
+/// few.
 nlohmann::ordered_json enough_ticks(double low, double high);
 
 }  // namespace decodelab

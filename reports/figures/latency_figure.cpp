@@ -39,7 +39,8 @@ double dodge(const Context& context, const SummaryRow& row) {
   return std::exp2(kDodgeOctaves * (index - static_cast<double>(arms.size()) / 2));
 }
 
-// A cross at the foot of the panel for each row that has no time, one line per arm so that they do not cover each other.
+// A cross at the foot of the panel for each row that has no time, one line per arm so that they do not cover each
+// other.
 Json failure_layers(const Context& context, const std::string& batch, const Json& x) {
   Json layers = Json::array();
   int y = kCurveHeight - 7;
@@ -47,7 +48,9 @@ Json failure_layers(const Context& context, const std::string& batch, const Json
     const auto fails = [&](const SummaryRow* row) {
       return row->arm.id == arm.id && !row->cell_mean_ns && row->status != RowStatus::planned;
     };
-    if (std::ranges::none_of(context.input.rows.rows, fails)) continue;
+    if (std::ranges::none_of(context.input.rows.rows, fails)) {
+      continue;
+    }
     layers.push_back(figure_layer(
         "rows",
         fmt::format("{} && !isValid(datum.mean) && datum.status !== 'planned' && datum.arm === {}", batch,
@@ -102,17 +105,22 @@ Json smooth_layer(const std::string& timed, const Json& x, const Json& y, const 
 TimeRange range_of(const Context& context, std::int64_t batch) {
   TimeRange range;
   for (const SummaryRow* row : context.input.rows.rows) {
-    if (!row->cell_mean_ns || row->cell.batch != batch) continue;
+    if (!row->cell_mean_ns || row->cell.batch != batch) {
+      continue;
+    }
     const double mean_ns = *row->cell_mean_ns;
     range.add(mean_ns / context.unit.ns);
     if (const auto& band = row->cell_mean_interval_ns) {
       range.add(std::max(band->low, mean_ns / kFrameOfBands) / context.unit.ns);
       range.add(std::min(band->high, mean_ns * kFrameOfBands) / context.unit.ns);
     }
-    if (const auto bound = context.input.bounds.find(row->cell.id); bound != context.input.bounds.end())
+    if (const auto bound = context.input.bounds.find(row->cell.id); bound != context.input.bounds.end()) {
       range.add(bound->second.low_ns / context.unit.ns);
+    }
   }
-  if (range.empty()) range = {0.5, 1};  // every step took 0 ns by its clock
+  if (range.empty()) {
+    range = {0.5, 1};  // every step took 0 ns by its clock
+  }
   return range;
 }
 
@@ -131,10 +139,14 @@ Json curve_view(const Context& context, std::int64_t batch, int width) {
                 {"axis", {{"values", switched_ticks(range.low, range.high)}, {"format", "~r"}}}};
   };
   Json layers = Json::array();
-  if (!context.input.bounds.empty()) add_bound(layers, here, x, y("low"), y("high"));
+  if (!context.input.bounds.empty()) {
+    add_bound(layers, here, x, y("low"), y("high"));
+  }
   std::set<double> lengths;
   for (const SummaryRow* row : context.input.rows.rows) {
-    if (row->cell.batch == batch) lengths.insert(row->plotted_length());
+    if (row->cell.batch == batch) {
+      lengths.insert(row->plotted_length());
+    }
   }
   // An area needs two lengths; a single one has its interval as a line.
   const Json band = lengths.size() > 1 ? Json{{"type", "area"}, {"clip", true}}
@@ -145,8 +157,9 @@ Json curve_view(const Context& context, std::int64_t batch, int width) {
                                  {"y2", {{"field", "high"}}},
                                  {"color", color},
                                  {"opacity", shown_opacity(lengths.size() > 1 ? 0.16 : 1)}}));
-  if (context.input.smooth && lengths.size() >= kFewestSmoothed)
+  if (context.input.smooth && lengths.size() >= kFewestSmoothed) {
     layers.push_back(smooth_layer(timed, x, y("mean"), color));
+  }
   layers.push_back(figure_layer(
       "rows", timed, {{"type", "line"}, {"strokeWidth", 1.8}},
       {{"x", x}, {"y", y("mean")}, {"color", color}, {"strokeDash", arm_dash(arms)}, {"opacity", shown_opacity()}}));
@@ -163,7 +176,9 @@ Json curve_view(const Context& context, std::int64_t batch, int width) {
   points["name"] = fmt::format("curves_{}", batch);
   points["params"] = {zoom_parameter(fmt::format("zoom_{}", batch))};
   layers.push_back(std::move(points));
-  for (Json& failure : failure_layers(context, here, x)) layers.push_back(std::move(failure));
+  for (Json& failure : failure_layers(context, here, x)) {
+    layers.push_back(std::move(failure));
+  }
   return {{"title", fmt::format("batch {}", batch)}, {"width", width}, {"height", kCurveHeight}, {"layer", layers}};
 }
 
@@ -174,9 +189,13 @@ Json ratio_view(const Context& context, std::int64_t batch, int width) {
   TimeRange range;
   range.add(1);
   for (const SummaryRow* row : context.input.rows.rows) {
-    if (row->cell.batch != batch || !row->time_ratio) continue;
+    if (row->cell.batch != batch || !row->time_ratio) {
+      continue;
+    }
     for (const auto& value : {row->time_ratio, row->time_ratio_low, row->time_ratio_high}) {
-      if (value) range.add(std::clamp(*value, *row->time_ratio / kFrameOfBands, *row->time_ratio * kFrameOfBands));
+      if (value) {
+        range.add(std::clamp(*value, *row->time_ratio / kFrameOfBands, *row->time_ratio * kFrameOfBands));
+      }
     }
   }
   const auto y = [&](const char* field) {
@@ -211,8 +230,12 @@ Json ratio_view(const Context& context, std::int64_t batch, int width) {
 }
 
 std::string share_of_bound(const SummaryRow& row) {
-  if (!row.bound_share) return "";
-  if (!row.bound_share_low) return format_percent(*row.bound_share);
+  if (!row.bound_share) {
+    return "";
+  }
+  if (!row.bound_share_low) {
+    return format_percent(*row.bound_share);
+  }
   return fmt::format("{:.0f} % [{:.0f}, {:.0f}]", 100 * *row.bound_share, 100 * *row.bound_share_low,
                      100 * *row.bound_share_high);
 }
@@ -230,9 +253,13 @@ Table data_table(const Context& context) {
                           {"Time ratio", true}},
               .rows = {},
               .notes = {}};
-  if (bounds) table.columns.insert(table.columns.end(), {{"Bound seen", true}, {"Of bound", true}});
+  if (bounds) {
+    table.columns.insert(table.columns.end(), {{"Bound seen", true}, {"Of bound", true}});
+  }
   for (const SummaryRow* row : context.input.rows.rows) {
-    if (!row->cell_mean_ns) continue;
+    if (!row->cell_mean_ns) {
+      continue;
+    }
     const auto& interval = row->cell_mean_interval_ns;
     TableRow line{row->run_id,
                   row->cell.id,
@@ -258,10 +285,14 @@ Json datasets_of(const Context& context) {
   Json bounds = Json::array();
   std::set<std::int64_t> cells;
   std::size_t points = 0;
-  for (const SummaryRow* row : context.input.rows.rows) points += row->launch_means_ns.size();
+  for (const SummaryRow* row : context.input.rows.rows) {
+    points += row->launch_means_ns.size();
+  }
   for (const SummaryRow* row : context.input.rows.rows) {
     rows.push_back(curve_datum(*row, context.unit));
-    if (rows.back().contains("ratio")) rows.back()["x_ratio"] = shortened(row->plotted_length() * dodge(context, *row));
+    if (rows.back().contains("ratio")) {
+      rows.back()["x_ratio"] = shortened(row->plotted_length() * dodge(context, *row));
+    }
     const auto bound = context.input.bounds.find(row->cell.id);
     if (bound != context.input.bounds.end() && cells.insert(row->cell.id).second) {
       Json datum{{"batch", row->cell.batch},
@@ -270,11 +301,17 @@ Json datasets_of(const Context& context) {
                  {"low", shortened(bound->second.low_ns / context.unit.ns)},
                  {"high", shortened(bound->second.high_ns / context.unit.ns)},
                  {"from", bound->second.from_other_cells ? "speeds seen in other cells" : "rooflines in this cell"}};
-      if (bound->second.bytes) datum["mib"] = shortened(*bound->second.bytes / 0x1p20);
-      if (bound->second.flops) datum["gflops"] = shortened(*bound->second.flops / 1e9);
+      if (bound->second.bytes) {
+        datum["mib"] = shortened(*bound->second.bytes / 0x1p20);
+      }
+      if (bound->second.flops) {
+        datum["gflops"] = shortened(*bound->second.flops / 1e9);
+      }
       bounds.push_back(std::move(datum));
     }
-    if (points > kMostLaunchPoints || row->launches < 2) continue;
+    if (points > kMostLaunchPoints || row->launches < 2) {
+      continue;
+    }
     for (const auto& [launch, ns] : row->launch_means_ns) {
       launches.push_back({{"arm", row->arm.label},
                           {"batch", row->cell.batch},
@@ -298,18 +335,21 @@ std::string caption_of(const Context& context) {
   std::string text =
       "Large points: mean of a step over launches, at every length that was measured; small points: single launches. "
       "Bands are 95 % intervals of that mean, unpaired: they are wider than what the ratios resolve.";
-  if (!context.input.bounds.empty())
+  if (!context.input.bounds.empty()) {
     text +=
         " The grey band between dashed lines is the bound as the run saw it, lowest to highest launch: the slower of "
         "reading the "
         "cell's modelled bytes and of multiplying its modelled FLOPs; its tooltip says where it was taken.";
-  if (context.with_ratios)
+  }
+  if (context.with_ratios) {
     text +=
         " Beneath, paired time ratios to the baseline with their intervals, set apart sideways; below the dashed line "
         "is faster.";
-  if (context.input.smooth)
+  }
+  if (context.input.smooth) {
     text +=
         " Broad pale lines are local regressions over half of an arm's points (--smooth); no interval belongs to them.";
+  }
   return text + " A cross at the foot marks a cell without times. " + kHowToUse;
 }
 

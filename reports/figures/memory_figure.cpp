@@ -1,4 +1,5 @@
-// Peak memory against length: an arm a line, one copy of the cache as a dashed line, a cross where memory ran out first.
+// Peak memory against length: an arm a line, one copy of the cache as a dashed line, a cross where memory ran out
+// first.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -23,7 +24,9 @@ constexpr double kMib = 0x1p20;
 std::map<std::int64_t, double> cache_mib(const FigureInput& input) {
   std::map<std::int64_t, double> bytes;
   for (const SummaryRow* row : input.rows.rows) {
-    if (const auto modelled = per_step(*row, "modelled_kv_bytes")) bytes[row->cell.id] = *modelled / kMib;
+    if (const auto modelled = per_step(*row, "modelled_kv_bytes")) {
+      bytes[row->cell.id] = *modelled / kMib;
+    }
   }
   return bytes;
 }
@@ -32,12 +35,18 @@ std::map<std::int64_t, double> cache_mib(const FigureInput& input) {
 std::vector<const SummaryRow*> first_failures(const FigureInput& input) {
   std::map<std::pair<std::int64_t, std::int64_t>, const SummaryRow*> first;
   for (const SummaryRow* row : input.rows.rows) {
-    if (row->status != RowStatus::oom) continue;
+    if (row->status != RowStatus::oom) {
+      continue;
+    }
     const SummaryRow*& held = first[{row->arm.id, row->cell.batch}];
-    if (held == nullptr || row->cell.length < held->cell.length) held = row;
+    if (held == nullptr || row->cell.length < held->cell.length) {
+      held = row;
+    }
   }
   std::vector<const SummaryRow*> rows;
-  for (const auto& [place, row] : first) rows.push_back(row);
+  for (const auto& [place, row] : first) {
+    rows.push_back(row);
+  }
   return rows;
 }
 
@@ -49,9 +58,15 @@ Json memory_view(const FigureInput& input, std::int64_t batch, int width) {
   double highest = 1;
   const auto copies = cache_mib(input);
   for (const SummaryRow* row : input.rows.rows) {
-    if (row->cell.batch != batch) continue;
-    if (row->peak_bytes) highest = std::max(highest, static_cast<double>(*row->peak_bytes) / kMib);
-    if (const auto copy = copies.find(row->cell.id); copy != copies.end()) highest = std::max(highest, copy->second);
+    if (row->cell.batch != batch) {
+      continue;
+    }
+    if (row->peak_bytes) {
+      highest = std::max(highest, static_cast<double>(*row->peak_bytes) / kMib);
+    }
+    if (const auto copy = copies.find(row->cell.id); copy != copies.end()) {
+      highest = std::max(highest, copy->second);
+    }
   }
   const auto y = [&](const char* field) {
     return Json{{"field", field},
@@ -81,7 +96,9 @@ Json memory_view(const FigureInput& input, std::int64_t batch, int width) {
   int cross = 8;
   for (const ArmRecord& arm : arms) {
     const auto failed = first_failures(input);
-    if (std::ranges::none_of(failed, [&](const SummaryRow* row) { return row->arm.id == arm.id; })) continue;
+    if (std::ranges::none_of(failed, [&](const SummaryRow* row) { return row->arm.id == arm.id; })) {
+      continue;
+    }
     layers.push_back(figure_layer("oom", fmt::format("{} && datum.arm === {}", here, quoted(arm.label)),
                                   {{"type", "text"},
                                    {"text", "oom \xc3\x97"},
@@ -116,10 +133,13 @@ Figure memory_figure(const FigureInput& input) {
   const auto with_copies = copies;
   for (const SummaryRow* row : input.rows.rows) {
     const auto copy = with_copies.find(row->cell.id);
-    if (copies.erase(row->cell.id) > 0)
+    if (copies.erase(row->cell.id) > 0) {
       cache.push_back(
           {{"batch", row->cell.batch}, {"x", shortened(row->plotted_length())}, {"cache", shortened(copy->second)}});
-    if (!row->peak_bytes) continue;
+    }
+    if (!row->peak_bytes) {
+      continue;
+    }
     rows.push_back({{"arm", row->arm.label},
                     {"batch", row->cell.batch},
                     {"length", row->cell.length},

@@ -42,21 +42,26 @@ std::string value_text(const Total& total, double value) {
 }  // namespace
 
 std::string moved_counters(const SummaryRow& baseline, const SummaryRow& row) {
-  if (baseline.counters.empty() || row.counters.empty()) return "";
+  if (baseline.counters.empty() || row.counters.empty()) {
+    return "";
+  }
   std::vector<std::pair<double, std::string>> changes;
   for (const Total& total : kTotals) {
     // A counter that is 0 is absent.
     const double before = per_step(baseline, total.counter).value_or(0);
     const double after = per_step(row, total.counter).value_or(0);
-    if (std::abs(after - before) <= kLeastChange * std::max(before, after)) continue;
+    if (std::abs(after - before) <= kLeastChange * std::max(before, after)) {
+      continue;
+    }
     const double size = before > 0 && after > 0 ? std::abs(std::log(after / before)) : INFINITY;
     changes.emplace_back(
         size, fmt::format("{} {} \xe2\x86\x92 {}", total.name, value_text(total, before), value_text(total, after)));
   }
   std::ranges::stable_sort(changes, std::greater<>(), [](const auto& change) { return change.first; });
   std::string text;
-  for (std::size_t i = 0; i < std::min(changes.size(), kMostCounters); ++i)
+  for (std::size_t i = 0; i < std::min(changes.size(), kMostCounters); ++i) {
     text += (i == 0 ? "" : ", ") + changes[i].second;
+  }
   return text;
 }
 

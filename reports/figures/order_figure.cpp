@@ -27,8 +27,9 @@ constexpr double kSpreadOfABlock = 0.7;        // of the distance of two blocks
 Json blocks_layer(const std::string& arm, const std::string& condition, Json mark, Json encoding) {
   Json layer = figure_layer("blocks", arm, std::move(mark), std::move(encoding));
   for (Json step : {Json{{"flatten", {"order", "launch", "percent", "others", "void"}}},
-                    Json{{"calculate", "datum.order + datum.at"}, {"as", "x"}}, Json{{"filter", condition}}})
+                    Json{{"calculate", "datum.order + datum.at"}, {"as", "x"}}, Json{{"filter", condition}}}) {
     layer["transform"].push_back(std::move(step));
+  }
   return layer;
 }
 
@@ -91,19 +92,29 @@ Figure order_figure(const FigureInput& input) {
   std::vector<ArmRecord> arms;
   std::vector<const SummaryRow*> rows;
   for (const SummaryRow* row : input.rows.rows) {
-    if (row->time_ratio && !row->arm.baseline) rows.push_back(row);
+    if (row->time_ratio && !row->arm.baseline) {
+      rows.push_back(row);
+    }
   }
   for (const ArmRecord& arm : input.arms) {
-    if (arm.baseline) baseline = arm.id;
+    if (arm.baseline) {
+      baseline = arm.id;
+    }
     const bool any = std::ranges::any_of(rows, [&](const SummaryRow* row) { return row->arm.id == arm.id; });
-    if (any && arms.size() < kOrderMostArms) arms.push_back(arm);
+    if (any && arms.size() < kOrderMostArms) {
+      arms.push_back(arm);
+    }
   }
   std::size_t points = 0;
-  for (const SummaryRow* row : rows) points += blocks_of_cell[row->cell.id].size();
+  for (const SummaryRow* row : rows) {
+    points += blocks_of_cell[row->cell.id].size();
+  }
   const std::size_t stride = std::max<std::size_t>(1, (points + kOrderMostPoints - 1) / kOrderMostPoints);
   std::vector<std::int64_t> cells;
   for (const SummaryRow* row : rows) {
-    if (cells.empty() || cells.back() != row->cell.id) cells.push_back(row->cell.id);
+    if (cells.empty() || cells.back() != row->cell.id) {
+      cells.push_back(row->cell.id);
+    }
   }
   // Within the place of a block, cells in the order in which they ran.
   const auto offset_of = [&](std::int64_t cell) {
@@ -117,23 +128,33 @@ Figure order_figure(const FigureInput& input) {
               .notes = {}};
   std::map<std::int64_t, std::size_t> seen;  // rows of an arm, of which every n-th is drawn
   for (const SummaryRow* row : rows) {
-    if (std::ranges::find(arms, row->arm.id, &ArmRecord::id) == arms.end()) continue;
+    if (std::ranges::find(arms, row->arm.id, &ArmRecord::id) == arms.end()) {
+      continue;
+    }
     const auto& blocks = blocks_of_cell[row->cell.id];
     const ValidBlocks valid = valid_blocks(blocks);
     const double center = std::log(*row->time_ratio);
     std::vector<double> contrasts;
-    for (const BlockContrast& contrast : row->comparison.blocks) contrasts.push_back(contrast.contrast);
+    for (const BlockContrast& contrast : row->comparison.blocks) {
+      contrasts.push_back(contrast.contrast);
+    }
     table.rows.push_back(
         {row->run_id,
          row->cell.id,
          {cell_label(row->cell), row->arm.label, std::to_string(contrasts.size()), std::to_string(valid.void_blocks),
           contrasts.size() < 2 ? "" : format_percent(standard_deviation(contrasts))}});
-    if (seen[row->arm.id]++ % stride != 0) continue;
+    if (seen[row->arm.id]++ % stride != 0) {
+      continue;
+    }
     Json datum{{"label", cell_label(row->cell)}, {"arm", row->arm.label}, {"at", shortened(offset_of(row->cell.id))}};
-    for (const char* key : {"order", "launch", "percent", "others", "void"}) datum[key] = Json::array();
+    for (const char* key : {"order", "launch", "percent", "others", "void"}) {
+      datum[key] = Json::array();
+    }
     for (const BlockRecord* block : blocks) {
       const Comparison one = compare_arms(std::span(&block, 1), row->arm.id, baseline);
-      if (one.blocks.empty()) continue;
+      if (one.blocks.empty()) {
+        continue;
+      }
       datum["order"].push_back(order[block]);
       datum["launch"].push_back(block->launch);
       datum["percent"].push_back(std::round(1e4 * std::expm1(one.blocks.front().contrast - center)) / 100);
@@ -155,7 +176,9 @@ Figure order_figure(const FigureInput& input) {
       .data = std::move(table)};
   figure.spec["datasets"] = {{"blocks", data}};
   Json views = Json::array();
-  for (std::size_t i = 0; i < arms.size(); ++i) views.push_back(arm_view(arms[i], i + 1 == arms.size()));
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    views.push_back(arm_view(arms[i], i + 1 == arms.size()));
+  }
   figure.spec["vconcat"] = views;
   figure.spec["spacing"] = 10;
   return figure;

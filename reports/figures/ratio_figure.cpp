@@ -1,4 +1,5 @@
-// Forest plot of the paired ratios: a line per cell and arm, with the margin, what could not be seen, and the counters that moved.
+// Forest plot of the paired ratios: a line per cell and arm, with the margin, what could not be seen, and the counters
+// that moved.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -39,18 +40,24 @@ struct Line {
 
 std::size_t cell_count(const FigureInput& input) {
   std::set<std::int64_t> cells;
-  for (const SummaryRow* row : input.rows.rows) cells.insert(row->cell.id);
+  for (const SummaryRow* row : input.rows.rows) {
+    cells.insert(row->cell.id);
+  }
   return cells.size();
 }
 
 std::vector<Line> lines_by_cell(const FigureInput& input) {
   std::map<std::int64_t, const SummaryRow*> baseline;
   for (const SummaryRow* row : input.rows.rows) {
-    if (row->arm.baseline) baseline[row->cell.id] = row;
+    if (row->arm.baseline) {
+      baseline[row->cell.id] = row;
+    }
   }
   std::vector<Line> lines;
   for (const SummaryRow* row : input.rows.rows) {
-    if (!row->time_ratio || row->arm.baseline) continue;
+    if (!row->time_ratio || row->arm.baseline) {
+      continue;
+    }
     Line line{.run_id = row->run_id,
               .cell_id = row->cell.id,
               .label = cell_label(row->cell),
@@ -60,8 +67,9 @@ std::vector<Line> lines_by_cell(const FigureInput& input) {
               .launches = row->launches,
               .verdict = row->decision.verdict ? to_string(*row->decision.verdict) : "",
               .moved = baseline.contains(row->cell.id) ? moved_counters(*baseline[row->cell.id], *row) : ""};
-    if (row->time_ratio_low && row->time_ratio_high)
+    if (row->time_ratio_low && row->time_ratio_high) {
       line.estimate.interval = {*row->time_ratio_low, *row->time_ratio_high};
+    }
     lines.push_back(std::move(line));
   }
   return lines;
@@ -70,15 +78,21 @@ std::vector<Line> lines_by_cell(const FigureInput& input) {
 // The mean over the lengths of each batch size.
 std::vector<Line> lines_by_batch(const FigureInput& input) {
   std::map<std::int64_t, std::vector<const SummaryRow*>> batches;
-  for (const SummaryRow* row : input.rows.rows) batches[row->cell.batch].push_back(row);
+  for (const SummaryRow* row : input.rows.rows) {
+    batches[row->cell.batch].push_back(row);
+  }
   std::vector<Line> lines;
   for (const auto& [batch, rows] : batches) {
     const ArmEffects effects = arm_effects(rows);
     for (const ArmRecord& arm : input.arms) {
       const auto logs = effects.logs.find(arm.label);
-      if (arm.baseline || logs == effects.logs.end()) continue;
+      if (arm.baseline || logs == effects.logs.end()) {
+        continue;
+      }
       const auto estimate = ratio_of(logs->second);
-      if (!estimate) continue;
+      if (!estimate) {
+        continue;
+      }
       lines.push_back({.run_id = input.summary.run.id,
                        .cell_id = 0,
                        .label = fmt::format("b{}, {} cells", batch, effects.cells.size()),
@@ -130,7 +144,9 @@ Figure ratio_figure(const FigureInput& input) {
                           {"Verdict"}},
               .rows = {},
               .notes = {}};
-  if (moved) table.columns.push_back({"Counters a step"});
+  if (moved) {
+    table.columns.push_back({"Counters a step"});
+  }
   double lowest = 1;
   double highest = 1;
   for (const Line& line : lines) {
@@ -142,7 +158,9 @@ Figure ratio_figure(const FigureInput& input) {
   };
   RatioAxis axis;
   for (const Line& line : lines) {
-    if (labels.empty() || labels.back() != line.label) labels.push_back(line.label);
+    if (labels.empty() || labels.back() != line.label) {
+      labels.push_back(line.label);
+    }
     Json datum{{"cell", line.cell_id},
                {"label", line.label},
                {"arm", line.arm},
@@ -164,23 +182,33 @@ Figure ratio_figure(const FigureInput& input) {
       axis.add(framed(1 / (1 + *line.mde)));
       axis.add(framed(1 + *line.mde));
     }
-    if (!line.verdict.empty()) datum["verdict"] = line.verdict;
-    if (!line.moved.empty()) datum["moved"] = line.moved;
+    if (!line.verdict.empty()) {
+      datum["verdict"] = line.verdict;
+    }
+    if (!line.moved.empty()) {
+      datum["moved"] = line.moved;
+    }
     data.push_back(std::move(datum));
     table.rows.push_back({line.run_id,
                           line.cell_id,
                           {line.label, line.arm, text, line.mde ? format_detectable(*line.mde) : "",
                            std::to_string(line.launches), line.verdict}});
-    if (moved) table.rows.back().fields.push_back(line.moved);
+    if (moved) {
+      table.rows.back().fields.push_back(line.moved);
+    }
   }
   // The colours and shapes of an arm are the same in every figure, so the scales are those of all arms.
   Json color = arm_color(input.arms);
   Json shape = arm_shape(input.arms);
   Json offsets = Json::array();
   for (const ArmRecord& arm : input.arms) {
-    if (!arm.baseline) offsets.push_back(arm.label);
+    if (!arm.baseline) {
+      offsets.push_back(arm.label);
+    }
   }
-  for (Json* channel : {&color, &shape}) (*channel)["legend"]["values"] = offsets;
+  for (Json* channel : {&color, &shape}) {
+    (*channel)["legend"]["values"] = offsets;
+  }
   const Json y{{"field", "label"},
                {"type", "nominal"},
                {"sort", labels},

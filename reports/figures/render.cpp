@@ -1,11 +1,6 @@
 // Runs tools/render_figures.py and waits for it.
 #include "reports/figures/render.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -13,7 +8,11 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #ifndef DECODELAB_FIGURE_PYTHON
 #define DECODELAB_FIGURE_PYTHON ""
@@ -30,14 +29,18 @@ struct Finished {
 
 Finished run(std::vector<std::string> arguments) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return {-1, std::strerror(errno)};
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return {-1, std::strerror(errno)};
+  }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
   std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
+  for (std::string& argument : arguments) {
+    argv.push_back(argument.data());
+  }
   argv.push_back(nullptr);
   pid_t child = 0;
   const int failed = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
@@ -47,11 +50,17 @@ Finished run(std::vector<std::string> arguments) {
   std::array<char, 4096> buffer{};
   while (failed == 0) {
     const ssize_t count = read(ends[0], buffer.data(), buffer.size());
-    if (count > 0) finished.output.append(buffer.data(), static_cast<std::size_t>(count));
-    if (count == 0 || (count < 0 && errno != EINTR)) break;
+    if (count > 0) {
+      finished.output.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+    if (count == 0 || (count < 0 && errno != EINTR)) {
+      break;
+    }
   }
   close(ends[0]);
-  if (failed != 0) return finished;
+  if (failed != 0) {
+    return finished;
+  }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -78,9 +87,13 @@ bool render_figures(const std::filesystem::path& folder, bool png, std::ostream&
     why = fmt::format("'{}' does not exist", std::filesystem::exists(python) ? script : python);
   } else {
     std::vector<std::string> arguments{python, script, folder.string()};
-    if (png) arguments.emplace_back("--png");
+    if (png) {
+      arguments.emplace_back("--png");
+    }
     const Finished finished = run(std::move(arguments));
-    if (finished.code == 0) return true;
+    if (finished.code == 0) {
+      return true;
+    }
     why = fmt::format("'{}' failed: {}", python, last_line(finished.output));
   }
   warnings << fmt::format(

@@ -38,9 +38,13 @@ struct Map {
 LaunchLogs logs_of(const SummaryRow& row) { return mean_contrasts(row.comparison); }
 
 std::optional<RatioEstimate> against_baseline(const SummaryRow& row) {
-  if (!row.time_ratio) return std::nullopt;
+  if (!row.time_ratio) {
+    return std::nullopt;
+  }
   RatioEstimate estimate{.time_ratio = *row.time_ratio, .interval = std::nullopt};
-  if (row.time_ratio_low && row.time_ratio_high) estimate.interval = {*row.time_ratio_low, *row.time_ratio_high};
+  if (row.time_ratio_low && row.time_ratio_high) {
+    estimate.interval = {*row.time_ratio_low, *row.time_ratio_high};
+  }
   return estimate;
 }
 
@@ -48,15 +52,21 @@ std::optional<RatioEstimate> against_baseline(const SummaryRow& row) {
 std::vector<Map> maps_against(const FigureInput& input, const ArmRecord& reference) {
   std::map<std::int64_t, LaunchLogs> reference_logs;
   for (const SummaryRow* row : input.rows.rows) {
-    if (row->arm.id == reference.id && row->time_ratio) reference_logs[row->cell.id] = logs_of(*row);
+    if (row->arm.id == reference.id && row->time_ratio) {
+      reference_logs[row->cell.id] = logs_of(*row);
+    }
   }
   std::vector<Map> maps;
   for (const ArmRecord& arm : input.arms) {
-    if (arm.id == reference.id || (!reference.baseline && !arm.command.empty())) continue;
+    if (arm.id == reference.id || (!reference.baseline && !arm.command.empty())) {
+      continue;
+    }
     Map map{.arm = arm.label, .reference = reference.label, .values = {}};
     bool any = false;
     for (const SummaryRow* row : input.rows.rows) {
-      if (row->arm.id != arm.id) continue;
+      if (row->arm.id != arm.id) {
+        continue;
+      }
       Value value{.row = row, .estimate = std::nullopt};
       if (reference.baseline) {
         value.estimate = against_baseline(*row);
@@ -64,14 +74,18 @@ std::vector<Map> maps_against(const FigureInput& input, const ArmRecord& referen
                  found != reference_logs.end() && row->time_ratio) {
         LaunchLogs own = logs_of(*row);
         if (row->arm.baseline) {
-          for (const auto& [launch, value_of_launch] : found->second) own[launch] = 0;
+          for (const auto& [launch, value_of_launch] : found->second) {
+            own[launch] = 0;
+          }
         }
         value.estimate = ratio_of(difference(own, found->second));
       }
       any = any || value.estimate;
       map.values.push_back(value);
     }
-    if (any) maps.push_back(std::move(map));
+    if (any) {
+      maps.push_back(std::move(map));
+    }
   }
   return maps;
 }
@@ -80,12 +94,20 @@ std::vector<Map> maps_against(const FigureInput& input, const ArmRecord& referen
 std::vector<Map> maps_of(const FigureInput& input) {
   std::vector<Map> maps;
   for (const ArmRecord& arm : input.arms) {
-    if (arm.command.empty()) continue;
-    for (Map& map : maps_against(input, arm)) maps.push_back(std::move(map));
+    if (arm.command.empty()) {
+      continue;
+    }
+    for (Map& map : maps_against(input, arm)) {
+      maps.push_back(std::move(map));
+    }
   }
-  if (!maps.empty()) return maps;
+  if (!maps.empty()) {
+    return maps;
+  }
   for (const ArmRecord& arm : input.arms) {
-    if (arm.baseline) return maps_against(input, arm);
+    if (arm.baseline) {
+      return maps_against(input, arm);
+    }
   }
   return maps;
 }
@@ -149,10 +171,11 @@ Json map_view(const std::string& title, const std::string& condition, const Json
               figure_layer("cells", condition + " && isValid(datum.fate)",
                            {{"type", "text"}, {"text", "\xc3\x97"}, {"fontSize", 13}, {"color", kInkColor}},
                            {{"x", x}, {"y", y}, {"tooltip", tooltip}})};
-  if (step >= kNarrowestNumber)
+  if (step >= kNarrowestNumber) {
     layers.push_back(figure_layer("cells", valid,
                                   {{"type", "text"}, {"fontSize", step < 36 ? 10 : 11}, {"color", kDarkText}},
                                   {{"x", x}, {"y", y}, {"text", {{"field", "number"}}}, {"tooltip", tooltip}}));
+  }
   return {{"title", {{"text", title}, {"limit", columns_width + 70}}},
           {"width", {{"step", step}}},
           {"height", {{"step", kRowHeight}}},
@@ -164,7 +187,9 @@ Json map_view(const std::string& title, const std::string& condition, const Json
 Figure speedup_figure(const FigureInput& input) {
   const auto maps = maps_of(input);
   std::set<std::int64_t> length_set;
-  for (const SummaryRow* row : input.rows.rows) length_set.insert(row->cell.length);
+  for (const SummaryRow* row : input.rows.rows) {
+    length_set.insert(row->cell.length);
+  }
   const Json lengths(std::vector<std::int64_t>(length_set.begin(), length_set.end()));
   const Json batches(batches_of(input.rows));
   const auto columns = static_cast<std::size_t>(
@@ -231,7 +256,9 @@ Figure speedup_figure(const FigureInput& input) {
   figure.spec["datasets"] = {{"cells", cells}};
   Json lines = Json::array();
   for (std::size_t i = 0; i < maps.size(); ++i) {
-    if (i % columns == 0) lines.push_back({{"hconcat", Json::array()}, {"spacing", 90}, {"bounds", "flush"}});
+    if (i % columns == 0) {
+      lines.push_back({{"hconcat", Json::array()}, {"spacing", 90}, {"bounds", "flush"}});
+    }
     lines.back()["hconcat"].push_back(map_view(
         maps.front().reference == maps.back().reference ? maps[i].arm
                                                         : fmt::format("{} against {}", maps[i].arm, maps[i].reference),

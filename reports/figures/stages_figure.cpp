@@ -28,8 +28,9 @@ constexpr const char* kResidualColor = "#C4C8CC";
 
 Json stage_color(const std::vector<std::string>& stages) {
   Json range = Json::array();
-  for (std::size_t i = 0; i < stages.size(); ++i)
+  for (std::size_t i = 0; i < stages.size(); ++i) {
     range.push_back(stages[i] == kResidual ? kResidualColor : kStageColors[i % kStageColors.size()]);
+  }
   return {{"field", "stage"},
           {"type", "nominal"},
           {"scale", {{"domain", stages}, {"range", range}}},
@@ -80,7 +81,9 @@ Json cell_view(const std::string& label, double longest, const Json& arms, const
                     {"color", stage_color(stages)},
                     {"opacity", shown_opacity()},
                     {"tooltip", tooltip}});
-  if (first) bars["name"] = "stages";
+  if (first) {
+    bars["name"] = "stages";
+  }
   return {{"title", label},
           {"width", kStagesWidth},
           {"height", {{"step", kStagesBarHeight}}},
@@ -99,7 +102,9 @@ Json cell_view(const std::string& label, double longest, const Json& arms, const
 }
 
 std::string perturbation(const TraceRecord& trace) {
-  if (!(trace.perturbation > 0)) return "not measured";
+  if (!(trace.perturbation > 0)) {
+    return "not measured";
+  }
   return format_ratio(trace.perturbation, Interval{trace.perturbation_low, trace.perturbation_high});
 }
 
@@ -120,14 +125,17 @@ Figure stages_figure(const FigureInput& input) {
               .notes = {}};
   double longest = 0;
   for (const TracedCell& cell : cells) {
-    for (const TracedArm& arm : cell.arms)
+    for (const TracedArm& arm : cell.arms) {
       longest = std::max(longest, static_cast<double>(arm.trace->steps_ns) / static_cast<double>(arm.trace->steps));
+    }
   }
   const bool of_device =
       std::ranges::any_of(cells, [](const TracedCell& cell) { return is_of_device(*cell.arms.front().trace); });
   double axis_ns = longest;
   for (const TracedCell& cell : cells) {
-    for (const TracedArm& arm : cell.arms) axis_ns = std::max(axis_ns, arm.row->cell_mean_ns.value_or(0));
+    for (const TracedArm& arm : cell.arms) {
+      axis_ns = std::max(axis_ns, arm.row->cell_mean_ns.value_or(0));
+    }
   }
   for (const TracedCell& cell : cells) {
     const std::string label = cell_label(cell.cell);
@@ -139,7 +147,9 @@ Figure stages_figure(const FigureInput& input) {
       double at = 0;
       for (const std::string& name : order) {
         const auto stage = std::ranges::find(stages, name, &std::pair<std::string, double>::first);
-        if (stage == stages.end() || stage->second == 0) continue;
+        if (stage == stages.end() || stage->second == 0) {
+          continue;
+        }
         const double ns = stage->second;
         Json datum{{"label", label},
                    {"arm", row->arm.label},
@@ -165,7 +175,9 @@ Figure stages_figure(const FigureInput& input) {
              {label, row->arm.label, name, format_time(ns), format_percent(ns / step_ns), perturbation(*trace)}});
       }
       Json total{{"label", label}, {"arm", row->arm.label}};
-      if (row->cell_mean_ns) total["untraced"] = shortened(*row->cell_mean_ns / unit.ns);
+      if (row->cell_mean_ns) {
+        total["untraced"] = shortened(*row->cell_mean_ns / unit.ns);
+      }
       totals.push_back(std::move(total));
     }
     views.push_back(cell_view(label, axis_ns / unit.ns, arms, order, unit, views.empty()));

@@ -38,16 +38,25 @@ using StepsOfArms = std::map<std::int64_t, std::vector<Step>>;
 std::map<std::int64_t, StepsOfArms> steps_of_cells(const FigureInput& input) {
   std::set<std::int64_t> here;
   std::set<std::int64_t> arms;
-  for (const SummaryRow* row : input.rows.rows) here.insert(row->cell.id);
-  for (const ArmRecord& arm : input.arms) arms.insert(arm.id);
+  for (const SummaryRow* row : input.rows.rows) {
+    here.insert(row->cell.id);
+  }
+  for (const ArmRecord& arm : input.arms) {
+    arms.insert(arm.id);
+  }
   std::map<std::int64_t, StepsOfArms> steps;
   std::map<std::int64_t, std::size_t> index;
   for (const BlockRecord& block : input.data.blocks) {
-    if (!here.contains(block.cell_id)) continue;
+    if (!here.contains(block.cell_id)) {
+      continue;
+    }
     for (const VisitRecord& visit : block.visits) {
-      if (!arms.contains(visit.arm_id)) continue;
-      for (const std::int64_t ns : visit.samples_ns)
+      if (!arms.contains(visit.arm_id)) {
+        continue;
+      }
+      for (const std::int64_t ns : visit.samples_ns) {
         steps[block.cell_id][visit.arm_id].push_back({index[block.cell_id], static_cast<double>(ns)});
+      }
     }
     ++index[block.cell_id];
   }
@@ -59,7 +68,9 @@ std::vector<CellRecord> ranked_cells(const FigureInput& input, const std::map<st
   std::vector<CellRecord> cells;
   std::set<std::int64_t> known;
   for (const SummaryRow* row : input.rows.rows) {
-    if (steps.contains(row->cell.id) && known.insert(row->cell.id).second) cells.push_back(row->cell);
+    if (steps.contains(row->cell.id) && known.insert(row->cell.id).second) {
+      cells.push_back(row->cell);
+    }
   }
   std::ranges::stable_sort(cells, std::greater<>(), [&](const CellRecord& cell) {
     return std::tuple(steps.at(cell.id).size(), cell.batch * cell.length);
@@ -71,13 +82,17 @@ std::vector<CellRecord> ranked_cells(const FigureInput& input, const std::map<st
 std::set<std::int64_t> pinned_cells(const std::vector<CellRecord>& ranked) {
   std::set<std::int64_t> pinned;
   const std::size_t count = std::min(kMostPinned, ranked.size());
-  for (std::size_t i = 0; i < count; ++i) pinned.insert(ranked[i * ranked.size() / count].id);
+  for (std::size_t i = 0; i < count; ++i) {
+    pinned.insert(ranked[i * ranked.size() / count].id);
+  }
   return pinned;
 }
 
 Json picker(const FigureInput& input, const CellRecord& first) {
   std::set<std::int64_t> lengths;
-  for (const SummaryRow* row : input.rows.rows) lengths.insert(row->cell.length);
+  for (const SummaryRow* row : input.rows.rows) {
+    lengths.insert(row->cell.length);
+  }
   const std::size_t rows = batches_of(input.rows).size();
   const int step = std::clamp<int>(kLeftWidth / static_cast<int>(lengths.size()), 9, 44);
   const int height = std::clamp<int>(200 / static_cast<int>(rows), 12, 26);
@@ -239,10 +254,14 @@ Figure steps_figure(const FigureInput& input) {
                      {"kept", is_pinned ? "quantiles and single steps" : "quantiles"}});
     for (const ArmRecord& arm : input.arms) {
       const auto found = steps.at(cell.id).find(arm.id);
-      if (found == steps.at(cell.id).end()) continue;
+      if (found == steps.at(cell.id).end()) {
+        continue;
+      }
       const std::vector<Step>& of_arm = found->second;
       std::vector<double> sorted;
-      for (const Step& step : of_arm) sorted.push_back(step.ns / unit);
+      for (const Step& step : of_arm) {
+        sorted.push_back(step.ns / unit);
+      }
       std::sort(sorted.begin(), sorted.end());
       Json ms = Json::array();
       const std::size_t count = std::min(sorted.size(), most_quantiles);
@@ -251,13 +270,14 @@ Figure steps_figure(const FigureInput& input) {
         ms.push_back(shortened(quantile(sorted, share)));
       }
       quantiles.push_back({{"cell", cell.id}, {"arm", arm.label}, {"ms", ms}});
-      for (const auto& [name, share] : {std::pair("p50", 0.5), std::pair("p95", 0.95)})
+      for (const auto& [name, share] : {std::pair("p50", 0.5), std::pair("p95", 0.95)}) {
         marks.push_back({{"cell", cell.id},
                          {"arm", arm.label},
                          {"name", name},
                          {"share", share},
                          {"ms", shortened(quantile(sorted, share))},
                          {"n", sorted.size()}});
+      }
       if (is_pinned) {
         Json points = Json::array();
         Json blocks = Json::array();
@@ -281,10 +301,13 @@ Figure steps_figure(const FigureInput& input) {
   std::vector<const ArmRecord*> shown;
   for (const ArmRecord& arm : input.arms) {
     if (shown.size() < kStepsMostPanels &&
-        std::ranges::any_of(steps, [&](const auto& cell) { return cell.second.contains(arm.id); }))
+        std::ranges::any_of(steps, [&](const auto& cell) { return cell.second.contains(arm.id); })) {
       shown.push_back(&arm);
+    }
   }
-  for (const ArmRecord* arm : shown) panels.push_back(order_view(input, *arm, arm == shown.back()));
+  for (const ArmRecord* arm : shown) {
+    panels.push_back(order_view(input, *arm, arm == shown.back()));
+  }
   Figure figure{
       .title = title,
       .caption = fmt::format(

@@ -21,18 +21,27 @@ constexpr int kThroughputHeight = 240;
 constexpr std::size_t kThroughputMostPanels = 3;
 constexpr double kBeyond = 1.15;  // where ticks may still be, in the padding
 
-// Shortest, middle and longest of the lengths at which some arm has two batch sizes: a single one is a point and no curve.
+// Shortest, middle and longest of the lengths at which some arm has two batch sizes: a single one is a point and no
+// curve.
 std::vector<std::int64_t> shown_lengths(const FigureInput& input) {
   std::map<std::int64_t, std::set<std::int64_t>> batches;
   for (const SummaryRow* row : input.rows.rows) {
-    if (row->cell_mean_ns && *row->cell_mean_ns > 0) batches[row->cell.length].insert(row->cell.batch);
+    if (row->cell_mean_ns && *row->cell_mean_ns > 0) {
+      batches[row->cell.length].insert(row->cell.batch);
+    }
   }
   std::vector<std::int64_t> lengths;
   for (const auto& [length, of_length] : batches) {
-    if (of_length.size() > 1) lengths.push_back(length);
+    if (of_length.size() > 1) {
+      lengths.push_back(length);
+    }
   }
-  if (lengths.empty() && !batches.empty()) lengths = {batches.begin()->first};
-  if (lengths.size() > kThroughputMostPanels) lengths = {lengths.front(), lengths[lengths.size() / 2], lengths.back()};
+  if (lengths.empty() && !batches.empty()) {
+    lengths = {batches.begin()->first};
+  }
+  if (lengths.size() > kThroughputMostPanels) {
+    lengths = {lengths.front(), lengths[lengths.size() / 2], lengths.back()};
+  }
   return lengths;
 }
 
@@ -51,7 +60,9 @@ Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& ra
   TimeRange times;
   TimeRange rates;
   for (const SummaryRow* row : input.rows.rows) {
-    if (row->cell.length != length || !row->cell_mean_ns || *row->cell_mean_ns <= 0) continue;
+    if (row->cell.length != length || !row->cell_mean_ns || *row->cell_mean_ns <= 0) {
+      continue;
+    }
     times.add(*row->cell_mean_ns / unit.ns);
     rates.add(units_of(row->cell) / (*row->cell_mean_ns / 1e9));
     if (const auto& band = row->cell_mean_interval_ns; band && is_narrow(*band, *row->cell_mean_ns)) {
@@ -141,12 +152,16 @@ Figure throughput_figure(const FigureInput& input) {
       return row->arm.id == arm.id && row->cell_mean_ns &&
              std::ranges::find(lengths, row->cell.length) != lengths.end();
     });
-    if (points > most) labelled = arm.label;
+    if (points > most) {
+      labelled = arm.label;
+    }
     most = std::max(most, points);
   }
   for (const SummaryRow* row : input.rows.rows) {
-    if (!row->cell_mean_ns || *row->cell_mean_ns <= 0 || std::ranges::find(lengths, row->cell.length) == lengths.end())
+    if (!row->cell_mean_ns || *row->cell_mean_ns <= 0 ||
+        std::ranges::find(lengths, row->cell.length) == lengths.end()) {
       continue;
+    }
     const double per_second = units_of(row->cell) / (*row->cell_mean_ns / 1e9);
     Json datum{{"arm", row->arm.label},
                {"batch", row->cell.batch},
@@ -175,11 +190,15 @@ Figure throughput_figure(const FigureInput& input) {
                                        labelled, phase == "prefill" ? " of the prompt" : "", kHowToUse),
                 .spec = start_spec(fmt::format("Throughput against latency: {}", input.rows.setting)),
                 .data = std::move(table)};
-  if (!lengths.empty()) add_legend_toggle(figure.spec, "arm", fmt::format("length_{}", lengths.front()));
+  if (!lengths.empty()) {
+    add_legend_toggle(figure.spec, "arm", fmt::format("length_{}", lengths.front()));
+  }
   figure.spec["datasets"] = {{"rows", rows}};
   Json panels = Json::array();
   const int width = kFigureWidth / static_cast<int>(std::max<std::size_t>(1, lengths.size())) - kPanelGap;
-  for (const std::int64_t length : lengths) panels.push_back(panel(input, unit, rate, length, width));
+  for (const std::int64_t length : lengths) {
+    panels.push_back(panel(input, unit, rate, length, width));
+  }
   figure.spec["hconcat"] = panels;
   figure.spec["spacing"] = kPanelGap;
   figure.spec["bounds"] = "flush";

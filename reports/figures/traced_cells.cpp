@@ -27,15 +27,21 @@ std::vector<TracedCell> traced_cells(const FigureInput& input, std::size_t most)
     const auto trace = std::ranges::find_if(input.data.traces, [&](const TraceRecord& record) {
       return record.cell_id == row->cell.id && record.arm_id == row->arm.id && has_account(record);
     });
-    if (trace == input.data.traces.end()) continue;
+    if (trace == input.data.traces.end()) {
+      continue;
+    }
     auto cell = std::ranges::find(cells, row->cell.id, [](const TracedCell& known) { return known.cell.id; });
-    if (cell == cells.end()) cell = cells.insert(cell, {row->cell, {}});
+    if (cell == cells.end()) {
+      cell = cells.insert(cell, {row->cell, {}});
+    }
     cell->arms.push_back({row, &*trace});
   }
   std::ranges::stable_sort(cells, std::greater<>(), [](const TracedCell& cell) {
     return std::tuple(cell.arms.size(), cell.cell.batch * cell.cell.length);
   });
-  if (cells.size() > most) cells.resize(most);
+  if (cells.size() > most) {
+    cells.resize(most);
+  }
   return cells;
 }
 
@@ -51,7 +57,9 @@ std::vector<std::pair<std::string, double>> stages_of(const TraceRecord& trace) 
   for (const TraceShareRecord& share : trace.shares) {
     const bool gap = share.kind == "gap";
     const std::int64_t ns = device ? share.device_ns : share.host_ns;
-    if (gap && !device) continue;
+    if (gap && !device) {
+      continue;
+    }
     rest -= ns;
     stages.emplace_back(gap ? "idle: " + share.name : share.name,
                         static_cast<double>(ns) / static_cast<double>(trace.steps));
@@ -64,12 +72,16 @@ std::vector<std::string> stage_order(const std::vector<TracedCell>& cells) {
   std::set<std::string> names;
   for (const TracedCell& cell : cells) {
     for (const TracedArm& arm : cell.arms) {
-      for (const auto& [name, ns] : stages_of(*arm.trace)) names.insert(name);
+      for (const auto& [name, ns] : stages_of(*arm.trace)) {
+        names.insert(name);
+      }
     }
   }
   std::vector<std::string> order;
   for (const char* known : kKnownStages) {
-    if (names.erase(known) > 0) order.emplace_back(known);
+    if (names.erase(known) > 0) {
+      order.emplace_back(known);
+    }
   }
   names.erase(kResidual);
   order.insert(order.end(), names.begin(), names.end());

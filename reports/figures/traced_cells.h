@@ -33,11 +33,12 @@ inline constexpr const char* kResidual = "residual";
 /// Whether the account is that of a device: what kept it busy, and its gaps. Else it is the host's.
 bool is_of_device(const TraceRecord& trace);
 
-/// Nanoseconds of one traced step by stage, with the residual as its own; they add up to the step. Of a device the stages are what
-/// kept it busy, and each cause of a gap has its own line: "idle: sync".
+/// Nanoseconds of one traced step by stage, with the residual as its own; they add up to the step. Of a device the
+/// stages are what kept it busy, and each cause of a gap has its own line: "idle: sync".
 std::vector<std::pair<std::string, double>> stages_of(const TraceRecord& trace);
 
-/// Stages of all traces in the order of a decode step as far as known, others and gaps behind them by name, the residual last.
+/// Stages of all traces in the order of a decode step as far as known, others and gaps behind them by name, the
+/// residual last.
 std::vector<std::string> stage_order(const std::vector<TracedCell>& cells);
 
 /// "decodelab trace --run 3" with the run that a figure is of: how traces come to be.

@@ -31,7 +31,9 @@ const TracedArm* baseline_of(const TracedCell& cell) {
 
 double ns_of(const std::vector<std::pair<std::string, double>>& stages, const std::string& name) {
   double ns = 0;
-  for (const auto& [stage, value] : stages) ns += stage == name ? value : 0;
+  for (const auto& [stage, value] : stages) {
+    ns += stage == name ? value : 0;
+  }
   return ns;
 }
 
@@ -93,7 +95,9 @@ Figure waterfall_figure(const FigureInput& input) {
               .notes = {}};
   const auto before = stages_of(*baseline.trace);
   for (const TracedArm& arm : cell->arms) {
-    if (arm.row->arm.baseline || views.size() == kWaterfallMostArms) continue;
+    if (arm.row->arm.baseline || views.size() == kWaterfallMostArms) {
+      continue;
+    }
     const std::string& label = arm.row->arm.label;
     const auto after = stages_of(*arm.trace);
     Json columns{input.summary.baseline()};
@@ -118,7 +122,9 @@ Figure waterfall_figure(const FigureInput& input) {
                             cell->cell.id,
                             {label, name, format_time(old_ns), format_time(new_ns),
                              fmt::format("{}{}", change < 0 ? "-" : "+", format_time(std::abs(change)))}});
-      if (change == 0) continue;
+      if (change == 0) {
+        continue;
+      }
       columns.push_back(name);
       Json& datum = bar(name, at, at + change, false);
       datum["change"] = shortened(change / unit.ns);

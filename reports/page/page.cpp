@@ -24,8 +24,9 @@ std::string banner(const RunReport& run) {
       fmt::format("<div class=\"banner\" data-run=\"{}\">\n<p><b>{}</b></p>\n<p>{} {}</p>\n<div class=\"badges\">",
                   run.summary.run.id, escape_html(overview.answer), escape_html(overview.compared),
                   escape_html(overview.resolution));
-  for (const std::string& badge : overview.badges)
+  for (const std::string& badge : overview.badges) {
     html += fmt::format("<span class=\"badge\">{}</span>", escape_html(badge));
+  }
   return html + "</div>\n</div>\n";
 }
 
@@ -45,11 +46,15 @@ RunPart run_part(const RunReport& run, const std::map<std::string, std::string>&
   }
   part.html += banner(run);
   for (const Table& table : {overview_table(run.summary), composite_table(run.summary), effect_table(run.summary)}) {
-    if (!table.rows.empty()) part.html += to_html(table);
+    if (!table.rows.empty()) {
+      part.html += to_html(table);
+    }
   }
   for (const Section& section : sections()) {
     const std::string html = section.html({.run = run, .drawings = drawings, .detail = detail});
-    if (html.empty()) continue;
+    if (html.empty()) {
+      continue;
+    }
     part.html += fmt::format("<h2 id=\"{}{}\">{}</h2>\n{}", run.prefix, section.id, section.title, html);
     part.links += fmt::format("<a href=\"#{}{}\">{}</a>", run.prefix, section.id, section.link);
   }
@@ -71,7 +76,9 @@ std::string reproduce_html(std::span<const RunReport> runs) {
 
 std::string navigation(const std::vector<RunPart>& parts) {
   std::string html = "<nav>";
-  for (const RunPart& part : parts) html += part.links;
+  for (const RunPart& part : parts) {
+    html += part.links;
+  }
   return html +
          "<a href=\"#environment\">environment</a><a href=\"#method\">how time was taken</a><a "
          "href=\"#glossary\">glossary</a><a href=\"#repeat\">repeat</a></nav>\n";
@@ -97,9 +104,13 @@ std::string assemble(std::span<const RunReport> runs, const std::map<std::string
       "<title>decodelab: {0}</title>\n<style>{1}</style>\n</head>\n<body>\n<header>\n<h1>{0}</h1>\n<p "
       "class=\"soft\">decodelab report, measured {2}</p>\n</header>\n{3}<main>\n",
       escape_html(titles), kPageStyle, format_date(runs.front().summary.run.started_unix_ns), navigation(parts));
-  for (const RunPart& part : parts) html += part.html;
+  for (const RunPart& part : parts) {
+    html += part.html;
+  }
   html += fmt::format("<h2 id=\"environment\">Environment</h2>\n{}", to_html(environment_table(records)));
-  if (const Table one_sided = one_sided_table(summaries); !one_sided.rows.empty()) html += to_html(one_sided);
+  if (const Table one_sided = one_sided_table(summaries); !one_sided.rows.empty()) {
+    html += to_html(one_sided);
+  }
   html += fmt::format(
       "<h2 id=\"method\">How time was taken</h2>\n{}<h2 id=\"glossary\">Glossary</h2>\n{}<h2 id=\"repeat\">Repeat "
       "it</h2>\n{}",
@@ -107,9 +118,10 @@ std::string assemble(std::span<const RunReport> runs, const std::map<std::string
   html +=
       "</main>\n<footer>Every number carries the run and the cell of the store that it comes from (data-run, "
       "data-cell).</footer>\n";
-  if (const std::string_view bundle = vega_bundle(); !bundle.empty())
+  if (const std::string_view bundle = vega_bundle(); !bundle.empty()) {
     html +=
         fmt::format("<script type=\"text/plain\" id=\"vega\">{}</script>\n<script>{}</script>\n", bundle, kPageScript);
+  }
   return html + "</body>\n</html>\n";
 }
 

@@ -12,7 +12,8 @@
 
 namespace decodelab {
 
-/// One run with all that is shown of it. `prefix` keeps the names of figures of several runs apart; empty for a single run.
+/// One run with all that is shown of it. `prefix` keeps the names of figures of several runs apart; empty for a single
+/// run.
 struct RunReport {
   const RunData* data = nullptr;
   RunSummary summary;
@@ -23,9 +24,9 @@ struct RunReport {
 /// The whole page: what was compared and what it resolves, curves, ratios, tables, trust, environment, glossary, how to
 /// repeat it.
 ///
-/// `drawings` holds the SVG of each figure by its prefix and name; a figure without one appears only where JavaScript runs.
-/// All text from outside is escaped, and nothing is loaded: a content security policy forbids it. A page that would be larger
-/// than 2.5 MB leaves out the data tables of figures and the trust rows in which nothing is remarkable.
+/// `drawings` holds the SVG of each figure by its prefix and name; a figure without one appears only where JavaScript
+/// runs. All text from outside is escaped, and nothing is loaded: a content security policy forbids it. A page that
+/// would be larger than 2.5 MB leaves out the data tables of figures and the trust rows in which nothing is remarkable.
 std::string page_html(std::span<const RunReport> runs, const std::map<std::string, std::string>& drawings);
 
 }  // namespace decodelab

@@ -78,7 +78,8 @@ const char* const kPageScript = R"js(
     const spec = JSON.parse(text);
     const holder = document.createElement("div");
     try {
-      await vegaEmbed(holder, spec, { renderer: "svg", actions: false, tooltip: { theme: dark ? "dark" : "custom", formatTooltip } });
+      const tooltip = { theme: dark ? "dark" : "custom", formatTooltip };
+      await vegaEmbed(holder, spec, { renderer: "svg", actions: false, tooltip });
       place.replaceChildren(holder);
       place.dataset.interactive = "true";
     } catch (error) {
@@ -91,30 +92,28 @@ const char* const kPageScript = R"js(
 
 const char* const kHowTimeWasTaken = R"html(
 <p>Every step is timed by itself. In a <b>block</b> every arm visits the cell twice, in an order that is its own
-mirror image and is drawn anew for every
-block, so that a machine that slowly becomes faster or slower does so for all arms alike. A visit begins with warm-up
-steps that are not timed. The visits of each half of a block are open at once and run in slices of some steps (the key
-<code>turn_steps</code>), one arm after the other, forth and back. A disturbance of the machine that lasts longer than a slice
-therefore slows every arm. Rows of cells whose visits could not be open at once are flagged <code>whole-visits</code>. Where there are as many cores as threads, each
+mirror image and is drawn anew for every block, so that a machine that slowly becomes faster or slower does so for
+all arms alike. A visit begins with warm-up steps that are not timed. The visits of each half of a block are open at
+once and run in slices of some steps (the key <code>turn_steps</code>), one arm after the other, forth and back. A
+disturbance of the machine that lasts longer than a slice therefore slows every arm. Rows of cells whose visits
+could not be open at once are flagged <code>whole-visits</code>. Where there are as many cores as threads, each
 thread stays on a core of its own, for its whole life.</p>
 <p>The value of a visit is the mean over whole periods of 8 steps, trimmed by 10&nbsp;% within each place of the
-period: costs that come every few steps
-count, hiccups hardly do. A ratio is taken of pairs: each step of an arm with the baseline's step at the same place of its
-visit, which ran beside it. Of each place of the period, over a block, the pairs whose differences are the outer 20&nbsp;%
-at each end are left out, and the mean times of the others make the block's contrast. Blocks of
-one process are averaged, and the 95&nbsp;%
-intervals are Student's t over processes (<b>launches</b>), because memory layout and heuristics change per process
-and not per block.</p>
-<p>The smallest detectable effect is what a two-sided test at .05 finds with 80&nbsp;% power, computed with the upper
-90&nbsp;% limit of the spread:
-(t<sub>.975</sub>&nbsp;+&nbsp;t<sub>.8</sub>)&nbsp;&middot;&nbsp;s&nbsp;/&nbsp;&radic;n. Intervals of single rows are
-not adjusted for the number of rows; verdicts are.</p>
+period: costs that come every few steps count, hiccups hardly do. A ratio is taken of pairs: each step of an arm
+with the baseline's step at the same place of its visit, which ran beside it. Of each place of the period, over a
+block, the pairs whose differences are the outer 20&nbsp;% at each end are left out, and the mean times of the
+others make the block's contrast. Blocks of one process are averaged, and the 95&nbsp;% intervals are Student's t
+over processes (<b>launches</b>), because memory layout and heuristics change per process and not per block.</p>
+<p>The smallest detectable effect is what a two-sided test at .05 finds with 80&nbsp;% power, computed with the
+upper 90&nbsp;% limit of the spread:
+(t<sub>.975</sub>&nbsp;+&nbsp;t<sub>.8</sub>)&nbsp;&middot;&nbsp;s&nbsp;/&nbsp;&radic;n. Intervals of single rows
+are not adjusted for the number of rows; verdicts are.</p>
 <p>A <b>verdict</b> is FASTER or SLOWER when the difference holds within the family of all contrasts of the run
-(max-T by shared sign flips of launches, two-sided .05) and in Student's t test, SAME when the whole interval lies within
-1&nbsp;%, else INCONCLUSIVE. There is none below 6 launches, or 10 where the family has more than 4 contrasts: no sign
-flip could be significant. Blocks in which other processes used more than 2&nbsp;% of the cores' time are void for all
-arms alike, unless that were more than a quarter of them; then none is left out and the row is marked disturbed, and where
-others used more than 35&nbsp;% there is no verdict.</p>
+(max-T by shared sign flips of launches, two-sided .05) and in Student's t test, SAME when the whole interval lies
+within 1&nbsp;%, else INCONCLUSIVE. There is none below 6 launches, or 10 where the family has more than 4
+contrasts: no sign flip could be significant. Blocks in which other processes used more than 2&nbsp;% of the cores'
+time are void for all arms alike, unless that were more than a quarter of them; then none is left out and the row is
+marked disturbed, and where others used more than 35&nbsp;% there is no verdict.</p>
 )html";
 
 const char* const kGlossary = R"html(

@@ -52,32 +52,53 @@ std::string markdown_of(const std::vector<RunReport>& reports) {
     text += fmt::format("## {}\n\n{}\n{}\n\n", escape_markdown(run_title(run.summary.run)),
                         wrap("**" + escape_markdown(overview.answer) + "**", kTableWidth),
                         wrap(escape_markdown(overview.compared + " " + overview.resolution), kTableWidth));
-    for (const std::string& badge : overview.badges) text += fmt::format("- {}\n", escape_markdown(badge));
+    for (const std::string& badge : overview.badges) {
+      text += fmt::format("- {}\n", escape_markdown(badge));
+    }
     text += "\n";
-    if (const Table table = overview_table(run.summary); !table.rows.empty()) text += to_markdown(table) + "\n";
-    if (const Table table = composite_table(run.summary); !table.rows.empty()) text += to_markdown(table) + "\n";
-    if (const Table table = effect_table(run.summary); !table.rows.empty()) text += to_markdown(table) + "\n";
-    for (const Table& table : comparison_tables(run.summary)) text += to_markdown(table) + "\n";
-    for (const Figure& figure : run.figures)
+    if (const Table table = overview_table(run.summary); !table.rows.empty()) {
+      text += to_markdown(table) + "\n";
+    }
+    if (const Table table = composite_table(run.summary); !table.rows.empty()) {
+      text += to_markdown(table) + "\n";
+    }
+    if (const Table table = effect_table(run.summary); !table.rows.empty()) {
+      text += to_markdown(table) + "\n";
+    }
+    for (const Table& table : comparison_tables(run.summary)) {
+      text += to_markdown(table) + "\n";
+    }
+    for (const Figure& figure : run.figures) {
       text += fmt::format("![{}](figures/{}{}.svg)\n\n{}\n\n", escape_markdown(figure.title), run.prefix, figure.name,
                           wrap(escape_markdown(figure.caption), kTableWidth));
-    if (const Table table = prediction_table(run.summary); !table.rows.empty()) text += to_markdown(table) + "\n";
-    for (const Table& table : tgi_tables(run.summary)) text += to_markdown(table) + "\n";
+    }
+    if (const Table table = prediction_table(run.summary); !table.rows.empty()) {
+      text += to_markdown(table) + "\n";
+    }
+    for (const Table& table : tgi_tables(run.summary)) {
+      text += to_markdown(table) + "\n";
+    }
     text += to_markdown(ledger_table(run.summary)) + "\n";
   }
   text += to_markdown(environment_table(records)) + "\n## Repeat it\n\n";
   // Indented, not fenced: a command may have backticks in it.
   for (const RunReport& run : reports) {
     std::istringstream lines(run.summary.run.command);
-    for (std::string line; std::getline(lines, line);) text += "    " + line + "\n";
+    for (std::string line; std::getline(lines, line);) {
+      text += "    " + line + "\n";
+    }
   }
   return text;
 }
 
 std::string json_of(const std::vector<RunReport>& reports) {
-  if (reports.size() == 1) return to_json(reports.front().summary);
+  if (reports.size() == 1) {
+    return to_json(reports.front().summary);
+  }
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
-  for (const RunReport& run : reports) runs.push_back(summary_to_json(run.summary));
+  for (const RunReport& run : reports) {
+    runs.push_back(summary_to_json(run.summary));
+  }
   const nlohmann::ordered_json all{{"schema_version", kReportSchemaVersion}, {"runs", std::move(runs)}};
   return json_text(all, 2) + "\n";
 }
@@ -85,7 +106,9 @@ std::string json_of(const std::vector<RunReport>& reports) {
 // Texts of all runs, with the header of the first only.
 std::string joined_csv(const std::vector<std::string>& texts) {
   std::string all;
-  for (const std::string& text : texts) all += all.empty() ? text : text.substr(text.find('\n') + 1);
+  for (const std::string& text : texts) {
+    all += all.empty() ? text : text.substr(text.find('\n') + 1);
+  }
   return all;
 }
 
@@ -102,7 +125,9 @@ void write_csv(const std::vector<RunReport>& reports, const WorkFolder& folder) 
   }
   folder.write("cells.csv", joined_csv(cells));
   folder.write("blocks.csv", joined_csv(blocks));
-  if (traced) folder.write("traces.csv", joined_csv(traces));
+  if (traced) {
+    folder.write("traces.csv", joined_csv(traces));
+  }
 }
 
 std::map<std::string, std::string> drawings_in(const std::filesystem::path& folder,
@@ -124,7 +149,9 @@ std::string to_markdown(std::span<const RunData> runs) { return markdown_of(repo
 
 std::string report_format_names() {
   std::string names;
-  for (const auto& [name, format] : kFormats) names += (names.empty() ? "" : ",") + std::string(name);
+  for (const auto& [name, format] : kFormats) {
+    names += (names.empty() ? "" : ",") + std::string(name);
+  }
   return names;
 }
 
@@ -139,36 +166,53 @@ std::set<ReportFormat> parse_report_formats(std::string_view names) {
           fmt::format("--format '{}': expected one or more of {}", name, report_format_names()));
     }
     formats.insert(known->second);
-    if (comma == std::string_view::npos) return formats;
+    if (comma == std::string_view::npos) {
+      return formats;
+    }
     names.remove_prefix(comma + 1);
   }
 }
 
 void write_report(std::span<const RunData> runs, const std::filesystem::path& out_dir, std::ostream& warnings,
                   const std::set<ReportFormat>& formats, bool smooth) {
-  if (runs.empty())
+  if (runs.empty()) {
     throw std::invalid_argument(
         "A report needs at least one run, got none. Name one: decodelab report latest --out DIR.");
+  }
   const std::vector<RunReport> reports = reports_of(runs, smooth);
   const WorkFolder folder(out_dir);
   const auto wanted = [&](ReportFormat format) { return formats.contains(format); };
   if (wanted(ReportFormat::html) || wanted(ReportFormat::svg) || wanted(ReportFormat::png)) {
     for (const RunReport& run : reports) {
-      for (const Figure& figure : run.figures)
+      for (const Figure& figure : run.figures) {
         folder.write("figures/" + run.prefix + figure.name + ".vl.json", json_text(figure.spec, 1) + "\n");
+      }
     }
     render_figures(folder.figures(), wanted(ReportFormat::png), warnings);
   }
-  if (wanted(ReportFormat::json)) folder.write("report.json", json_of(reports));
-  if (wanted(ReportFormat::markdown)) folder.write("report.md", markdown_of(reports));
-  if (wanted(ReportFormat::csv)) write_csv(reports, folder);
-  if (wanted(ReportFormat::html))
+  if (wanted(ReportFormat::json)) {
+    folder.write("report.json", json_of(reports));
+  }
+  if (wanted(ReportFormat::markdown)) {
+    folder.write("report.md", markdown_of(reports));
+  }
+  if (wanted(ReportFormat::csv)) {
+    write_csv(reports, folder);
+  }
+  if (wanted(ReportFormat::html)) {
     folder.write("report.html", page_html(reports, drawings_in(folder.figures(), reports)));
+  }
   // The page has its figures inside; the files beside it are of the other two formats.
   const bool any_drawing = wanted(ReportFormat::svg) || wanted(ReportFormat::png);
-  if (!any_drawing) folder.drop(".vl.json");
-  if (!wanted(ReportFormat::svg)) folder.drop(".svg");
-  if (!wanted(ReportFormat::png)) folder.drop(".png");
+  if (!any_drawing) {
+    folder.drop(".vl.json");
+  }
+  if (!wanted(ReportFormat::svg)) {
+    folder.drop(".svg");
+  }
+  if (!wanted(ReportFormat::png)) {
+    folder.drop(".png");
+  }
   folder.publish();
 }
 

@@ -32,9 +32,13 @@ Decision decision_of(const LookContrast& look) {
                     .p_family = look.p_family,
                     .mde = look.mde,
                     .more_launches = std::nullopt};
-  if (look.verdict != LookVerdict::undecided) return decision;
+  if (look.verdict != LookVerdict::undecided) {
+    return decision;
+  }
   decision.reason = look.tests_disagree ? kTestsDisagree : kNeitherWay;
-  if (look.more) decision.more_launches = static_cast<std::int64_t>(*look.more);
+  if (look.more) {
+    decision.more_launches = static_cast<std::int64_t>(*look.more);
+  }
   return decision;
 }
 
@@ -50,17 +54,22 @@ bool is_adaptive(const RunRecord& run) {
 
 std::vector<AdaptiveContrast> decide_adaptive(const std::vector<std::vector<double>>& contrasts) {
   std::vector<AdaptiveContrast> decided;
-  if (contrasts.empty()) return decided;
+  if (contrasts.empty()) {
+    return decided;
+  }
   const LookRule rule = adaptive_looks();
   const std::size_t launches = contrasts.front().size();
   if (std::ranges::find(rule.looks, launches) == rule.looks.end()) {
     const Decision none{.reason =
                             fmt::format("{} launches, and the looks are at {}", launches, fmt::join(rule.looks, ", "))};
-    for (const auto& values : contrasts) decided.push_back({none, mean_interval(without_gaps(values), rule.level)});
+    for (const auto& values : contrasts) {
+      decided.push_back({none, mean_interval(without_gaps(values), rule.level)});
+    }
     return decided;
   }
-  for (const LookContrast& look : decide_adaptive_look(contrasts))
+  for (const LookContrast& look : decide_adaptive_look(contrasts)) {
     decided.push_back({decision_of(look), look.interval});
+  }
   return decided;
 }
 

@@ -19,11 +19,12 @@ struct AdaptiveContrast {
   std::optional<Interval> interval;
 };
 
-/// Decides as adaptive_looks() says, where there are as many launches as one of its looks; else no contrast has a verdict.
-/// `contrasts[j][i]` as in decide_family().
+/// Decides as adaptive_looks() says, where there are as many launches as one of its looks; else no contrast has a
+/// verdict. `contrasts[j][i]` as in decide_family().
 std::vector<AdaptiveContrast> decide_adaptive(const std::vector<std::vector<double>>& contrasts);
 
-/// Whether a run with as many launches as a look needs no more: every contrast and composite has a verdict that is not INCONCLUSIVE.
+/// Whether a run with as many launches as a look needs no more: every contrast and composite has a verdict that is not
+/// INCONCLUSIVE.
 bool is_decided(RunData data);
 
 }  // namespace decodelab

@@ -17,9 +17,13 @@ std::vector<VisitPair> visit_pairs(const BlockRecord& block, std::int64_t arm_id
   std::size_t baselines = 0;
   for (const VisitRecord& visit : block.visits) {
     const bool arm = visit.arm_id == arm_id;
-    if ((!arm && visit.arm_id != baseline_id) || visit.samples_ns.empty()) continue;
+    if ((!arm && visit.arm_id != baseline_id) || visit.samples_ns.empty()) {
+      continue;
+    }
     std::size_t& place = arm ? arms : baselines;
-    if (pairs.size() == place) pairs.emplace_back();
+    if (pairs.size() == place) {
+      pairs.emplace_back();
+    }
     (arm ? pairs[place].arm_ns : pairs[place].baseline_ns) = visit.samples_ns;
     ++place;
   }
@@ -31,13 +35,17 @@ using ByLaunch = std::map<std::int64_t, std::vector<double>>;
 
 std::map<std::int64_t, double> means(const ByLaunch& values_by_launch) {
   std::map<std::int64_t, double> result;
-  for (const auto& [launch, values] : values_by_launch) result[launch] = mean(values);
+  for (const auto& [launch, values] : values_by_launch) {
+    result[launch] = mean(values);
+  }
   return result;
 }
 
 std::vector<double> values_of(const std::map<std::int64_t, double>& by_launch) {
   std::vector<double> values;
-  for (const auto& [launch, value] : by_launch) values.push_back(value);
+  for (const auto& [launch, value] : by_launch) {
+    values.push_back(value);
+  }
   return values;
 }
 
@@ -46,12 +54,16 @@ std::vector<double> values_of(const std::map<std::int64_t, double>& by_launch) {
 ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell, double void_share, double most_void) {
   ValidBlocks result;
   for (const BlockRecord* block : blocks_of_cell) {
-    if (block->other_cpu_share <= void_share) result.blocks.push_back(block);
+    if (block->other_cpu_share <= void_share) {
+      result.blocks.push_back(block);
+    }
   }
   result.void_blocks = std::ssize(blocks_of_cell) - std::ssize(result.blocks);
   if (static_cast<double>(result.void_blocks) > most_void * static_cast<double>(blocks_of_cell.size())) {
     double others = 0;
-    for (const BlockRecord* block : blocks_of_cell) others += block->other_cpu_share;
+    for (const BlockRecord* block : blocks_of_cell) {
+      others += block->other_cpu_share;
+    }
     result = {.blocks = {blocks_of_cell.begin(), blocks_of_cell.end()},
               .void_blocks = 0,
               .disturbed = true,
@@ -84,18 +96,25 @@ Comparison compare_arms(std::span<const BlockRecord* const> blocks_of_cell, std:
     result.blocks.push_back(contrast);
   }
   result.launch_contrasts = values_of(mean_contrasts(result));
-  if (result.launch_contrasts.empty()) return result;
+  if (result.launch_contrasts.empty()) {
+    return result;
+  }
   result.time_ratio = std::exp(mean(result.launch_contrasts));
-  if (const auto interval = mean_interval(result.launch_contrasts))
+  if (const auto interval = mean_interval(result.launch_contrasts)) {
     result.interval = Interval{std::exp(interval->low), std::exp(interval->high)};
-  if (const auto detectable = detectable_mean(result.launch_contrasts)) result.mde = std::expm1(*detectable);
+  }
+  if (const auto detectable = detectable_mean(result.launch_contrasts)) {
+    result.mde = std::expm1(*detectable);
+  }
   result.in_run_null = mean_interval(values_of(means(nulls)));
   return result;
 }
 
 std::map<std::int64_t, double> mean_contrasts(const Comparison& comparison) {
   ByLaunch contrasts;
-  for (const BlockContrast& block : comparison.blocks) contrasts[block.launch].push_back(block.contrast);
+  for (const BlockContrast& block : comparison.blocks) {
+    contrasts[block.launch].push_back(block.contrast);
+  }
   return means(contrasts);
 }
 
@@ -104,8 +123,9 @@ std::vector<std::pair<std::int64_t, double>> launch_means(std::span<const BlockR
   ByLaunch visits;
   for (const BlockRecord* block : blocks_of_cell) {
     for (const VisitRecord& visit : block->visits) {
-      if (visit.arm_id == arm_id && !visit.samples_ns.empty())
+      if (visit.arm_id == arm_id && !visit.samples_ns.empty()) {
         visits[block->launch].push_back(visit_statistic(visit.samples_ns));
+      }
     }
   }
   const std::map<std::int64_t, double> by_launch = means(visits);

@@ -12,14 +12,14 @@
 
 namespace decodelab {
 
-/// Core time that other processes may use during a block before it is void: for all arms alike, by telemetry alone, never by
-/// its times.
+/// Core time that other processes may use during a block before it is void: for all arms alike, by telemetry alone,
+/// never by its times.
 inline constexpr double kVoidShare = 0.02;
-/// Share of a cell's blocks that may be void; beyond it the machine is too busy to choose, and none is dropped: the redrawn order
-/// keeps the test honest, and the noise shows in its interval.
+/// Share of a cell's blocks that may be void; beyond it the machine is too busy to choose, and none is dropped: the
+/// redrawn order keeps the test honest, and the noise shows in its interval.
 inline constexpr double kMostVoid = 0.25;
-/// Core time of others beyond which no block means anything: every step waits for its turn. Between a load that leaves a core (a
-/// thread on each second core) and one that leaves none.
+/// Core time of others beyond which no block means anything: every step waits for its turn. Between a load that leaves
+/// a core (a thread on each second core) and one that leaves none.
 inline constexpr double kSaturatedShare = 0.35;
 /// Flags of rows by these rules.
 inline constexpr const char* kVoidBlocksFlag = "void-blocks";
@@ -41,8 +41,8 @@ struct BlockContrast {
   std::int64_t launch = 0;
   std::int64_t block = 0;
   double contrast = 0;  ///< log_ratio_of_pairs() of the arm's visits and the baseline's.
-  /// Half the difference between the second and the first visits of the two, which no true effect moves: a check of drift
-  /// and slots, blind to launch effects. None unless both were visited exactly twice.
+  /// Half the difference between the second and the first visits of the two, which no true effect moves: a check of
+  /// drift and slots, blind to launch effects. None unless both were visited exactly twice.
   std::optional<double> in_run_null;
 };
 
@@ -59,8 +59,8 @@ struct Comparison {
       in_run_null;  ///< 95 % interval over launches of the mean in-run null, in logarithms; should span 0.
 };
 
-/// `blocks_of_cell` are the blocks of one cell. Launches, not blocks, are the unit of inference: layout and allocator vary per
-/// process.
+/// `blocks_of_cell` are the blocks of one cell. Launches, not blocks, are the unit of inference: layout and allocator
+/// vary per process.
 Comparison compare_arms(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
                         std::int64_t baseline_id);
 

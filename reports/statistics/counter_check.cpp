@@ -7,9 +7,10 @@
 #include <set>
 #include <stdexcept>
 
-#include "base/json_text.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "base/json_text.h"
 
 namespace decodelab {
 namespace {
@@ -46,7 +47,9 @@ Lines parse_lines(std::string_view text) {
     const std::string_view line = text.substr(0, end);
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     ++number;
-    if (line.empty()) continue;
+    if (line.empty()) {
+      continue;
+    }
     try {
       nlohmann::json json = parse_json(line);
       const auto counters = json.at("counters").get<Counters>();
@@ -64,7 +67,9 @@ Lines parse_lines(std::string_view text) {
 Lines lines_of(const RunSummary& summary) {
   Lines lines;
   for (const SummaryRow& row : summary.rows) {
-    if (!row.counters.empty()) lines[nlohmann::json(key_of(summary, row)).dump()] = row.counters;
+    if (!row.counters.empty()) {
+      lines[nlohmann::json(key_of(summary, row)).dump()] = row.counters;
+    }
   }
   return lines;
 }
@@ -88,13 +93,17 @@ std::vector<CounterFinding> compare(const SummaryRow& row, const Counters& accep
   const Counters& counted = row.counters;
   std::set<std::string> names;
   for (const Counters* counters : {&accepted, &counted}) {
-    for (const auto& [name, value] : *counters) names.insert(name);
+    for (const auto& [name, value] : *counters) {
+      names.insert(name);
+    }
   }
   std::vector<CounterFinding> findings;
   for (const std::string& name : names) {
     const std::int64_t before = value_of(accepted, name);
     const std::int64_t now = value_of(counted, name);
-    if (before == now) continue;
+    if (before == now) {
+      continue;
+    }
     const bool proof = is_proof(name);
     const bool worse = proof || now > before;
     findings.push_back({.outcome = worse ? CounterOutcome::regression : CounterOutcome::improved,
@@ -118,7 +127,9 @@ std::string counter_lines(const RunSummary& summary) { return to_text(lines_of(s
 
 std::string accept_counters(std::string_view accepted, const RunSummary& summary) {
   Lines lines = parse_lines(accepted);
-  for (auto& [key, counters] : lines_of(summary)) lines[key] = counters;
+  for (auto& [key, counters] : lines_of(summary)) {
+    lines[key] = counters;
+  }
   return to_text(lines);
 }
 
@@ -126,9 +137,13 @@ std::vector<CounterFinding> check_counters(std::string_view accepted, const RunS
   const Lines lines = parse_lines(accepted);
   std::vector<CounterFinding> findings;
   for (const SummaryRow& row : summary.rows) {
-    if (row.counters.empty()) continue;
+    if (row.counters.empty()) {
+      continue;
+    }
     for (const std::string& flag : row.flags) {
-      if (!flag.starts_with(kUnsteadyFlag)) continue;
+      if (!flag.starts_with(kUnsteadyFlag)) {
+        continue;
+      }
       findings.push_back(
           {.outcome = CounterOutcome::invalid,
            .cell = row.cell,
@@ -145,7 +160,9 @@ std::vector<CounterFinding> check_counters(std::string_view accepted, const RunS
                           .words = "no counters were accepted for this row on this device and libtorch"});
       continue;
     }
-    for (CounterFinding& finding : compare(row, found->second)) findings.push_back(std::move(finding));
+    for (CounterFinding& finding : compare(row, found->second)) {
+      findings.push_back(std::move(finding));
+    }
   }
   std::ranges::stable_sort(findings, {}, &CounterFinding::outcome);
   return findings;

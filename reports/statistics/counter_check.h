@@ -26,8 +26,8 @@ struct CounterFinding {
   std::string words;  ///< One sentence without the row.
 };
 
-/// One JSON line for each row of the run that has counters: what identifies the row (device kind, libtorch, model, dtype, threads,
-/// phase, scope, batch, length, arm) and `counters`. Sorted, so that a changed file shows what changed.
+/// One JSON line for each row of the run that has counters: what identifies the row (device kind, libtorch, model,
+/// dtype, threads, phase, scope, batch, length, arm) and `counters`. Sorted, so that a changed file shows what changed.
 std::string counter_lines(const RunSummary& summary);
 
 /// `accepted` with the rows of the run in the place of their old lines; other lines stay.
@@ -35,8 +35,8 @@ std::string accept_counters(std::string_view accepted, const RunSummary& summary
 
 /// Holds every row of the run against its accepted line.
 ///
-/// Counters are costs, of which more is worse, but `lm_head_rows` and `counted_steps`, which prove what ran and must be equal.
-/// Throws std::invalid_argument, with the line's number, for text that is not such lines.
+/// Counters are costs, of which more is worse, but `lm_head_rows` and `counted_steps`, which prove what ran and must be
+/// equal. Throws std::invalid_argument, with the line's number, for text that is not such lines.
 std::vector<CounterFinding> check_counters(std::string_view accepted, const RunSummary& summary);
 
 }  // namespace decodelab

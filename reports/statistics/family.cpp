@@ -17,8 +17,9 @@ namespace {
 // The contrast of each launch, NaN where the launch has none.
 std::vector<double> by_launch(const Comparison& comparison, std::size_t launches) {
   std::vector<double> values(launches, kMissing);
-  for (const auto& [launch, contrast] : mean_contrasts(comparison))
+  for (const auto& [launch, contrast] : mean_contrasts(comparison)) {
     values.at(static_cast<std::size_t>(launch)) = contrast;
+  }
   return values;
 }
 
@@ -55,18 +56,26 @@ void add_composites(RunSummary& summary, const std::vector<Contrast>& contrasts,
   for (const ArmRecord& arm : summary.arms) {
     std::vector<const Contrast*> of_arm;
     for (const Contrast& contrast : contrasts) {
-      if (contrast.row->arm.id == arm.id) of_arm.push_back(&contrast);
+      if (contrast.row->arm.id == arm.id) {
+        of_arm.push_back(&contrast);
+      }
     }
-    if (of_arm.size() < 2) continue;
+    if (of_arm.size() < 2) {
+      continue;
+    }
     const std::vector<double> values = composite_values(of_arm);
     const std::vector<double> whole = without_gaps(values);
-    if (whole.empty()) continue;
+    if (whole.empty()) {
+      continue;
+    }
     Composite composite{.arm = arm,
                         .cells = std::ssize(of_arm),
                         .time_ratio = std::exp(mean(whole)),
                         .interval = mean_interval(whole),
                         .decision = {}};
-    if (composite.interval) composite.interval = exp_of(*composite.interval);
+    if (composite.interval) {
+      composite.interval = exp_of(*composite.interval);
+    }
     summary.composites.push_back(composite);
     family.push_back(values);
   }
@@ -76,7 +85,9 @@ void add_composites(RunSummary& summary, const std::vector<Contrast>& contrasts,
 
 std::vector<double> composite_weights(const std::vector<const CellRecord*>& cells) {
   std::map<std::string, std::map<std::int64_t, double>> lengths;
-  for (const CellRecord* cell : cells) ++lengths[cell->phase][cell->batch];
+  for (const CellRecord* cell : cells) {
+    ++lengths[cell->phase][cell->batch];
+  }
   std::vector<double> weights;
   for (const CellRecord* cell : cells) {
     const auto& batches = lengths.at(cell->phase);
@@ -89,7 +100,9 @@ std::vector<double> composite_weights(const std::vector<const CellRecord*>& cell
 std::vector<double> weighted_sum(std::span<const double> weights, std::span<const std::span<const double>> values) {
   std::vector<double> sums(values.empty() ? 0 : values.front().size(), 0.0);
   for (std::size_t j = 0; j < values.size(); ++j) {
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += weights[j] * values[j][i];
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += weights[j] * values[j][i];
+    }
   }
   return sums;
 }
@@ -97,13 +110,17 @@ std::vector<double> weighted_sum(std::span<const double> weights, std::span<cons
 void decide(RunSummary& summary) {
   std::int64_t last_launch = -1;
   for (const SummaryRow& row : summary.rows) {
-    for (const BlockContrast& block : row.comparison.blocks) last_launch = std::max(last_launch, block.launch);
+    for (const BlockContrast& block : row.comparison.blocks) {
+      last_launch = std::max(last_launch, block.launch);
+    }
   }
   const auto launches = static_cast<std::size_t>(last_launch + 1);
   std::vector<Contrast> contrasts;
   std::vector<std::vector<double>> family;
   for (SummaryRow& row : summary.rows) {
-    if (row.comparison.blocks.empty()) continue;
+    if (row.comparison.blocks.empty()) {
+      continue;
+    }
     contrasts.push_back({&row, by_launch(row.comparison, launches)});
     family.push_back(contrasts.back().values);
   }
@@ -113,7 +130,9 @@ void decide(RunSummary& summary) {
   if (summary.adaptive) {
     decided = decide_adaptive(family);
   } else {
-    for (Decision& decision : decide_family(family)) decided.push_back({std::move(decision), std::nullopt});
+    for (Decision& decision : decide_family(family)) {
+      decided.push_back({std::move(decision), std::nullopt});
+    }
   }
   const bool whole = is_whole(summary);
   for (std::size_t j = 0; j < decided.size(); ++j) {
@@ -128,7 +147,9 @@ void decide(RunSummary& summary) {
     if (j >= contrasts.size()) {
       Composite& composite = summary.composites[j - contrasts.size()];
       composite.decision = decision;
-      if (decided[j].interval) composite.interval = exp_of(*decided[j].interval);
+      if (decided[j].interval) {
+        composite.interval = exp_of(*decided[j].interval);
+      }
       continue;
     }
     SummaryRow& row = *contrasts[j].row;
@@ -143,7 +164,9 @@ void decide(RunSummary& summary) {
           fmt::format("other processes used more than {:.0f} % of the machine's core time", 100 * kSaturatedShare);
     }
     row.decision = decision;
-    if (decision.mde) row.mde = decision.mde;
+    if (decision.mde) {
+      row.mde = decision.mde;
+    }
   }
 }
 

@@ -32,7 +32,9 @@ int exit_code_of(GateOutcome outcome, OnInconclusive on_inconclusive) {
 
 GateEstimate estimate_of(const std::vector<double>& values, double level = kLevel95) {
   const std::vector<double> whole = without_gaps(values);
-  if (whole.empty()) return {};
+  if (whole.empty()) {
+    return {};
+  }
   return {whole.size(), mean(whole), mean_interval(whole, level)};
 }
 
@@ -45,7 +47,9 @@ std::vector<double> weighted(const std::vector<GateCell>& cells, CompositeWeight
     values.emplace_back(cell.*member);
   }
   std::vector<double> weights = composite_weights(records);
-  if (scheme == CompositeWeights::cell) weights.assign(cells.size(), 1 / static_cast<double>(cells.size()));
+  if (scheme == CompositeWeights::cell) {
+    weights.assign(cells.size(), 1 / static_cast<double>(cells.size()));
+  }
   return weighted_sum(weights, values);
 }
 
@@ -67,7 +71,9 @@ Family family_of(const std::vector<GateCell>& cells, const GatePolicy& policy) {
                            .blocks = cell.blocks,
                            .void_blocks = cell.void_blocks});
   }
-  if (cells.size() < 2) return family;
+  if (cells.size() < 2) {
+    return family;
+  }
   family.contrasts.push_back(weighted(cells, policy.composite_weights, &GateCell::values));
   family.rows.push_back(
       {.cell = std::nullopt,
@@ -81,7 +87,9 @@ Family family_of(const std::vector<GateCell>& cells, const GatePolicy& policy) {
 std::vector<GateProblem> noise_problems(const std::vector<GateRow>& rows, double most_void) {
   std::vector<GateProblem> problems;
   for (const GateRow& row : rows) {
-    if (static_cast<double>(row.void_blocks) <= most_void * static_cast<double>(row.blocks)) continue;
+    if (static_cast<double>(row.void_blocks) <= most_void * static_cast<double>(row.blocks)) {
+      continue;
+    }
     problems.push_back({row.cell, fmt::format("noise: other processes disturbed {} of {} blocks, and {:.0f} % may be",
                                               row.void_blocks, row.blocks, 100 * most_void)});
   }
@@ -94,7 +102,9 @@ LookMargin margin_of(const GateRow& row) { return {std::log1p(row.margin), std::
 SecondLook look_behind(GateDecision& decision, const RunData& data, const GateArms& arms,
                        const std::vector<std::int64_t>& all) {
   const GatePolicy& policy = decision.policy;
-  if (policy.fresh_blocks == 0) return {Evidence::borne_out, 0};
+  if (policy.fresh_blocks == 0) {
+    return {Evidence::borne_out, 0};
+  }
   const auto first = all.begin() + static_cast<std::ptrdiff_t>(decision.gate_blocks);
   const std::size_t fresh = std::min(all.size() - decision.gate_blocks, policy.fresh_blocks);
   const std::vector<std::int64_t> blocks(first, first + static_cast<std::ptrdiff_t>(fresh));
@@ -102,12 +112,16 @@ SecondLook look_behind(GateDecision& decision, const RunData& data, const GateAr
   std::vector<std::vector<double>> suspects;
   std::vector<LookMargin> margins;
   for (std::size_t j = 0; j < decision.rows.size(); ++j) {
-    if (decision.rows[j].look.verdict != LookVerdict::slower) continue;
+    if (decision.rows[j].look.verdict != LookVerdict::slower) {
+      continue;
+    }
     suspects.push_back(behind.contrasts[j]);
     margins.push_back(margin_of(decision.rows[j]));
   }
   const SecondLook second = second_look(suspects, margins, policy.looks, policy.fresh_blocks);
-  if (second.evidence == Evidence::awaited) return second;
+  if (second.evidence == Evidence::awaited) {
+    return second;
+  }
   for (std::size_t j = 0; j < decision.rows.size(); ++j) {
     behind.contrasts[j].resize(second.values);
     decision.rows[j].fresh = estimate_of(behind.contrasts[j], policy.looks.level);
@@ -140,7 +154,9 @@ void go_on_to_next_look(GateDecision& decision, const RunData& data, const std::
   }
   const std::size_t next = looks[decision.looks_done];
   go_on_or_stop(decision, data, used, next, fmt::format("the look at {} gate blocks", next));
-  if (decision.next_look || decision.looks_done > 1) return;
+  if (decision.next_look || decision.looks_done > 1) {
+    return;
+  }
   decision.notes.push_back(fmt::format(
       R"(Time for one look alone: a policy with "looks": [{}], "level": {}, "family_level": {} spends on it what is kept for {}.)",
       looks.front(), kLevelOfOneLook, kLevelOfOneLook, looks.size()));
@@ -164,7 +180,9 @@ void fail_or_go_on(GateDecision& decision, const RunData& data, const GateArms& 
       "The look at {} gate blocks saw a slow-down that the {} fresh ones behind it did not bear out: undecided.",
       decision.gate_blocks, fresh));
   for (GateRow& row : decision.rows) {
-    if (row.look.verdict == LookVerdict::slower) row.look.verdict = LookVerdict::undecided;
+    if (row.look.verdict == LookVerdict::slower) {
+      row.look.verdict = LookVerdict::undecided;
+    }
   }
   go_on_to_next_look(decision, data, used);
 }
@@ -192,9 +210,13 @@ void decide_by_time(GateDecision& decision, const RunData& data, const GateArms&
   }
   Family family = family_of(gate_cells(data, arms, used, policy.void_share), policy);
   std::vector<LookMargin> margins;
-  for (const GateRow& row : family.rows) margins.push_back(margin_of(row));
+  for (const GateRow& row : family.rows) {
+    margins.push_back(margin_of(row));
+  }
   const std::vector<LookContrast> decided = decide_look(family.contrasts, margins, policy.looks);
-  for (std::size_t j = 0; j < decided.size(); ++j) family.rows[j].look = decided[j];
+  for (std::size_t j = 0; j < decided.size(); ++j) {
+    family.rows[j].look = decided[j];
+  }
   decision.rows = std::move(family.rows);
   decision.problems = noise_problems(decision.rows, policy.most_void);
   const auto has = [](LookVerdict verdict) {
@@ -214,8 +236,12 @@ void decide_by_time(GateDecision& decision, const RunData& data, const GateArms&
 void decide(GateDecision& decision, const RunData& data, const GateChecks& checks, std::size_t look) {
   GateArms arms;
   decision.problems = plan_problems(data, decision.plan, checks, arms);
-  if (arms.baseline != nullptr) decision.baseline = arms.baseline->label;
-  if (arms.candidate != nullptr) decision.candidate = arms.candidate->label;
+  if (arms.baseline != nullptr) {
+    decision.baseline = arms.baseline->label;
+  }
+  if (arms.candidate != nullptr) {
+    decision.candidate = arms.candidate->label;
+  }
   if (!decision.problems.empty()) {
     decision.outcome = GateOutcome::invalid;
     return;
@@ -223,9 +249,10 @@ void decide(GateDecision& decision, const RunData& data, const GateChecks& check
   decision.stage = GateStage::counters;
   decision.counters = counter_checks(data, arms, checks);
   const auto worst = worst_outcome(decision.counters);
-  if (worst == CounterOutcome::improved && checks.accepted_counters)
+  if (worst == CounterOutcome::improved && checks.accepted_counters) {
     decision.notes.emplace_back(
         "A cost fell; `decodelab counters RUN --file FILE --accept` makes that what is expected.");
+  }
   if (worst && worst != CounterOutcome::improved) {
     decision.outcome = worst == CounterOutcome::invalid ? GateOutcome::invalid : GateOutcome::regression;
     return;
@@ -250,16 +277,21 @@ void add_moves(GateDecision& decision, const RunData& data) {
   constexpr std::size_t kMostSentences = 3;
   const auto baseline = std::ranges::find(data.arms, decision.baseline, &ArmRecord::label);
   const auto candidate = std::ranges::find(data.arms, decision.candidate, &ArmRecord::label);
-  if (baseline == data.arms.end() || candidate == data.arms.end()) return;
+  if (baseline == data.arms.end() || candidate == data.arms.end()) {
+    return;
+  }
   std::size_t told = 0;
   for (const CellRecord& cell : data.cells) {
     const auto moves = stage_moves({&data, &cell, &*baseline}, {&data, &cell, &*candidate});
-    if (!moves || told++ >= kMostSentences) continue;
+    if (!moves || told++ >= kMostSentences) {
+      continue;
+    }
     decision.notes.push_back(
         fmt::format("{} batch {} length {}: {}", cell.phase, cell.batch, cell.length, stage_moves_sentence(*moves)));
   }
-  if (told > kMostSentences)
+  if (told > kMostSentences) {
     decision.notes.push_back(fmt::format("{} more cells have traces on both sides.", told - kMostSentences));
+  }
 }
 
 }  // namespace
@@ -288,15 +320,18 @@ const char* to_string(GateStage stage) {
 
 GateDecision decide_gate(const RunData& data, const GatePolicy& policy, std::size_t looks_done,
                          const GateChecks& checks) {
-  if (looks_done >= policy.looks.looks.size())
+  if (looks_done >= policy.looks.looks.size()) {
     throw std::invalid_argument(
         fmt::format("The policy has {} looks, and {} are done.", policy.looks.looks.size(), looks_done));
+  }
   GateDecision decision;
   decision.policy = policy;
   decision.run = data.run;
   decision.plan = gate_plan_hash(policy, data.cells);
   decision.looks_done = looks_done;
-  if (std::string caution = looks_caution(policy); !caution.empty()) decision.notes.push_back(std::move(caution));
+  if (std::string caution = looks_caution(policy); !caution.empty()) {
+    decision.notes.push_back(std::move(caution));
+  }
   decide(decision, data, checks, looks_done);
   add_moves(decision, data);
   decision.exit_code = exit_code_of(decision.outcome, policy.on_inconclusive);
@@ -310,10 +345,14 @@ GateDecision replay_gate(const RunData& data, const GatePolicy& policy, const Ga
   while (decision.outcome == GateOutcome::proceed && decision.looks_done > looks_done) {
     looks_done = decision.looks_done;
     GateDecision next = decide_gate(data, policy, looks_done, checks);
-    if (next.looks_done == looks_done) break;  // the rows of the last look stay
+    if (next.looks_done == looks_done) {
+      break;  // the rows of the last look stay
+    }
     decision = std::move(next);
   }
-  if (decision.outcome != GateOutcome::proceed) return decision;
+  if (decision.outcome != GateOutcome::proceed) {
+    return decision;
+  }
   decision.outcome = GateOutcome::inconclusive;
   decision.problems.push_back(
       {std::nullopt, fmt::format("the run ended after {} gate blocks, and the next look is at {}",

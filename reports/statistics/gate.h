@@ -15,9 +15,10 @@
 namespace decodelab {
 
 enum class GateOutcome {
-  proceed,  ///< Not decided: `next_look` gate blocks are needed.
-  pass,     ///< Nothing rose, and every cell and the composite are slower by less than their margins.
-  regression,  ///< A counter rose or changed, or a time is significantly slower by its margin and fresh gate blocks bear it out.
+  proceed,         ///< Not decided: `next_look` gate blocks are needed.
+  pass,            ///< Nothing rose, and every cell and the composite are slower by less than their margins.
+  regression,      ///< A counter rose or changed, or a time is significantly slower by its margin and fresh gate blocks
+                   ///< bear it out.
   inconclusive,    ///< Neither, and no look or time is left.
   invalid,         ///< Noise, or something is missing: no decision can be had from this run.
   outputs_differ,  ///< An arm was found incorrect.
@@ -67,9 +68,9 @@ struct GateDecision {
   std::string candidate;
 };
 
-/// Decides after `looks_done` looks that decided nothing, from the first gate blocks that the next look asks for and no others, so
-/// that a replay of the finished run decides the same. Call it with 0 before the first block too: counters and outputs decide
-/// without times. Throws std::invalid_argument for accepted counters that are none.
+/// Decides after `looks_done` looks that decided nothing, from the first gate blocks that the next look asks for and no
+/// others, so that a replay of the finished run decides the same. Call it with 0 before the first block too: counters
+/// and outputs decide without times. Throws std::invalid_argument for accepted counters that are none.
 GateDecision decide_gate(const RunData& data, const GatePolicy& policy, std::size_t looks_done,
                          const GateChecks& checks = {});
 

@@ -27,7 +27,9 @@ std::map<std::int64_t, Blocks> blocks_by_cell(const RunData& data, const std::ve
   const std::set<std::int64_t> chosen(gate_blocks.begin(), gate_blocks.end());
   std::map<std::int64_t, Blocks> blocks;
   for (const BlockRecord& block : data.blocks) {
-    if (is_of(block, chosen)) blocks[block.cell_id].push_back(&block);
+    if (is_of(block, chosen)) {
+      blocks[block.cell_id].push_back(&block);
+    }
   }
   return blocks;
 }
@@ -43,13 +45,17 @@ std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const RunData& data,
   std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> spans;
   const std::set<std::int64_t> chosen(gate_blocks.begin(), gate_blocks.end());
   for (const BlockRecord& block : data.blocks) {
-    if (!is_of(block, chosen)) continue;
+    if (!is_of(block, chosen)) {
+      continue;
+    }
     const std::int64_t start = block.started_unix_ns;
     const auto [span, added] = spans.try_emplace(block.launch / kLaunchesOfAGateBlock, start, start);
     span->second = {std::min(span->second.first, start), std::max(span->second.second, start)};
   }
   std::vector<std::pair<std::int64_t, std::int64_t>> result;
-  for (const auto& [index, span] : spans) result.push_back(span);
+  for (const auto& [index, span] : spans) {
+    result.push_back(span);
+  }
   return result;
 }
 
@@ -59,28 +65,40 @@ std::optional<std::string> find_gate_arms(const RunData& data, GateArms& arms) {
   arms = {};
   for (const ArmRecord& arm : data.arms) {
     const ArmRecord*& place = arm.baseline ? arms.baseline : arms.candidate;
-    if (place != nullptr)
+    if (place != nullptr) {
       return fmt::format("a gate compares one candidate with one baseline, and the run has two {}",
                          arm.baseline ? "baselines" : "candidates");
+    }
     place = &arm;
   }
-  if (arms.baseline == nullptr) return "the run has no arm that is marked as the baseline";
-  if (arms.candidate == nullptr) return "the run has no candidate, only the baseline";
+  if (arms.baseline == nullptr) {
+    return "the run has no arm that is marked as the baseline";
+  }
+  if (arms.candidate == nullptr) {
+    return "the run has no candidate, only the baseline";
+  }
   return std::nullopt;
 }
 
 std::vector<std::int64_t> gate_blocks_of(const RunData& data) {
   std::map<std::int64_t, std::set<std::int64_t>> cells_of_launch;
-  for (const BlockRecord& block : data.blocks) cells_of_launch[block.launch].insert(block.cell_id);
+  for (const BlockRecord& block : data.blocks) {
+    cells_of_launch[block.launch].insert(block.cell_id);
+  }
   std::vector<std::int64_t> indices;
   for (const auto& [launch, cells] : cells_of_launch) {
-    if (launch >= 0 && launch % kLaunchesOfAGateBlock == 0 && cells_of_launch.contains(launch + 1))
+    if (launch >= 0 && launch % kLaunchesOfAGateBlock == 0 && cells_of_launch.contains(launch + 1)) {
       indices.push_back(launch / kLaunchesOfAGateBlock);
+    }
   }
-  if (indices.empty()) return indices;
+  if (indices.empty()) {
+    return indices;
+  }
   const auto& [last_launch, last_cells] = *cells_of_launch.rbegin();
   const bool goes_on = data.run.ended_unix_ns == 0 && last_cells.size() < data.cells.size();
-  if (goes_on && last_launch / kLaunchesOfAGateBlock == indices.back()) indices.pop_back();
+  if (goes_on && last_launch / kLaunchesOfAGateBlock == indices.back()) {
+    indices.pop_back();
+  }
   return indices;
 }
 
@@ -117,32 +135,43 @@ std::vector<GateProblem> missing_times(const RunData& data, const GateArms& arms
     for (const BlockRecord* block : blocks[cell.id]) {
       launches.insert(block->launch);
       const bool baseline = has_times_of(*block, *arms.baseline);
-      if (block->other_cpu_share > void_share || (baseline && has_times_of(*block, *arms.candidate))) continue;
+      if (block->other_cpu_share > void_share || (baseline && has_times_of(*block, *arms.candidate))) {
+        continue;
+      }
       words = fmt::format("the {} has no times in launch {}", baseline ? "candidate" : "baseline", block->launch);
     }
     for (const std::int64_t index : gate_blocks) {
       for (const std::int64_t launch : {kLaunchesOfAGateBlock * index, kLaunchesOfAGateBlock * index + 1}) {
-        if (!launches.contains(launch)) words = fmt::format("launch {} has no block of it", launch);
+        if (!launches.contains(launch)) {
+          words = fmt::format("launch {} has no block of it", launch);
+        }
       }
     }
-    if (!words.empty()) problems.push_back({cell, words});  // one a cell says enough
+    if (!words.empty()) {
+      problems.push_back({cell, words});  // one a cell says enough
+    }
   }
   return problems;
 }
 
 std::optional<double> gate_block_seconds(const RunData& data, const std::vector<std::int64_t>& gate_blocks) {
   const auto spans = spans_of(data, gate_blocks);
-  if (spans.size() < 2) return std::nullopt;
+  if (spans.size() < 2) {
+    return std::nullopt;
+  }
   std::vector<double> seconds;
-  for (std::size_t i = 1; i < spans.size(); ++i)
+  for (std::size_t i = 1; i < spans.size(); ++i) {
     seconds.push_back(static_cast<double>(spans[i].first - spans[i - 1].first) / kNanoseconds);
+  }
   std::ranges::sort(seconds);
   return std::max(0.0, quantile(seconds, 0.5));
 }
 
 double gate_elapsed_seconds(const RunData& data, const std::vector<std::int64_t>& gate_blocks) {
   const auto spans = spans_of(data, gate_blocks);
-  if (spans.empty()) return 0;
+  if (spans.empty()) {
+    return 0;
+  }
   return static_cast<double>(spans.back().second - spans.front().first) / kNanoseconds;
 }
 

@@ -23,7 +23,8 @@ struct GateProblem {
 /// One cell in the gate blocks that were asked for.
 struct GateCell {
   CellRecord cell;
-  /// The mean of both launches' mean block contrasts, log candidate - log baseline; NaN where a launch has no valid block.
+  /// The mean of both launches' mean block contrasts, log candidate - log baseline; NaN where a launch has no valid
+  /// block.
   std::vector<double> values;
   /// Half of launch 2k + 1's contrast (candidate's process first) less that of launch 2k; NaN like `values`.
   std::vector<double> launch_order;
@@ -39,15 +40,16 @@ struct GateArms {
 /// The arms, or why the run is no gate's.
 std::optional<std::string> find_gate_arms(const RunData& data, GateArms& arms);
 
-/// Indices k of the gate blocks of which both launches, 2k and 2k + 1, have run. One whose launch left no block at all (it crashed) is
-/// none; nor is the last one while the run goes on and a cell is still to come.
+/// Indices k of the gate blocks of which both launches, 2k and 2k + 1, have run. One whose launch left no block at all
+/// (it crashed) is none; nor is the last one while the run goes on and a cell is still to come.
 std::vector<std::int64_t> gate_blocks_of(const RunData& data);
 
 /// Every cell of the run over the given gate blocks. Blocks are void by telemetry alone.
 std::vector<GateCell> gate_cells(const RunData& data, const GateArms& arms,
                                  const std::vector<std::int64_t>& gate_blocks, double void_share);
 
-/// Cells that a launch has no block of, and blocks that are not void and lack an arm's times: what makes a gate invalid.
+/// Cells that a launch has no block of, and blocks that are not void and lack an arm's times: what makes a gate
+/// invalid.
 std::vector<GateProblem> missing_times(const RunData& data, const GateArms& arms,
                                        const std::vector<std::int64_t>& gate_blocks, double void_share);
 

@@ -46,19 +46,25 @@ std::vector<GateProblem> plan_problems(const RunData& data, const std::string& p
                                        GateArms& arms) {
   std::vector<GateProblem> problems;
   const auto add = [&](std::string words) { problems.push_back({std::nullopt, std::move(words)}); };
-  if (data.run.quick) add("the run was made with --quick, whose rows are no evidence; run it without");
-  if (data.cells.empty()) add("the run has no cell");
-  if (!checks.plan.empty() && checks.plan != plan)
+  if (data.run.quick) {
+    add("the run was made with --quick, whose rows are no evidence; run it without");
+  }
+  if (data.cells.empty()) {
+    add("the run has no cell");
+  }
+  if (!checks.plan.empty() && checks.plan != plan) {
     add(fmt::format("policy or cells are not those that were fixed before the first block (plan {}, now {})",
                     checks.plan, plan));
+  }
   if (const auto words = find_gate_arms(data, arms)) {
     add(*words);
     return problems;
   }
   for (const CellRecord& cell : data.cells) {
     for (const ArmRecord* arm : {arms.baseline, arms.candidate}) {
-      if (find_row(data, cell, *arm) == nullptr)
+      if (find_row(data, cell, *arm) == nullptr) {
         problems.push_back({cell, fmt::format("the {} has no row", arm->baseline ? "baseline" : "candidate")});
+      }
     }
   }
   return problems;
@@ -69,7 +75,9 @@ std::vector<GateCounterCheck> counter_checks(const RunData& data, const GateArms
   const std::string label = checks.accepted_arm.empty() ? arms.candidate->label : checks.accepted_arm;
   for (const CellRecord& cell : data.cells) {
     const CellArmRecord& fate = *find_row(data, cell, *arms.candidate);
-    if (!comparable(fate.status, fate.engaged)) continue;
+    if (!comparable(fate.status, fate.engaged)) {
+      continue;
+    }
     GateCounterCheck check{.cell = cell, .accepted = checks.accepted_counters.has_value(), .findings = {}};
     RunSummary candidate{.run = data.run, .arms = {}, .rows = {counted_row(data, cell, *arms.candidate, label)}};
     RunSummary baseline{.run = data.run, .arms = {}, .rows = {counted_row(data, cell, *arms.baseline, label)}};
@@ -85,7 +93,9 @@ std::vector<GateCounterCheck> counter_checks(const RunData& data, const GateArms
       check.findings.push_back(not_counted(cell, *arms.baseline));
     } else {
       for (const std::string& flag : other.flags) {
-        if (std::ranges::find(row.flags, flag) == row.flags.end()) row.flags.push_back(flag);
+        if (std::ranges::find(row.flags, flag) == row.flags.end()) {
+          row.flags.push_back(flag);
+        }
       }
       check.findings = check_counters(counter_lines(baseline), candidate);
     }
@@ -97,8 +107,9 @@ std::vector<GateCounterCheck> counter_checks(const RunData& data, const GateArms
 std::optional<CounterOutcome> worst_outcome(const std::vector<GateCounterCheck>& checks) {
   std::optional<CounterOutcome> worst;
   for (const GateCounterCheck& check : checks) {
-    for (const CounterFinding& finding : check.findings)
+    for (const CounterFinding& finding : check.findings) {
       worst = std::min(worst.value_or(finding.outcome), finding.outcome);
+    }
   }
   return worst;
 }
@@ -108,8 +119,9 @@ std::vector<GateProblem> row_problems(const RunData& data, const GateArms& arms,
   for (const CellRecord& cell : data.cells) {
     for (const ArmRecord* arm : {arms.baseline, arms.candidate}) {
       const CellArmRecord& row = *find_row(data, cell, *arm);
-      if (!comparable(row.status, row.engaged) && (row.status == RowStatus::incorrect) == incorrect)
+      if (!comparable(row.status, row.engaged) && (row.status == RowStatus::incorrect) == incorrect) {
         problems.push_back({cell, sentence_part(row, *arm)});
+      }
     }
   }
   return problems;

@@ -30,8 +30,8 @@ struct GateCounterCheck {
 std::vector<GateProblem> plan_problems(const RunData& data, const std::string& plan, const GateChecks& checks,
                                        GateArms& arms);
 
-/// Every cell that may be timed, against the accepted counters, or, without a file, against the baseline's; then cells that
-/// neither arm counted are left out. Needs a row for every cell and arm.
+/// Every cell that may be timed, against the accepted counters, or, without a file, against the baseline's; then cells
+/// that neither arm counted are left out. Needs a row for every cell and arm.
 std::vector<GateCounterCheck> counter_checks(const RunData& data, const GateArms& arms, const GateChecks& checks);
 
 /// None where nothing was found.

@@ -50,9 +50,13 @@ struct JsonPath {
 
 double number(const Json& json, const JsonPath& place, const char* expected,
               const std::function<bool(double)>& possible) {
-  if (!json.is_number()) place.refuse(expected, json);
+  if (!json.is_number()) {
+    place.refuse(expected, json);
+  }
   const auto value = json.get<double>();
-  if (!std::isfinite(value) || !possible(value)) place.refuse(expected, json);
+  if (!std::isfinite(value) || !possible(value)) {
+    place.refuse(expected, json);
+  }
   return value;
 }
 
@@ -62,21 +66,30 @@ double share(const Json& json, const JsonPath& place) {
 
 std::int64_t count(const Json& json, const JsonPath& place, const std::string& expected, std::int64_t least,
                    std::int64_t most) {
-  if (!json.is_number_integer()) place.refuse(expected, json);
-  if (json.is_number_unsigned() && json.get<std::uint64_t>() > static_cast<std::uint64_t>(most))
+  if (!json.is_number_integer()) {
     place.refuse(expected, json);
+  }
+  if (json.is_number_unsigned() && json.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
+    place.refuse(expected, json);
+  }
   const auto value = json.get<std::int64_t>();
-  if (value < least || value > most) place.refuse(expected, json);
+  if (value < least || value > most) {
+    place.refuse(expected, json);
+  }
   return value;
 }
 
 template <class Choice, std::size_t N>
 Choice one_of(const Json& json, const JsonPath& place, const Choice (&choices)[N]) {
   std::vector<std::string> names;
-  for (const Choice choice : choices) names.emplace_back(to_string(choice));
+  for (const Choice choice : choices) {
+    names.emplace_back(to_string(choice));
+  }
   if (json.is_string()) {
     for (const Choice choice : choices) {
-      if (json.get<std::string>() == to_string(choice)) return choice;
+      if (json.get<std::string>() == to_string(choice)) {
+        return choice;
+      }
     }
   }
   place.refuse(fmt::format("one of {}", fmt::join(names, ", ")), json);
@@ -86,9 +99,13 @@ constexpr OnInconclusive kOnInconclusive[] = {OnInconclusive::report, OnInconclu
 constexpr CompositeWeights kCompositeWeights[] = {CompositeWeights::phase_then_batch, CompositeWeights::cell};
 
 void require_known(const Json& object, const JsonPath& place, const std::vector<std::string>& known) {
-  if (!object.is_object()) place.refuse(fmt::format("an object with the keys {}", fmt::join(known, ", ")), object);
+  if (!object.is_object()) {
+    place.refuse(fmt::format("an object with the keys {}", fmt::join(known, ", ")), object);
+  }
   for (const auto& [key, value] : object.items()) {
-    if (std::ranges::find(known, key) != known.end()) continue;
+    if (std::ranges::find(known, key) != known.end()) {
+      continue;
+    }
     throw std::invalid_argument(fmt::format(
         "{}: there is no key {}; the nearest is '{}', and all are {}.", place.source, shown(place.at(key).key),
         nearest_names(std::string_view(key).substr(0, kLongestKey), known, 1).front(), fmt::join(known, ", ")));
@@ -96,22 +113,31 @@ void require_known(const Json& object, const JsonPath& place, const std::vector<
 }
 
 std::vector<MarginOverride> read_overrides(const Json& json, const JsonPath& place) {
-  if (!json.is_array()) place.refuse("a list of objects such as {\"phase\": \"decode\", \"margin\": 0.05}", json);
+  if (!json.is_array()) {
+    place.refuse("a list of objects such as {\"phase\": \"decode\", \"margin\": 0.05}", json);
+  }
   std::vector<MarginOverride> overrides;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const Json& item = json[i];
     const JsonPath here = place.at(i);
     require_known(item, here, {"phase", "batch", "length", "margin"});
-    if (!item.contains("margin")) here.refuse("an object with a margin", item);
+    if (!item.contains("margin")) {
+      here.refuse("an object with a margin", item);
+    }
     MarginOverride rule{.phase = {}, .batch = {}, .length = {}, .margin = share(item["margin"], here.at("margin"))};
     if (item.contains("phase")) {
       const Json& phase = item["phase"];
-      if (phase != "decode" && phase != "prefill" && phase != "generate")
+      if (phase != "decode" && phase != "prefill" && phase != "generate") {
         here.at("phase").refuse("one of decode, prefill, generate", phase);
+      }
       rule.phase = phase.get<std::string>();
     }
-    if (item.contains("batch")) rule.batch = count(item["batch"], here.at("batch"), kCount, 1, INT64_MAX);
-    if (item.contains("length")) rule.length = count(item["length"], here.at("length"), kCount, 1, INT64_MAX);
+    if (item.contains("batch")) {
+      rule.batch = count(item["batch"], here.at("batch"), kCount, 1, INT64_MAX);
+    }
+    if (item.contains("length")) {
+      rule.length = count(item["length"], here.at("length"), kCount, 1, INT64_MAX);
+    }
     overrides.push_back(std::move(rule));
   }
   return overrides;
@@ -121,9 +147,15 @@ Json write_overrides(const std::vector<MarginOverride>& overrides) {
   Json json = Json::array();
   for (const MarginOverride& rule : overrides) {
     Json item = Json::object();
-    if (rule.phase) item["phase"] = *rule.phase;
-    if (rule.batch) item["batch"] = *rule.batch;
-    if (rule.length) item["length"] = *rule.length;
+    if (rule.phase) {
+      item["phase"] = *rule.phase;
+    }
+    if (rule.batch) {
+      item["batch"] = *rule.batch;
+    }
+    if (rule.length) {
+      item["length"] = *rule.length;
+    }
     item["margin"] = rule.margin;
     json.push_back(std::move(item));
   }
@@ -132,11 +164,15 @@ Json write_overrides(const std::vector<MarginOverride>& overrides) {
 
 std::vector<std::size_t> read_looks(const Json& json, const JsonPath& place) {
   const std::string expected = fmt::format("an ascending list of whole numbers from 2 to {}", kLargestLook);
-  if (!json.is_array() || json.empty()) place.refuse(expected, json);
+  if (!json.is_array() || json.empty()) {
+    place.refuse(expected, json);
+  }
   std::vector<std::size_t> looks;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const auto look = static_cast<std::size_t>(count(json[i], place.at(i), expected, 2, kLargestLook));
-    if (!looks.empty() && look <= looks.back()) place.refuse(expected, json);
+    if (!looks.empty() && look <= looks.back()) {
+      place.refuse(expected, json);
+    }
     looks.push_back(look);
   }
   return looks;
@@ -153,7 +189,9 @@ struct KeyRow {
 const KeyRow kKeys[] = {
     {"schema_version", "1", "Version of this format.",
      [](GatePolicy&, const Json& json, const JsonPath& place) {
-       if (json != kPolicyVersion) place.refuse("1, the only version that this program knows", json);
+       if (json != kPolicyVersion) {
+         place.refuse("1, the only version that this program knows", json);
+       }
      },
      [](const GatePolicy&) { return Json(kPolicyVersion); }},
     {"margins.decode", kShare, "Slow-down of a decode cell from which on it fails.",
@@ -221,8 +259,9 @@ const KeyRow kKeys[] = {
      "No look is begun that would probably end later; launches are so short that a failure fits.",
      [](GatePolicy& p, const Json& json, const JsonPath& place) {
        p.time_budget_s.reset();
-       if (!json.is_null())
+       if (!json.is_null()) {
          p.time_budget_s = number(json, place, "seconds above 0, or null", [](double value) { return value > 0; });
+       }
      },
      [](const GatePolicy& p) { return p.time_budget_s ? Json(*p.time_budget_s) : Json(nullptr); }},
 };
@@ -239,19 +278,24 @@ std::vector<std::string> names_in(const std::string& group) {
   for (const KeyRow& row : kKeys) {
     const auto [prefix, name] = split(row.name);
     const std::string& shown = prefix == group ? name : prefix;
-    if ((group.empty() || prefix == group) && std::ranges::find(names, shown) == names.end()) names.push_back(shown);
+    if ((group.empty() || prefix == group) && std::ranges::find(names, shown) == names.end()) {
+      names.push_back(shown);
+    }
   }
   return names;
 }
 
 void require_possible_looks(const GatePolicy& policy, const JsonPath& place) {
-  if (policy.fresh_blocks > 0 && policy.fresh_blocks < policy.looks.looks.front())
+  if (policy.fresh_blocks > 0 && policy.fresh_blocks < policy.looks.looks.front()) {
     place.at("fresh_blocks")
         .refuse(fmt::format("0, or at least the first look ({})", policy.looks.looks.front()),
                 Json(policy.fresh_blocks));
+  }
   const double least = std::pow(2.0, -static_cast<double>(policy.looks.looks.front()));
   const double level = policy.looks.p_family_level(2);
-  if (least <= level) return;
+  if (least <= level) {
+    return;
+  }
   place.at("looks").refuse(
       fmt::format("such that the first look can find anything: at level {} that takes {} gate blocks, since sign flips "
                   "of n have no p below 1 / 2^n",
@@ -277,19 +321,28 @@ const char* to_string(CompositeWeights weights) {
 double GatePolicy::margin_of(const CellRecord& cell) const {
   for (auto rule = overrides.rbegin(); rule != overrides.rend(); ++rule) {
     if (rule->phase.value_or(cell.phase) == cell.phase && rule->batch.value_or(cell.batch) == cell.batch &&
-        rule->length.value_or(cell.length) == cell.length)
+        rule->length.value_or(cell.length) == cell.length) {
       return rule->margin;
+    }
   }
-  if (cell.phase == "decode") return decode_margin;
-  if (cell.phase == "prefill") return prefill_margin;
-  if (cell.phase == "generate") return generate_margin;
+  if (cell.phase == "decode") {
+    return decode_margin;
+  }
+  if (cell.phase == "prefill") {
+    return prefill_margin;
+  }
+  if (cell.phase == "generate") {
+    return generate_margin;
+  }
   throw std::invalid_argument(
       fmt::format("A gate has margins for decode, prefill and generate, and none for the phase '{}'.", cell.phase));
 }
 
 std::vector<PolicyKey> gate_policy_keys() {
   std::vector<PolicyKey> keys;
-  for (const KeyRow& row : kKeys) keys.push_back({row.name, row.expected, row.meaning});
+  for (const KeyRow& row : kKeys) {
+    keys.push_back({row.name, row.expected, row.meaning});
+  }
   return keys;
 }
 
@@ -309,12 +362,18 @@ GatePolicy parse_gate_policy(std::string_view json, const std::string& source) {
   for (const KeyRow& row : kKeys) {
     const auto [group, name] = split(row.name);
     if (group.empty()) {
-      if (file.contains(name)) row.read(policy, file[name], top.at(name));
+      if (file.contains(name)) {
+        row.read(policy, file[name], top.at(name));
+      }
       continue;
     }
-    if (!file.contains(group)) continue;
+    if (!file.contains(group)) {
+      continue;
+    }
     require_known(file[group], top.at(group), names_in(group));
-    if (file[group].contains(name)) row.read(policy, file[group][name], top.at(row.name));
+    if (file[group].contains(name)) {
+      row.read(policy, file[group][name], top.at(row.name));
+    }
   }
   require_possible_looks(policy, top);
   return policy;
@@ -344,10 +403,13 @@ std::string gate_plan_hash(const GatePolicy& policy, const std::vector<CellRecor
 std::string looks_caution(const GatePolicy& policy) {
   const LookRule checked = gate_looks();
   if (policy.looks.looks == checked.looks && policy.looks.level <= checked.level &&
-      policy.looks.p_family_level(2) <= checked.family_level)
+      policy.looks.p_family_level(2) <= checked.family_level) {
     return {};
+  }
   const double most = policy.looks.level * static_cast<double>(policy.looks.looks.size());
-  if (most <= kFamilyLevel) return {};
+  if (most <= kFamilyLevel) {
+    return {};
+  }
   return fmt::format(
       "The looks of this policy are not those that were checked: {} looks at {} may give false alarms in up to {:.1f} "
       "% "

@@ -38,11 +38,12 @@ struct GatePolicy {
   std::vector<MarginOverride> overrides;  ///< The last one that matches a cell holds.
   CompositeWeights composite_weights = CompositeWeights::phase_then_batch;
   LookRule looks = gate_looks();
-  /// Core time of other processes that makes a block void. Not the 2 % of a sweep: in CI somebody else is always at work, the test
-  /// holds under noise, and what is lost is power, which the report states.
+  /// Core time of other processes that makes a block void. Not the 2 % of a sweep: in CI somebody else is always at
+  /// work, the test holds under noise, and what is lost is power, which the report states.
   double void_share = kSaturatedShare;
   double most_void = kMostVoid;  ///< Share of a cell's blocks that may be void; beyond it the gate is invalid.
-  /// Most gate blocks behind a look that called something slower, which must bear it out (second_look()); 0: the look is enough.
+  /// Most gate blocks behind a look that called something slower, which must bear it out (second_look()); 0: the look
+  /// is enough.
   std::size_t fresh_blocks = 24;
   OnInconclusive on_inconclusive = OnInconclusive::report;
   std::optional<double> time_budget_s;  ///< No look is begun that would probably end later.
@@ -61,15 +62,15 @@ std::vector<PolicyKey> gate_policy_keys();
 
 /// Reads a policy; keys that are not given keep their defaults. `source` names the text in errors.
 ///
-/// Throws std::invalid_argument with one sentence for text that is no JSON object, an unknown key (with the nearest known one), a
-/// value of another type or an impossible one.
+/// Throws std::invalid_argument with one sentence for text that is no JSON object, an unknown key (with the nearest
+/// known one), a value of another type or an impossible one.
 GatePolicy parse_gate_policy(std::string_view json, const std::string& source);
 
 /// The whole policy, defaults included: parse_gate_policy() reads it back to the same.
 std::string to_json(const GatePolicy& policy);
 
-/// 16 hexadecimal digits of the policy and the cells, whatever their order (half of a digest()). Steps of a visit are left out, since
-/// the pilot fixes them.
+/// 16 hexadecimal digits of the policy and the cells, whatever their order (half of a digest()). Steps of a visit are
+/// left out, since the pilot fixes them.
 std::string gate_plan_hash(const GatePolicy& policy, const std::vector<CellRecord>& cells);
 
 /// Why the looks of the policy are not known to keep false alarms at 5 %; empty for the looks that were checked.

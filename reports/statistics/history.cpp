@@ -51,7 +51,9 @@ const Metric* metric_named(const std::string& name) {
 
 std::optional<double> counter_of(const SummaryRow& row, const std::string& name) {
   const auto steps = row.counters.find(kCountedSteps);
-  if (steps == row.counters.end() || steps->second <= 0) return std::nullopt;
+  if (steps == row.counters.end() || steps->second <= 0) {
+    return std::nullopt;
+  }
   const auto found = row.counters.find(name);
   return found == row.counters.end() ? 0.0 : static_cast<double>(found->second) / static_cast<double>(steps->second);
 }
@@ -64,17 +66,24 @@ std::optional<double> spread(const std::vector<double>& logs) {
 std::optional<double> deviation_of(const RunData& data, const SummaryRow& row, Noise noise) {
   std::vector<double> logs;
   if (noise == Noise::of_contrasts) {
-    for (const BlockContrast& block : row.comparison.blocks) logs.push_back(block.contrast);
+    for (const BlockContrast& block : row.comparison.blocks) {
+      logs.push_back(block.contrast);
+    }
     return spread(logs);
   }
   for (const BlockRecord& block : data.blocks) {
-    if (block.cell_id != row.cell.id) continue;
+    if (block.cell_id != row.cell.id) {
+      continue;
+    }
     std::vector<double> visits;
     for (const VisitRecord& visit : block.visits) {
-      if (visit.arm_id == row.arm.id && !visit.samples_ns.empty())
+      if (visit.arm_id == row.arm.id && !visit.samples_ns.empty()) {
         visits.push_back(std::log(visit_statistic(visit.samples_ns)));
+      }
     }
-    if (!visits.empty()) logs.push_back(mean(visits));
+    if (!visits.empty()) {
+      logs.push_back(mean(visits));
+    }
   }
   return spread(logs);
 }
@@ -86,7 +95,9 @@ std::string machine_of(const MachineRecord& machine) {
 
 /// `b4 tg @ d4096`: reports/page names cells so, and statistics may not ask it.
 std::string label_of(const CellRecord& cell) {
-  if (cell.phase == "prefill") return fmt::format("b{} pp{}", cell.batch, cell.length);
+  if (cell.phase == "prefill") {
+    return fmt::format("b{} pp{}", cell.batch, cell.length);
+  }
   return fmt::format("b{} {} @ d{}", cell.batch, cell.phase == "generate" ? "gen" : "tg", cell.length);
 }
 
@@ -109,14 +120,18 @@ std::int64_t HistorySeries::steps() const { return std::ranges::count_if(points,
 
 std::vector<std::string> history_metrics() {
   std::vector<std::string> names;
-  for (const Metric& metric : kMetrics) names.emplace_back(metric.name);
+  for (const Metric& metric : kMetrics) {
+    names.emplace_back(metric.name);
+  }
   return names;
 }
 
 void find_steps(HistorySeries& series) {
   std::vector<double> deviations;
   for (const HistoryPoint& point : series.points) {
-    if (point.deviation) deviations.push_back(*point.deviation);
+    if (point.deviation) {
+      deviations.push_back(*point.deviation);
+    }
   }
   series.threshold = deviations.empty() ? 0 : kStepDeviations * median(deviations);
   std::vector<double> since{};
@@ -131,16 +146,21 @@ void find_steps(HistorySeries& series) {
       continue;
     }
     const double level = median(since);
-    if (level != 0) point.change = point.value / level - 1;
+    if (level != 0) {
+      point.change = point.value / level - 1;
+    }
     const int direction = side(point.value, level);
     if (direction != 0) {
       const std::size_t left = series.points.size() - i;
       bool holds = left >= kStepPoints;
-      for (std::size_t next = i + 1; holds && next < i + kStepPoints; ++next)
+      for (std::size_t next = i + 1; holds && next < i + kStepPoints; ++next) {
         holds = side(series.points[next].value, level) == direction;
+      }
       point.step = holds;
       point.open = left < kStepPoints;
-      if (!holds) continue;  // an outlier is no part of the level
+      if (!holds) {
+        continue;  // an outlier is no part of the level
+      }
       since.clear();
     }
     since.push_back(point.value);
@@ -156,7 +176,9 @@ std::vector<HistorySeries> history_of(std::span<const RunData> runs, const Histo
   }
   std::vector<const RunData*> ordered;
   for (const RunData& data : runs) {
-    if (data.run.ended_unix_ns != 0) ordered.push_back(&data);
+    if (data.run.ended_unix_ns != 0) {
+      ordered.push_back(&data);
+    }
   }
   std::ranges::stable_sort(ordered, {}, [](const RunData* data) { return data->run.started_unix_ns; });
   std::vector<HistorySeries> series;
@@ -170,9 +192,13 @@ std::vector<HistorySeries> history_of(std::span<const RunData> runs, const Histo
       const bool ratio = metric != nullptr && metric->noise == Noise::of_contrasts;
       const bool chosen =
           request.arm.empty() ? row.arm.baseline != ratio && !row.arm.roofline() : row.arm.label == request.arm;
-      if (!chosen || (!request.cell.empty() && label_of(row.cell) != request.cell) || !row.comparable()) continue;
+      if (!chosen || (!request.cell.empty() && label_of(row.cell) != request.cell) || !row.comparable()) {
+        continue;
+      }
       const auto value = counter ? counter_of(row, request.metric.substr(kCounterPrefix.size())) : metric->value(row);
-      if (!value || !std::isfinite(*value)) continue;
+      if (!value || !std::isfinite(*value)) {
+        continue;
+      }
       const auto [place, added] = index.try_emplace(key_of(*data, row), series.size());
       if (added) {
         series.push_back({.arm = row.arm.label,
@@ -193,9 +219,15 @@ std::vector<HistorySeries> history_of(std::span<const RunData> runs, const Histo
                                               .change = std::nullopt});
     }
   }
-  if (!request.arm.empty() && !arms.contains(request.arm)) nothing_found("--arm", request.arm, arms);
-  if (!request.cell.empty() && !cells.contains(request.cell)) nothing_found("--cell", request.cell, cells);
-  for (HistorySeries& one : series) find_steps(one);
+  if (!request.arm.empty() && !arms.contains(request.arm)) {
+    nothing_found("--arm", request.arm, arms);
+  }
+  if (!request.cell.empty() && !cells.contains(request.cell)) {
+    nothing_found("--cell", request.cell, cells);
+  }
+  for (HistorySeries& one : series) {
+    find_steps(one);
+  }
   return series;
 }
 

@@ -12,7 +12,8 @@
 
 namespace decodelab {
 
-/// What is followed: a time (median_ns, mean_ns, p90_ns, ...), time_ratio, bound_share, peak_bytes, or a counter of a step
+/// What is followed: a time (median_ns, mean_ns, p90_ns, ...), time_ratio, bound_share, peak_bytes, or a counter of a
+/// step
 /// (`counters.operators`).
 struct HistoryRequest {
   std::string metric = "mean_ns";
@@ -52,13 +53,14 @@ struct HistorySeries {
 inline constexpr double kStepDeviations = 3;
 inline constexpr std::size_t kStepPoints = 2;
 
-/// Marks the steps of a series. The level is the median of the points since the last step; the deviation is the median of the points'
-/// own. A single point away is no step: it is an outlier where a later one is back, and `open` where it is the newest.
+/// Marks the steps of a series. The level is the median of the points since the last step; the deviation is the median
+/// of the points' own. A single point away is no step: it is an outlier where a later one is back, and `open` where it
+/// is the newest.
 void find_steps(HistorySeries& series);
 
-/// All series of the runs that the request asks for, in the order in which they first appear, with their steps. Rows that are not ok, and runs
-/// that are not finished, have no point. Throws std::invalid_argument, naming what there is, for a metric that no row can have, and for
-/// an arm or a cell that no run has.
+/// All series of the runs that the request asks for, in the order in which they first appear, with their steps. Rows
+/// that are not ok, and runs that are not finished, have no point. Throws std::invalid_argument, naming what there is,
+/// for a metric that no row can have, and for an arm or a cell that no run has.
 std::vector<HistorySeries> history_of(std::span<const RunData> runs, const HistoryRequest& request);
 
 /// The names that `metric` may have, counters aside.

@@ -32,8 +32,12 @@ int digits_of(const std::optional<Interval>& interval, int most) {
 std::string format_detectable(double share) { return share > kTenfold ? "none" : format_percent(share); }
 
 std::string format_ratio(double ratio) {
-  if (ratio > kLargestRatio) return fmt::format("over {:.0f}", kLargestRatio);
-  if (ratio < 1 / kLargestRatio) return fmt::format("under {}", 1 / kLargestRatio);
+  if (ratio > kLargestRatio) {
+    return fmt::format("over {:.0f}", kLargestRatio);
+  }
+  if (ratio < 1 / kLargestRatio) {
+    return fmt::format("under {}", 1 / kLargestRatio);
+  }
   return fmt::format("{:.4f}", ratio);
 }
 
@@ -77,7 +81,9 @@ std::string format_change(double ratio, const std::optional<Interval>& interval)
 }
 
 std::string cell_label(const CellRecord& cell) {
-  if (cell.phase == "prefill") return fmt::format("b{} pp{}", cell.batch, cell.length);
+  if (cell.phase == "prefill") {
+    return fmt::format("b{} pp{}", cell.batch, cell.length);
+  }
   return fmt::format("b{} {} @ d{}", cell.batch, cell.phase == "decode" ? "tg" : "gen", cell.length);
 }
 

@@ -1,4 +1,5 @@
-// Decisions on data that are still coming in: fixed looks, a level for each, and the same rule for one side and for two.
+// Decisions on data that are still coming in: fixed looks, a level for each, and the same rule for one side and for
+// two.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +14,14 @@
 
 namespace decodelab {
 
-/// When growing data are looked at. The levels of the two rules below keep the chance of any false alarm over all four looks at .05,
-/// which tests/reports/statistics/looks_test.cpp checks by simulation.
+/// When growing data are looked at. The levels of the two rules below keep the chance of any false alarm over all four
+/// looks at .05, which tests/reports/statistics/looks_test.cpp checks by simulation.
 struct LookRule {
   std::vector<std::size_t> looks;  ///< Values (gate blocks, launches) per contrast at each look, ascending.
   double level = 0;  ///< Of each look and contrast, beyond each side that is tested; of the intervals too.
-  /// Of max-T where there are several contrasts: looks at the largest of many t are less alike than looks at one, so that there is
-  /// more to spend (with `level` in its place, simulated families of 2 to 20 cells gave false alarms in 5.2 to 5.7 %).
+  /// Of max-T where there are several contrasts: looks at the largest of many t are less alike than looks at one, so
+  /// that there is more to spend (with `level` in its place, simulated families of 2 to 20 cells gave false alarms
+  /// in 5.2 to 5.7 %).
   double family_level = 0;
   Sides sides = Sides::upper;
   double power = kPower;  ///< Of `LookContrast::mde`.
@@ -58,8 +60,8 @@ struct LookContrast {
   double p_sign_flip = 1;            ///< The same by sign flips.
   double p_family = 1;               ///< max-T.
   std::optional<double> mde;         ///< Smallest effect that this look finds with 80 % power, as a share.
-  /// Values that would probably decide it, beyond those present, were the spread to stay; none where it is decided, or where the
-  /// estimate stands at the margin.
+  /// Values that would probably decide it, beyond those present, were the spread to stay; none where it is decided, or
+  /// where the estimate stands at the margin.
   std::optional<std::size_t> more;
   bool tests_disagree = false;  ///< One of Student's t and sign flips (max-T) is significant, the other is not.
 };
@@ -73,13 +75,13 @@ struct LookMargin {
 /// `contrasts[j][i]` is contrast j in gate block or launch i, NaN where there is none.
 ///
 /// `within` needs no correction for the number of contrasts: that all of them are within is claimed only where each is
-/// (intersection-union test; Berger 1982, Technometrics 24:295). Throws std::invalid_argument as test_family() does, and where the
-/// numbers of margins and contrasts differ.
+/// (intersection-union test; Berger 1982, Technometrics 24:295). Throws std::invalid_argument as test_family() does,
+/// and where the numbers of margins and contrasts differ.
 std::vector<LookContrast> decide_look(const std::vector<std::vector<double>>& contrasts,
                                       const std::vector<LookMargin>& margins, const LookRule& rule);
 
-/// The verdicts of decide_look() alone, a hundred times as fast where nothing differs: signs are flipped only where Student's t and
-/// the margin leave the question open. For simulations.
+/// The verdicts of decide_look() alone, a hundred times as fast where nothing differs: signs are flipped only where
+/// Student's t and the margin leave the question open. For simulations.
 std::vector<LookVerdict> look_verdicts(const std::vector<std::vector<double>>& contrasts,
                                        const std::vector<LookMargin>& margins, const LookRule& rule);
 
@@ -91,12 +93,13 @@ struct SecondLook {
   std::size_t values = 0;  ///< Those that it rests on; where it is awaited, those that the next look needs.
 };
 
-/// Looks at `suspects`, which a look called slower, in data that it has not seen, alone, by the same looks and levels. How much slower is
-/// the first look's to say; here the question is whether it is there at all. A load beside the measurement that came and went must so
-/// deceive twice: 1 in 400 gates of equal builds fails where the noise is much larger than the margin, instead of 1 in 20.
+/// Looks at `suspects`, which a look called slower, in data that it has not seen, alone, by the same looks and levels.
+/// How much slower is the first look's to say; here the question is whether it is there at all. A load beside the
+/// measurement that came and went must so deceive twice: 1 in 400 gates of equal builds fails where the noise is much
+/// larger than the margin, instead of 1 in 20.
 ///
-/// Borne out: one of them is slower than nothing, and may be so by its margin. Refuted: none may be slower by its margin, or `most` values
-/// (the last of `rule`'s looks that are not more) show nothing.
+/// Borne out: one of them is slower than nothing, and may be so by its margin. Refuted: none may be slower by its
+/// margin, or `most` values (the last of `rule`'s looks that are not more) show nothing.
 SecondLook second_look(const std::vector<std::vector<double>>& suspects, const std::vector<LookMargin>& margins,
                        const LookRule& rule, std::size_t most);
 

@@ -1,4 +1,5 @@
-// Leaves out pairs of steps that were disturbed together, sorts the others by their differences and takes the means of the middle ones.
+// Leaves out pairs of steps that were disturbed together, sorts the others by their differences and takes the means of
+// the middle ones.
 #include "reports/statistics/paired_steps.h"
 
 #include <algorithm>
@@ -58,7 +59,9 @@ void for_each_place(std::vector<StepPairs>& visits, std::size_t period, Use&& us
   for (std::size_t place = 0; place < period; ++place) {
     std::vector<StepPair*> pairs;
     for (StepPairs& visit : visits) {
-      for (std::size_t i = place; i < visit.size(); i += period) pairs.push_back(&visit[i]);
+      for (std::size_t i = place; i < visit.size(); i += period) {
+        pairs.push_back(&visit[i]);
+      }
     }
     use(pairs);
   }
@@ -67,16 +70,21 @@ void for_each_place(std::vector<StepPairs>& visits, std::size_t period, Use&& us
 template <typename Value>
 std::vector<double> values_of(const std::vector<StepPair*>& pairs, Value&& value) {
   std::vector<double> values;
-  for (const StepPair* pair : pairs) values.push_back(std::invoke(value, *pair));
+  for (const StepPair* pair : pairs) {
+    values.push_back(std::invoke(value, *pair));
+  }
   return values;
 }
 
-/// A cache that grows makes steps longer: what the sums grow by from the middle of a visit's first half to that of its second.
+/// A cache that grows makes steps longer: what the sums grow by from the middle of a visit's first half to that of its
+/// second.
 double growth_of(const std::vector<StepPairs>& visits) {
   std::vector<double> first;
   std::vector<double> second;
   for (const StepPairs& visit : visits) {
-    for (std::size_t i = 0; i < visit.size(); ++i) (2 * i < visit.size() ? first : second).push_back(visit[i].relative);
+    for (std::size_t i = 0; i < visit.size(); ++i) {
+      (2 * i < visit.size() ? first : second).push_back(visit[i].relative);
+    }
   }
   const double growth = quartile(second) / quartile(first);
   return growth > 0 ? growth : 1;
@@ -85,17 +93,21 @@ double growth_of(const std::vector<StepPairs>& visits) {
 void find_disturbances(std::vector<StepPairs>& visits) {
   for_each_place(visits, kPeriod, [](const std::vector<StepPair*>& pairs) {
     const double usual = quartile(values_of(pairs, &StepPair::sum));
-    for (StepPair* pair : pairs) pair->relative = usual > 0 ? pair->sum() / usual : 1;
+    for (StepPair* pair : pairs) {
+      pair->relative = usual > 0 ? pair->sum() / usual : 1;
+    }
   });
   const double growth = growth_of(visits);
   for (StepPairs& visit : visits) {
     const auto steps = static_cast<double>(visit.size());
-    for (std::size_t i = 0; i < visit.size(); ++i)
+    for (std::size_t i = 0; i < visit.size(); ++i) {
       visit[i].relative /= std::pow(growth, (2 * static_cast<double>(i) + 1) / steps - 0.5);
+    }
     for (std::size_t i = 0; i < visit.size(); ++i) {
       std::vector<double> near;
-      for (std::size_t j = i - std::min<std::size_t>(i, 1); j < std::min(i + 2, visit.size()); ++j)
+      for (std::size_t j = i - std::min<std::size_t>(i, 1); j < std::min(i + 2, visit.size()); ++j) {
         near.push_back(visit[j].relative);
+      }
       visit[i].disturbance = median(std::move(near));
     }
   }
@@ -116,12 +128,16 @@ Estimate estimate(std::vector<StepPairs>& visits, std::size_t period, double mos
     StepPairs calm;
     std::vector<double> here;
     for (const StepPair* pair : of_place) {
-      if (pair->disturbance > limit) continue;
+      if (pair->disturbance > limit) {
+        continue;
+      }
       calm.push_back(*pair);
       here.push_back(static_cast<double>(pair->difference()));
     }
     const double middle = median(here);
-    for (const double difference : here) differences.push_back(difference - middle);
+    for (const double difference : here) {
+      differences.push_back(difference - middle);
+    }
     const Means means = means_of_the_middle(std::move(calm));
     result.sums.arm_ns += means.arm_ns;
     result.sums.baseline_ns += means.baseline_ns;
@@ -141,19 +157,28 @@ std::optional<double> log_ratio_of_pairs(std::span<const VisitPair> visits) {
   std::vector<StepPairs> pairs;
   for (const VisitPair& visit : visits) {
     StepPairs& of_visit = pairs.emplace_back();
-    for (std::size_t i = 0; i < common_steps(visit) / period * period; ++i)
+    for (std::size_t i = 0; i < common_steps(visit) / period * period; ++i) {
       of_visit.push_back({.arm_ns = visit.arm_ns[i], .baseline_ns = visit.baseline_ns[i]});
+    }
   }
-  if (std::ranges::all_of(pairs, &StepPairs::empty)) return std::nullopt;
-  if (whole_periods) find_disturbances(pairs);
+  if (std::ranges::all_of(pairs, &StepPairs::empty)) {
+    return std::nullopt;
+  }
+  if (whole_periods) {
+    find_disturbances(pairs);
+  }
   Estimate best = estimate(pairs, period, std::numeric_limits<double>::infinity());
   if (whole_periods) {
     find_disturbances(pairs);
     const Estimate of_calm = estimate(pairs, period, kDisturbed);
-    if (of_calm.noise < best.noise) best = of_calm;
+    if (of_calm.noise < best.noise) {
+      best = of_calm;
+    }
   }
   const Means& sums = best.sums;
-  if (!(sums.arm_ns > 0 && sums.baseline_ns > 0)) return std::nullopt;
+  if (!(sums.arm_ns > 0 && sums.baseline_ns > 0)) {
+    return std::nullopt;
+  }
   return std::log(sums.arm_ns / sums.baseline_ns);
 }
 

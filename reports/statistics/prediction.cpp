@@ -43,8 +43,8 @@ struct Curve {
     return !rows.empty() && length >= first_length(*rows.front()) && length <= last_length(*rows.back());
   }
 
-  /// Adds the value at `length`, which the curve reaches, to `weights`. Returns true where it lies between two rows' own
-  /// lengths.
+  /// Adds the value at `length`, which the curve reaches, to `weights`. Returns true where it lies between two rows'
+  /// own lengths.
   bool add(double length, Weights& weights) const {
     const auto right =
         std::ranges::find_if(rows, [&](const SummaryRow* row) { return row->plotted_length() >= length; });
@@ -55,7 +55,9 @@ struct Curve {
     const SummaryRow* const left = *(right - 1);
     const double share = (length - left->plotted_length()) / ((*right)->plotted_length() - left->plotted_length());
     weights[*right] += share;
-    if (share < 1) weights[left] += 1 - share;
+    if (share < 1) {
+      weights[left] += 1 - share;
+    }
     return length > last_length(*left) && length < first_length(**right);
   }
 
@@ -79,7 +81,9 @@ Curve curve_of(const RunSummary& summary, const std::string& phase, const Predic
 
 double sum(const Weights& weights) {
   double total = 0;
-  for (const auto& [row, weight] : weights) total += weight * *row->cell_mean_ns;
+  for (const auto& [row, weight] : weights) {
+    total += weight * *row->cell_mean_ns;
+  }
   return total;
 }
 
@@ -94,14 +98,20 @@ std::vector<double> launch_sums(const Weights& weights) {
   }
   std::vector<double> values;
   for (const auto& [launch, value] : sums) {
-    if (value.second == weights.size()) values.push_back(value.first);
+    if (value.second == weights.size()) {
+      values.push_back(value.first);
+    }
   }
   return values;
 }
 
 std::string refusal_of(const Prediction& prediction, const char* phase, const Curve& curve, double first, double last) {
-  if (curve.rows.empty()) return fmt::format("no {} was measured at batch {}", phase, prediction.request.batch);
-  if (curve.reaches(first) && curve.reaches(last)) return "";
+  if (curve.rows.empty()) {
+    return fmt::format("no {} was measured at batch {}", phase, prediction.request.batch);
+  }
+  if (curve.reaches(first) && curve.reaches(last)) {
+    return "";
+  }
   return fmt::format("{} was measured at lengths {} and {} to {} is asked for; nothing is extrapolated", phase,
                      curve.lengths(), first, last);
 }
@@ -116,7 +126,9 @@ void predict(const RunSummary& summary, Prediction& prediction) {
   if (prediction.refusal.empty() && steps > 0) {
     prediction.refusal = refusal_of(prediction, "decode", decode, prompt, prompt + static_cast<double>(steps - 1));
   }
-  if (!prediction.refusal.empty()) return;
+  if (!prediction.refusal.empty()) {
+    return;
+  }
   Weights of_prefill;
   Weights of_decode;
   prediction.interpolated = prefill.add(prompt, of_prefill);
@@ -130,11 +142,15 @@ void predict(const RunSummary& summary, Prediction& prediction) {
   Weights all = of_prefill;
   all.insert(of_decode.begin(), of_decode.end());  // rows of another phase: no row is in both
   const std::vector<double> launches = launch_sums(all);
-  if (!launches.empty()) prediction.interval = mean_interval(launches);
+  if (!launches.empty()) {
+    prediction.interval = mean_interval(launches);
+  }
 }
 
 void find_measured(const RunSummary& summary, Prediction& prediction) {
-  if (generated_tokens(summary) != prediction.request.new_tokens) return;
+  if (generated_tokens(summary) != prediction.request.new_tokens) {
+    return;
+  }
   for (const SummaryRow& row : summary.rows) {
     if (row.cell.phase == "generate" && row.arm.id == prediction.arm.id && row.cell.batch == prediction.request.batch &&
         row.cell.length == prediction.request.prompt_tokens && setting_of(row.cell) == setting_of(prediction.like) &&
@@ -164,7 +180,9 @@ std::vector<Prediction> predict_completion(const RunSummary& summary, const Comp
     const bool known = std::ranges::any_of(predictions, [&](const Prediction& other) {
       return other.arm.id == row.arm.id && setting_of(other.like) == setting_of(row.cell);
     });
-    if (known) continue;
+    if (known) {
+      continue;
+    }
     Prediction& prediction = predictions.emplace_back(
         Prediction{.request = request, .arm = row.arm, .like = row.cell, .refusal = {}, .run_id = summary.run.id});
     predict(summary, prediction);
@@ -177,29 +195,43 @@ std::vector<CompletionRequest> completions_of(const RunSummary& summary, std::in
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> completions;  // batch, prompt tokens, new tokens
   const std::int64_t tokens = generated_tokens(summary);
   for (const SummaryRow& row : summary.rows) {
-    if (row.cell.phase == "generate" && tokens > 0) completions.emplace(row.cell.batch, row.cell.length, tokens);
+    if (row.cell.phase == "generate" && tokens > 0) {
+      completions.emplace(row.cell.batch, row.cell.length, tokens);
+    }
   }
   if (completions.empty()) {
     std::map<std::int64_t, std::set<std::int64_t>> prompts;                       // by batch
     std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> keys_measured;  // by batch: fewest and most
     for (const SummaryRow& row : summary.rows) {
-      if (!row.cell_mean_ns || !row.comparable() || row.arm.roofline()) continue;
-      if (row.cell.phase == "prefill") prompts[row.cell.batch].insert(row.cell.length);
-      if (row.cell.phase != "decode") continue;
+      if (!row.cell_mean_ns || !row.comparable() || row.arm.roofline()) {
+        continue;
+      }
+      if (row.cell.phase == "prefill") {
+        prompts[row.cell.batch].insert(row.cell.length);
+      }
+      if (row.cell.phase != "decode") {
+        continue;
+      }
       const std::int64_t last = row.cell.length + std::max<std::int64_t>(row.cell.steps, 1) - 1;
       const auto [keys, added] = keys_measured.try_emplace(row.cell.batch, row.cell.length, last);
       keys->second = {std::min(keys->second.first, row.cell.length), std::max(keys->second.second, last)};
     }
     for (const auto& [batch, lengths] : prompts) {
       const auto keys = keys_measured.find(batch);
-      if (keys == keys_measured.end()) continue;
+      if (keys == keys_measured.end()) {
+        continue;
+      }
       const auto prompt = lengths.lower_bound(keys->second.first);
-      if (prompt == lengths.end() || *prompt > keys->second.second) continue;
+      if (prompt == lengths.end() || *prompt > keys->second.second) {
+        continue;
+      }
       completions.emplace(batch, *prompt, std::min(most_new_tokens, keys->second.second - *prompt + 2));
     }
   }
   std::vector<CompletionRequest> requests;
-  for (const auto& [batch, prompt, new_tokens] : completions) requests.push_back({batch, prompt, new_tokens});
+  for (const auto& [batch, prompt, new_tokens] : completions) {
+    requests.push_back({batch, prompt, new_tokens});
+  }
   return requests;
 }
 

@@ -10,8 +10,8 @@
 
 namespace decodelab {
 
-/// A completion: `new_tokens` tokens after a prompt of `prompt_tokens`, the first of them by the prefill, the others by a
-/// step of decode each, with prompt_tokens keys held at the first of these.
+/// A completion: `new_tokens` tokens after a prompt of `prompt_tokens`, the first of them by the prefill, the others by
+/// a step of decode each, with prompt_tokens keys held at the first of these.
 struct CompletionRequest {
   std::int64_t batch = 1;
   std::int64_t prompt_tokens = 0;

@@ -23,9 +23,13 @@ class Launches {
 
   std::optional<LaunchEffect> effect() const {
     std::vector<double> means;
-    for (const auto& [launch, values] : values_) means.push_back(mean(values));
+    for (const auto& [launch, values] : values_) {
+      means.push_back(mean(values));
+    }
     const auto interval = mean_interval(means);
-    if (!interval) return std::nullopt;
+    if (!interval) {
+      return std::nullopt;
+    }
     return LaunchEffect{mean(means), *interval};
   }
 
@@ -42,15 +46,20 @@ struct Pair {
 std::map<std::int64_t, Pair> pairs_of(const BlockRecord& block) {
   std::map<std::int64_t, std::vector<const VisitRecord*>> visits;
   for (const VisitRecord& visit : block.visits) {
-    if (!visit.samples_ns.empty()) visits[visit.arm_id].push_back(&visit);
+    if (!visit.samples_ns.empty()) {
+      visits[visit.arm_id].push_back(&visit);
+    }
   }
   std::map<std::int64_t, Pair> pairs;
   for (const auto& [arm, of_arm] : visits) {
-    if (of_arm.size() != 2) continue;
+    if (of_arm.size() != 2) {
+      continue;
+    }
     const double first = visit_statistic(of_arm[0]->samples_ns);
     const double second = visit_statistic(of_arm[1]->samples_ns);
-    if (first > 0 && second > 0)
+    if (first > 0 && second > 0) {
       pairs[arm] = {of_arm[1]->position - of_arm[0]->position, std::log(second) - std::log(first)};
+    }
   }
   return pairs;
 }
@@ -77,32 +86,42 @@ std::optional<double> first_of_slices(const BlockRecord& block, const VisitRecor
     // Rounds go forth and back, so that the arm at the end of one is the first of the next.
     const bool follows_itself = slice > 0 && place == (slice % 2 == 0 ? 0 : arms - 1);
     const bool begins = static_cast<std::int64_t>(step) % slice_steps == 0;
-    if (!begins)
+    if (!begins) {
       other.push_back(visit.samples_ns[step]);
-    else if (!follows_itself)
+    } else if (!follows_itself) {
       first.push_back(visit.samples_ns[step]);
+    }
   }
-  if (first.empty() || other.empty()) return std::nullopt;
+  if (first.empty() || other.empty()) {
+    return std::nullopt;
+  }
   return std::log(median_of(first) / median_of(other));
 }
 
-// In slices of one step, the log of how much longer a step after another arm's is than one after the arm's own. Only the arms at the ends of
-// a round ever follow themselves: every other step, which is every other key held too. In the block's second visit, at the other end, it is
-// the other half of them, so that what the number of keys costs falls out of the mean of both.
+// In slices of one step, the log of how much longer a step after another arm's is than one after the arm's own. Only
+// the arms at the ends of a round ever follow themselves: every other step, which is every other key held too. In the
+// block's second visit, at the other end, it is the other half of them, so that what the number of keys costs falls out
+// of the mean of both.
 std::optional<double> after_another(const BlockRecord& block, std::int64_t arm_id) {
   const auto arms = static_cast<std::int64_t>(block.visits.size()) / 2;
   std::vector<double> logs;
   for (const VisitRecord& visit : block.visits) {
     const std::int64_t place = visit.position % arms;
-    if (visit.arm_id != arm_id || (place != 0 && place != arms - 1)) continue;
+    if (visit.arm_id != arm_id || (place != 0 && place != arms - 1)) {
+      continue;
+    }
     std::vector<std::int64_t> own;
     std::vector<std::int64_t> other;
     for (std::size_t step = 1; step < visit.samples_ns.size(); ++step) {
       ((step % 2 == 0) == (place == 0) ? own : other).push_back(visit.samples_ns[step]);
     }
-    if (!own.empty() && !other.empty()) logs.push_back(std::log(median_of(other) / median_of(own)));
+    if (!own.empty() && !other.empty()) {
+      logs.push_back(std::log(median_of(other) / median_of(own)));
+    }
   }
-  if (logs.size() < 2) return std::nullopt;
+  if (logs.size() < 2) {
+    return std::nullopt;
+  }
   return mean(logs);
 }
 
@@ -110,9 +129,13 @@ std::optional<double> after_another(const BlockRecord& block, std::int64_t arm_i
 std::optional<double> slot_of(const std::map<std::int64_t, Pair>& pairs) {
   std::vector<double> slopes;
   for (const auto& [arm, pair] : pairs) {
-    if (pair.places > 1) slopes.push_back(pair.difference / static_cast<double>(pair.places));
+    if (pair.places > 1) {
+      slopes.push_back(pair.difference / static_cast<double>(pair.places));
+    }
   }
-  if (slopes.empty()) return std::nullopt;
+  if (slopes.empty()) {
+    return std::nullopt;
+  }
   return mean(slopes);
 }
 
@@ -121,10 +144,16 @@ template <class Part>
 std::optional<double> mean_log(const BlockRecord& block, std::int64_t arm_id, Part&& part) {
   std::vector<double> logs;
   for (const VisitRecord& visit : block.visits) {
-    if (visit.arm_id != arm_id || visit.samples_ns.empty()) continue;
-    if (const double ns = part(Samples(visit.samples_ns)); ns > 0) logs.push_back(std::log(ns));
+    if (visit.arm_id != arm_id || visit.samples_ns.empty()) {
+      continue;
+    }
+    if (const double ns = part(Samples(visit.samples_ns)); ns > 0) {
+      logs.push_back(std::log(ns));
+    }
   }
-  if (logs.empty()) return std::nullopt;
+  if (logs.empty()) {
+    return std::nullopt;
+  }
   return mean(logs);
 }
 
@@ -132,9 +161,13 @@ std::optional<double> mean_log(const BlockRecord& block, std::int64_t arm_id, Pa
 std::optional<double> mean_of_steps(const BlockRecord& block, std::int64_t arm_id) {
   std::vector<double> steps;
   for (const VisitRecord& visit : block.visits) {
-    if (visit.arm_id == arm_id) steps.insert(steps.end(), visit.samples_ns.begin(), visit.samples_ns.end());
+    if (visit.arm_id == arm_id) {
+      steps.insert(steps.end(), visit.samples_ns.begin(), visit.samples_ns.end());
+    }
   }
-  if (steps.empty()) return std::nullopt;
+  if (steps.empty()) {
+    return std::nullopt;
+  }
   const double ns = mean(steps);
   return ns > 0 ? std::optional(ns) : std::nullopt;
 }
@@ -148,8 +181,12 @@ bool LaunchEffect::exceeds(double limit) const {
 std::optional<LaunchEffect> slot_effect(BlockSpan blocks_of_cell) {
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
-    if (in_slices(*block)) continue;
-    if (const auto slot = slot_of(pairs_of(*block))) launches.add(block->launch, *slot);
+    if (in_slices(*block)) {
+      continue;
+    }
+    if (const auto slot = slot_of(pairs_of(*block))) {
+      launches.add(block->launch, *slot);
+    }
   }
   return launches.effect();
 }
@@ -158,22 +195,29 @@ std::optional<LaunchEffect> carry_over(BlockSpan blocks_of_cell, std::int64_t ar
   Launches launches;
   for (const BlockRecord* block : blocks_of_cell) {
     if (in_slices(*block)) {
-      if (slice_steps < 1) continue;  // a store that was made otherwise may say nothing of slices
+      if (slice_steps < 1) {
+        continue;  // a store that was made otherwise may say nothing of slices
+      }
       if (slice_steps == 1) {
-        if (const auto carried = after_another(*block, arm_id)) launches.add(block->launch, *carried);
+        if (const auto carried = after_another(*block, arm_id)) {
+          launches.add(block->launch, *carried);
+        }
         continue;
       }
       for (const VisitRecord& visit : block->visits) {
         const auto first = visit.arm_id == arm_id ? first_of_slices(*block, visit, slice_steps) : std::nullopt;
-        if (first) launches.add(block->launch, *first / static_cast<double>(slice_steps));
+        if (first) {
+          launches.add(block->launch, *first / static_cast<double>(slice_steps));
+        }
       }
       continue;
     }
     const auto pairs = pairs_of(*block);
     const auto middle = pairs.find(arm_id);
     const auto slot = slot_of(pairs);
-    if (middle != pairs.end() && middle->second.places == 1 && slot)
+    if (middle != pairs.end() && middle->second.places == 1 && slot) {
       launches.add(block->launch, *slot - middle->second.difference);
+    }
   }
   return launches.effect();
 }
@@ -185,7 +229,9 @@ std::optional<LaunchEffect> slope_in_visits(BlockSpan blocks_of_cell, std::int64
   for (const BlockRecord* block : blocks_of_cell) {
     const auto arm_first = mean_log(*block, arm_id, first);
     const auto base_first = mean_log(*block, baseline_id, first);
-    if (!arm_first || !base_first) continue;
+    if (!arm_first || !base_first) {
+      continue;
+    }
     launches.add(block->launch, (*mean_log(*block, arm_id, second) - *mean_log(*block, baseline_id, second)) -
                                     (*arm_first - *base_first));
   }
@@ -197,7 +243,9 @@ std::optional<LaunchEffect> median_contrast(BlockSpan blocks_of_cell, std::int64
   for (const BlockRecord* block : blocks_of_cell) {
     const auto arm = mean_log(*block, arm_id, median_of);
     const auto baseline = mean_log(*block, baseline_id, median_of);
-    if (arm && baseline) launches.add(block->launch, *arm - *baseline);
+    if (arm && baseline) {
+      launches.add(block->launch, *arm - *baseline);
+    }
   }
   return launches.effect();
 }
@@ -208,8 +256,9 @@ std::optional<LaunchEffect> rare_costs(BlockSpan blocks_of_cell, std::int64_t ar
     const auto arm = mean_of_steps(*block, arm_id);
     const auto baseline = mean_of_steps(*block, baseline_id);
     const Comparison paired = compare_arms(std::span(&block, 1), arm_id, baseline_id);
-    if (arm && baseline && !paired.blocks.empty())
+    if (arm && baseline && !paired.blocks.empty()) {
       launches.add(block->launch, std::log(*arm / *baseline) - paired.blocks.front().contrast);
+    }
   }
   return launches.effect();
 }
@@ -218,18 +267,22 @@ RowChecks check_row(BlockSpan blocks_of_cell, std::int64_t slice_steps, std::int
                     double margin, std::optional<Verdict> verdict) {
   RowChecks checks{.carry_over = carry_over(blocks_of_cell, arm_id, slice_steps), .flags = {}};
   const double limit = std::log1p(margin);
-  if (checks.carry_over && checks.carry_over->exceeds(kCarryOverShare * limit))
+  if (checks.carry_over && checks.carry_over->exceeds(kCarryOverShare * limit)) {
     checks.flags.emplace_back(kCarryOverFlag);
+  }
   if (const auto effect = slope_in_visits(blocks_of_cell, arm_id, baseline_id);
-      effect && effect->exceeds(kSlopeShare * limit))
+      effect && effect->exceeds(kSlopeShare * limit)) {
     checks.flags.emplace_back(kSlopeFlag);
+  }
   const auto median = median_contrast(blocks_of_cell, arm_id, baseline_id);
   const bool faster = median && median->interval.high < 0;
   const bool slower = median && median->interval.low > 0;
-  if ((verdict == Verdict::faster && !faster) || (verdict == Verdict::slower && !slower))
+  if ((verdict == Verdict::faster && !faster) || (verdict == Verdict::slower && !slower)) {
     checks.flags.emplace_back(kMedianDiffersFlag);
-  if (const auto rare = rare_costs(blocks_of_cell, arm_id, baseline_id); rare && rare->exceeds(limit))
+  }
+  if (const auto rare = rare_costs(blocks_of_cell, arm_id, baseline_id); rare && rare->exceeds(limit)) {
     checks.flags.emplace_back(kRareCostsFlag);
+  }
   return checks;
 }
 

@@ -1,4 +1,5 @@
-// What else the blocks of a row say about its contrast: the order of visits, the course of a visit, and another location.
+// What else the blocks of a row say about its contrast: the order of visits, the course of a visit, and another
+// location.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +24,26 @@ struct LaunchEffect {
   bool operator==(const LaunchEffect&) const = default;
 };
 
-/// How much longer an arm's visit takes for each place further back in its block; none where arms run in slices, and share all places.
+/// How much longer an arm's visit takes for each place further back in its block; none where arms run in slices, and
+/// share all places.
 ///
-/// From all arms of the cell: the difference of an arm's two visits over the places between them, the arm in the middle, which follows
-/// itself, left out.
+/// From all arms of the cell: the difference of an arm's two visits over the places between them, the arm in the
+/// middle, which follows itself, left out.
 std::optional<LaunchEffect> slot_effect(std::span<const BlockRecord* const> blocks_of_cell);
 
 /// What it adds to an arm's visit to follow another arm instead of itself.
 ///
-/// Where arms run in slices of `slice_steps`: what the first steps of slices after another arm's are longer than the rest, by their medians, spread
-/// over a slice; in slices of one step, than the steps after its own, which only arms at the ends of a round have. Where visits are whole
-/// (`slice_steps` is 0 or a visit's steps): in a block whose middle it is, an arm follows another arm first and itself then; the difference,
-/// less what a place costs in that block, is the effect, and there is none where the arm was never in the middle of a block of two launches
-/// or more.
+/// Where arms run in slices of `slice_steps`: what the first steps of slices after another arm's are longer than the
+/// rest, by their medians, spread over a slice; in slices of one step, than the steps after its own, which only arms at
+/// the ends of a round have. Where visits are whole
+/// (`slice_steps` is 0 or a visit's steps): in a block whose middle it is, an arm follows another arm first and itself
+/// then; the difference, less what a place costs in that block, is the effect, and there is none where the arm was
+/// never in the middle of a block of two launches or more.
 std::optional<LaunchEffect> carry_over(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
                                        std::int64_t slice_steps);
 
-/// How much the contrast of arm and baseline grows from the first half of their visits to the second: a warm-up that was too short for
-/// one of them. Steps that both lengthen alike, as a growing cache does, cancel.
+/// How much the contrast of arm and baseline grows from the first half of their visits to the second: a warm-up that
+/// was too short for one of them. Steps that both lengthen alike, as a growing cache does, cancel.
 std::optional<LaunchEffect> slope_in_visits(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
                                             std::int64_t baseline_id);
 
@@ -48,8 +51,9 @@ std::optional<LaunchEffect> slope_in_visits(std::span<const BlockRecord* const> 
 std::optional<LaunchEffect> median_contrast(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
                                             std::int64_t baseline_id);
 
-/// What the contrast of the means of all steps has beyond the one of pairs (compare_arms()), of which the outer fifths are cut: costs of one
-/// of the arms that come so seldom, and not every 8th step, that they are cut as hiccups are (a cache that grows by 64 tokens).
+/// What the contrast of the means of all steps has beyond the one of pairs (compare_arms()), of which the outer fifths
+/// are cut: costs of one of the arms that come so seldom, and not every 8th step, that they are cut as hiccups are (a
+/// cache that grows by 64 tokens).
 std::optional<LaunchEffect> rare_costs(std::span<const BlockRecord* const> blocks_of_cell, std::int64_t arm_id,
                                        std::int64_t baseline_id);
 

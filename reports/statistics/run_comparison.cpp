@@ -29,17 +29,23 @@ CellKey key_of(const CellRecord& cell) {
 std::vector<const BlockRecord*> blocks_of(const RunData& data, std::int64_t cell_id) {
   std::vector<const BlockRecord*> blocks;
   for (const BlockRecord& block : data.blocks) {
-    if (block.cell_id == cell_id) blocks.push_back(&block);
+    if (block.cell_id == cell_id) {
+      blocks.push_back(&block);
+    }
   }
   return valid_blocks(blocks).blocks;
 }
 
 const ArmRecord& arm_of(const RunData& data, const std::string& label) {
   for (const ArmRecord& arm : data.arms) {
-    if (arm.label == label) return arm;
+    if (arm.label == label) {
+      return arm;
+    }
   }
   std::string known;
-  for (const ArmRecord& arm : data.arms) known += (known.empty() ? "" : ", ") + arm.label;
+  for (const ArmRecord& arm : data.arms) {
+    known += (known.empty() ? "" : ", ") + arm.label;
+  }
   throw std::invalid_argument(fmt::format("Run {} has no arm '{}'; it has {}.", data.run.id, label, known));
 }
 
@@ -54,7 +60,9 @@ std::vector<std::pair<const ArmRecord*, const ArmRecord*>> pairs_of(const Compar
   }
   for (const ArmRecord& arm : candidate.data->arms) {
     for (const ArmRecord& other : baseline.data->arms) {
-      if (other.label == arm.label) pairs.emplace_back(&other, &arm);
+      if (other.label == arm.label) {
+        pairs.emplace_back(&other, &arm);
+      }
     }
   }
   if (pairs.empty()) {
@@ -66,20 +74,26 @@ std::vector<std::pair<const ArmRecord*, const ArmRecord*>> pairs_of(const Compar
 
 std::vector<double> log_launches(const std::vector<const BlockRecord*>& blocks, std::int64_t arm_id) {
   std::vector<double> logs;
-  for (const auto& [launch, ns] : launch_means(blocks, arm_id)) logs.push_back(std::log(ns));
+  for (const auto& [launch, ns] : launch_means(blocks, arm_id)) {
+    logs.push_back(std::log(ns));
+  }
   return logs;
 }
 
 CellArmRecord fate_of(const RunData& data, std::int64_t cell_id, std::int64_t arm_id) {
   for (const CellArmRecord& row : data.cell_arms) {
-    if (row.cell_id == cell_id && row.arm_id == arm_id) return row;
+    if (row.cell_id == cell_id && row.arm_id == arm_id) {
+      return row;
+    }
   }
   return {};
 }
 
 // Why the times of such a row, if there are any, mean nothing; else empty.
 std::string exclusion(const char* side, const CellArmRecord& fate) {
-  if (comparable(fate.status, fate.engaged)) return "";
+  if (comparable(fate.status, fate.engaged)) {
+    return "";
+  }
   return fmt::format("{} is {}{}{}", side,
                      fate.engaged == false ? to_string(RowStatus::not_engaged) : to_string(fate.status),
                      fate.reason.empty() ? "" : ": ", fate.reason);
@@ -87,7 +101,9 @@ std::string exclusion(const char* side, const CellArmRecord& fate) {
 
 std::optional<double> mean_of_launches(const std::vector<const BlockRecord*>& blocks, std::int64_t arm_id) {
   std::vector<double> values;
-  for (const auto& [launch, ns] : launch_means(blocks, arm_id)) values.push_back(ns);
+  for (const auto& [launch, ns] : launch_means(blocks, arm_id)) {
+    values.push_back(ns);
+  }
   return values.empty() ? std::nullopt : std::optional(mean(values));
 }
 
@@ -99,17 +115,23 @@ void decide(std::vector<ComparedCell>& rows, const std::vector<std::map<std::int
                                     ? "the run grew until it could decide, and its own report has its verdicts"
                                     : nullptr;
   if (forbidden != nullptr) {
-    for (ComparedCell& row : rows) row.decision.reason = forbidden;
+    for (ComparedCell& row : rows) {
+      row.decision.reason = forbidden;
+    }
     return;
   }
   std::set<std::int64_t> launches;
   for (const auto& row : contrasts) {
-    for (const auto& [launch, contrast] : row) launches.insert(launch);
+    for (const auto& [launch, contrast] : row) {
+      launches.insert(launch);
+    }
   }
   std::vector<std::vector<double>> family;
   std::vector<ComparedCell*> decided;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (contrasts[i].empty()) continue;
+    if (contrasts[i].empty()) {
+      continue;
+    }
     std::vector<double>& values = family.emplace_back();
     for (const std::int64_t launch : launches) {
       const auto found = contrasts[i].find(launch);
@@ -117,9 +139,13 @@ void decide(std::vector<ComparedCell>& rows, const std::vector<std::map<std::int
     }
     decided.push_back(&rows[i]);
   }
-  if (family.empty()) return;
+  if (family.empty()) {
+    return;
+  }
   const std::vector<Decision> decisions = decide_family(family);
-  for (std::size_t i = 0; i < decided.size(); ++i) decided[i]->decision = decisions[i];
+  for (std::size_t i = 0; i < decided.size(); ++i) {
+    decided[i]->decision = decisions[i];
+  }
 }
 
 std::map<std::int64_t, double> compare_paired(ComparedCell& row, const std::vector<const BlockRecord*>& blocks,
@@ -135,7 +161,9 @@ std::map<std::int64_t, double> compare_paired(ComparedCell& row, const std::vect
 void compare_unpaired(ComparedCell& row, const std::vector<double>& baseline, const std::vector<double>& candidate) {
   row.launches = std::ssize(candidate);
   row.baseline_launches = std::ssize(baseline);
-  if (baseline.empty() || candidate.empty()) return;
+  if (baseline.empty() || candidate.empty()) {
+    return;
+  }
   row.time_ratio = std::exp(mean(candidate) - mean(baseline));
   if (const auto interval = welch_interval(candidate, baseline)) {
     row.interval = Interval{std::exp(interval->low), std::exp(interval->high)};
@@ -145,7 +173,9 @@ void compare_unpaired(ComparedCell& row, const std::vector<double>& baseline, co
 }  // namespace
 
 std::optional<Interval> welch_interval(std::span<const double> a, std::span<const double> b) {
-  if (a.size() < 2 || b.size() < 2) return std::nullopt;
+  if (a.size() < 2 || b.size() < 2) {
+    return std::nullopt;
+  }
   // s^2 / n and its share of the degrees of freedom (Welch 1947, doi:10.1093/biomet/34.1-2.28).
   const auto squared_error = [](std::span<const double> values) {
     const double deviation = standard_deviation(values);
@@ -155,7 +185,9 @@ std::optional<Interval> welch_interval(std::span<const double> a, std::span<cons
   const double of_b = squared_error(b);
   const double difference = mean(a) - mean(b);
   const double total = of_a + of_b;
-  if (total == 0) return Interval{difference, difference};
+  if (total == 0) {
+    return Interval{difference, difference};
+  }
   const double freedom =
       total * total /
       (of_a * of_a / static_cast<double>(a.size() - 1) + of_b * of_b / static_cast<double>(b.size() - 1));
@@ -175,7 +207,9 @@ std::vector<ComparedCell> compare_runs(const ComparedSide& baseline, const Compa
     for (const CellRecord& cell : candidate.data->cells) {
       const auto other = std::ranges::find_if(baseline.data->cells,
                                               [&](const CellRecord& record) { return key_of(record) == key_of(cell); });
-      if (other == baseline.data->cells.end()) continue;
+      if (other == baseline.data->cells.end()) {
+        continue;
+      }
       ComparedCell row{.cell = cell, .arm = arm->label, .baseline_arm = base_arm->label};
       const CellArmRecord before = fate_of(*baseline.data, other->id, base_arm->id);
       const CellArmRecord after = fate_of(*candidate.data, cell.id, arm->id);
@@ -184,7 +218,9 @@ std::vector<ComparedCell> compare_runs(const ComparedSide& baseline, const Compa
       row.baseline_ns = mean_of_launches(blocks_before, base_arm->id);
       row.candidate_ns = mean_of_launches(blocks, arm->id);
       row.reason = exclusion("the baseline", before);
-      if (row.reason.empty()) row.reason = exclusion("the candidate", after);
+      if (row.reason.empty()) {
+        row.reason = exclusion("the candidate", after);
+      }
       contrasts.emplace_back();
       if (!row.reason.empty()) {
         row.baseline_launches = std::ssize(launch_means(blocks_before, base_arm->id));
@@ -205,7 +241,9 @@ std::vector<ComparedCell> compare_runs(const ComparedSide& baseline, const Compa
       rows.push_back(std::move(row));
     }
   }
-  if (same_run) decide(rows, contrasts, candidate.data->run);
+  if (same_run) {
+    decide(rows, contrasts, candidate.data->run);
+  }
   if (rows.empty()) {
     throw std::invalid_argument(
         fmt::format("Runs {} and {} have no cell in common (phase, batch, length, dtype, device, "
@@ -217,18 +255,26 @@ std::vector<ComparedCell> compare_runs(const ComparedSide& baseline, const Compa
 
 std::vector<OneSidedRow> one_sided_rows(const ComparedSide& baseline, const ComparedSide& candidate) {
   std::vector<OneSidedRow> rows;
-  if (baseline.data->run.uuid == candidate.data->run.uuid) return rows;
+  if (baseline.data->run.uuid == candidate.data->run.uuid) {
+    return rows;
+  }
   const auto pairs = pairs_of(baseline, candidate);
   const bool named = !baseline.arm.empty() || !candidate.arm.empty();
   const auto add = [&](const RunData& here, const RunData& there, bool in_baseline) {
     std::set<CellKey> cells_there;
-    for (const CellRecord& cell : there.cells) cells_there.insert(key_of(cell));
+    for (const CellRecord& cell : there.cells) {
+      cells_there.insert(key_of(cell));
+    }
     for (const ArmRecord& arm : here.arms) {
       const bool paired = std::ranges::any_of(
           pairs, [&](const auto& pair) { return (in_baseline ? pair.first : pair.second)->id == arm.id; });
-      if (named && !paired) continue;
+      if (named && !paired) {
+        continue;
+      }
       for (const CellRecord& cell : here.cells) {
-        if (!paired || !cells_there.contains(key_of(cell))) rows.push_back({in_baseline, cell, arm.label});
+        if (!paired || !cells_there.contains(key_of(cell))) {
+          rows.push_back({in_baseline, cell, arm.label});
+        }
       }
     }
   };
@@ -240,7 +286,9 @@ std::vector<OneSidedRow> one_sided_rows(const ComparedSide& baseline, const Comp
 std::vector<std::string> differences_of(const RunRecord& a, const RunRecord& b) {
   std::vector<std::string> words;
   const auto add = [&](const char* what, const std::string& of_a, const std::string& of_b) {
-    if (of_a != of_b) words.push_back(fmt::format("{}: {} and {}", what, of_a, of_b));
+    if (of_a != of_b) {
+      words.push_back(fmt::format("{}: {} and {}", what, of_a, of_b));
+    }
   };
   add("processor", a.machine.cpu, b.machine.cpu);
   add("cores", std::to_string(a.machine.cores), std::to_string(b.machine.cores));

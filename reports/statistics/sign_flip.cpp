@@ -28,14 +28,17 @@ std::uint64_t next_draw(std::uint64_t& state) {
 
 // With n values the squares stay the same whatever the signs: s^2 (n - 1) = squares - sum^2 / n.
 inline double t_of(double sum, double squares, double count) {
-  if (count < 2 || squares == 0) return 0;
+  if (count < 2 || squares == 0) {
+    return 0;
+  }
   const double spread = squares - sum * sum / count;
   const double t = spread <= squares * 1e-15 ? std::copysign(std::numeric_limits<double>::infinity(), sum)
                                              : sum / std::sqrt(spread * count / (count - 1));
   return decision_digits(t);
 }
 
-// The sum of the values under a pattern, from tables of what each byte of the pattern adds: a family is summed up 65,536 times.
+// The sum of the values under a pattern, from tables of what each byte of the pattern adds: a family is summed up
+// 65,536 times.
 class FlippedSums {
  public:
   explicit FlippedSums(std::span<const double> values) : tables_((values.size() + kBits - 1) / kBits) {
@@ -44,7 +47,9 @@ class FlippedSums {
         double sum = 0;
         for (std::size_t bit = 0; bit < kBits && byte * kBits + bit < values.size(); ++bit) {
           const double value = values[byte * kBits + bit];
-          if (!std::isnan(value)) sum += (signs >> bit & 1) != 0 ? -value : value;
+          if (!std::isnan(value)) {
+            sum += (signs >> bit & 1) != 0 ? -value : value;
+          }
         }
         tables_[byte][signs] = sum;
       }
@@ -70,26 +75,34 @@ std::vector<double> flipped_ts(std::span<const double> values, std::span<const s
   double squares = 0;
   double count = 0;
   for (const double value : values) {
-    if (std::isnan(value)) continue;
+    if (std::isnan(value)) {
+      continue;
+    }
     squares += value * value;
     ++count;
   }
   const FlippedSums sums(values);
   std::vector<double> ts(patterns.size());
-  for (std::size_t i = 0; i < patterns.size(); ++i) ts[i] = t_of(sums(patterns[i]), squares, count);
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    ts[i] = t_of(sums(patterns[i]), squares, count);
+  }
   return ts;
 }
 
 // The smallest t whose share of patterns at or above it is within the level; beyond all of them where none is.
 double critical_of(std::vector<double> largest, double level) {
   const auto allowed = static_cast<std::size_t>(level * static_cast<double>(largest.size()));
-  if (allowed == 0) return std::numeric_limits<double>::infinity();
+  if (allowed == 0) {
+    return std::numeric_limits<double>::infinity();
+  }
   const std::size_t kept = std::min(allowed + 1, largest.size());
   std::partial_sort(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(kept), largest.end(),
                     std::greater<>());
   double critical = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < allowed; ++i) {
-    if (i + 1 == largest.size() || largest[i + 1] < largest[i]) critical = largest[i];
+    if (i + 1 == largest.size() || largest[i + 1] < largest[i]) {
+      critical = largest[i];
+    }
   }
   return critical;
 }
@@ -104,12 +117,16 @@ std::vector<std::uint64_t> sign_patterns(std::size_t launches) {
   const bool all = launches <= kEnumeratedLaunches;
   std::vector<std::uint64_t> patterns(all ? std::size_t{1} << launches : kSignDraws);
   if (all) {
-    for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i] = i;
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      patterns[i] = i;
+    }
     return patterns;
   }
   const std::uint64_t used = launches == kMostLaunches ? ~std::uint64_t{0} : (std::uint64_t{1} << launches) - 1;
   std::uint64_t state = launches;
-  for (std::size_t i = 1; i < patterns.size(); ++i) patterns[i] = next_draw(state) & used & ~std::uint64_t{1};
+  for (std::size_t i = 1; i < patterns.size(); ++i) {
+    patterns[i] = next_draw(state) & used & ~std::uint64_t{1};
+  }
   return patterns;
 }
 
@@ -119,7 +136,9 @@ double flipped_t(std::span<const double> values, std::uint64_t pattern) {
 
 FamilyTest test_family(const std::vector<std::vector<double>>& contrasts, Sides sides, double level) {
   FamilyTest test;
-  if (contrasts.empty()) return test;
+  if (contrasts.empty()) {
+    return test;
+  }
   const std::size_t launches = contrasts.front().size();
   const std::vector<std::uint64_t> patterns = sign_patterns(launches);
   const bool complements = sides == Sides::upper && launches > kEnumeratedLaunches;
@@ -137,14 +156,22 @@ FamilyTest test_family(const std::vector<std::vector<double>>& contrasts, Sides 
     }
     std::vector<double> ts = flipped_ts(contrast, patterns);
     if (sides == Sides::two) {
-      for (double& t : ts) t = std::abs(t);
+      for (double& t : ts) {
+        t = std::abs(t);
+      }
     }
-    for (std::size_t i = 0; complements && i < patterns.size(); ++i) ts.push_back(-ts[i]);
+    for (std::size_t i = 0; complements && i < patterns.size(); ++i) {
+      ts.push_back(-ts[i]);
+    }
     seen.push_back(ts.front());
     test.p.push_back(share_from(ts, seen.back()));
-    for (std::size_t i = 0; i < ts.size(); ++i) largest[i] = std::max(largest[i], ts[i]);
+    for (std::size_t i = 0; i < ts.size(); ++i) {
+      largest[i] = std::max(largest[i], ts[i]);
+    }
   }
-  for (const double t : seen) test.p_adjusted.push_back(share_from(largest, t));
+  for (const double t : seen) {
+    test.p_adjusted.push_back(share_from(largest, t));
+  }
   test.critical_t = critical_of(std::move(largest), level);
   return test;
 }

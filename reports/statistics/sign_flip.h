@@ -20,14 +20,14 @@ inline constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 /// Sign patterns of `launches` values, a bit each (1: flipped), the unflipped pattern first.
 ///
-/// All 2^n for n <= 12; else kSignDraws patterns drawn by SplitMix64 from a constant, so that a decision made again from
-/// the store is the same one, and drawn only from those that leave the first sign alone, since the tests are two-sided.
-/// Throws std::invalid_argument above 64 launches.
+/// All 2^n for n <= 12; else kSignDraws patterns drawn by SplitMix64 from a constant, so that a decision made again
+/// from the store is the same one, and drawn only from those that leave the first sign alone, since the tests are
+/// two-sided. Throws std::invalid_argument above 64 launches.
 std::vector<std::uint64_t> sign_patterns(std::size_t launches);
 
-/// |mean| / (s / sqrt(n)) of the values with the signs of `pattern` flipped, rounded to 9 significant digits. NaNs, which
-/// stand for launches without the value, are left out. Infinite for equal values other than 0; 0 for zeros and for fewer
-/// than two values.
+/// |mean| / (s / sqrt(n)) of the values with the signs of `pattern` flipped, rounded to 9 significant digits. NaNs,
+/// which stand for launches without the value, are left out. Infinite for equal values other than 0; 0 for zeros and
+/// for fewer than two values.
 double flipped_t(std::span<const double> values, std::uint64_t pattern);
 
 /// What a test looks for: a mean that is not 0, or one above 0.
@@ -44,9 +44,9 @@ struct FamilyTest {
 /// doi:10.1016/j.neuroimage.2014.01.060).
 ///
 /// `contrasts[j][i]` is contrast j in launch i, NaN where launch i has none; all have the same number of launches. One
-/// pattern flips a launch in every contrast, which keeps the correlation between cells of a launch. An upper test counts each
-/// drawn pattern and its complement, since the draws leave the first sign alone. Throws std::invalid_argument where the numbers
-/// of launches differ.
+/// pattern flips a launch in every contrast, which keeps the correlation between cells of a launch. An upper test
+/// counts each drawn pattern and its complement, since the draws leave the first sign alone. Throws
+/// std::invalid_argument where the numbers of launches differ.
 FamilyTest test_family(const std::vector<std::vector<double>>& contrasts, Sides sides = Sides::two,
                        double level = kFamilyLevel);
 

@@ -38,9 +38,13 @@ std::vector<StageMove> moves_of(const char* kind, const TraceRecord& baseline, c
   std::map<std::string, std::size_t> index;
   const auto add = [&](const TraceRecord& trace, double StageMove::* side) {
     for (const TraceShareRecord& share : trace.shares) {
-      if (share.kind != kind) continue;
+      if (share.kind != kind) {
+        continue;
+      }
       const auto [place, added] = index.try_emplace(share.name, moves.size());
-      if (added) moves.push_back({.name = share.name});
+      if (added) {
+        moves.push_back({.name = share.name});
+      }
       moves[place->second].*side += a_step(kind == std::string(kGap) ? share.device_ns : share.host_ns, trace);
     }
   };
@@ -55,19 +59,27 @@ std::vector<StageMove> moves_of(const char* kind, const TraceRecord& baseline, c
 std::optional<StageMoves> stage_moves(const TracedSide& baseline, const TracedSide& candidate) {
   const TraceRecord* const before = trace_of(baseline);
   const TraceRecord* const after = trace_of(candidate);
-  if (before == nullptr || after == nullptr) return std::nullopt;
+  if (before == nullptr || after == nullptr) {
+    return std::nullopt;
+  }
   StageMoves moves{.cell = *candidate.cell,
                    .run_id = candidate.data->run.id,
                    .baseline_arm = baseline.arm->label,
                    .arm = candidate.arm->label};
   moves.refusal = refusal_of(*before, moves.baseline_arm);
-  if (moves.refusal.empty()) moves.refusal = refusal_of(*after, moves.arm);
+  if (moves.refusal.empty()) {
+    moves.refusal = refusal_of(*after, moves.arm);
+  }
   if (moves.refusal.empty() && before->tier != after->tier) {
     moves.refusal = fmt::format("one trace is of tier {} and the other of tier {}", before->tier, after->tier);
   }
-  if (!moves.refusal.empty()) return moves;
+  if (!moves.refusal.empty()) {
+    return moves;
+  }
   for (const auto& [trace, arm] : {std::pair(before, &moves.baseline_arm), std::pair(after, &moves.arm)}) {
-    if (trace->verdict == "warn") moves.warnings.push_back(fmt::format("{}: {}", *arm, trace->reason));
+    if (trace->verdict == "warn") {
+      moves.warnings.push_back(fmt::format("{}: {}", *arm, trace->reason));
+    }
     if (trace->perturbation > kNotablePerturbation) {
       moves.warnings.push_back(fmt::format("tracing slowed {} by {:.1f} %", *arm, (trace->perturbation - 1) * 100));
     }
@@ -86,11 +98,14 @@ std::optional<StageMoves> stage_moves(const TracedSide& baseline, const TracedSi
 }
 
 std::string stage_moves_sentence(const StageMoves& moves) {
-  if (!moves.refusal.empty()) return fmt::format("What moved is not known: {}.", moves.refusal);
+  if (!moves.refusal.empty()) {
+    return fmt::format("What moved is not known: {}.", moves.refusal);
+  }
   const auto signed_us = [](double ns) { return fmt::format("{:+.1f} us", ns / 1e3); };
   std::string largest;
-  for (std::size_t i = 0; i < std::min(kStagesInASentence, moves.stages.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kStagesInASentence, moves.stages.size()); ++i) {
     largest += fmt::format("{}{} {}", i == 0 ? "" : ", ", moves.stages[i].name, signed_us(moves.stages[i].moved_ns()));
+  }
   return fmt::format("What moved, by the traces of {} and {}: a step {}; of that {}.", moves.baseline_arm, moves.arm,
                      signed_us(moves.step.moved_ns()), largest);
 }

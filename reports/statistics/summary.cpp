@@ -23,7 +23,9 @@ using Blocks = std::vector<const BlockRecord*>;
 std::optional<std::int64_t> whole_ns(double ns) { return std::llround(ns); }
 
 void add_flag(SummaryRow& row, const std::string& flag) {
-  if (std::find(row.flags.begin(), row.flags.end(), flag) == row.flags.end()) row.flags.push_back(flag);
+  if (std::find(row.flags.begin(), row.flags.end(), flag) == row.flags.end()) {
+    row.flags.push_back(flag);
+  }
 }
 
 // Counts, order statistics and percentiles of the pooled steps.
@@ -35,18 +37,24 @@ void add_times(SummaryRow& row, const Blocks& blocks) {
   for (const BlockRecord* block : blocks) {
     bool timed = false;
     for (const VisitRecord& visit : block->visits) {
-      if (visit.arm_id != row.arm.id || visit.samples_ns.empty()) continue;
+      if (visit.arm_id != row.arm.id || visit.samples_ns.empty()) {
+        continue;
+      }
       timed = true;
       samples.insert(samples.end(), visit.samples_ns.begin(), visit.samples_ns.end());
       row.warmup = std::max(row.warmup, visit.warmup_steps);
       quiet = quiet && visit.quiet;
       whole_periods = whole_periods && std::ssize(visit.samples_ns) % kPeriodSteps == 0;
     }
-    if (!timed) continue;
+    if (!timed) {
+      continue;
+    }
     ++row.blocks;
     launches.insert(block->launch);
   }
-  if (samples.empty()) return;
+  if (samples.empty()) {
+    return;
+  }
   std::sort(samples.begin(), samples.end());
   row.launches = std::ssize(launches);
   row.steps = std::ssize(samples);
@@ -57,58 +65,91 @@ void add_times(SummaryRow& row, const Blocks& blocks) {
   std::optional<std::int64_t>* const percentiles[] = {&row.p90_ns, &row.p95_ns, &row.p99_ns};
   for (std::size_t i = 0; i < std::size(kPercentileRules); ++i) {
     const PercentileRule& rule = kPercentileRules[i];
-    if (row.steps >= rule.steps && row.launches >= rule.launches)
+    if (row.steps >= rule.steps && row.launches >= rule.launches) {
       *percentiles[i] = whole_ns(quantile(samples, rule.share));
+    }
   }
-  if (!quiet) add_flag(row, "warm-up-not-quiet");
+  if (!quiet) {
+    add_flag(row, "warm-up-not-quiet");
+  }
   // Every step of a prefill is the same.
-  if (!whole_periods && row.cell.phase == "decode") add_flag(row, "period-not-covered");
-  if (row.launches == 1) add_flag(row, kThisProcessOnly);
+  if (!whole_periods && row.cell.phase == "decode") {
+    add_flag(row, "period-not-covered");
+  }
+  if (row.launches == 1) {
+    add_flag(row, kThisProcessOnly);
+  }
 }
 
 void add_cell_mean(SummaryRow& row, const Blocks& blocks) {
   row.launch_means_ns = launch_means(blocks, row.arm.id);
-  if (row.launch_means_ns.empty()) return;
+  if (row.launch_means_ns.empty()) {
+    return;
+  }
   std::vector<double> values;
-  for (const auto& [launch, ns] : row.launch_means_ns) values.push_back(ns);
+  for (const auto& [launch, ns] : row.launch_means_ns) {
+    values.push_back(ns);
+  }
   row.cell_mean_ns = mean(values);
   row.cell_mean_interval_ns = mean_interval(values);
 }
 
 void add_comparison(SummaryRow& row, const Blocks& blocks, const ArmRecord* baseline, bool baseline_comparable) {
-  if (baseline == nullptr || !row.comparable() || row.blocks == 0) return;
+  if (baseline == nullptr || !row.comparable() || row.blocks == 0) {
+    return;
+  }
   if (row.arm.id == baseline->id) {
     row.time_ratio = 1;
     row.speedup = 1;
     return;
   }
-  if (!baseline_comparable || row.arm.roofline()) return;
+  if (!baseline_comparable || row.arm.roofline()) {
+    return;
+  }
   const ValidBlocks valid = valid_blocks(blocks);
-  if (valid.void_blocks > 0) add_flag(row, kVoidBlocksFlag);
-  if (valid.disturbed) add_flag(row, valid.saturated ? kSaturatedFlag : kDisturbedFlag);
+  if (valid.void_blocks > 0) {
+    add_flag(row, kVoidBlocksFlag);
+  }
+  if (valid.disturbed) {
+    add_flag(row, valid.saturated ? kSaturatedFlag : kDisturbedFlag);
+  }
   row.comparison = compare_arms(valid.blocks, row.arm.id, baseline->id);
   row.time_ratio = row.comparison.time_ratio;
-  if (row.time_ratio) row.speedup = 1 / *row.time_ratio;
+  if (row.time_ratio) {
+    row.speedup = 1 / *row.time_ratio;
+  }
   row.mde = row.comparison.mde;
-  if (!row.comparison.interval) return;
+  if (!row.comparison.interval) {
+    return;
+  }
   row.time_ratio_low = row.comparison.interval->low;
   row.time_ratio_high = row.comparison.interval->high;
 }
 
 // The paired share of the bound: the time that the slower of both rooflines takes, over the arm's.
 void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<ArmRecord>& arms) {
-  if (row.blocks == 0 || row.arm.roofline() || !row.comparable()) return;
+  if (row.blocks == 0 || row.arm.roofline() || !row.comparable()) {
+    return;
+  }
   std::map<std::int64_t, double> bound;
   for (const ArmRecord& arm : arms) {
-    if (!arm.roofline()) continue;
+    if (!arm.roofline()) {
+      continue;
+    }
     for (const auto& [launch, share] : mean_contrasts(compare_arms(blocks, arm.id, row.arm.id))) {
       const auto [held, added] = bound.emplace(launch, share);
-      if (!added) held->second = std::max(held->second, share);
+      if (!added) {
+        held->second = std::max(held->second, share);
+      }
     }
   }
-  if (bound.empty()) return;
+  if (bound.empty()) {
+    return;
+  }
   std::vector<double> shares;
-  for (const auto& [launch, share] : bound) shares.push_back(share);
+  for (const auto& [launch, share] : bound) {
+    shares.push_back(share);
+  }
   row.bound_share = std::exp(mean(shares));
   if (const auto interval = mean_interval(shares)) {
     row.bound_share_low = std::exp(interval->low);
@@ -122,7 +163,9 @@ void add_checks(SummaryRow& row, const Blocks& blocks, const ArmRecord& baseline
   const RowChecks checks =
       check_row(blocks, row.cell.slice_steps, row.arm.id, baseline.id, margin, row.decision.verdict);
   row.carry_over = checks.carry_over;
-  for (const std::string& flag : checks.flags) add_flag(row, flag);
+  for (const std::string& flag : checks.flags) {
+    add_flag(row, flag);
+  }
 }
 
 SummaryRow start_row(const RunData& data, const CellRecord& cell, const ArmRecord& arm, const CellArmRecord& fate) {
@@ -145,7 +188,9 @@ SummaryRow start_row(const RunData& data, const CellRecord& cell, const ArmRecor
 template <class Record>
 std::unordered_map<std::int64_t, const Record*> by_id(const std::vector<Record>& records) {
   std::unordered_map<std::int64_t, const Record*> index;
-  for (const Record& record : records) index.emplace(record.id, &record);
+  for (const Record& record : records) {
+    index.emplace(record.id, &record);
+  }
   return index;
 }
 
@@ -158,7 +203,9 @@ double SummaryRow::plotted_length() const {
 
 std::string RunSummary::baseline() const {
   for (const ArmRecord& arm : arms) {
-    if (arm.baseline) return arm.label;
+    if (arm.baseline) {
+      return arm.label;
+    }
   }
   return {};
 }
@@ -176,7 +223,9 @@ RunSummary summarize(const RunData& data) {
   const auto cells = by_id(data.cells);
   const auto arms = by_id(data.arms);
   std::unordered_map<std::int64_t, Blocks> blocks_of_cell;
-  for (const BlockRecord& block : data.blocks) blocks_of_cell[block.cell_id].push_back(&block);
+  for (const BlockRecord& block : data.blocks) {
+    blocks_of_cell[block.cell_id].push_back(&block);
+  }
   const auto baseline =
       std::find_if(data.arms.begin(), data.arms.end(), [](const ArmRecord& arm) { return arm.baseline; });
   const ArmRecord* const baseline_arm = baseline == data.arms.end() ? nullptr : &*baseline;
@@ -191,7 +240,9 @@ RunSummary summarize(const RunData& data) {
                       data.run.id, fate.cell_id, fate.arm_id));
     }
     summary.rows.push_back(start_row(data, *cell->second, *arm->second, fate));
-    if (arm->second == baseline_arm && summary.rows.back().comparable()) cells_with_baseline.insert(fate.cell_id);
+    if (arm->second == baseline_arm && summary.rows.back().comparable()) {
+      cells_with_baseline.insert(fate.cell_id);
+    }
   }
   for (SummaryRow& row : summary.rows) {
     const Blocks& blocks = blocks_of_cell[row.cell.id];
@@ -204,10 +255,14 @@ RunSummary summarize(const RunData& data) {
   if (baseline_arm != nullptr) {
     std::unordered_map<std::int64_t, std::optional<LaunchEffect>> slots;  // of a cell, whatever the arm
     for (SummaryRow& row : summary.rows) {
-      if (row.comparison.blocks.empty()) continue;
+      if (row.comparison.blocks.empty()) {
+        continue;
+      }
       const Blocks& blocks = blocks_of_cell[row.cell.id];
       const auto [slot, added] = slots.try_emplace(row.cell.id);
-      if (added) slot->second = slot_effect(blocks);
+      if (added) {
+        slot->second = slot_effect(blocks);
+      }
       row.slot = slot->second;
       add_checks(row, blocks, *baseline_arm);
     }

@@ -19,7 +19,8 @@ namespace decodelab {
 /// Flag of a row with a single launch: its ratio has no interval and can have no verdict.
 inline constexpr const char* kThisProcessOnly = "this process only";
 
-/// What must be there before a percentile is shown: fewer steps leave it to chance, fewer launches to one memory layout.
+/// What must be there before a percentile is shown: fewer steps leave it to chance, fewer launches to one memory
+/// layout.
 struct PercentileRule {
   const char* name;
   double share;
@@ -31,7 +32,8 @@ inline constexpr PercentileRule kPercentileRules[] = {
 /// What a run that is made for percentiles must have: the most that any of them asks for.
 inline constexpr const PercentileRule& kTailRule = kPercentileRules[std::size(kPercentileRules) - 1];
 
-/// One arm in one cell. Times are of single steps, pooled over all visits, unless said otherwise; none where nothing was timed.
+/// One arm in one cell. Times are of single steps, pooled over all visits, unless said otherwise; none where nothing
+/// was timed.
 struct SummaryRow {
   std::int64_t run_id = 0;
   CellRecord cell;
@@ -58,8 +60,8 @@ struct SummaryRow {
   std::optional<double> speedup;  ///< Inverse of time_ratio.
   std::optional<double> mde;  ///< Smallest detectable effect as a share, by the rule of the verdict where there is one.
   Decision decision;          ///< Within the family of the run; without a verdict for the baseline.
-  /// Time of the slower roofline of the same blocks over the arm's: 1 is as fast as the machine reads or multiplies; above 1, the
-  /// cell's weights stay in a cache. None where the run has no rooflines.
+  /// Time of the slower roofline of the same blocks over the arm's: 1 is as fast as the machine reads or multiplies;
+  /// above 1, the cell's weights stay in a cache. None where the run has no rooflines.
   std::optional<double> bound_share;
   std::optional<double> bound_share_low;  ///< 95 %, Student's t over launches.
   std::optional<double> bound_share_high;
@@ -76,14 +78,16 @@ struct SummaryRow {
   std::optional<LaunchEffect> slot;               ///< Of the cell: what a place further back in a block costs.
   std::optional<LaunchEffect> carry_over;         ///< What following another arm costs.
 
-  /// Steps that the x axis of a curve adds to the length: a decode visit times steps L .. L + m - 1 and is drawn at its middle.
+  /// Steps that the x axis of a curve adds to the length: a decode visit times steps L .. L + m - 1 and is drawn at its
+  /// middle.
   double plotted_length() const;
   /// Whether ratios of this row may be shown.
   bool comparable() const { return decodelab::comparable(status, engaged); }
 };
 
-/// All cells of an arm together: the weighted mean of the logarithms of its time ratios. Phases weigh the same, within a
-/// phase the batches, within a batch the lengths; cells in which the arm or the baseline was not measured are left out.
+/// All cells of an arm together: the weighted mean of the logarithms of its time ratios. Phases weigh the same, within
+/// a phase the batches, within a batch the lengths; cells in which the arm or the baseline was not measured are left
+/// out.
 struct Composite {
   ArmRecord arm;
   std::int64_t cells = 0;

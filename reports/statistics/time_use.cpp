@@ -17,29 +17,41 @@ TimeUse& add(TimeUse& use, const TimeSpentRecord& time) {
 std::int64_t TimeUse::total() const { return std::accumulate(ns.begin(), ns.end(), std::int64_t{0}); }
 
 TimeUse& TimeUse::operator+=(const TimeUse& other) {
-  for (std::size_t i = 0; i < ns.size(); ++i) ns[i] += other.ns[i];
+  for (std::size_t i = 0; i < ns.size(); ++i) {
+    ns[i] += other.ns[i];
+  }
   return *this;
 }
 
 TimeUse& TimeUse::operator-=(const TimeUse& other) {
-  for (std::size_t i = 0; i < ns.size(); ++i) ns[i] -= other.ns[i];
+  for (std::size_t i = 0; i < ns.size(); ++i) {
+    ns[i] -= other.ns[i];
+  }
   return *this;
 }
 
 TimeUse time_use(const std::vector<TimeSpentRecord>& times) {
   TimeUse use;
-  for (const TimeSpentRecord& time : times) add(use, time);
+  for (const TimeSpentRecord& time : times) {
+    add(use, time);
+  }
   return use;
 }
 
 std::vector<ArmTimeUse> time_use_by_arm(const std::vector<TimeSpentRecord>& times, const std::vector<ArmRecord>& arms) {
   std::map<std::int64_t, TimeUse> by_id;
-  for (const TimeSpentRecord& time : times) add(by_id[time.arm_id], time);
+  for (const TimeSpentRecord& time : times) {
+    add(by_id[time.arm_id], time);
+  }
   std::vector<ArmTimeUse> uses;
   for (const ArmRecord& arm : arms) {
-    if (const auto found = by_id.find(arm.id); found != by_id.end()) uses.push_back({arm.label, found->second});
+    if (const auto found = by_id.find(arm.id); found != by_id.end()) {
+      uses.push_back({arm.label, found->second});
+    }
   }
-  if (const auto found = by_id.find(0); found != by_id.end()) uses.push_back({"", found->second});
+  if (const auto found = by_id.find(0); found != by_id.end()) {
+    uses.push_back({"", found->second});
+  }
   return uses;
 }
 

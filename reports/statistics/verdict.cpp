@@ -18,11 +18,15 @@ std::optional<std::int64_t> launches_to_decide(const std::vector<double>& values
   const double estimate = std::abs(mean(values));
   const double half = (interval.high - interval.low) / 2;
   const double target = std::max(estimate, std::log1p(kSameMargin) - estimate);
-  if (target <= 0) return std::nullopt;
+  if (target <= 0) {
+    return std::nullopt;
+  }
   const double count = static_cast<double>(values.size());
   const double needed = std::ceil(count * (half / target) * (half / target));
   const double more = std::max(1.0, needed - count);
-  if (more > static_cast<double>(kMostLaunchesToAdvise)) return std::nullopt;
+  if (more > static_cast<double>(kMostLaunchesToAdvise)) {
+    return std::nullopt;
+  }
   return static_cast<std::int64_t>(more);
 }
 
@@ -70,7 +74,9 @@ const char* to_string(Verdict verdict) {
 
 std::vector<Decision> decide_family(const std::vector<std::vector<double>>& contrasts) {
   std::vector<Decision> decisions;
-  if (contrasts.empty()) return decisions;
+  if (contrasts.empty()) {
+    return decisions;
+  }
   const FamilyTest family = test_family(contrasts);
   for (std::size_t j = 0; j < contrasts.size(); ++j) {
     decisions.push_back(decide(without_gaps(contrasts[j]), family, j, contrasts.size()));

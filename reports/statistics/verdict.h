@@ -15,8 +15,8 @@ enum class Verdict { faster, slower, same, inconclusive };
 const char* to_string(Verdict verdict);
 
 inline constexpr double kSameMargin = 0.01;
-/// Launches without which there is no verdict: for one contrast, and where the family is larger than kSmallFamily. Below
-/// them no sign flip can be significant (2 / 2^5 > .05).
+/// Launches without which there is no verdict: for one contrast, and where the family is larger than kSmallFamily.
+/// Below them no sign flip can be significant (2 / 2^5 > .05).
 inline constexpr std::size_t kLaunchesForAVerdict = 6;
 inline constexpr std::size_t kLaunchesForAFamily = 10;
 inline constexpr std::size_t kSmallFamily = 4;
@@ -41,12 +41,12 @@ struct Decision {
   std::optional<std::int64_t> more_launches;  ///< About so many more would decide an inconclusive contrast.
 };
 
-/// Decides every contrast of one family: `contrasts[j][i]` is contrast j, a logarithm of time over time, in launch i; NaN where
-/// that launch has none.
+/// Decides every contrast of one family: `contrasts[j][i]` is contrast j, a logarithm of time over time, in launch i;
+/// NaN where that launch has none.
 ///
-/// FASTER and SLOWER need p_family <= .05 and, so that no single test carries the verdict, p_t <= .05 too; where Student's t and
-/// the sign flips of a contrast disagree at .05, it is INCONCLUSIVE whatever its interval. Throws std::invalid_argument as
-/// test_family() does.
+/// FASTER and SLOWER need p_family <= .05 and, so that no single test carries the verdict, p_t <= .05 too; where
+/// Student's t and the sign flips of a contrast disagree at .05, it is INCONCLUSIVE whatever its interval. Throws
+/// std::invalid_argument as test_family() does.
 std::vector<Decision> decide_family(const std::vector<std::vector<double>>& contrasts);
 
 }  // namespace decodelab

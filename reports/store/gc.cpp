@@ -21,7 +21,9 @@ std::uintmax_t size_of(const std::filesystem::path& path) {
   for (const char* suffix : {"", "-wal"}) {
     std::error_code error;
     const auto bytes = std::filesystem::file_size(path.string() + suffix, error);
-    if (!error) total += bytes;
+    if (!error) {
+      total += bytes;
+    }
   }
   return total;
 }
@@ -43,7 +45,9 @@ GcReport choose(SQLite::Database& database, const GcRequest& request, const std:
   for (const RunRecord& run : runs) {
     const bool finished = run.ended_unix_ns != 0;
     const bool old = request.keep && finished && older > *request.keep;
-    if (finished) --older;
+    if (finished) {
+      --older;
+    }
     if (old || named.contains(run.id)) {
       report.removed.push_back(measure(database, run));
     } else {
@@ -75,7 +79,9 @@ GcReport collect_garbage(const std::filesystem::path& path, const GcRequest& req
   std::set<std::int64_t> named;
   {
     const Store store(path, StoreAccess::read);
-    for (const std::string& run : request.runs) named.insert(store.find_run(run));
+    for (const std::string& run : request.runs) {
+      named.insert(store.find_run(run));
+    }
   }
   StoreFile file(path, request.dry_run ? StoreAccess::read : StoreAccess::write);
   GcReport report;

@@ -32,8 +32,9 @@ struct GcReport {
   std::string not_vacuumed;  ///< Why the file could not be made smaller; empty where it was.
 };
 
-/// Removes runs with all that belongs to them, and builds, machines and models that no run names any more, in one transaction;
-/// then makes the file smaller. Throws std::invalid_argument for a run that is not there, a negative `keep`, and as Store does.
+/// Removes runs with all that belongs to them, and builds, machines and models that no run names any more, in one
+/// transaction; then makes the file smaller. Throws std::invalid_argument for a run that is not there, a negative
+/// `keep`, and as Store does.
 GcReport collect_garbage(const std::filesystem::path& path, const GcRequest& request);
 
 }  // namespace decodelab

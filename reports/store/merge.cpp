@@ -95,20 +95,38 @@ class RunMerge {
   void insert() {
     RunRecord& run = source_.run;
     insert_run(database_, run);
-    for (const CellRecord& cell : source_.cells) cells_[cell.id] = insert_cell(database_, run.id, cell);
-    for (const ArmRecord& arm : source_.arms) arms_[arm.id] = insert_arm(database_, run.id, arm);
-    for (const CellArmRecord& row : source_.cell_arms) insert_cell_arm(database_, moved(row));
-    for (const BlockRecord& block : source_.blocks) insert_block(database_, run.id, moved(block));
-    for (const TraceRecord& trace : source_.traces) replace_trace(database_, moved(trace));
-    for (const TimeSpentRecord& time : source_.times_spent) add_time_spent(database_, run.id, moved(time));
-    for (const CellProofRecord& proof : source_.proofs) replace_proof(database_, moved(proof));
+    for (const CellRecord& cell : source_.cells) {
+      cells_[cell.id] = insert_cell(database_, run.id, cell);
+    }
+    for (const ArmRecord& arm : source_.arms) {
+      arms_[arm.id] = insert_arm(database_, run.id, arm);
+    }
+    for (const CellArmRecord& row : source_.cell_arms) {
+      insert_cell_arm(database_, moved(row));
+    }
+    for (const BlockRecord& block : source_.blocks) {
+      insert_block(database_, run.id, moved(block));
+    }
+    for (const TraceRecord& trace : source_.traces) {
+      replace_trace(database_, moved(trace));
+    }
+    for (const TimeSpentRecord& time : source_.times_spent) {
+      add_time_spent(database_, run.id, moved(time));
+    }
+    for (const CellProofRecord& proof : source_.proofs) {
+      replace_proof(database_, moved(proof));
+    }
     report_.blocks += std::ssize(source_.blocks);
   }
 
   /// Equal plans have the same cells and arms in the same order.
   void map_ids() {
-    for (std::size_t i = 0; i < source_.cells.size(); ++i) cells_[source_.cells[i].id] = target_.cells[i].id;
-    for (std::size_t i = 0; i < source_.arms.size(); ++i) arms_[source_.arms[i].id] = target_.arms[i].id;
+    for (std::size_t i = 0; i < source_.cells.size(); ++i) {
+      cells_[source_.cells[i].id] = target_.cells[i].id;
+    }
+    for (std::size_t i = 0; i < source_.arms.size(); ++i) {
+      arms_[source_.arms[i].id] = target_.arms[i].id;
+    }
   }
 
   CellArmRecord moved(CellArmRecord row) const {
@@ -124,7 +142,9 @@ class RunMerge {
   }
 
   TimeSpentRecord moved(TimeSpentRecord time) const {
-    if (time.arm_id != 0) time.arm_id = arms_.at(time.arm_id);
+    if (time.arm_id != 0) {
+      time.arm_id = arms_.at(time.arm_id);
+    }
     return time;
   }
 
@@ -132,7 +152,9 @@ class RunMerge {
     CellProofRecord proof = source;
     proof.cell_id = cells_.at(source.cell_id);
     proof.chosen.clear();
-    for (const auto& [arm_id, chosen] : source.chosen) proof.chosen[arms_.at(arm_id)] = chosen;
+    for (const auto& [arm_id, chosen] : source.chosen) {
+      proof.chosen[arms_.at(arm_id)] = chosen;
+    }
     return proof;
   }
 
@@ -140,7 +162,9 @@ class RunMerge {
     block.cell_id = cells_.at(block.cell_id);
     for (VisitRecord& visit : block.visits) {
       visit.arm_id = arms_.at(visit.arm_id);
-      if (visit.previous_arm_id != 0) visit.previous_arm_id = arms_.at(visit.previous_arm_id);
+      if (visit.previous_arm_id != 0) {
+        visit.previous_arm_id = arms_.at(visit.previous_arm_id);
+      }
     }
     return block;
   }
@@ -152,7 +176,9 @@ class RunMerge {
     for (std::size_t i = 0; i < source_.arms.size(); ++i) {
       const ArmRecord& here = target_.arms[i];
       const ArmRecord& there = source_.arms[i];
-      if (there.engine.empty() || said(here) == said(there)) continue;
+      if (there.engine.empty() || said(here) == said(there)) {
+        continue;
+      }
       if (!here.engine.empty()) {
         contradiction(fmt::format("arm {}", there.label),
                       fmt::format("the worker is {} {} {} and was {} {} {}", there.engine, there.version,
@@ -170,7 +196,9 @@ class RunMerge {
     for (std::size_t i = 0; i < source_.cells.size(); ++i) {
       const CellRecord& here = target_.cells[i];
       const CellRecord& there = source_.cells[i];
-      if (there.steps == 0 || (here.steps == there.steps && here.slice_steps == there.slice_steps)) continue;
+      if (there.steps == 0 || (here.steps == there.steps && here.slice_steps == there.slice_steps)) {
+        continue;
+      }
       if (here.steps != 0) {
         contradiction(fmt::format("the cell {}", cell_name(there)),
                       fmt::format("{} timed steps in turns of {} against {} in turns of {}", there.steps,
@@ -185,21 +213,29 @@ class RunMerge {
 
   bool unite_rows() {
     std::map<std::pair<std::int64_t, std::int64_t>, const CellArmRecord*> here;
-    for (const CellArmRecord& row : target_.cell_arms) here[{row.cell_id, row.arm_id}] = &row;
+    for (const CellArmRecord& row : target_.cell_arms) {
+      here[{row.cell_id, row.arm_id}] = &row;
+    }
     bool changed = false;
     for (const CellArmRecord& source_row : source_.cell_arms) {
       CellArmRecord row = moved(source_row);
       const CellArmRecord& old = *here.at({row.cell_id, row.arm_id});
-      if (row == old || rank(row.status) < rank(old.status) || row.status == RowStatus::planned) continue;
+      if (row == old || rank(row.status) < rank(old.status) || row.status == RowStatus::planned) {
+        continue;
+      }
       // Launches add flags to rows of cells that were checked before.
       CellArmRecord flagged = old;
       flagged.flags = row.flags;
       if (flagged == row) {
         row.flags = old.flags;
         for (const std::string& flag : flagged.flags) {
-          if (std::ranges::find(row.flags, flag) == row.flags.end()) row.flags.push_back(flag);
+          if (std::ranges::find(row.flags, flag) == row.flags.end()) {
+            row.flags.push_back(flag);
+          }
         }
-        if (row == old) continue;
+        if (row == old) {
+          continue;
+        }
       } else if (rank(row.status) == rank(old.status)) {
         contradiction(
             fmt::format("arm {} in the cell {}", label_of(source_row.arm_id), cell_name(cell_of(source_row.cell_id))),
@@ -232,7 +268,9 @@ class RunMerge {
 
   bool unite_traces() {
     std::map<std::pair<std::int64_t, std::int64_t>, const TraceRecord*> here;
-    for (const TraceRecord& trace : target_.traces) here[{trace.cell_id, trace.arm_id}] = &trace;
+    for (const TraceRecord& trace : target_.traces) {
+      here[{trace.cell_id, trace.arm_id}] = &trace;
+    }
     bool changed = false;
     for (const TraceRecord& source_trace : source_.traces) {
       const TraceRecord trace = moved(source_trace);
@@ -256,26 +294,35 @@ class RunMerge {
       return std::tuple(time.shard, time.launch, time.arm_id, time.activity);
     };
     std::map<decltype(place(TimeSpentRecord())), std::int64_t> here;
-    for (const TimeSpentRecord& time : target_.times_spent) here[place(time)] = time.ns;
+    for (const TimeSpentRecord& time : target_.times_spent) {
+      here[place(time)] = time.ns;
+    }
     bool changed = false;
     for (const TimeSpentRecord& source_time : source_.times_spent) {
       TimeSpentRecord time = moved(source_time);
       time.ns -= here[place(time)];
-      if (time.ns <= 0) continue;
+      if (time.ns <= 0) {
+        continue;
+      }
       add_time_spent(database_, target_.run.id, time);
       changed = true;
     }
     return changed;
   }
 
-  /// A proof that is there stays: where another launch's choices differ from it, they are compared with the reference's anew.
+  /// A proof that is there stays: where another launch's choices differ from it, they are compared with the reference's
+  /// anew.
   bool unite_proofs() {
     std::set<std::int64_t> here;
-    for (const CellProofRecord& proof : target_.proofs) here.insert(proof.cell_id);
+    for (const CellProofRecord& proof : target_.proofs) {
+      here.insert(proof.cell_id);
+    }
     bool changed = false;
     for (const CellProofRecord& source_proof : source_.proofs) {
       const CellProofRecord proof = moved(source_proof);
-      if (here.contains(proof.cell_id)) continue;
+      if (here.contains(proof.cell_id)) {
+        continue;
+      }
       replace_proof(database_, proof);
       changed = true;
     }
@@ -292,7 +339,9 @@ class RunMerge {
       std::int64_t& end = shards[shard];
       end = std::max(end, ended_unix_ns);
     }
-    if (shards != merged_shards(run)) set_merged_shards(run, shards, target_.cells.size());
+    if (shards != merged_shards(run)) {
+      set_merged_shards(run, shards, target_.cells.size());
+    }
     if (run.started_unix_ns == target_.run.started_unix_ns && run.ended_unix_ns == target_.run.ended_unix_ns &&
         run.plan_json == target_.run.plan_json) {
       return false;
@@ -319,7 +368,9 @@ class RunMerge {
 void unite_own_shards(SQLite::Database& database, const std::string& target_name, MergeReport& report) {
   for (const RunRecord& run : read_runs(database)) {
     const auto shard = shard_of(run);
-    if (!shard) continue;
+    if (!shard) {
+      continue;
+    }
     if (run.ended_unix_ns == 0) {
       report.notices.push_back(fmt::format(
           "Run {} of '{}' is shard {} of a plan and is not finished, so it was left alone: finish it with --resume.",
@@ -351,18 +402,25 @@ void add_notices(SQLite::Database& database, MergeReport& report) {
   std::map<std::string, std::vector<std::string>> places_by_plan;
   for (const RunRecord& run : read_runs(database)) {
     const MergedShards shards = merged_shards(run);
-    if (shards.empty()) continue;
+    if (shards.empty()) {
+      continue;
+    }
     const RunData data = read_plan(database, run);
     places_by_plan[plan_hash(data)].push_back(fmt::format("run {} on {}", run.id, place_name(data)));
-    if (covers(shards, data.cells.size()) || run.ended_unix_ns != 0) continue;
+    if (covers(shards, data.cells.size()) || run.ended_unix_ns != 0) {
+      continue;
+    }
     std::vector<std::string> present;
-    for (const auto& [shard, ended_unix_ns] : shards)
+    for (const auto& [shard, ended_unix_ns] : shards) {
       present.push_back(shard + (ended_unix_ns == 0 ? " (not finished)" : ""));
+    }
     report.notices.push_back(fmt::format("Run {} is not whole: it has shard {}; the rows of the others stay planned.",
                                          run.id, fmt::join(present, ", ")));
   }
   for (const auto& [hash, places] : places_by_plan) {
-    if (places.size() < 2) continue;
+    if (places.size() < 2) {
+      continue;
+    }
     report.notices.push_back(fmt::format(
         "Shards of one plan were measured in different places and stay runs of their own, since no figure may mix "
         "machines: {}.",

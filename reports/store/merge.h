@@ -18,16 +18,19 @@ struct MergeReport {
   std::vector<std::string> notices;
 };
 
-/// Adds all runs of `sources` to `target`, which is created where it is not there; the sources are only read, older schemas included.
+/// Adds all runs of `sources` to `target`, which is created where it is not there; the sources are only read, older
+/// schemas included.
 ///
-/// A run that is there already, by its uuid, is completed: blocks, rows and traces that one side lacks come from the other. Where both
-/// have a trace of an arm in a cell, the target keeps its own and a notice says so: traces carry no date and are no part of a result. Shards of one
-/// plan become one run, those in the target itself included; a shard in the target that is not finished is left alone, since its
-/// sweep may still be writing it. Shards measured on different machines, with another build or other threads stay apart. All of
-/// it is one transaction. Merging again changes nothing.
+/// A run that is there already, by its uuid, is completed: blocks, rows and traces that one side lacks come from the
+/// other. Where both have a trace of an arm in a cell, the target keeps its own and a notice says so: traces carry no
+/// date and are no part of a result. Shards of one plan become one run, those in the target itself included; a shard in
+/// the target that is not finished is left alone, since its sweep may still be writing it. Shards measured on different
+/// machines, with another build or other threads stay apart. All of it is one transaction. Merging again changes
+/// nothing.
 ///
-/// Throws std::invalid_argument, and leaves the target as it was, where two sources contradict each other (another block in the
-/// same launch, block and cell; another fate or step count of a cell), where a source is the target, and as Store's constructor does.
+/// Throws std::invalid_argument, and leaves the target as it was, where two sources contradict each other (another
+/// block in the same launch, block and cell; another fate or step count of a cell), where a source is the target, and
+/// as Store's constructor does.
 MergeReport merge_stores(const std::filesystem::path& target, const std::vector<std::filesystem::path>& sources);
 
 }  // namespace decodelab

@@ -5,7 +5,8 @@
 
 namespace decodelab {
 
-/// `PRAGMA application_id` of every store: "dLab" in ASCII, so that `file` and we tell a store from any other SQLite file.
+/// `PRAGMA application_id` of every store: "dLab" in ASCII, so that `file` and we tell a store from any other SQLite
+/// file.
 inline constexpr int kStoreApplicationId = 0x644c6162;
 
 /// All steps, oldest first. A released step is never edited: a change of the schema is a new step at the end.

@@ -26,7 +26,9 @@ std::vector<std::int64_t> decode(const SQLite::Column& column) {
   std::vector<std::int64_t> samples(static_cast<std::size_t>(column.getBytes()) / 8);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     std::uint64_t value = 0;
-    for (std::size_t b = 0; b < 8; ++b) value |= static_cast<std::uint64_t>(bytes[i * 8 + b]) << (8 * b);
+    for (std::size_t b = 0; b < 8; ++b) {
+      value |= static_cast<std::uint64_t>(bytes[i * 8 + b]) << (8 * b);
+    }
     samples[i] = static_cast<std::int64_t>(value);
   }
   return samples;
@@ -61,7 +63,9 @@ RunRecord run_of(const SQLite::Statement& row) {
 std::vector<RunRecord> read_runs(SQLite::Database& database) {
   std::vector<RunRecord> runs;
   SQLite::Statement row(database, std::string(kRunColumns) + "ORDER BY started_unix_ns, runs.id");
-  while (row.executeStep()) runs.push_back(run_of(row));
+  while (row.executeStep()) {
+    runs.push_back(run_of(row));
+  }
   return runs;
 }
 
@@ -147,8 +151,12 @@ std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64
     if (const auto found = counters.find({record.cell_id, record.arm_id}); found != counters.end()) {
       record.counters = std::move(found->second);
     }
-    if (!row.getColumn(4).isNull()) record.engaged = row.getColumn(4).getInt() != 0;
-    if (!row.getColumn(5).isNull()) record.peak_bytes = row.getColumn(5).getInt64();
+    if (!row.getColumn(4).isNull()) {
+      record.engaged = row.getColumn(4).getInt() != 0;
+    }
+    if (!row.getColumn(5).isNull()) {
+      record.peak_bytes = row.getColumn(5).getInt64();
+    }
     if (!row.getColumn(8).isNull()) {
       record.agreement = {.logit_error = row.getColumn(8).getDouble(),
                           .kl_divergence = row.getColumn(9).getDouble(),
@@ -181,7 +189,9 @@ std::vector<BlockRecord> blocks_where(SQLite::Database& database, const std::str
                         .other_cpu_share = row.getColumn(5).getDouble(),
                         .visits = {}});
     }
-    if (row.getColumn(6).isNull()) continue;
+    if (row.getColumn(6).isNull()) {
+      continue;
+    }
     blocks.back().visits.push_back({.arm_id = row.getColumn(6).getInt64(),
                                     .position = row.getColumn(7).getInt64(),
                                     .previous_arm_id = row.getColumn(8).getInt64(),  // NULL reads as 0
@@ -273,7 +283,9 @@ std::vector<CellProofRecord> read_proofs(SQLite::Database& database, std::int64_
                           .first = parse_json(row.getColumn(3).getString()),
                           .tokens = parse_json(row.getColumn(4).getString())};
     auto arm = prepared(database, "SELECT arm_id, chosen FROM arm_proofs WHERE cell_id = ?", proof.cell_id);
-    while (arm.executeStep()) proof.chosen[arm.getColumn(0).getInt64()] = arm.getColumn(1).getString();
+    while (arm.executeStep()) {
+      proof.chosen[arm.getColumn(0).getInt64()] = arm.getColumn(1).getString();
+    }
     proofs.push_back(std::move(proof));
   }
   return proofs;
@@ -295,7 +307,9 @@ std::optional<BlockRecord> read_block(SQLite::Database& database, std::int64_t r
                                       std::int64_t block, std::int64_t cell_id) {
   auto row = prepared(database, "SELECT id FROM blocks WHERE run_id = ? AND launch = ? AND block = ? AND cell_id = ?",
                       run_id, launch, block, cell_id);
-  if (!row.executeStep()) return std::nullopt;
+  if (!row.executeStep()) {
+    return std::nullopt;
+  }
   return blocks_where(database, "blocks.id", row.getColumn(0).getInt64()).front();
 }
 

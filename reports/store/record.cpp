@@ -37,7 +37,9 @@ constexpr std::array<std::pair<Activity, const char*>, kActivities> kActivityNam
 template <typename Names, typename Value>
 const char* name_of(const Names& names, Value value, const char* what) {
   for (const auto& [known, name] : names) {
-    if (known == value) return name;
+    if (known == value) {
+      return name;
+    }
   }
   throw std::invalid_argument(fmt::format("{} is no {}.", static_cast<int>(value), what));
 }
@@ -46,7 +48,9 @@ template <typename Names>
 auto value_of(const Names& names, const std::string& name, const char* what) {
   std::string expected;
   for (const auto& [value, known] : names) {
-    if (name == known) return value;
+    if (name == known) {
+      return value;
+    }
     expected += fmt::format("{}{}", expected.empty() ? "" : ", ", known);
   }
   throw std::invalid_argument(fmt::format("'{}' is no {}; expected one of {}.", name, what, expected));

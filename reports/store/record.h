@@ -52,8 +52,8 @@ RowStatus row_status_from_string(const std::string& name);
 /// Whether such a row is to be measured, for the first time or further.
 inline constexpr bool is_open(RowStatus status) { return status == RowStatus::planned || status == RowStatus::ok; }
 
-/// Whether the times of such a row, if there are any, may stand beside others'. A planned row with times belongs to a run that is
-/// still under way.
+/// Whether the times of such a row, if there are any, may stand beside others'. A planned row with times belongs to a
+/// run that is still under way.
 inline bool comparable(RowStatus status, std::optional<bool> engaged) {
   return is_open(status) && engaged != std::optional(false);
 }
@@ -76,7 +76,8 @@ struct CellRecord {
   bool in_slices() const { return slice_steps > 0 && slice_steps < steps; }
 };
 
-/// Arms that compute nothing of the model: the cell's bytes read, and its floating-point operations done, as fast as the machine can.
+/// Arms that compute nothing of the model: the cell's bytes read, and its floating-point operations done, as fast as
+/// the machine can.
 inline constexpr const char* kRooflineRead = "roofline-read";
 inline constexpr const char* kRooflineGemm = "roofline-gemm";
 
@@ -93,8 +94,8 @@ struct ArmRecord {
   bool roofline() const { return label == kRooflineRead || label == kRooflineGemm; }
 };
 
-/// Exact counts of what the counted steps of an arm did, by name (`allocations`, `attention.operators`, `op.aten::cat`); one that is 0
-/// is absent. `counted_steps` says over how many steps.
+/// Exact counts of what the counted steps of an arm did, by name (`allocations`, `attention.operators`,
+/// `op.aten::cat`); one that is 0 is absent. `counted_steps` says over how many steps.
 using Counters = std::map<std::string, std::int64_t>;
 /// Before the name of a counter that differed when the same steps were counted again: a flag of the row.
 inline constexpr std::string_view kUnsteadyFlag = "unsteady-counters:";
@@ -162,7 +163,8 @@ struct TraceShareRecord {
   bool operator==(const TraceShareRecord&) const = default;
 };
 
-/// The account of one trace of an arm in a cell. Its times are those of traced steps and never stand in a table of times.
+/// The account of one trace of an arm in a cell. Its times are those of traced steps and never stand in a table of
+/// times.
 struct TraceRecord {
   std::int64_t cell_id = 0;
   std::int64_t arm_id = 0;
@@ -181,7 +183,8 @@ struct TraceRecord {
   bool operator==(const TraceRecord&) const = default;
 };
 
-/// What a launch spends its time on, in the order in which it comes to it. Every nanosecond of a launch belongs to one of them.
+/// What a launch spends its time on, in the order in which it comes to it. Every nanosecond of a launch belongs to one
+/// of them.
 enum class Activity {
   loading,   ///< Weights are read, and brought into memory.
   packing,   ///< Weights are brought into the order that an arm reads, or that order is read from the cache folder.
@@ -210,7 +213,8 @@ struct TimeSpentRecord {
   bool operator==(const TimeSpentRecord&) const = default;
 };
 
-/// What the reference put out in a cell, and what each arm that was held against it chose: later launches are held against this.
+/// What the reference put out in a cell, and what each arm that was held against it chose: later launches are held
+/// against this.
 struct CellProofRecord {
   std::int64_t cell_id = 0;
   std::int64_t batch =
@@ -244,7 +248,8 @@ struct RunRecord {
   ModelRecord model;
 };
 
-/// A run with everything that belongs to it, as the reports read it. Cells, arms and blocks are in the order in which they were planned or ran.
+/// A run with everything that belongs to it, as the reports read it. Cells, arms and blocks are in the order in which
+/// they were planned or ran.
 struct RunData {
   RunRecord run;
   std::vector<CellRecord> cells;

@@ -33,7 +33,9 @@ Json plan_of(const RunRecord& run) {
 // What must be equal, beside the plan, for two shards to be united.
 Json place_of(const RunData& data) {
   Json threads = Json::array();
-  for (const CellRecord& cell : data.cells) threads.push_back(cell.threads);
+  for (const CellRecord& cell : data.cells) {
+    threads.push_back(cell.threads);
+  }
   const MachineRecord& machine = data.run.machine;
   const BuildRecord& build = data.run.build;
   return {threads,
@@ -69,7 +71,9 @@ Shard parse_shard(std::string_view text) {
   if (slash != std::string_view::npos) {
     const auto index = whole_number(text.substr(0, slash));
     const auto count = whole_number(text.substr(slash + 1));
-    if (index && count && *index >= 1 && *index <= *count) return {.index = *index, .count = *count};
+    if (index && count && *index >= 1 && *index <= *count) {
+      return {.index = *index, .count = *count};
+    }
   }
   throw std::invalid_argument(
       fmt::format("--shard '{}': expected i/n with i from 1 to n, such as 1/4 for the first of four", text));
@@ -78,7 +82,9 @@ Shard parse_shard(std::string_view text) {
 std::optional<Shard> shard_of(const RunRecord& run) {
   const Json plan = plan_of(run);
   const auto found = plan.find(kShard);
-  if (found == plan.end() || !found->is_string()) return std::nullopt;
+  if (found == plan.end() || !found->is_string()) {
+    return std::nullopt;
+  }
   return parse_shard(found->get<std::string>());
 }
 
@@ -91,10 +97,14 @@ MergedShards merged_shards(const RunRecord& run) {
 bool covers(const MergedShards& shards, std::size_t cells) {
   std::vector<Shard> ended;
   for (const auto& [name, ended_unix_ns] : shards) {
-    if (ended_unix_ns != 0) ended.push_back(parse_shard(name));
+    if (ended_unix_ns != 0) {
+      ended.push_back(parse_shard(name));
+    }
   }
   for (std::size_t cell = 0; cell < cells; ++cell) {
-    if (std::ranges::none_of(ended, [&](const Shard& shard) { return shard.has(cell); })) return false;
+    if (std::ranges::none_of(ended, [&](const Shard& shard) { return shard.has(cell); })) {
+      return false;
+    }
   }
   return true;
 }
@@ -103,8 +113,12 @@ void set_merged_shards(RunRecord& run, const MergedShards& shards, std::size_t c
   Json plan = plan_of(run);
   plan[kShards] = shards;
   run.plan_json = plan.dump();
-  if (!covers(shards, cells)) return;
-  for (const auto& [name, ended_unix_ns] : shards) run.ended_unix_ns = std::max(run.ended_unix_ns, ended_unix_ns);
+  if (!covers(shards, cells)) {
+    return;
+  }
+  for (const auto& [name, ended_unix_ns] : shards) {
+    run.ended_unix_ns = std::max(run.ended_unix_ns, ended_unix_ns);
+  }
 }
 
 // The command line without `--shard I/N` or `--shard=I/N`.
@@ -130,7 +144,9 @@ std::string shard_name(const RunRecord& run) {
 
 void make_merged(RunData& data) {
   const auto shard = shard_of(data.run);
-  if (!shard) return;
+  if (!shard) {
+    return;
+  }
   data.run.uuid = merged_uuid(data);
   Json plan = plan_of(data.run);
   plan.erase(kShard);
@@ -143,13 +159,17 @@ void make_merged(RunData& data) {
 
 std::string plan_hash(const RunData& data) {
   Json plan = plan_of(data.run);
-  for (const char* key : {kShard, kShards, "checkpoint", "threads"}) plan.erase(key);
+  for (const char* key : {kShard, kShards, "checkpoint", "threads"}) {
+    plan.erase(key);
+  }
   Json cells = Json::array();
   for (const CellRecord& cell : data.cells) {
     cells.push_back({cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.scope, cell.fill});
   }
   Json arms = Json::array();
-  for (const ArmRecord& arm : data.arms) arms.push_back({arm.label, arm.baseline, arm.command});
+  for (const ArmRecord& arm : data.arms) {
+    arms.push_back({arm.label, arm.baseline, arm.command});
+  }
   const ModelRecord& model = data.run.model;
   const Json whole{data.run.name,
                    data.run.seed,

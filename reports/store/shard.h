@@ -12,7 +12,8 @@
 
 namespace decodelab {
 
-/// Part `index` of `count`, from 1: the cells whose place in the plan leaves index - 1 when divided by count, with all their arms.
+/// Part `index` of `count`, from 1: the cells whose place in the plan leaves index - 1 when divided by count, with all
+/// their arms.
 struct Shard {
   std::int64_t index = 1;
   std::int64_t count = 1;
@@ -42,9 +43,9 @@ bool covers(const MergedShards& shards, std::size_t cells);
 
 /// Turns the run of a shard into a merged run of which nothing but that shard is there yet; leaves any other run alone.
 ///
-/// Its uuid follows from the plan and from where it was measured (threads, machine, build), so that shards that may be united
-/// have the same, whatever the order in which they are merged. The run counts as ended when every cell belongs to a shard that
-/// ended.
+/// Its uuid follows from the plan and from where it was measured (threads, machine, build), so that shards that may be
+/// united have the same, whatever the order in which they are merged. The run counts as ended when every cell belongs
+/// to a shard that ended.
 void make_merged(RunData& data);
 /// Puts `shards` into the plan of a merged run and works out when it ended.
 void set_merged_shards(RunRecord& run, const MergedShards& shards, std::size_t cells);

@@ -45,7 +45,9 @@ template <class... Values>
 std::int64_t shared_row(SQLite::Database& database, const std::string& table, const std::string& columns,
                         const Values&... values) {
   std::string marks;
-  for (std::size_t i = 0; i < sizeof...(values); ++i) marks += i == 0 ? "?" : ", ?";
+  for (std::size_t i = 0; i < sizeof...(values); ++i) {
+    marks += i == 0 ? "?" : ", ?";
+  }
   execute(database, fmt::format("INSERT OR IGNORE INTO {} ({}) VALUES ({})", table, columns, marks), values...);
   auto select =
       prepared(database, fmt::format("SELECT id FROM {} WHERE ({}) = ({})", table, columns, marks), values...);

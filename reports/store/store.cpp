@@ -24,7 +24,9 @@ void check_indices(const RunData& data) {
   for (const CellArmRecord& row : data.cell_arms) {
     const bool valid = row.cell_id >= 0 && row.cell_id < std::ssize(data.cells) && row.arm_id >= 0 &&
                        row.arm_id < std::ssize(data.arms);
-    if (valid) continue;
+    if (valid) {
+      continue;
+    }
     throw std::invalid_argument(
         fmt::format("A row of a new run names cell {} of {} and arm {} of {}; both are indices from 0.", row.cell_id,
                     data.cells.size(), row.arm_id, data.arms.size()));
@@ -34,7 +36,9 @@ void check_indices(const RunData& data) {
 // What SQLite would refuse without a sentence, or keep as something else: it has no NaN.
 void check_trace(const TraceRecord& trace) {
   for (const double value : {trace.perturbation, trace.perturbation_low, trace.perturbation_high}) {
-    if (std::isfinite(value)) continue;
+    if (std::isfinite(value)) {
+      continue;
+    }
     throw std::invalid_argument(
         fmt::format("The trace of cell {} and arm {} has a perturbation of {}; expected a finite ratio, or 0 where "
                     "none was measured.",
@@ -42,7 +46,9 @@ void check_trace(const TraceRecord& trace) {
   }
   std::set<std::pair<std::string, std::string>> names;
   for (const TraceShareRecord& share : trace.shares) {
-    if (names.emplace(share.kind, share.name).second) continue;
+    if (names.emplace(share.kind, share.name).second) {
+      continue;
+    }
     throw std::invalid_argument(
         fmt::format("The trace of cell {} and arm {} has the {} '{}' twice; add its parts up first.", trace.cell_id,
                     trace.arm_id, share.kind, share.name));
@@ -50,7 +56,9 @@ void check_trace(const TraceRecord& trace) {
 }
 
 std::optional<std::int64_t> first_id(SQLite::Statement row) {
-  if (!row.executeStep()) return std::nullopt;
+  if (!row.executeStep()) {
+    return std::nullopt;
+  }
   return row.getColumn(0).getInt64();
 }
 
@@ -67,7 +75,9 @@ std::optional<std::int64_t> select_run(SQLite::Database& database, std::string_v
     }
   }
   if (const auto id = whole_number(selector)) {
-    if (const auto found = first_id(prepared(database, "SELECT id FROM runs WHERE id = ?", *id))) return found;
+    if (const auto found = first_id(prepared(database, "SELECT id FROM runs WHERE id = ?", *id))) {
+      return found;
+    }
   }
   const std::string name(selector);
   return first_id(prepared(
@@ -82,14 +92,18 @@ struct Store::Impl {
   // Throws std::invalid_argument for an id that no run has.
   RunRecord run_record(std::int64_t run_id) {
     auto run = file.read([&](SQLite::Database& database) { return read_run(database, run_id); });
-    if (run) return *std::move(run);
+    if (run) {
+      return *std::move(run);
+    }
     throw std::invalid_argument(fmt::format("The store '{}' has no run {}.", file.path().string(), run_id));
   }
 
   // Updates one row; throws std::invalid_argument when it is not there.
   template <class... Values>
   void update(SQLite::Database& database, const std::string& what, const std::string& sql, const Values&... values) {
-    if (prepared(database, sql, values...).exec() == 1) return;
+    if (prepared(database, sql, values...).exec() == 1) {
+      return;
+    }
     throw std::invalid_argument(fmt::format("The store '{}' has no {}.", file.path().string(), what));
   }
 };
@@ -105,8 +119,12 @@ void Store::add_run(RunData& data) {
   RunData added = data;
   impl_->file.write([&](SQLite::Database& database) {
     insert_run(database, added.run);
-    for (CellRecord& cell : added.cells) cell.id = insert_cell(database, added.run.id, cell);
-    for (ArmRecord& arm : added.arms) arm.id = insert_arm(database, added.run.id, arm);
+    for (CellRecord& cell : added.cells) {
+      cell.id = insert_cell(database, added.run.id, cell);
+    }
+    for (ArmRecord& arm : added.arms) {
+      arm.id = insert_arm(database, added.run.id, arm);
+    }
     for (CellArmRecord& row : added.cell_arms) {
       row.cell_id = added.cells[static_cast<std::size_t>(row.cell_id)].id;
       row.arm_id = added.arms[static_cast<std::size_t>(row.arm_id)].id;
@@ -118,7 +136,9 @@ void Store::add_run(RunData& data) {
 
 void Store::update_cell_arm(const CellArmRecord& row) {
   impl_->file.write([&](SQLite::Database& database) {
-    if (decodelab::update_cell_arm(database, row)) return;
+    if (decodelab::update_cell_arm(database, row)) {
+      return;
+    }
     throw std::invalid_argument(fmt::format("The store '{}' has no row for cell {} and arm {}.",
                                             impl_->file.path().string(), row.cell_id, row.arm_id));
   });
@@ -168,7 +188,9 @@ void Store::set_launches(std::int64_t run_id, std::int64_t launches) {
 
 void Store::add_times_spent(std::int64_t run_id, const std::vector<TimeSpentRecord>& times) {
   impl_->file.write([&](SQLite::Database& database) {
-    for (const TimeSpentRecord& time : times) add_time_spent(database, run_id, time);
+    for (const TimeSpentRecord& time : times) {
+      add_time_spent(database, run_id, time);
+    }
   });
 }
 
@@ -223,7 +245,9 @@ void Store::end_run(std::int64_t run_id, std::int64_t ended_unix_ns) {
 
 std::int64_t Store::find_run(std::string_view selector) const {
   const auto found = impl_->file.read([&](SQLite::Database& database) { return select_run(database, selector); });
-  if (found) return *found;
+  if (found) {
+    return *found;
+  }
   constexpr std::size_t kNamesShown = 20;  // more would hide the sentence before them
   std::string known;
   const auto runs = list_runs();
@@ -259,8 +283,9 @@ std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> Store::finished_b
   return impl_->file.read([&](SQLite::Database& database) {
     std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> finished;
     auto row = prepared(database, "SELECT launch, block, cell_id FROM blocks WHERE run_id = ?", run_id);
-    while (row.executeStep())
+    while (row.executeStep()) {
       finished.emplace(row.getColumn(0).getInt64(), row.getColumn(1).getInt64(), row.getColumn(2).getInt64());
+    }
     return finished;
   });
 }

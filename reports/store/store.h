@@ -1,8 +1,6 @@
 // One SQLite file of runs: written a block at a time, read by everything that reports.
 #pragma once
 
-#include "reports/store/record.h"
-
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -10,6 +8,8 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+
+#include "reports/store/record.h"
 
 namespace decodelab {
 
@@ -22,11 +22,12 @@ class StoreError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The store of runs: STRICT tables, WAL, foreign keys, `user_version` migrations, samples as little-endian int64 blobs.
+/// The store of runs: STRICT tables, WAL, foreign keys, `user_version` migrations, samples as little-endian int64
+/// blobs.
 ///
 /// Every function throws StoreError when SQLite fails. Opening throws std::invalid_argument when the
-/// file is missing (read), cannot be created (write), is no store, or was written by a newer schema than kSchemaVersion.
-/// Several processes may write to one store: writers wait for each other up to a minute.
+/// file is missing (read), cannot be created (write), is no store, or was written by a newer schema than
+/// kSchemaVersion. Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
  public:
   static constexpr int kSchemaVersion = 8;
@@ -37,19 +38,21 @@ class Store {
   Store& operator=(Store&&) noexcept;
 
   /// Adds a run with its cells, arms and one `planned` row (or the given status) per cell and arm, in one transaction.
-  /// Fills the ids and the uuid in; `cell_arms[i].cell_id` and `.arm_id` are on entry indices into `cells` and `arms`, ids on return.
+  /// Fills the ids and the uuid in; `cell_arms[i].cell_id` and `.arm_id` are on entry indices into `cells` and `arms`,
+  /// ids on return.
   void add_run(RunData& data);
 
   /// Sets what became of one arm in one cell, its counters included.
   void update_cell_arm(const CellArmRecord& row);
-  /// Keeps what a worker said of itself (`engine`, `version`, `settings`) on its arm. Throws std::invalid_argument where the run
-  /// holds something else already: one arm is one engine.
+  /// Keeps what a worker said of itself (`engine`, `version`, `settings`) on its arm. Throws std::invalid_argument
+  /// where the run holds something else already: one arm is one engine.
   void identify_arm(const ArmRecord& arm);
   /// Fixes the number of timed steps of a cell, and of a slice, before its first block.
   void set_steps(std::int64_t cell_id, std::int64_t steps, std::int64_t slice_steps);
   /// Fixes the blocks of each launch of a run that was planned with kFittedBlocks.
   void set_blocks_per_launch(std::int64_t run_id, std::int64_t blocks);
-  /// Makes the launches of a run fewer than planned. Throws std::invalid_argument where a block of a later launch is there already.
+  /// Makes the launches of a run fewer than planned. Throws std::invalid_argument where a block of a later launch is
+  /// there already.
   void set_launches(std::int64_t run_id, std::int64_t launches);
   /// Adds to what the run's launches spent, of each record's launch, arm and activity.
   void add_times_spent(std::int64_t run_id, const std::vector<TimeSpentRecord>& times);
@@ -57,11 +60,12 @@ class Store {
   std::int64_t time_spent_ns(std::int64_t run_id, std::int64_t launch) const;
   /// Keeps what the reference put out in a cell and what arms chose there; replaces what was kept of that cell.
   void save_proof(const CellProofRecord& proof);
-  /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch, block, cell) is refused.
+  /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch,
+  /// block, cell) is refused.
   void add_block(std::int64_t run_id, const BlockRecord& block);
-  /// Keeps the account of a trace, all or nothing; one of the same arm in the same cell is replaced. Blocks and traces come in any
-  /// order, before and after the run's end. Throws std::invalid_argument where the run has no such cell and arm, where a share is
-  /// named twice, and where a perturbation is not finite.
+  /// Keeps the account of a trace, all or nothing; one of the same arm in the same cell is replaced. Blocks and traces
+  /// come in any order, before and after the run's end. Throws std::invalid_argument where the run has no such cell and
+  /// arm, where a share is named twice, and where a perturbation is not finite.
   void save_trace(std::int64_t run_id, const TraceRecord& trace);
   /// Marks a run as finished.
   void end_run(std::int64_t run_id, std::int64_t ended_unix_ns);

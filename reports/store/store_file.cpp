@@ -14,7 +14,8 @@
 namespace decodelab {
 namespace {
 
-// A sweep on another machine may hold the lock while it adds a large run; a minute is far above the longest transaction.
+// A sweep on another machine may hold the lock while it adds a large run; a minute is far above the longest
+// transaction.
 constexpr int kBusyTimeoutMs = 60'000;
 constexpr auto kWalRetryPause = std::chrono::milliseconds(20);
 
@@ -42,7 +43,9 @@ void enable_wal(SQLite::Database& database) {
       return;
     } catch (const SQLite::Exception& error) {
       const bool busy = error.getErrorCode() == SQLITE_BUSY || error.getErrorCode() == SQLITE_LOCKED;
-      if (!busy || std::chrono::steady_clock::now() > deadline) throw;
+      if (!busy || std::chrono::steady_clock::now() > deadline) {
+        throw;
+      }
     }
     std::this_thread::sleep_for(kWalRetryPause);
   }
@@ -60,7 +63,9 @@ std::invalid_argument no_store(const std::filesystem::path& path, std::string_vi
 StoreFile::StoreFile(std::filesystem::path path, StoreAccess access) : path_(std::move(path)) {
   std::error_code ignored;
   const bool there = std::filesystem::exists(path_, ignored);
-  if (there && !std::filesystem::is_regular_file(path_, ignored)) throw no_store(path_, "not a regular file");
+  if (there && !std::filesystem::is_regular_file(path_, ignored)) {
+    throw no_store(path_, "not a regular file");
+  }
   if (!there && access == StoreAccess::read) {
     throw std::invalid_argument(fmt::format(
         "The store '{}' does not exist. Make one with `decodelab sweep --store {}`, or give the right file to --store.",
@@ -69,7 +74,9 @@ StoreFile::StoreFile(std::filesystem::path path, StoreAccess access) : path_(std
   try {
     access == StoreAccess::read ? open_for_reading() : open_for_writing();
   } catch (const SQLite::Exception& error) {
-    if (error.getErrorCode() == SQLITE_NOTADB) throw no_store(path_, "not an SQLite file");
+    if (error.getErrorCode() == SQLITE_NOTADB) {
+      throw no_store(path_, "not an SQLite file");
+    }
     throw std::invalid_argument(
         fmt::format("The store '{}' cannot be opened for {}: {}. Give --store a file in a folder that exists and {}.",
                     path_.string(), access == StoreAccess::read ? "reading" : "writing", reason(error),
@@ -86,11 +93,14 @@ void StoreFile::open_for_reading() {
     database_.emplace(uri_of(path_), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
     immutable_ = true;
   }
-  if (integer(*database_, "PRAGMA application_id") != kStoreApplicationId)
+  if (integer(*database_, "PRAGMA application_id") != kStoreApplicationId) {
     throw no_store(path_, "no run was ever added by decodelab");
+  }
   const int schema = integer(*database_, "PRAGMA user_version");
   check_schema(schema);
-  if (schema < Store::kSchemaVersion) migrate_a_copy();
+  if (schema < Store::kSchemaVersion) {
+    migrate_a_copy();
+  }
 }
 
 // A reader changes nothing, so an older store is brought up to date in memory.
@@ -132,7 +142,9 @@ void StoreFile::open_plain() {
 }
 
 void StoreFile::check_schema(int schema) const {
-  if (schema <= Store::kSchemaVersion) return;
+  if (schema <= Store::kSchemaVersion) {
+    return;
+  }
   throw std::invalid_argument(
       fmt::format("The store '{}' has schema {}, but this program knows schemas up to {}: a newer decodelab wrote it. "
                   "Use that program, or give another file to --store.",
@@ -140,7 +152,9 @@ void StoreFile::check_schema(int schema) const {
 }
 
 void StoreFile::migrate() {
-  if (integer(*database_, "PRAGMA user_version") == Store::kSchemaVersion) return;
+  if (integer(*database_, "PRAGMA user_version") == Store::kSchemaVersion) {
+    return;
+  }
   SQLite::Transaction transaction(*database_, SQLite::TransactionBehavior::IMMEDIATE);
   const auto steps = migration_steps();
   // Read again under the lock: another process may have done it in between.

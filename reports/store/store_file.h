@@ -18,9 +18,9 @@ namespace decodelab {
 
 /// One connection. Errors of SQLite leave it as std::runtime_error with the file's name.
 ///
-/// A plain read-only connection to a WAL file leaves `-wal` and `-shm` files behind. As long as there is no `-wal` file nobody
-/// writes, so reads go through an `immutable` connection, which touches nothing; a read during which a writer appeared is
-/// repeated on a plain one.
+/// A plain read-only connection to a WAL file leaves `-wal` and `-shm` files behind. As long as there is no `-wal` file
+/// nobody writes, so reads go through an `immutable` connection, which touches nothing; a read during which a writer
+/// appeared is repeated on a plain one.
 class StoreFile {
  public:
   /// Throws as Store's constructor says.
@@ -31,13 +31,19 @@ class StoreFile {
   /// Calls `body(database)` within one read transaction. `body` may run twice and must have no effect but its result.
   template <class Body>
   auto read(Body&& body) {
-    if (immutable_ && changed()) open_plain();
+    if (immutable_ && changed()) {
+      open_plain();
+    }
     if (immutable_) {
       try {
         auto result = body(*database_);
-        if (!changed()) return result;
+        if (!changed()) {
+          return result;
+        }
       } catch (const SQLite::Exception& error) {
-        if (!changed()) throw failure(error);
+        if (!changed()) {
+          throw failure(error);
+        }
       }
       open_plain();
     }
@@ -62,8 +68,8 @@ class StoreFile {
 
   /// Rewrites the file without the room that removed rows left, and empties the log beside it.
   ///
-  /// Needs as much free disk as the file is large, and waits for writers as write() does. Throws std::runtime_error; the
-  /// content is the same either way.
+  /// Needs as much free disk as the file is large, and waits for writers as write() does. Throws std::runtime_error;
+  /// the content is the same either way.
   void vacuum();
 
  private:

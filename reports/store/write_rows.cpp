@@ -66,7 +66,9 @@ void insert_run(SQLite::Database& database, RunRecord& run) {
   const std::int64_t model_id =
       shared_row(database, "models", "name, family, parameters, positions, random_weights", model.name, model.family,
                  model.parameters, model.positions, model.random_weights);
-  if (run.uuid.empty()) run.uuid = random_uuid();
+  if (run.uuid.empty()) {
+    run.uuid = random_uuid();
+  }
   run.id = execute(database,
                    "INSERT INTO runs (uuid, name, command, plan_json, seed, launches, blocks_per_launch, "
                    "started_unix_ns, ended_unix_ns, quick, "
@@ -100,7 +102,9 @@ bool update_cell_arm(SQLite::Database& database, const CellArmRecord& row) {
                part_of(row.agreement, &Agreement::kl_divergence), part_of(row.agreement, &Agreement::top_1_agreement),
                row.cell_id, row.arm_id)
           .exec();
-  if (changed == 0) return false;
+  if (changed == 0) {
+    return false;
+  }
   prepared(database, "DELETE FROM counters WHERE cell_id = ? AND arm_id = ?", row.cell_id, row.arm_id).exec();
   insert_counters(database, row);
   return true;

@@ -8,8 +8,9 @@ namespace {
 
 TEST(OutsideText, KeepsWhatIsHarmless) {
   for (const char* text :
-       {"", "bigcode,+fused-layer-norm", "na\xc3\xafve \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\x9a\x80", "op.aten::cat"})
+       {"", "bigcode,+fused-layer-norm", "na\xc3\xafve \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\x9a\x80", "op.aten::cat"}) {
     EXPECT_EQ(one_line(text), text);
+  }
 }
 
 TEST(OutsideText, TurnsControlCharactersAndDirectionsIntoSpaces) {

@@ -1,9 +1,10 @@
-// What g++ calls at each access of code that is compiled with -fsanitize=thread,bounds-strict,alignment and linked without those libraries.
-#include "tests/cuda_on_cpu/machine.h"
-
+// What g++ calls at each access of code that is compiled with -fsanitize=thread,bounds-strict,alignment and linked
+// without those libraries.
 #include <cstdint>
 #include <cstring>
 #include <string>
+
+#include "tests/cuda_on_cpu/machine.h"
 
 using decodelab::cuda_on_cpu::AccessKind;
 using decodelab::cuda_on_cpu::machine;

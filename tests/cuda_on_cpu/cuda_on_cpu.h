@@ -10,15 +10,15 @@ extern "C" void* memmove(void* to, const void* from, std::size_t bytes) noexcept
 extern "C" void* memset(void* to, int value, std::size_t bytes) noexcept __asm__("cuda_on_cpu_memset");
 #endif
 
-#include <cuda_runtime.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
-// Qualifiers. One thread of the program runs all kernels, so that its thread-local variables are shared memory and nothing else. They are
-// kept apart, so that a small step past the end of one is not a step into the next.
+#include <cuda_runtime.h>
+
+// Qualifiers. One thread of the program runs all kernels, so that its thread-local variables are shared memory and
+// nothing else. They are kept apart, so that a small step past the end of one is not a step into the next.
 #define __global__
 #define __device__
 #define __host__
@@ -26,9 +26,9 @@ extern "C" void* memset(void* to, int value, std::size_t bytes) noexcept __asm__
 #define __launch_bounds__(...)
 #define __shared__ static __thread __attribute__((aligned(512)))
 
-// These do not change while a thread runs, so that the compiler may keep them; thread_numbers.cpp has them. A function or a temporary in their
-// place would not do: g++ 12 evaluates `index` in (condition ? a : b)[index] once and uses it in both branches. Reads of constants without
-// a constructor are not checked, so that the sizes are uint3 as well.
+// These do not change while a thread runs, so that the compiler may keep them; thread_numbers.cpp has them. A function
+// or a temporary in their place would not do: g++ 12 evaluates `index` in (condition ? a : b)[index] once and uses it
+// in both branches. Reads of constants without a constructor are not checked, so that the sizes are uint3 as well.
 extern const uint3 threadIdx;
 extern const uint3 blockIdx;
 extern const uint3 blockDim;
@@ -39,7 +39,8 @@ namespace decodelab::cuda_on_cpu {
 
 /// Does not change while a thread runs.
 [[gnu::const]] unsigned lane_index();
-/// Whether a test has asked for the fault of this name, which the build has put into a copy of a kernel (tests/cuda_on_cpu/sabotages.cmake).
+/// Whether a test has asked for the fault of this name, which the build has put into a copy of a kernel
+/// (tests/cuda_on_cpu/sabotages.cmake).
 bool sabotaged(const char* name);
 
 void run_launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(void*),
@@ -78,7 +79,8 @@ template <typename T, typename Change>
 
 }  // namespace decodelab::cuda_on_cpu
 
-// --- barriers and warps: the last two arguments say where the call stands -----------------------------------------------------
+// --- barriers and warps: the last two arguments say where the call stands
+// -----------------------------------------------------
 
 #define CUDA_ON_CPU_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
@@ -129,7 +131,8 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, int width = warpSize, CUDA_O
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// --- atomics ---------------------------------------------------------------------------------------------------------------------
+// --- atomics
+// ---------------------------------------------------------------------------------------------------------------------
 
 template <typename T>
 [[gnu::always_inline]] inline T atomicAdd(T* address, std::type_identity_t<T> value) {
@@ -152,7 +155,8 @@ template <typename T>
   return decodelab::cuda_on_cpu::atomically(address, [=](T held) { return held == expected ? value : held; });
 }
 
-// --- arithmetic ------------------------------------------------------------------------------------------------------------------
+// --- arithmetic
+// ------------------------------------------------------------------------------------------------------------------
 
 /// As ex2.approx.ftz of the rounded product with log2(e): a result that would be subnormal is zero.
 inline float __expf(float x) {
@@ -174,11 +178,13 @@ T max(T a, T b) {
   return a < b ? b : a;
 }
 
-// --- what engine/kernels/launch.cuh has for nvcc ---------------------------------------------------------------------------------
+// --- what engine/kernels/launch.cuh has for nvcc
+// ---------------------------------------------------------------------------------
 
 namespace decodelab {
 
-/// Runs all blocks before it returns. The arguments lie on the stack of the host, which kernels may not touch; they get copies.
+/// Runs all blocks before it returns. The arguments lie on the stack of the host, which kernels may not touch; they get
+/// copies.
 template <typename... Parameters>
 [[gnu::no_sanitize("thread")]] void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
                                                   std::size_t shared_bytes, cudaStream_t,

@@ -1,9 +1,8 @@
 // The functions behind the words of cuda_on_cpu.h.
-#include "tests/cuda_on_cpu/cuda_on_cpu.h"
-
-#include "tests/cuda_on_cpu/machine.h"
-
 #include <cstdlib>
+
+#include "tests/cuda_on_cpu/cuda_on_cpu.h"
+#include "tests/cuda_on_cpu/machine.h"
 
 namespace decodelab::cuda_on_cpu {
 

@@ -1,9 +1,10 @@
-// Decode attention on the CPU's device, against a softmax in double precision, over caches with strides and slots that nobody wrote.
+// Decode attention on the CPU's device, against a softmax in double precision, over caches with strides and slots that
+// nobody wrote.
 #include "engine/kernels/attention/decode_attention.cuh"
 
-#include "tests/cuda_on_cpu/kernel_test.h"
-
 #include <algorithm>
+
+#include "tests/cuda_on_cpu/kernel_test.h"
 
 namespace decodelab::cuda_on_cpu {
 namespace {
@@ -21,7 +22,8 @@ struct Case {
   std::int64_t padding = 8;  ///< Elements between the values of one token and the keys of the next.
 };
 
-/// Queries, keys and values as a fused projection and a merged cache hold them. What a row does not see is left unwritten.
+/// Queries, keys and values as a fused projection and a merged cache hold them. What a row does not see is left
+/// unwritten.
 template <typename Element>
 class Step final {
  public:

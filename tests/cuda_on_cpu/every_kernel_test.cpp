@@ -1,9 +1,9 @@
 // No kernel of the tree is left out.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <sstream>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace decodelab::cuda_on_cpu {
 namespace {

@@ -1,9 +1,9 @@
 // Each fault is found, with the file and the line: kernels that have one, and launches that a GPU would refuse.
-#include "tests/cuda_on_cpu/faulty_kernels.cuh"
-#include "tests/cuda_on_cpu/kernel_test.h"
-
 #include <algorithm>
 #include <fstream>
+
+#include "tests/cuda_on_cpu/faulty_kernels.cuh"
+#include "tests/cuda_on_cpu/kernel_test.h"
 
 namespace decodelab::cuda_on_cpu {
 namespace {

@@ -1,9 +1,8 @@
 // One fault a kernel. Indices come from `count`, so that the compiler does not know them.
-#include "tests/cuda_on_cpu/faulty_kernels.cuh"
+#include <cstring>
 
 #include "engine/kernels/launch.cuh"
-
-#include <cstring>
+#include "tests/cuda_on_cpu/faulty_kernels.cuh"
 
 namespace decodelab::cuda_on_cpu {
 namespace {

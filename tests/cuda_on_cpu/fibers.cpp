@@ -2,13 +2,13 @@
 #undef _FORTIFY_SOURCE  // Its longjmp() refuses to go to another stack.
 #include "tests/cuda_on_cpu/fibers.h"
 
-#include <sys/mman.h>
-#include <ucontext.h>
-
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <new>
+
+#include <sys/mman.h>
+#include <ucontext.h>
 
 namespace decodelab::cuda_on_cpu {
 namespace {

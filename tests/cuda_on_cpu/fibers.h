@@ -13,8 +13,8 @@ class Fibers final {
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
 
-  /// Makes `count` fibers, each of which calls `body(context)` when it is first resumed. What earlier fibers left undone is dropped,
-  /// without destructors.
+  /// Makes `count` fibers, each of which calls `body(context)` when it is first resumed. What earlier fibers left
+  /// undone is dropped, without destructors.
   void start(unsigned count, void (*body)(void*), void* context);
   /// Runs a fiber until it pauses or ends. Returns whether it has ended.
   bool resume(unsigned fiber);

@@ -1,5 +1,6 @@
-// What happened to one element of memory, and whether barriers put it before a new access: exact happens-before (FastTrack, Flanagan and
-// Freund 2009, doi:10.1145/1542476.1542490) with block barriers as epochs and a vector clock for the lanes of a warp.
+// What happened to one element of memory, and whether barriers put it before a new access: exact happens-before
+// (FastTrack, Flanagan and Freund 2009, doi:10.1145/1542476.1542490) with block barriers as epochs and a vector clock
+// for the lanes of a warp.
 #pragma once
 
 #include <array>
@@ -56,7 +57,8 @@ struct Finding {
 /// Clocks of lanes that have read the same element; cleared when a block starts and at each block barrier.
 using LaneReads = std::vector<LaneClocks>;
 
-/// Adds an access to a cell and returns what is wrong with it. A shared cell belongs to one block: what earlier blocks did to it is gone.
+/// Adds an access to a cell and returns what is wrong with it. A shared cell belongs to one block: what earlier blocks
+/// did to it is gone.
 Finding note_access(Cell& cell, AccessKind kind, bool shared, const Now& now, std::uint32_t code,
                     LaneReads& lane_reads);
 

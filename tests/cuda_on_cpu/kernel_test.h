@@ -1,14 +1,6 @@
 // What tests of kernels share: memory that a kernel may use, numbers of each element type, and orders of threads.
 #pragma once
 
-#include "engine/kernels/device_kernels.h"
-#include "tests/cuda_on_cpu/machine.h"
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +8,13 @@
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+
+#include "engine/kernels/device_kernels.h"
+#include "tests/cuda_on_cpu/machine.h"
 
 namespace decodelab::cuda_on_cpu {
 
@@ -34,7 +33,8 @@ Element element_of(float value) {
   }
 }
 
-/// The element type as kernels are told, and what rounding and another order of summation may change: of the largest expected value.
+/// The element type as kernels are told, and what rounding and another order of summation may change: of the largest
+/// expected value.
 template <typename Element>
 struct OfElement;
 template <>
@@ -134,7 +134,8 @@ class KernelTest : public ::testing::Test {
       ADD_FAILURE() << fault;
     }
   }
-  /// Calls `check.operator()<Element>()` for each element type, with ascending blocks and threads and then in other orders.
+  /// Calls `check.operator()<Element>()` for each element type, with ascending blocks and threads and then in other
+  /// orders.
   template <typename Check>
   static void in_every_type_and_order(const Check& check) {
     for (const std::uint64_t seed : {0, 1, 2}) {

@@ -1,13 +1,13 @@
 // Launches, blocks, and the order of threads.
 #include "tests/cuda_on_cpu/machine.h"
 
-#include "tests/cuda_on_cpu/thread_numbers.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "tests/cuda_on_cpu/thread_numbers.h"
 
 namespace decodelab::cuda_on_cpu {
 namespace {

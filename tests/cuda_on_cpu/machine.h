@@ -1,13 +1,6 @@
 // Runs the blocks of a launch one after another, their threads as fibers, and checks every access of their code.
 #pragma once
 
-#include "tests/cuda_on_cpu/fibers.h"
-#include "tests/cuda_on_cpu/happens_before.h"
-#include "tests/cuda_on_cpu/program_symbols.h"
-#include "tests/cuda_on_cpu/regions.h"
-
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -16,6 +9,13 @@
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include <cuda_runtime.h>
+
+#include "tests/cuda_on_cpu/fibers.h"
+#include "tests/cuda_on_cpu/happens_before.h"
+#include "tests/cuda_on_cpu/program_symbols.h"
+#include "tests/cuda_on_cpu/regions.h"
 
 namespace decodelab::cuda_on_cpu {
 
@@ -39,7 +39,8 @@ class Machine final {
   // --- for tests ---
   /// Another order of blocks and threads for each seed; 0 is ascending.
   void set_order(std::uint64_t seed) { order_seed_ = seed; }
-  /// Returns the faults since the last call. A fault that would crash ends its launch, and no kernel runs until this is called.
+  /// Returns the faults since the last call. A fault that would crash ends its launch, and no kernel runs until this is
+  /// called.
   std::vector<std::string> take_faults();
   /// What of a kernel, or of a template of kernels, this program has and has never launched.
   std::vector<std::string> never_launched(const std::string& name) const;
@@ -58,7 +59,8 @@ class Machine final {
   Exchanged meet(unsigned mask, unsigned source_lane, std::uint64_t value, bool is_barrier, SourceLine place);
 
   // --- for the calls that the compiler makes ---
-  /// Returns where the access may be made; else it ends the launch. `is_plain`: `bytes` are a power of two and must be aligned.
+  /// Returns where the access may be made; else it ends the launch. `is_plain`: `bytes` are a power of two and must be
+  /// aligned.
   void check(const void* address, std::size_t bytes, AccessKind kind, bool is_plain, const void* code);
   /// Reports what the compiler has found in a line of a kernel, and ends the launch.
   void fault_in_line(const std::string& what, SourceLine place);

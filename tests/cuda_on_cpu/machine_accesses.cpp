@@ -1,9 +1,9 @@
 // Checks of accesses: which region, whether it is aligned, what came before.
-#include "tests/cuda_on_cpu/machine.h"
+#include <cstring>
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include "tests/cuda_on_cpu/machine.h"
 
 namespace decodelab::cuda_on_cpu {
 namespace {

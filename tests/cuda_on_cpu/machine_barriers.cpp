@@ -1,11 +1,11 @@
 // Barriers of blocks and warps, and what lanes hand over to each other.
-#include "tests/cuda_on_cpu/machine.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
+
+#include <fmt/format.h>
+
+#include "tests/cuda_on_cpu/machine.h"
 
 namespace decodelab::cuda_on_cpu {
 namespace {

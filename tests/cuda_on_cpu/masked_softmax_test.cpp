@@ -1,9 +1,9 @@
 // The masked softmax on the CPU's device, a block or a warp a row, against a softmax in double precision.
 #include "engine/kernels/attention/masked_softmax.cuh"
 
-#include "tests/cuda_on_cpu/kernel_test.h"
-
 #include <limits>
+
+#include "tests/cuda_on_cpu/kernel_test.h"
 
 namespace decodelab::cuda_on_cpu {
 namespace {

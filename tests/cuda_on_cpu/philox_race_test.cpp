@@ -1,10 +1,10 @@
 // The exponential race on the CPU's device: the tokens of race_on_cpu().
 #include "variants/rng/philox_race.cuh"
 
+#include <numeric>
+
 #include "tests/cuda_on_cpu/kernel_test.h"
 #include "variants/rng/philox_race.h"
-
-#include <numeric>
 
 namespace decodelab::cuda_on_cpu {
 namespace {

@@ -1,12 +1,6 @@
-// Symbols come from the ELF file of the program, segments from the loader, lines from addr2line, which is run at a fault only.
+// Symbols come from the ELF file of the program, segments from the loader, lines from addr2line, which is run at a
+// fault only.
 #include "tests/cuda_on_cpu/program_symbols.h"
-
-#include <cxxabi.h>
-#include <elf.h>
-#include <link.h>
-#include <unistd.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -16,6 +10,12 @@
 #include <iterator>
 #include <memory>
 #include <stdexcept>
+
+#include <cxxabi.h>
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <unistd.h>
 
 namespace decodelab::cuda_on_cpu {
 namespace {

@@ -1,4 +1,5 @@
-// What this program knows of its own code and data: names of functions and of thread-local variables, constants, lines of the source.
+// What this program knows of its own code and data: names of functions and of thread-local variables, constants, lines
+// of the source.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,12 @@
 // Regions are mapped one by one, with a gap on either side.
 #include "tests/cuda_on_cpu/regions.h"
 
-#include <sys/mman.h>
-
 #include <bit>
 #include <cstring>
 #include <iterator>
 #include <new>
+
+#include <sys/mman.h>
 
 namespace decodelab::cuda_on_cpu {
 namespace {

@@ -1,14 +1,14 @@
 // The memory that kernels may touch, region by region, with the history of each element.
 #pragma once
 
-#include "tests/cuda_on_cpu/happens_before.h"
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "tests/cuda_on_cpu/happens_before.h"
 
 namespace decodelab::cuda_on_cpu {
 
@@ -38,8 +38,8 @@ class Regions final {
   Regions(const Regions&) = delete;
   Regions& operator=(const Regions&) = delete;
 
-  /// Makes a region of bytes 0xff, which are NaN in every type. It begins at a multiple of 256 bytes plus `skew`. Elements whose size is
-  /// no power of two are followed byte by byte.
+  /// Makes a region of bytes 0xff, which are NaN in every type. It begins at a multiple of 256 bytes plus `skew`.
+  /// Elements whose size is no power of two are followed byte by byte.
   Region& allocate(const std::string& name, std::size_t bytes, std::size_t element, bool shared, std::size_t skew);
   /// Takes in memory that the program has anyway; elements are single bytes.
   Region& adopt_shared(const std::string& name, char* begin, std::size_t bytes);

@@ -1,4 +1,5 @@
-// What kernels see as the constants threadIdx, blockIdx, blockDim and gridDim; the machine sets them before a thread goes on.
+// What kernels see as the constants threadIdx, blockIdx, blockDim and gridDim; the machine sets them before a thread
+// goes on.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,7 +1,6 @@
 // Kernels that use each word once, as CUDA's programming guide allows it.
-#include "tests/cuda_on_cpu/word_kernels.cuh"
-
 #include "engine/kernels/launch.cuh"
+#include "tests/cuda_on_cpu/word_kernels.cuh"
 
 namespace decodelab::cuda_on_cpu {
 namespace {

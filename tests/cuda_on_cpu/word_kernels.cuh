@@ -26,7 +26,8 @@ void launch_atomics(const int* numbers, int count, int* counts, int* largest, in
 /// Numbers the threads of one block in the order in which they run.
 void launch_ticket_order(int* next, int* tickets, int threads);
 
-/// Turns 64 numbers around through shared memory: static and in a device function, in ranges, and whole; a half of a warp for itself.
+/// Turns 64 numbers around through shared memory: static and in a device function, in ranges, and whole; a half of a
+/// warp for itself.
 void launch_shared_words(const float* from, float* to);
 
 }  // namespace decodelab::cuda_on_cpu

@@ -1,11 +1,11 @@
-// The words of CUDA do what the programming guide says: indices, shuffles, votes, atomics, shared memory, and refused launches.
-#include "tests/cuda_on_cpu/word_kernels.cuh"
+// The words of CUDA do what the programming guide says: indices, shuffles, votes, atomics, shared memory, and refused
+// launches.
+#include <algorithm>
+#include <numeric>
 
 #include "tests/cuda_on_cpu/cuda_on_cpu.h"
 #include "tests/cuda_on_cpu/kernel_test.h"
-
-#include <algorithm>
-#include <numeric>
+#include "tests/cuda_on_cpu/word_kernels.cuh"
 
 namespace decodelab::cuda_on_cpu {
 namespace {

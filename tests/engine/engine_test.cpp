@@ -1,12 +1,12 @@
 // The engine's own statements: slots that refuse a second variant, devices, and closed forms of memory.
 #include "engine/engine.h"
 
+#include <gtest/gtest.h>
+
 #include "engine/checkpoint/weights.h"
 #include "engine/layers/prepared_weights.h"
 #include "engine/runtime.h"
 #include "tests/engine/test_model.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

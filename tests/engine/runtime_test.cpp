@@ -1,16 +1,15 @@
 // Threads run where they are put.
 #include "engine/runtime.h"
 
-#include "engine/tensor.h"
-
-#include <gtest/gtest.h>
-
-#include <sched.h>
-
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include "engine/tensor.h"
 
 namespace decodelab {
 namespace {

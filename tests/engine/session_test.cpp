@@ -1,9 +1,9 @@
 // Sessions: rows do not see each other, and refuse what does not fit.
+#include <gtest/gtest.h>
+
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "tests/engine/test_model.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,14 +1,6 @@
 // Small models for tests, and the tolerances that they are held to.
 #pragma once
 
-#include "engine/checkpoint/element_conversion.h"
-#include "engine/checkpoint/safetensors.h"
-#include "engine/checkpoint/synthetic.h"
-#include "engine/engine.h"
-#include "tests/temporary_folder.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -17,6 +9,14 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/checkpoint/element_conversion.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/synthetic.h"
+#include "engine/engine.h"
+#include "tests/temporary_folder.h"
 
 namespace decodelab::testing {
 
@@ -54,7 +54,8 @@ inline ModelConfig small_config(bool multi_query = true, Activation activation =
   return config;
 }
 
-/// Writes a checkpoint of `config` whose weights are ten times as wide as a real initialization, so that two layers tell tokens apart.
+/// Writes a checkpoint of `config` whose weights are ten times as wide as a real initialization, so that two layers
+/// tell tokens apart.
 inline void write_small_checkpoint(const std::filesystem::path& directory, const ModelConfig& config) {
   std::ofstream(directory / "config.json") << config_json(config);
   std::vector<std::vector<float>> values;

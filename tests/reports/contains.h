@@ -1,4 +1,5 @@
-// Looks into texts: an assertion that certain parts are there, which prints the text on failure, lines, and how often a part occurs.
+// Looks into texts: an assertion that certain parts are there, which prints the text on failure, lines, and how often a
+// part occurs.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,9 @@ namespace decodelab::testing {
 
 inline ::testing::AssertionResult contains(const std::string& text, std::initializer_list<std::string_view> parts) {
   for (const std::string_view part : parts) {
-    if (text.find(part) == std::string::npos)
+    if (text.find(part) == std::string::npos) {
       return ::testing::AssertionFailure() << "'" << part << "' is not in: " << text;
+    }
   }
   return ::testing::AssertionSuccess();
 }

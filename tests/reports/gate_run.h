@@ -36,8 +36,12 @@ inline RunData gate_run(const GateRunOptions& options = {}) {
   for (BlockRecord& block : data.blocks) {
     const double factor = std::exp(block.launch % 2 == 0 ? -options.launch_order : options.launch_order);
     for (VisitRecord& visit : block.visits) {
-      if (visit.arm_id == data.arms.front().id) continue;
-      for (std::int64_t& ns : visit.samples_ns) ns = std::llround(static_cast<double>(ns) * factor);
+      if (visit.arm_id == data.arms.front().id) {
+        continue;
+      }
+      for (std::int64_t& ns : visit.samples_ns) {
+        ns = std::llround(static_cast<double>(ns) * factor);
+      }
     }
   }
   return data;

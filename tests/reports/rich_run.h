@@ -1,4 +1,5 @@
-// A made-up run in which every figure has something to draw: rooflines, an ablation, counters, traces, failures, void blocks.
+// A made-up run in which every figure has something to draw: rooflines, an ablation, counters, traces, failures, void
+// blocks.
 #pragma once
 
 #include "tests/reports/sample_run.h"
@@ -37,7 +38,9 @@ inline void add_counters(RunData& data) {
   for (CellArmRecord& row : data.cell_arms) {
     const CellRecord& cell = data.cells[static_cast<std::size_t>(row.cell_id - 1)];
     const std::int64_t arm = row.arm_id;
-    if (row.status != RowStatus::ok || data.arms[static_cast<std::size_t>(arm - 1)].roofline()) continue;
+    if (row.status != RowStatus::ok || data.arms[static_cast<std::size_t>(arm - 1)].roofline()) {
+      continue;
+    }
     const std::int64_t tokens = cell.phase == "prefill" ? cell.length : cell.length + 1;
     row.counters = {{"counted_steps", 8},
                     {"operators", 8 * (1500 - 180 * arm)},
@@ -46,8 +49,12 @@ inline void add_counters(RunData& data) {
                     {"modelled_weight_bytes", std::int64_t{8} * 2'249'773'056},
                     {"modelled_kv_bytes", 8 * cell.batch * tokens * 24 * 2 * 2 * 128},
                     {"modelled_flops", 8 * cell.batch * (cell.phase == "prefill" ? cell.length : 1) * 2'249'773'056}};
-    if (row.counters["allocations"] == 0) row.counters.erase("allocations");
-    if (row.counters["allocated_bytes"] == 0) row.counters.erase("allocated_bytes");
+    if (row.counters["allocations"] == 0) {
+      row.counters.erase("allocations");
+    }
+    if (row.counters["allocated_bytes"] == 0) {
+      row.counters.erase("allocated_bytes");
+    }
   }
 }
 
@@ -106,25 +113,32 @@ inline RunData rich_run(const SampleOptions& options = rich_options()) {
   // The two largest batches of the baseline run out of memory at the longest prompts.
   for (CellArmRecord& row : data.cell_arms) {
     const CellRecord& cell = data.cells[static_cast<std::size_t>(row.cell_id - 1)];
-    if (row.arm_id != 1 || cell.phase != "prefill" || cell.batch * cell.length < 16'000) continue;
+    if (row.arm_id != 1 || cell.phase != "prefill" || cell.batch * cell.length < 16'000) {
+      continue;
+    }
     row.status = RowStatus::oom;
     row.reason = "needs 71.2 GiB, 60.1 GiB are available";
     row.peak_bytes.reset();
     row.counters.clear();
     for (BlockRecord& block : data.blocks) {
-      if (block.cell_id == cell.id)
+      if (block.cell_id == cell.id) {
         std::erase_if(block.visits, [](const VisitRecord& visit) { return visit.arm_id == 1; });
+      }
     }
   }
   for (BlockRecord& block : data.blocks) {
-    if (block.launch == 3 && block.cell_id % 5 == 0) block.other_cpu_share = 0.09;
+    if (block.launch == 3 && block.cell_id % 5 == 0) {
+      block.other_cpu_share = 0.09;
+    }
   }
   for (const CellRecord& cell : data.cells) {
-    if (cell.phase != "decode" || cell.batch != options.batches.back() || cell.length != options.lengths.back())
+    if (cell.phase != "decode" || cell.batch != options.batches.back() || cell.length != options.lengths.back()) {
       continue;
-    for (const std::int64_t arm : {1, 2, 6})
+    }
+    for (const std::int64_t arm : {1, 2, 6}) {
       data.traces.push_back(
           sample_trace(data, cell, arm, expected_step_ns(options.arms[static_cast<std::size_t>(arm - 1)], cell)));
+    }
   }
   return data;
 }

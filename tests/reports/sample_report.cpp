@@ -1,4 +1,5 @@
-// Writes a made-up store and the report of it (or a comparison, or a history), for tests that open the page or read it beside the store.
+// Writes a made-up store and the report of it (or a comparison, or a history), for tests that open the page or read it
+// beside the store.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -39,7 +40,9 @@ SampleOptions large() {
   SampleOptions options;
   options.batches = {1, 2, 4, 8, 16, 32};
   options.lengths.clear();
-  for (std::int64_t i = 0; i < 25; ++i) options.lengths.push_back(64 + i * 163);
+  for (std::int64_t i = 0; i < 25; ++i) {
+    options.lengths.push_back(64 + i * 163);
+  }
   options.arms = {{"causal"}, {"bigcode", 0.7}, {"bigcode,+fused-layer-norm", 0.69}};
   return options;
 }
@@ -101,7 +104,9 @@ RunData failed_run() {
 
 RunData void_run() {
   RunData data = testing::sample_run(small());
-  for (BlockRecord& block : data.blocks) block.other_cpu_share = block.launch == 0 && block.block == 0 ? 0.9 : 0.001;
+  for (BlockRecord& block : data.blocks) {
+    block.other_cpu_share = block.launch == 0 && block.block == 0 ? 0.9 : 0.001;
+  }
   return data;
 }
 
@@ -131,8 +136,12 @@ void save(Store& store, const RunData& data) {
     --row.arm_id;
   }
   store.add_run(plan);
-  for (const BlockRecord& block : data.blocks) store.add_block(plan.run.id, block);
-  for (const TraceRecord& trace : data.traces) store.save_trace(plan.run.id, trace);
+  for (const BlockRecord& block : data.blocks) {
+    store.add_block(plan.run.id, block);
+  }
+  for (const TraceRecord& trace : data.traces) {
+    store.save_trace(plan.run.id, trace);
+  }
 }
 
 /// Two commits of which the second is slower, does more and was traced like the first, and has a cell of its own.
@@ -144,10 +153,14 @@ int run_comparison(const std::filesystem::path& folder) {
   after.run.name = "second";
   after.run.build.commit = "fedcba987654";
   after.cells.back().length = 1024;
-  for (CellArmRecord& row : after.cell_arms) row.counters = {{"counted_steps", 8}, {"operators", 88}};
+  for (CellArmRecord& row : after.cell_arms) {
+    row.counters = {{"counted_steps", 8}, {"operators", 88}};
+  }
   for (BlockRecord& block : after.blocks) {
     for (VisitRecord& visit : block.visits) {
-      for (std::int64_t& ns : visit.samples_ns) ns += visit.arm_id == 1 ? ns / 10 : 0;
+      for (std::int64_t& ns : visit.samples_ns) {
+        ns += visit.arm_id == 1 ? ns / 10 : 0;
+      }
     }
   }
   for (TraceRecord& trace : after.traces) {
@@ -180,12 +193,18 @@ int run_history(const std::filesystem::path& folder) {
 }
 
 int run(const std::string& kind, const std::filesystem::path& folder) {
-  if (kind == "comparison") return run_comparison(folder);
-  if (kind == "history") return run_history(folder);
+  if (kind == "comparison") {
+    return run_comparison(folder);
+  }
+  if (kind == "history") {
+    return run_history(folder);
+  }
   const auto found = kKinds.find(kind);
   if (found == kKinds.end()) {
     std::string known;
-    for (const auto& [name, make] : kKinds) known += " " + name;
+    for (const auto& [name, make] : kKinds) {
+      known += " " + name;
+    }
     std::cerr << "sample_report: no kind '" << kind << "'; there are comparison history" << known << '\n';
     return 2;
   }

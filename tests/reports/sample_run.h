@@ -33,8 +33,8 @@ struct SampleOptions {
   std::uint64_t seed = 1;
   double launch_noise = 0.008;
   double step_noise = 0.02;
-  bool with_failures =
-      true;  ///< The largest cell is out of memory for the first arm, and the last arm is unsupported at the smallest length.
+  bool with_failures = true;  ///< The largest cell is out of memory for the first arm, and the last arm is unsupported
+                              ///< at the smallest length.
 };
 
 /// Normal deviates that are the same with every standard library.
@@ -98,8 +98,9 @@ inline RunData planned_run(const SampleOptions& options = {}) {
       }
     }
   }
-  for (std::size_t a = 0; a < options.arms.size(); ++a)
+  for (std::size_t a = 0; a < options.arms.size(); ++a) {
     data.arms.push_back({.id = 0, .label = options.arms[a].label, .baseline = a == 0});
+  }
   for (std::size_t c = 0; c < data.cells.size(); ++c) {
     for (std::size_t a = 0; a < data.arms.size(); ++a) {
       CellArmRecord row;
@@ -115,8 +116,9 @@ inline double expected_step_ns(const SampleArm& arm, const CellRecord& cell) {
   const double batch = static_cast<double>(cell.batch);
   const double length = static_cast<double>(cell.length);
   const double tooth = cell.length % 8 == 0 ? 0.0 : arm.saw_tooth;
-  if (cell.phase == "prefill")
+  if (cell.phase == "prefill") {
     return (9e6 + 5.5e4 * batch * length + 2.5 * batch * length * length) * arm.factor * (1 + tooth);
+  }
   const double decode_ns = (3.1e7 + 1.1e6 * batch + 900 * batch * length) * arm.factor * (1 + tooth);
   return cell.phase == "generate" ? 64 * decode_ns : decode_ns;
 }
@@ -127,8 +129,12 @@ inline RunData sample_run(const SampleOptions& options = {}) {
   Noise noise(options.seed);
   data.run.id = 1;
   data.run.uuid = "6e0f4c0e-7f4b-4b8e-9a53-0d9f4f9c2a11";
-  for (std::size_t c = 0; c < data.cells.size(); ++c) data.cells[c].id = static_cast<std::int64_t>(c) + 1;
-  for (std::size_t a = 0; a < data.arms.size(); ++a) data.arms[a].id = static_cast<std::int64_t>(a) + 1;
+  for (std::size_t c = 0; c < data.cells.size(); ++c) {
+    data.cells[c].id = static_cast<std::int64_t>(c) + 1;
+  }
+  for (std::size_t a = 0; a < data.arms.size(); ++a) {
+    data.arms[a].id = static_cast<std::int64_t>(a) + 1;
+  }
   const std::int64_t last_batch = options.batches.back();
   const std::int64_t last_length = options.lengths.back();
   for (CellArmRecord& row : data.cell_arms) {
@@ -158,7 +164,9 @@ inline RunData sample_run(const SampleOptions& options = {}) {
   }
   for (std::int64_t launch = 0; launch < options.launches; ++launch) {
     std::vector<double> level(data.arms.size());
-    for (double& value : level) value = std::exp(options.launch_noise * noise());
+    for (double& value : level) {
+      value = std::exp(options.launch_noise * noise());
+    }
     for (std::int64_t block = 0; block < options.blocks; ++block) {
       for (std::size_t c = 0; c < data.cells.size(); ++c) {
         const CellRecord& cell = data.cells[c];
@@ -171,7 +179,9 @@ inline RunData sample_run(const SampleOptions& options = {}) {
             .visits = {}};
         std::vector<std::size_t> order;
         for (std::size_t a = 0; a < data.arms.size(); ++a) {
-          if (data.cell_arms[c * data.arms.size() + a].status == RowStatus::ok) order.push_back(a);
+          if (data.cell_arms[c * data.arms.size() + a].status == RowStatus::ok) {
+            order.push_back(a);
+          }
         }
         std::rotate(
             order.begin(),

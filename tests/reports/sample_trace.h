@@ -1,4 +1,5 @@
-// A made-up account of a trace for the tests of the store and of reports: its stages and the residual add up to its steps.
+// A made-up account of a trace for the tests of the store and of reports: its stages and the residual add up to its
+// steps.
 #pragma once
 
 #include <cmath>
@@ -9,7 +10,8 @@
 
 namespace decodelab::testing {
 
-/// `attention_factor` and `head_factor` are the times of these stages relative to the first arm's, as a variant would change them.
+/// `attention_factor` and `head_factor` are the times of these stages relative to the first arm's, as a variant would
+/// change them.
 inline TraceRecord sample_trace(std::int64_t cell_id, std::int64_t arm_id, double attention_factor = 1,
                                 double head_factor = 1) {
   const auto scaled = [](double ns, double factor) { return static_cast<std::int64_t>(std::llround(ns * factor)); };

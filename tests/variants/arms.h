@@ -1,14 +1,14 @@
 // The arms that stand for every registered variant: alone on the reference, with default and with extreme parameters.
 #pragma once
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "bench/plan/arm.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "tests/engine/test_model.h"
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 namespace decodelab::testing {
 

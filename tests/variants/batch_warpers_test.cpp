@@ -1,12 +1,12 @@
 // The vectorized warpers against the reference's: the same bits, whatever the rows beside them ask for.
 #include "variants/token_choice/batch_warpers.h"
 
-#include "engine/sampling/warpers.h"
+#include <limits>
+#include <vector>
 
 #include <gtest/gtest.h>
 
-#include <limits>
-#include <vector>
+#include "engine/sampling/warpers.h"
 
 namespace decodelab {
 namespace {

@@ -1,13 +1,13 @@
 // Continuous batching: whatever is filtered and put together on the way, each row decodes what it decodes alone.
-#include "engine/tensor.h"
-#include "tests/variants/arms.h"
-#include "variants/presets.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <numeric>
 #include <random>
+
+#include <gtest/gtest.h>
+
+#include "engine/tensor.h"
+#include "tests/variants/arms.h"
+#include "variants/presets.h"
 
 namespace decodelab {
 namespace {
@@ -59,7 +59,8 @@ Tokens alone(const Engine& engine, const std::vector<SamplingParameters>& sampli
   return tokens;
 }
 
-/// A server that does at random what servers do: it takes requests in, steps batches, puts them together, permutes and drops rows.
+/// A server that does at random what servers do: it takes requests in, steps batches, puts them together, permutes and
+/// drops rows.
 class Server {
  public:
   Server(const Engine& engine, const std::vector<SamplingParameters>& sampling, std::uint32_t seed)

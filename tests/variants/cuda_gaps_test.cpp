@@ -1,12 +1,12 @@
 // Gaps of a GPU whose cause is made on purpose: what the attribution must call them.
-#include "profiles/trace/device_time.h"
-#include "tests/variants/device_test.h"
-#include "tests/variants/device_work.h"
+#include <functional>
+#include <numeric>
 
 #include <unistd.h>
 
-#include <functional>
-#include <numeric>
+#include "profiles/trace/device_time.h"
+#include "tests/variants/device_test.h"
+#include "tests/variants/device_work.h"
 
 namespace decodelab {
 namespace {

@@ -1,8 +1,8 @@
 // Records of graphs that a program captures itself, and whose executable is given new arguments between replays.
+#include <set>
+
 #include "tests/variants/device_test.h"
 #include "tests/variants/device_work.h"
-
-#include <set>
 
 namespace decodelab {
 namespace {

@@ -1,4 +1,7 @@
-// Each CUDA kernel against libtorch's operators, alone and on shapes that end in the middle of a vector, a warp or a tile.
+// Each CUDA kernel against libtorch's operators, alone and on shapes that end in the middle of a vector, a warp or a
+// tile.
+#include <gtest/gtest.h>
+
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/kernels/elementwise/random_fill.h"
@@ -10,8 +13,6 @@
 #include "engine/runtime.h"
 #include "engine/tensor.h"
 #include "tests/variants/arms.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

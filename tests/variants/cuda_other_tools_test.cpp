@@ -1,19 +1,19 @@
 // A tool that holds CUPTI before us is named, and takes nothing from it away.
-#include "tests/variants/device_test.h"
-#include "tests/variants/device_work.h"
-
-#include "engine/tensor.h"
+#include <cstdio>
 
 #include <torch/csrc/autograd/profiler_kineto.h>
 
-#include <cstdio>
+#include "engine/tensor.h"
+#include "tests/variants/device_test.h"
+#include "tests/variants/device_work.h"
 
 namespace decodelab {
 namespace {
 
 class CudaOtherTools : public testing::DeviceTest {};
 
-// Ends the process: 0 where our collector gives way, with its reason on stderr, and the profiler has its own events all the same.
+// Ends the process: 0 where our collector gives way, with its reason on stderr, and the profiler has its own events all
+// the same.
 [[noreturn]] void collect_beside_the_profiler() {
   namespace profiler = torch::autograd::profiler;
   using torch::profiler::impl::ActivityType;

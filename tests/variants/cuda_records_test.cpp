@@ -1,11 +1,11 @@
 // Records of a GPU against what is known of the work beforehand: durations, bytes, drops, overlaps, and CUDA's events.
+#include <array>
+#include <cmath>
+
 #include "bench/measure/engine_trace.h"
 #include "tests/variants/arms.h"
 #include "tests/variants/device_test.h"
 #include "tests/variants/device_work.h"
-
-#include <array>
-#include <cmath>
 
 namespace decodelab {
 namespace {

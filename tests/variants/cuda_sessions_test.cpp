@@ -1,13 +1,13 @@
 // Many sessions of a GPU's records: launches after idle time, and what is lost where graphs are recorded as a whole.
+#include <chrono>
+#include <limits>
+#include <thread>
+
 #include "bench/measure/engine_trace.h"
 #include "profiles/collect/cupti_functions.h"
 #include "tests/variants/arms.h"
 #include "tests/variants/device_test.h"
 #include "tests/variants/device_work.h"
-
-#include <chrono>
-#include <limits>
-#include <thread>
 
 namespace decodelab {
 namespace {

@@ -1,12 +1,13 @@
-// What holds on a GPU: every variant against the reference there, graphs against the steps that they record, and nothing waits or allocates.
+// What holds on a GPU: every variant against the reference there, graphs against the steps that they record, and
+// nothing waits or allocates.
+#include <gtest/gtest.h>
+
 #include "bench/measure/torch_counters.h"
 #include "engine/generation/graph_runner.h"
 #include "engine/runtime.h"
 #include "engine/tensor.h"
 #include "tests/variants/arms.h"
 #include "variants/presets.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

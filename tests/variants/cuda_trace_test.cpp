@@ -1,16 +1,17 @@
-// What only a GPU can say of traces: records, graphs, counts and waits of real devices; the figures that were seen go to evidence files.
+// What only a GPU can say of traces: records, graphs, counts and waits of real devices; the figures that were seen go
+// to evidence files.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
 #include "bench/measure/engine_trace.h"
 #include "engine/runtime.h"
 #include "engine/tensor.h"
 #include "profiles/collect/device_collectors.h"
 #include "tests/variants/arms.h"
 #include "tests/variants/device_test.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <map>
-#include <set>
 
 namespace decodelab {
 namespace {

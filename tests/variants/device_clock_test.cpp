@@ -1,4 +1,5 @@
-// A GPU's records after the clock of traces was registered more than once. After all other tests of traces: it may garble theirs.
+// A GPU's records after the clock of traces was registered more than once. After all other tests of traces: it may
+// garble theirs.
 #include "profiles/collect/cupti_functions.h"
 #include "tests/variants/device_test.h"
 #include "tests/variants/device_work.h"

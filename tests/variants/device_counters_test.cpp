@@ -1,16 +1,17 @@
 // Bytes that a GPU's own counters saw, against what a copy must move and what the model of bytes says of each stage.
+#include <map>
+
 #include "bench/measure/engine_bytes.h"
 #include "profiles/collect/range_counters.h"
 #include "tests/variants/arms.h"
 #include "tests/variants/device_test.h"
 #include "tests/variants/device_work.h"
 
-#include <map>
-
 namespace decodelab {
 namespace {
 
-/// What tools/gpu_check knows such a skip by: a device may keep its counters for its owner, and no program of ours can change that.
+/// What tools/gpu_check knows such a skip by: a device may keep its counters for its owner, and no program of ours can
+/// change that.
 constexpr const char* kRefused = "the device's counters are refused: ";
 
 class CudaCounters : public testing::DeviceTest {

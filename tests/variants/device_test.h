@@ -1,18 +1,6 @@
 // The fixture of tests that need a GPU, and traces of work that is not an engine's.
 #pragma once
 
-#include "bench/measure/trace_window.h"
-#include "engine/runtime.h"
-#include "profiles/collect/device_collectors.h"
-#include "profiles/collect/span_collector.h"
-#include "profiles/trace/attribution.h"
-#include "profiles/trace/quality.h"
-#include "profiles/trace/trace.h"
-
-#include <gtest/gtest.h>
-
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -24,11 +12,23 @@
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "bench/measure/trace_window.h"
+#include "engine/runtime.h"
+#include "profiles/collect/device_collectors.h"
+#include "profiles/collect/span_collector.h"
+#include "profiles/trace/attribution.h"
+#include "profiles/trace/quality.h"
+#include "profiles/trace/trace.h"
+
 namespace decodelab::testing {
 
 inline constexpr const char* kGpu = "cuda:0";
 
-/// Skips without a device; each test writes what it saw as a JSON object a line into the file that DECODELAB_EVIDENCE names.
+/// Skips without a device; each test writes what it saw as a JSON object a line into the file that DECODELAB_EVIDENCE
+/// names.
 class DeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -92,8 +92,8 @@ struct DeviceWork {
   }
 };
 
-/// Runs `work(index)` as `steps` steps with the collectors that a trace of the engine has. Each step ends with a wait for the device.
-/// One step goes before the window, so that kernels are loaded and CUPTI has made its buffers.
+/// Runs `work(index)` as `steps` steps with the collectors that a trace of the engine has. Each step ends with a wait
+/// for the device. One step goes before the window, so that kernels are loaded and CUPTI has made its buffers.
 template <typename Work>
 DeviceWork record(TraceTier tier, std::int64_t steps, Work&& work) {
   DeviceCollectors devices(kGpu);

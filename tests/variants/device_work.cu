@@ -1,9 +1,9 @@
 // Kernels of known length and bytes, launched on a stream of their own.
-#include "tests/variants/device_work.h"
+#include <string>
 
 #include <cuda_runtime.h>
 
-#include <string>
+#include "tests/variants/device_work.h"
 
 namespace decodelab::testing {
 namespace {

@@ -1,4 +1,5 @@
-// Work for a GPU whose length and bytes are known beforehand: what records of a device are held against. No header of CUDA in here.
+// Work for a GPU whose length and bytes are known beforehand: what records of a device are held against. No header of
+// CUDA in here.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ struct SpinTime {
 
 #ifdef DECODELAB_HAS_CUDA
 
-/// A stream of device 0 that waits for no other, with a buffer of pinned memory and two of the device's. All calls return at once but
-/// wait(), times() and the constructor. Throws std::runtime_error where CUDA refuses a call.
+/// A stream of device 0 that waits for no other, with a buffer of pinned memory and two of the device's. All calls
+/// return at once but wait(), times() and the constructor. Throws std::runtime_error where CUDA refuses a call.
 class DeviceStream final {
  public:
   /// `slots` spins keep their times; each of the buffers holds `bytes`.

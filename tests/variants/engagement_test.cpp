@@ -1,12 +1,12 @@
 // Every variant's counters prove that it ran, and show it where its effect is taken away.
-#include "bench/measure/engine_worker.h"
-#include "tests/variants/arms.h"
-#include "variants/presets.h"
+#include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <set>
+#include "bench/measure/engine_worker.h"
+#include "tests/variants/arms.h"
+#include "variants/presets.h"
 
 namespace decodelab {
 namespace {

@@ -1,8 +1,8 @@
 // What every variant must hold, whichever it is: it iterates the registry.
+#include <gtest/gtest.h>
+
 #include "tests/variants/arms.h"
 #include "variants/presets.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

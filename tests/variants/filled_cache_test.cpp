@@ -1,7 +1,7 @@
 // A cache that is filled with a copy goes on as the one that was copied, under every way of keeping keys and values.
-#include "tests/variants/arms.h"
-
 #include <gtest/gtest.h>
+
+#include "tests/variants/arms.h"
 
 namespace decodelab {
 namespace {

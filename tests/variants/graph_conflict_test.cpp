@@ -1,12 +1,12 @@
 // Recorded steps say in one sentence what they cannot stand beside.
 #include "variants/step_runner/graph_conflict.h"
 
-#include "engine/plan.h"
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
+#include "engine/plan.h"
 
 namespace decodelab {
 namespace {

@@ -1,13 +1,14 @@
-// Recorded steps against eager ones: a recorder that calls the work again shows on a CPU what a graph would run on a GPU.
+// Recorded steps against eager ones: a recorder that calls the work again shows on a CPU what a graph would run on a
+// GPU.
 #include "engine/generation/graph_runner.h"
+
+#include <tuple>
+
+#include <gtest/gtest.h>
 
 #include "bench/measure/torch_counters.h"
 #include "engine/tensor.h"
 #include "tests/variants/arms.h"
-
-#include <gtest/gtest.h>
-
-#include <tuple>
 
 namespace decodelab {
 namespace {

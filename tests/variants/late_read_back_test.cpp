@@ -1,7 +1,7 @@
 // Tokens that are read one step late are the same tokens, and rows end where they should.
-#include "tests/variants/arms.h"
-
 #include <gtest/gtest.h>
+
+#include "tests/variants/arms.h"
 
 namespace decodelab {
 namespace {

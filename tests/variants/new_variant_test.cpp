@@ -1,10 +1,10 @@
 // A new variant is one file and no edit elsewhere: this file is one, and finds itself everywhere.
+#include <gtest/gtest.h>
+
 #include "bench/commands/commands.h"
 #include "engine/layers/lm_head_rows.h"
 #include "engine/sampling/token_details.h"
 #include "tests/variants/arms.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

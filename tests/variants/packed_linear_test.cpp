@@ -1,12 +1,12 @@
 // Packed weights are read where an earlier model of the same content kept them, and packed anew where they are damaged.
-#include "tests/variants/arms.h"
-
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "tests/variants/arms.h"
 
 namespace decodelab {
 namespace {

@@ -1,5 +1,13 @@
 // Every implementation of the slot `rng`: the frequencies of its draws, and the numbers of Philox's.
 #include "engine/sampling/rng.h"
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include <boost/math/distributions/chi_squared.hpp>
+#include <gtest/gtest.h>
+
 #include "engine/layers/workspace.h"
 #include "engine/runtime.h"
 #include "engine/sampling/chosen_tokens.h"
@@ -7,13 +15,6 @@
 #include "engine/sampling/warpers.h"
 #include "tests/variants/arms.h"
 #include "variants/rng/philox_race.h"
-
-#include <boost/math/distributions/chi_squared.hpp>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <functional>
-#include <numeric>
 
 namespace decodelab {
 namespace {

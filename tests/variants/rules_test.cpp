@@ -1,4 +1,8 @@
 // Which arms are refused where, in one table: the validity rules of the combinations that exist.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
 #include "engine/layers/attention.h"
 #include "engine/layers/lm_head_rows.h"
 #include "engine/layers/softmax.h"
@@ -8,10 +12,6 @@
 #include "engine/tensor.h"
 #include "tests/variants/arms.h"
 #include "variants/presets.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
 
 namespace decodelab {
 namespace {
@@ -71,7 +71,8 @@ std::vector<Rule> rules() {
       {"causal,+efficient-decode", small_config(false), "cuda:0", bf16, {}},
       {"causal,+efficient-prefill", tanh, "cpu", fp32, {"efficient-prefill", "CUDA"}},
       {"causal,+efficient-decode", tanh, "cpu", fp32, {"efficient-decode", "CUDA"}},
-      // Products with an activation behind them: erf on a CPU, tanh on CUDA; packed-linear does both, transposed-linear neither.
+      // Products with an activation behind them: erf on a CPU, tanh on CUDA; packed-linear does both, transposed-linear
+      // neither.
       {"causal,+fused-gelu", tanh, "cpu", fp32, {"fused-gelu", "erf form of gelu on a CPU", "packed-linear"}},
       {"causal,+fused-gelu", erf, "cpu", fp32, {}},
       {"causal,+fused-gelu", tanh, "cuda:0", bf16, {}},
@@ -82,7 +83,8 @@ std::vector<Rule> rules() {
       {"causal,+fused-gelu,+transposed-linear", erf, "cpu", fp32, {"fused-gelu", "transposed-linear", "no effect"}},
       // The head on last tokens is compatible with prompt log-probabilities: it then runs on all, below.
       {"causal,+details-on-request,+last-token-lm-head", tanh, "cpu", fp32, {}},
-      // Padded keys are for a cache that attention reads as it lies: prefill may pack its rows, since the cache does not.
+      // Padded keys are for a cache that attention reads as it lies: prefill may pack its rows, since the cache does
+      // not.
       {"causal,+packed-prefill,+padded-keys", tanh, "cpu", fp32, {}},
       {"causal,+padded-keys,+split-kv-decode", tanh, "cpu", fp32, {"padded-keys", "split-kv-decode", "no effect"}},
       {"causal,+flash-decode,+padded-keys", tanh, "cpu", fp32, {}},

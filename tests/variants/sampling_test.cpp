@@ -1,11 +1,11 @@
 // Sampled completions: mixed parameters in one batch, seeds, and what must not change them.
-#include "engine/sampling/rng.h"
-#include "engine/sampling/token_choice.h"
-#include "tests/variants/arms.h"
+#include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include "engine/sampling/rng.h"
+#include "engine/sampling/token_choice.h"
+#include "tests/variants/arms.h"
 
 namespace decodelab {
 namespace {

@@ -1,15 +1,16 @@
-// Prints what both implementations of the warpers make of the logits on standard input, for warpers_transformers_test.py.
-#include "engine/sampling/warpers.h"
-#include "engine/tensor.h"
-#include "variants/token_choice/batch_warpers.h"
-
-#include <nlohmann/json.hpp>
-
+// Prints what both implementations of the warpers make of the logits on standard input, for
+// warpers_transformers_test.py.
 #include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <limits>
 #include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/sampling/warpers.h"
+#include "engine/tensor.h"
+#include "variants/token_choice/batch_warpers.h"
 
 namespace decodelab {
 namespace {

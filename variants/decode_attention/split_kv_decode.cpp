@@ -1,4 +1,8 @@
-// Decode attention by our own kernel, which reads each key once for all the heads that share it and splits long rows among threads.
+// Decode attention by our own kernel, which reads each key once for all the heads that share it and splits long rows
+// among threads.
+#include <bit>
+#include <stdexcept>
+
 #include "engine/checkpoint/model_config.h"
 #include "engine/kernels/attention/decode_attention.cuh"
 #include "engine/kernels/attention/decode_attention.h"
@@ -9,9 +13,6 @@
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
-
-#include <bit>
-#include <stdexcept>
 
 namespace decodelab {
 namespace {

@@ -18,7 +18,8 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters& 
     return {};  // a prefill sees its own keys only
   }
   if (!counted.plan.decode_attention.variant().empty()) {
-    return {};  // libtorch's fused kernels are given the keys that are held where rows have one length, as counted rows have
+    return {};  // libtorch's fused kernels are given the keys that are held where rows have one length, as counted rows
+                // have
   }
   std::int64_t padding = 0;
   for (std::int64_t step = 1; step <= counted.steps; ++step) {

@@ -1,9 +1,9 @@
 // Reallocates the key-value cache every n tokens instead of at each step.
+#include <algorithm>
+
 #include "base/round_up.h"
 #include "engine/layers/kv_cache.h"
 #include "variants/registry.h"
-
-#include <algorithm>
 
 namespace decodelab {
 namespace {

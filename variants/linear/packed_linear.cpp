@@ -1,4 +1,13 @@
-// Weights packed once: products of few rows read them at the speed of memory, products of many multiply at the speed of the cores.
+// Weights packed once: products of few rows read them at the speed of memory, products of many multiply at the speed of
+// the cores.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "engine/kernels/elementwise/activate.h"
 #include "engine/kernels/products/packed_matrix.h"
 #include "engine/kernels/scalar_type.h"
@@ -9,14 +18,6 @@
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
-
-#include <atomic>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <utility>
 
 namespace decodelab {
 namespace {
@@ -77,7 +78,8 @@ class PackedLinear final : public Linear {
     return y;
   }
 
-  /// When many rows first come: decoding alone needs no second copy of the weights. It is no part of the step that it is made in.
+  /// When many rows first come: decoding alone needs no second copy of the weights. It is no part of the step that it
+  /// is made in.
   void make_many_rows() const {
     const Uncounted uncounted;
     many_rows_ = prepared_.prepare<OneDnnLinear>("onednn " + name_, weight_.nbytes(),
@@ -107,8 +109,8 @@ class PackedLinear final : public Linear {
   mutable at::Tensor plain_;                               ///< The weight in memory, where there is nothing better.
 };
 
-/// Packs the weights, or reads what an earlier process packed. The threads that will read a panel write it: its pages then lie where
-/// they are read.
+/// Packs the weights, or reads what an earlier process packed. The threads that will read a panel write it: its pages
+/// then lie where they are read.
 std::unique_ptr<PackedMatrix> packed_matrix(const LinearWeights& weights, PackedFiles* files) {
   const at::Tensor& weight = weights.weight;
   const ElementType dtype = weight.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16;

@@ -1,12 +1,12 @@
 // Weights turned once into the order in which a row-major product reads them.
+#include <memory>
+#include <optional>
+
 #include "engine/layers/linear.h"
 #include "engine/layers/prepared_weights.h"
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
-
-#include <memory>
-#include <optional>
 
 namespace decodelab {
 namespace {

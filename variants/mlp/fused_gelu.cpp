@@ -1,10 +1,10 @@
 // The activation of the feed-forward part, computed with the product before it.
+#include <utility>
+
 #include "engine/layers/mlp.h"
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
-
-#include <utility>
 
 namespace decodelab {
 namespace {

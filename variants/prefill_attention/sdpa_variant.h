@@ -1,10 +1,10 @@
 // What the variants have in common that bind one of libtorch's fused attention kernels to prefill or to decode.
 #pragma once
 
+#include <string>
+
 #include "engine/layers/sdpa_attention.h"
 #include "variants/registry.h"
-
-#include <string>
 
 namespace decodelab {
 

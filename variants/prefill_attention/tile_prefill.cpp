@@ -1,4 +1,11 @@
-// Prefill attention by our own kernel on tiles of 32 by 32, which reads each key once for all the heads that share it and skips what no query sees.
+// Prefill attention by our own kernel on tiles of 32 by 32, which reads each key once for all the heads that share it
+// and skips what no query sees.
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
 #include "engine/checkpoint/model_config.h"
 #include "engine/kernels/attention/prefill_attention.h"
 #include "engine/layers/attention.h"
@@ -6,12 +13,6 @@
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/prefill_attention/sdpa_variant.h"
-
-#include <algorithm>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace decodelab {
 namespace {

@@ -1,10 +1,10 @@
 // Prefill attention by the flash kernel over each prompt's own tokens, where prompts have different lengths.
+#include <algorithm>
+
 #include "engine/layers/attention.h"
 #include "engine/layers/step_rows.h"
 #include "engine/tensor.h"
 #include "variants/prefill_attention/sdpa_variant.h"
-
-#include <algorithm>
 
 namespace decodelab {
 namespace {

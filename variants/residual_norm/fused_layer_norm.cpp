@@ -1,4 +1,6 @@
 // Residual and layer norm in one kernel.
+#include <stdexcept>
+
 #include "engine/kernels/device_element.h"
 #include "engine/kernels/elementwise/fused_norm.cuh"
 #include "engine/kernels/elementwise/fused_norm.h"
@@ -7,8 +9,6 @@
 #include "engine/layers/workspace.h"
 #include "profiles/range.h"
 #include "variants/registry.h"
-
-#include <stdexcept>
 
 namespace decodelab {
 namespace {

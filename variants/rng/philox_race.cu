@@ -1,7 +1,6 @@
 // The race on the device: a block of threads a row, a counter a thread and turn.
-#include "variants/rng/philox_race.cuh"
-
 #include "engine/kernels/launch.cuh"
+#include "variants/rng/philox_race.cuh"
 #include "variants/rng/philox_race.h"
 
 namespace decodelab {

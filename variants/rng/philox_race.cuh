@@ -17,8 +17,8 @@ struct PhiloxRace {
   std::int64_t* tokens;       ///< [S]
 };
 
-/// The tokens that race_on_cpu() finds. Asynchronous on `cuda_stream`, and nothing of it depends on the host, so that it can be captured;
-/// errors stay with the launch and are the caller's to check.
+/// The tokens that race_on_cpu() finds. Asynchronous on `cuda_stream`, and nothing of it depends on the host, so that
+/// it can be captured; errors stay with the launch and are the caller's to check.
 void launch_philox_race(const PhiloxRace& race, CUstream_st* cuda_stream);
 
 }  // namespace decodelab

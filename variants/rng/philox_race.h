@@ -1,18 +1,20 @@
 // The exponential race of Philox: the same numbers for the same (seed, step, token) on CPU and GPU.
 #pragma once
 
-#include "engine/kernels/philox.h"
-
 #include <cstdint>
 #include <cstring>
 
+#include "engine/kernels/philox.h"
+
 namespace decodelab {
 
-// One counter makes the numbers of four tokens that lie kRaceLanes apart, so that neighbours come from neighbouring counters.
+// One counter makes the numbers of four tokens that lie kRaceLanes apart, so that neighbours come from neighbouring
+// counters.
 constexpr std::int64_t kRaceLanes = 64;
 constexpr std::int64_t kRaceChunk = 4 * kRaceLanes;  ///< Tokens of kRaceLanes counters.
 
-// Each operation rounds once, on every machine: nvcc would contract a product and a sum, and so would g++ where FMA is allowed.
+// Each operation rounds once, on every machine: nvcc would contract a product and a sum, and so would g++ where FMA is
+// allowed.
 DECODELAB_HOST_DEVICE inline float rounded_product(float a, float b) {
 #if defined(__CUDA_ARCH__)
   return __fmul_rn(a, b);
@@ -41,8 +43,9 @@ DECODELAB_HOST_DEVICE inline float float_of(std::int32_t bits) {
 
 /// A number of Exp(1) from 32 random bits: -log(1 - u) with u = (k + 1/2) / 2^31, k the top 31 bits.
 ///
-/// Between 2^-32 and 22.2, and never 0; the smallest numbers, which win races, keep a float's relative precision. The logarithm is the
-/// series 2 atanh(f / (2 + f)) after the exponent has been split off; what it leaves out is below 3e-9 of the whole.
+/// Between 2^-32 and 22.2, and never 0; the smallest numbers, which win races, keep a float's relative precision. The
+/// logarithm is the series 2 atanh(f / (2 + f)) after the exponent has been split off; what it leaves out is below 3e-9
+/// of the whole.
 DECODELAB_HOST_DEVICE inline float exponential_float(std::uint32_t bits) {
   constexpr float kUnit = 1.0f / 2147483648.0f;
   constexpr float kLn2 = 0.693147181f;
@@ -75,8 +78,8 @@ DECODELAB_HOST_DEVICE inline PhiloxWords race_words(std::int64_t chunk, std::int
       static_cast<std::uint64_t>(seed));
 }
 
-/// What a token brings to the race: the larger key wins, the higher score first, then the lower token. Scores are not negative, so their
-/// bits are in order.
+/// What a token brings to the race: the larger key wins, the higher score first, then the lower token. Scores are not
+/// negative, so their bits are in order.
 DECODELAB_HOST_DEVICE inline std::uint64_t race_key(std::int32_t score_bits, std::int64_t token) {
   return static_cast<std::uint64_t>(score_bits) << 32 | (0xffffffffu - static_cast<std::uint32_t>(token));
 }

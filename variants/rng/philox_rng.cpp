@@ -1,4 +1,7 @@
 // Draws each row's tokens from a counter-based generator keyed by the row's seed, its step and the token.
+#include <algorithm>
+#include <stdexcept>
+
 #include "base/round_up.h"
 #include "engine/kernels/device_element.h"
 #include "engine/sampling/rng.h"
@@ -7,9 +10,6 @@
 #include "variants/registry.h"
 #include "variants/rng/philox_race.cuh"
 #include "variants/rng/philox_race.h"
-
-#include <algorithm>
-#include <stdexcept>
 
 namespace decodelab {
 namespace {

@@ -1,12 +1,12 @@
 // Shapes and lengths of a call for the kernels, and the rules of every variant of the softmax.
 #include "variants/softmax/device_softmax.h"
 
+#include <stdexcept>
+
 #include "engine/kernels/attention/masked_softmax.cuh"
 #include "engine/kernels/device_element.h"
 #include "engine/layers/step_rows.h"
 #include "engine/tensor.h"
-
-#include <stdexcept>
 
 namespace decodelab {
 

@@ -1,12 +1,12 @@
 // What the variants of the softmax have in common: a kernel on a GPU, their proof, and what they cannot stand beside.
 #pragma once
 
-#include "engine/layers/softmax.h"
-#include "variants/registry.h"
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "engine/layers/softmax.h"
+#include "variants/registry.h"
 
 namespace decodelab {
 

@@ -1,4 +1,5 @@
-// The parts of a decode step between two attentions are CUDA graphs; attention, whose shapes change, is issued between them.
+// The parts of a decode step between two attentions are CUDA graphs; attention, whose shapes change, is issued between
+// them.
 #include "variants/step_runner/graph_variant.h"
 
 namespace decodelab {

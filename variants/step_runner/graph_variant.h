@@ -1,16 +1,17 @@
 // What the two variants that record decode steps into CUDA graphs share.
 #pragma once
 
+#include <string>
+
 #include "engine/generation/graph_plan.h"
 #include "engine/generation/graph_runner.h"
 #include "variants/registry.h"
 #include "variants/step_runner/graph_conflict.h"
 
-#include <string>
-
 namespace decodelab {
 
-/// A multiple of the keys that a tile of split-kv-decode sees, and few enough graphs: 32 for StarCoder's 8192 positions.
+/// A multiple of the keys that a tile of split-kv-decode sees, and few enough graphs: 32 for StarCoder's 8192
+/// positions.
 inline constexpr std::int64_t kDefaultKeysMultiple = 256;
 inline constexpr std::int64_t kMostKeysMultiple = 1 << 20;
 /// The largest batch of the SantaCoder study.

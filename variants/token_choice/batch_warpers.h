@@ -1,17 +1,17 @@
 // The warpers of all sampled rows at once: whole tensors, with a parameter a row.
 #pragma once
 
-#include "engine/sampling/sampling_parameters.h"
-#include "engine/tensor.h"
-
 #include <cstdint>
 #include <optional>
 #include <span>
 
+#include "engine/sampling/sampling_parameters.h"
+#include "engine/tensor.h"
+
 namespace decodelab {
 
-/// warp_row() for S rows over a vocabulary of V. Parameters go to the device once; a warper that is neutral in every row is left out, and
-/// one that is neutral in a row changes no bit of it.
+/// warp_row() for S rows over a vocabulary of V. Parameters go to the device once; a warper that is neutral in every
+/// row is left out, and one that is neutral in a row changes no bit of it.
 class BatchWarpers {
  public:
   BatchWarpers(std::span<const SamplingParameters> rows, at::Device device);

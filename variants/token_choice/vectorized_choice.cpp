@@ -1,4 +1,6 @@
 // Chooses the tokens of all rows with one reduction and one read-back, sampled rows after one pass of each warper.
+#include <optional>
+
 #include "base/select_rows.h"
 #include "engine/kernels/elementwise/arg_max.h"
 #include "engine/kernels/scalar_type.h"
@@ -8,8 +10,6 @@
 #include "engine/sampling/token_history.h"
 #include "variants/registry.h"
 #include "variants/token_choice/batch_warpers.h"
-
-#include <optional>
 
 namespace decodelab {
 namespace {

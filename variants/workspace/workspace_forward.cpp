@@ -1,11 +1,11 @@
 // A decode step writes into the tensors of the step before it, instead of allocating its own.
-#include "engine/checkpoint/model_config.h"
-#include "engine/layers/workspace.h"
-#include "variants/registry.h"
-
 #include <algorithm>
 #include <array>
 #include <vector>
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/layers/workspace.h"
+#include "variants/registry.h"
 
 namespace decodelab {
 namespace {
@@ -39,7 +39,8 @@ class Tape {
   std::vector<Entry> entries_;
 };
 
-/// Layers use two tapes alternately, since the stream of one layer is still read in the next; a third one serves what lies outside.
+/// Layers use two tapes alternately, since the stream of one layer is still read in the next; a third one serves what
+/// lies outside.
 class ReusedWorkspace final : public Workspace {
  public:
   ReusedWorkspace(std::int64_t positions, at::Device device) : tables_(positions, device) {}

@@ -1,18 +1,17 @@
 // Starts a child by fork and exec.
 #include "bench/measure/process/child_process.h"
 
-#include <fmt/format.h>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <stdexcept>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace decodelab {
 namespace {

@@ -1,14 +1,14 @@
 // One child process whose messages come line by line.
 #pragma once
 
-#include "bench/measure/process/line_reader.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
+
+#include "bench/measure/process/line_reader.h"
 
 namespace decodelab {
 

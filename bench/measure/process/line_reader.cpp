@@ -1,15 +1,14 @@
 // Waits for a descriptor and cuts what comes into lines.
 #include "bench/measure/process/line_reader.h"
 
-#include <fmt/format.h>
-
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <stdexcept>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 namespace decodelab {
 namespace {

@@ -1,8 +1,6 @@
 // Reads /proc/PID/stat of every process and keeps those of a group.
 #include "bench/measure/process/process_group.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -10,6 +8,8 @@
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 namespace decodelab {
 namespace {

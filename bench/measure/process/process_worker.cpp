@@ -1,18 +1,18 @@
 // Turns a worker's calls into requests, and distrusts the replies.
 #include "bench/measure/process/process_worker.h"
 
-#include "base/json_text.h"
-#include "bench/measure/steps.h"
-#include "bench/measure/warmup.h"
-#include "bench/plan/prompts.h"
+#include <algorithm>
+#include <numeric>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <numeric>
-#include <thread>
+#include "base/json_text.h"
+#include "bench/measure/steps.h"
+#include "bench/measure/warmup.h"
+#include "bench/plan/prompts.h"
 
 namespace decodelab {
 namespace {

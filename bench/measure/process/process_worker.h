@@ -1,15 +1,15 @@
 // A worker in a process of its own: another build of decodelab, or another engine.
 #pragma once
 
-#include "bench/measure/process/worker_process.h"
-#include "bench/measure/process/worker_protocol.h"
-#include "bench/measure/worker.h"
-
 #include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+
+#include "bench/measure/process/worker_process.h"
+#include "bench/measure/process/worker_protocol.h"
+#include "bench/measure/worker.h"
 
 namespace decodelab {
 
@@ -26,9 +26,10 @@ struct ProcessWorkerOptions {
 
 /// Starts its process when it is first needed, keeps it stopped between calls, and starts it again after a death.
 ///
-/// Between the slices of a visit it is stopped too, and goes on without the time to wake up: it has warmed up, and the cores are busy.
-/// Every call may throw WorkerError (WorkerDied and WorkerTimedOut are such); after kMostDeaths in a row the worker is given up. A visit whose
-/// steps are not as many as were asked for, or took longer than the call itself, is a WorkerError.
+/// Between the slices of a visit it is stopped too, and goes on without the time to wake up: it has warmed up, and the
+/// cores are busy. Every call may throw WorkerError (WorkerDied and WorkerTimedOut are such); after kMostDeaths in a
+/// row the worker is given up. A visit whose steps are not as many as were asked for, or took longer than the call
+/// itself, is a WorkerError.
 class ProcessWorker final : public Worker {
  public:
   static constexpr int kMostDeaths = 3;

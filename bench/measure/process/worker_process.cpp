@@ -1,14 +1,15 @@
 // Starts a worker by fork and exec, talks over a socket with time limits, and reads what the kernel tells of its group.
 #include "bench/measure/process/worker_process.h"
 
-#include "bench/machine/environment.h"
-#include "bench/measure/process/child_process.h"
-#include "bench/measure/process/process_group.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,11 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstring>
-#include <thread>
+#include "bench/machine/environment.h"
+#include "bench/measure/process/child_process.h"
+#include "bench/measure/process/process_group.h"
 
 namespace decodelab {
 namespace {

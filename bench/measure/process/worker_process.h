@@ -1,9 +1,6 @@
 // The process of a worker: started by a shell, asked line by line, stopped while it is idle, and always got rid of.
 #pragma once
 
-#include "bench/measure/process/line_reader.h"
-#include "bench/measure/worker.h"
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -11,9 +8,13 @@
 
 #include <sys/types.h>
 
+#include "bench/measure/process/line_reader.h"
+#include "bench/measure/worker.h"
+
 namespace decodelab {
 
-/// The process is gone, or broke the rules of lines; the message says how it went and quotes the last line that it printed.
+/// The process is gone, or broke the rules of lines; the message says how it went and quotes the last line that it
+/// printed.
 class WorkerDied : public WorkerError {
  public:
   explicit WorkerDied(const std::string& message) : WorkerError(RowStatus::failed, message) {}
@@ -25,13 +26,16 @@ class WorkerTimedOut : public WorkerError {
   explicit WorkerTimedOut(const std::string& message) : WorkerError(RowStatus::timeout, message) {}
 };
 
-/// A command run by /bin/sh in a process group of its own, with descriptor 3 to read requests from and descriptor 4 to write replies to.
+/// A command run by /bin/sh in a process group of its own, with descriptor 3 to read requests from and descriptor 4 to
+/// write replies to.
 ///
-/// stdout and stderr go to a file without a name, whose last line explains a death. Destroying the object kills the whole group. When
-/// the runner itself is killed, the shell dies with it, and the kernel sends SIGHUP to what is left of a stopped group.
+/// stdout and stderr go to a file without a name, whose last line explains a death. Destroying the object kills the
+/// whole group. When the runner itself is killed, the shell dies with it, and the kernel sends SIGHUP to what is left
+/// of a stopped group.
 ///
-/// It may use all usable_cores(), however this thread is bound. With `places` (a core for each of its threads) OMP_PLACES and OMP_PROC_BIND say
-/// so, which libgomp and its like go by; a library with threads of its own must place them itself.
+/// It may use all usable_cores(), however this thread is bound. With `places` (a core for each of its threads)
+/// OMP_PLACES and OMP_PROC_BIND say so, which libgomp and its like go by; a library with threads of its own must place
+/// them itself.
 class WorkerProcess {
  public:
   static constexpr int kRequestDescriptor = 3;
@@ -43,7 +47,8 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  /// Sends one line and returns the line that answers it. Throws WorkerDied or WorkerTimedOut, after which the process is gone.
+  /// Sends one line and returns the line that answers it. Throws WorkerDied or WorkerTimedOut, after which the process
+  /// is gone.
   std::string ask(const std::string& line, std::chrono::milliseconds limit);
   /// Stops the whole group, so that an idle worker takes no core time (SIGSTOP), or lets it go on (SIGCONT).
   void stop() const;

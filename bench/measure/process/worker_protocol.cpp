@@ -1,16 +1,16 @@
 // Writes and reads the lines of the worker protocol.
 #include "bench/measure/process/worker_protocol.h"
 
-#include "bench/measure/warmup.h"
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "bench/measure/warmup.h"
 
 namespace decodelab {
 namespace {

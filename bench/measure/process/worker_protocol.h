@@ -1,13 +1,14 @@
-// The worker protocol: one JSON object a line, requests and replies. tools/peers/README.md describes it for those who write workers.
+// The worker protocol: one JSON object a line, requests and replies. tools/peers/README.md describes it for those who
+// write workers.
 #pragma once
-
-#include "bench/measure/worker.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "bench/measure/worker.h"
 
 namespace decodelab {
 
@@ -50,8 +51,8 @@ std::string begin_request(std::int64_t steps);
 std::string slice_request(std::int64_t steps);
 std::string bye_request();
 
-/// What stands in replies. Each parser throws WorkerError for a reply that says "error", that is no JSON, or in which something is
-/// missing or of the wrong kind, naming it.
+/// What stands in replies. Each parser throws WorkerError for a reply that says "error", that is no JSON, or in which
+/// something is missing or of the wrong kind, naming it.
 WorkerHello parse_hello(std::string_view line);
 /// The settings that a worker decided on while it loaded, as an object.
 std::string parse_loaded(std::string_view line);

@@ -1,19 +1,18 @@
 // Reads requests, runs them on a worker in this process, and writes replies.
 #include "bench/measure/process/worker_server.h"
 
-#include "bench/measure/cell_check.h"
-#include "bench/measure/process/line_reader.h"
-
-#include <fmt/format.h>
-
-#include <unistd.h>
-
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "bench/measure/cell_check.h"
+#include "bench/measure/process/line_reader.h"
 
 namespace decodelab {
 namespace {

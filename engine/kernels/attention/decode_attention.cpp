@@ -1,13 +1,14 @@
-// The loops of decode attention: sixteen query heads stand in the lanes of a register, so that a key is broadcast to all of them.
+// The loops of decode attention: sixteen query heads stand in the lanes of a register, so that a key is broadcast to
+// all of them.
 #include "engine/kernels/attention/decode_attention.h"
+
+#include <algorithm>
+#include <limits>
 
 #include "base/round_up.h"
 #include "engine/kernels/attention/decode_partials.h"
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/simd.h"
-
-#include <algorithm>
-#include <limits>
 
 namespace decodelab {
 namespace {
@@ -28,8 +29,9 @@ struct Attend {
                                            std::int64_t head_dim, std::int64_t width, float* to) {
     for (std::int64_t token = 0; token < count; ++token) {
       const Element* row = from + token * stride;
-      for (std::int64_t at = 0; at < head_dim; at += kLanes)
+      for (std::int64_t at = 0; at < head_dim; at += kLanes) {
         simd::store(to + token * width + at, simd::load_up_to(row + at, head_dim - at));
+      }
     }
   }
 
@@ -47,10 +49,14 @@ struct Attend {
       for (std::int64_t at = 0; at < head_dim; ++at) {
         const Floats lanes = simd::load(query + at * kLanes);
 #pragma GCC unroll 8
-        for (std::int64_t j = 0; j < kKeysAtOnce; ++j) sums[j] += lanes * key[j][at];
+        for (std::int64_t j = 0; j < kKeysAtOnce; ++j) {
+          sums[j] += lanes * key[j][at];
+        }
       }
 #pragma GCC unroll 8
-      for (std::int64_t j = 0; j < kKeysAtOnce; ++j) simd::store(scores + (first + j) * kLanes, sums[j]);
+      for (std::int64_t j = 0; j < kKeysAtOnce; ++j) {
+        simd::store(scores + (first + j) * kLanes, sums[j]);
+      }
     }
   }
 
@@ -59,7 +65,9 @@ struct Attend {
                                            const Partial& partial) {
     const Floats before = simd::load(partial.most);
     Floats most = before;
-    for (std::int64_t j = 0; j < count; ++j) most = simd::max(most, simd::load(scores + j * kLanes));
+    for (std::int64_t j = 0; j < count; ++j) {
+      most = simd::max(most, simd::load(scores + j * kLanes));
+    }
     const Floats shrink = simd::exp(before - most);
     Floats total = simd::load(partial.total) * shrink;
     for (std::int64_t j = 0; j < count; ++j) {
@@ -70,7 +78,9 @@ struct Attend {
     simd::store(partial.most, most);
     simd::store(partial.total, total);
     for (std::int64_t head = 0; head < kLanes; ++head) {
-      if (shrink[head] == 1.0f) continue;
+      if (shrink[head] == 1.0f) {
+        continue;
+      }
       for (std::int64_t at = 0; at < width; at += kLanes) {
         float* sum = partial.values + head * width + at;
         simd::store(sum, simd::load(sum) * shrink[head]);
@@ -85,23 +95,31 @@ struct Attend {
 #pragma GCC unroll 4
     for (std::int64_t head = 0; head < kHeadsAtOnce; ++head) {
 #pragma GCC unroll 4
-      for (std::int64_t v = 0; v < Vectors; ++v) total[head][v] = simd::load(sums + head * width + v * kLanes);
+      for (std::int64_t v = 0; v < Vectors; ++v) {
+        total[head][v] = simd::load(sums + head * width + v * kLanes);
+      }
     }
     for (std::int64_t j = 0; j < count; ++j) {
       Floats value[Vectors];
 #pragma GCC unroll 4
-      for (std::int64_t v = 0; v < Vectors; ++v) value[v] = simd::load(values + j * width + v * kLanes);
+      for (std::int64_t v = 0; v < Vectors; ++v) {
+        value[v] = simd::load(values + j * width + v * kLanes);
+      }
 #pragma GCC unroll 4
       for (std::int64_t head = 0; head < kHeadsAtOnce; ++head) {
         const float weight = weights[j * kLanes + head];
 #pragma GCC unroll 4
-        for (std::int64_t v = 0; v < Vectors; ++v) total[head][v] += value[v] * weight;
+        for (std::int64_t v = 0; v < Vectors; ++v) {
+          total[head][v] += value[v] * weight;
+        }
       }
     }
 #pragma GCC unroll 4
     for (std::int64_t head = 0; head < kHeadsAtOnce; ++head) {
 #pragma GCC unroll 4
-      for (std::int64_t v = 0; v < Vectors; ++v) simd::store(sums + head * width + v * kLanes, total[head][v]);
+      for (std::int64_t v = 0; v < Vectors; ++v) {
+        simd::store(sums + head * width + v * kLanes, total[head][v]);
+      }
     }
   }
 
@@ -144,14 +162,18 @@ struct Attend {
       for (std::int64_t group = 0; group * kLanes < a.shared_heads; ++group) {
         const Partial partial = partial_of(a, item, group);
         simd::store(partial.most, simd::broadcast(-std::numeric_limits<float>::infinity()));
-        for (std::int64_t at = kLanes; at < kLanes * (2 + width); at += kLanes)
+        for (std::int64_t at = kLanes; at < kLanes * (2 + width); at += kLanes) {
           simd::store(partial.most + at, Floats{});
-        if (begin >= end) continue;
+        }
+        if (begin >= end) {
+          continue;
+        }
         const std::int64_t heads = a.shared_heads - group * kLanes < kLanes ? a.shared_heads - group * kLanes : kLanes;
         widen(from + group * kLanes * k, k, heads, k, width, untransposed);
         for (std::int64_t at = 0; at < k; ++at) {
-          for (std::int64_t lane = 0; lane < kLanes; ++lane)
+          for (std::int64_t lane = 0; lane < kLanes; ++lane) {
             query[at * kLanes + lane] = lane < heads ? untransposed[lane * width + at] * a.scale : 0.0f;
+          }
         }
         // No score of -inf: the first tile's weights are taken against finite numbers.
         simd::store(partial.most, simd::broadcast(-std::numeric_limits<float>::max()));

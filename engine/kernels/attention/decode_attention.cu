@@ -1,6 +1,6 @@
-// Flash-decoding for heads that share keys (Dao et al. 2023, https://pytorch.org/blog/flash-decoding/): each key and value is read once.
+// Flash-decoding for heads that share keys (Dao et al. 2023, https://pytorch.org/blog/flash-decoding/): each key and
+// value is read once.
 #include "engine/kernels/attention/decode_attention.cuh"
-
 #include "engine/kernels/device_float.cuh"
 #include "engine/kernels/launch.cuh"
 
@@ -14,8 +14,8 @@ constexpr int kThreads = static_cast<int>(kAttentionThreads);
 constexpr int kWarps = kThreads / static_cast<int>(kWarpThreads);
 constexpr int kMergeThreads = 128;
 
-/// What lies past a token's k elements in shared memory: zeros up to a multiple of 4, and 4 floats so that the threads of a warp, a key
-/// each, meet different banks.
+/// What lies past a token's k elements in shared memory: zeros up to a multiple of 4, and 4 floats so that the threads
+/// of a warp, a key each, meet different banks.
 __device__ __host__ inline int filled(std::int64_t head_dim) { return static_cast<int>((head_dim + 3) / 4 * 4); }
 
 /// One block's parts: for each of R heads the largest score and the sum of weights, then [R, k] weighted values.
@@ -24,7 +24,8 @@ __device__ inline float* parts_of(const DeviceDecodeAttention& a, std::int64_t r
   return a.partials + ((row * a.kv_heads + kv_head) * a.launch.splits + split) * a.shared_heads * (2 + a.head_dim);
 }
 
-/// `count` tokens of k elements into shared memory as fp32; the rows of a short tile, and what fills a row up, become zero.
+/// `count` tokens of k elements into shared memory as fp32; the rows of a short tile, and what fills a row up, become
+/// zero.
 template <typename Element>
 __device__ void load_tile(const Element* from, std::int64_t stride, int count, int head_dim, float* tile) {
   const int width = filled(head_dim);

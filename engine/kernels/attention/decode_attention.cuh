@@ -1,9 +1,9 @@
 // Host side of the kernels of decode attention: a block for each row, key head and split of the keys, then a merge.
 #pragma once
 
-#include "engine/kernels/device_kernels.h"
-
 #include <cstdint>
+
+#include "engine/kernels/device_kernels.h"
 
 struct CUstream_st;
 
@@ -30,8 +30,8 @@ struct DeviceDecodeAttention {
   void* out;                 ///< [B, G * R * k], contiguous
 };
 
-/// Both kernels. Asynchronous on `cuda_stream`; the launch depends on shapes only, so that it can be captured; errors stay with the launch
-/// and are the caller's to check.
+/// Both kernels. Asynchronous on `cuda_stream`; the launch depends on shapes only, so that it can be captured; errors
+/// stay with the launch and are the caller's to check.
 void launch_decode_attention(const DeviceDecodeAttention& attention, CUstream_st* cuda_stream);
 
 }  // namespace decodelab

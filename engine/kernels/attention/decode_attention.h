@@ -1,9 +1,9 @@
 // Attention of one new token a row over the cache, which reads each key and value once for all heads that share it.
 #pragma once
 
-#include "engine/kernels/cpu_isa.h"
-
 #include <cstdint>
+
+#include "engine/kernels/cpu_isa.h"
 
 namespace decodelab {
 
@@ -37,9 +37,10 @@ std::int64_t partial_floats(const DecodeAttention& attention);
 std::int64_t split_items(const DecodeAttention& attention);
 std::int64_t merge_items(const DecodeAttention& attention);
 
-/// Each piece: the scores of up to 256 keys, their softmax and the weighted values, not yet divided (flash-decoding: Dao et al. 2023,
-/// https://pytorch.org/blog/flash-decoding/; online softmax: Milakov and Gimelshein 2018, arXiv:1805.02867). With CpuIsa::amx_bf16, in
-/// bf16 and with heads of whole 32 elements, on tiles: the weights are rounded to bf16 before they meet the values, as in prefill.
+/// Each piece: the scores of up to 256 keys, their softmax and the weighted values, not yet divided (flash-decoding:
+/// Dao et al. 2023, https://pytorch.org/blog/flash-decoding/; online softmax: Milakov and Gimelshein 2018,
+/// arXiv:1805.02867). With CpuIsa::amx_bf16, in bf16 and with heads of whole 32 elements, on tiles: the weights are
+/// rounded to bf16 before they meet the values, as in prefill.
 void attend_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, CpuIsa isa);
 /// Each piece: the parts of one row and key head put together and rounded once.
 void merge_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, CpuIsa isa);

@@ -1,10 +1,10 @@
-// Decode attention on tiles (AMX): keys are multiplied as they lie in the cache, sixteen keys by sixteen query heads at a time, and values
-// once each two rows of them are interleaved.
+// Decode attention on tiles (AMX): keys are multiplied as they lie in the cache, sixteen keys by sixteen query heads at
+// a time, and values once each two rows of them are interleaved.
+#include <limits>
+
 #include "engine/kernels/attention/decode_partials.h"
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/products/amx_tiles.h"
-
-#include <limits>
 
 #if defined(__x86_64__)
 
@@ -43,8 +43,9 @@ struct Tokens {
 void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim, std::byte* to) {
   std::memset(to, 0, static_cast<std::size_t>(head_dim / kBlock * kTileWeights));
   for (std::int64_t head = 0; head < heads; ++head) {
-    for (std::int64_t at = 0; at < head_dim; at += 2)
+    for (std::int64_t at = 0; at < head_dim; at += 2) {
       std::memcpy(to + (at / 2 * kLanes + head) * 2 * kInputBytes, from + head * head_dim + at, 2 * kInputBytes);
+    }
   }
 }
 
@@ -58,8 +59,9 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
     // What lies behind the last key may be anything, and may not be there.
     const std::int64_t row_bytes = head_dim * kInputBytes;
     std::memset(scratch.tail, 0, static_cast<std::size_t>(kBlock * row_bytes));
-    for (std::int64_t key = 0; key < left; ++key)
+    for (std::int64_t key = 0; key < left; ++key) {
       std::memcpy(scratch.tail + key * row_bytes, from + key * stride, static_cast<std::size_t>(row_bytes));
+    }
     from = scratch.tail;
     stride = row_bytes;
   }
@@ -89,7 +91,9 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
         _mm512_mask_add_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(size)), of_second, lane, _mm512_set1_epi32(16));
 #pragma GCC unroll 16
     for (int row = 0; row < static_cast<int>(kLanes); ++row) {
-      if ((row & size) != 0) continue;
+      if ((row & size) != 0) {
+        continue;
+      }
       const __m512i first = rows[row];
       const __m512i second = rows[row + size];
       rows[row] = _mm512_permutex2var_epi32(first, lower, second);
@@ -98,15 +102,20 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
   }
 }
 
-/// Scores become weights in bf16, a head's of 32 keys side by side, zeros behind the last; most and total of a partial are of scaled scores.
+/// Scores become weights in bf16, a head's of 32 keys side by side, zeros behind the last; most and total of a partial
+/// are of scaled scores.
 [[gnu::target(DECODELAB_AVX512)]] void weigh(std::int64_t count, float scale, const Partial& partial,
                                              Scratch& scratch) {
   constexpr float kLog2E = 1.44269504088896341f;
   Floats most = simd::load(scratch.scores);
-  for (std::int64_t key = 1; key < count; ++key) most = simd::max(most, simd::load(scratch.scores + key * kLanes));
+  for (std::int64_t key = 1; key < count; ++key) {
+    most = simd::max(most, simd::load(scratch.scores + key * kLanes));
+  }
   Floats total{};
   const auto weight_of = [&](std::int64_t key) __attribute__((always_inline)) {
-    if (key >= count) return Floats{};
+    if (key >= count) {
+      return Floats{};
+    }
     const Floats weight = simd::exp2((simd::load(scratch.scores + key * kLanes) - most) * (scale * kLog2E));
     total += weight;
     return weight;
@@ -120,7 +129,9 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
     }
     transpose(rows);
     std::byte* const to = scratch.weights + block * kTileWeights;
-    for (std::int64_t head = 0; head < kLanes; ++head) _mm512_store_si512(to + head * kTileBytes, rows[head]);
+    for (std::int64_t head = 0; head < kLanes; ++head) {
+      _mm512_store_si512(to + head * kTileBytes, rows[head]);
+    }
   }
   simd::store(partial.most, most * scale);
   simd::store(partial.total, total);
@@ -190,7 +201,9 @@ void attend_split(const DecodeAttention& a, std::int64_t item, Scratch& scratch)
     const std::int64_t first = group * kLanes;
     pack_query(query + first * a.head_dim, std::min(a.shared_heads - first, kLanes), a.head_dim, scratch.query);
     const Tokens keys{static_cast<const Bfloat16*>(a.keys) + offset, a.token_stride, count};
-    for (std::int64_t block = 0; block < keys.blocks(); ++block) score(keys, block, a.head_dim, scratch);
+    for (std::int64_t block = 0; block < keys.blocks(); ++block) {
+      score(keys, block, a.head_dim, scratch);
+    }
     weigh(count, a.scale, partial, scratch);
     gather({static_cast<const Bfloat16*>(a.values) + offset, a.token_stride, count}, a.head_dim, scratch,
            partial.values);
@@ -204,7 +217,9 @@ bool fits_tiles(const DecodeAttention& a) { return a.dtype == ElementType::bfloa
 void attend_splits_on_tiles(const DecodeAttention& a, std::int64_t first, std::int64_t last) {
   const Tiles tiles(kTileRows, kBlockTiles);
   Scratch scratch;
-  for (std::int64_t item = first; item < last; ++item) attend_split(a, item, scratch);
+  for (std::int64_t item = first; item < last; ++item) {
+    attend_split(a, item, scratch);
+  }
 }
 
 }  // namespace decodelab

@@ -10,7 +10,8 @@ namespace decodelab {
 /// A number of heads or of elements, filled up to whole registers.
 constexpr std::int64_t filled(std::int64_t count) { return rounded_up(count, simd::kLanes); }
 
-/// One group of sixteen heads in one split: the largest score, the sum of weights, and the weighted values [16][filled k].
+/// One group of sixteen heads in one split: the largest score, the sum of weights, and the weighted values [16][filled
+/// k].
 struct Partial {
   float* most;
   float* total;

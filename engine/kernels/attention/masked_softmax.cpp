@@ -1,10 +1,10 @@
 // The loop of the masked softmax.
 #include "engine/kernels/attention/masked_softmax.h"
 
+#include <limits>
+
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/simd.h"
-
-#include <limits>
 
 namespace decodelab {
 namespace {
@@ -17,9 +17,13 @@ struct SoftmaxRows {
   /// Sixteen scores, those past the row's end at the lowest number there is.
   [[gnu::always_inline]] static Floats scores_at(const Element* scores, std::int64_t at, std::int64_t seen,
                                                  float unscale) {
-    if (at + kLanes <= seen) return simd::load(scores + at) * unscale;
+    if (at + kLanes <= seen) {
+      return simd::load(scores + at) * unscale;
+    }
     Floats value = simd::load_some(scores + at, seen - at) * unscale;
-    for (std::int64_t lane = seen - at; lane < kLanes; ++lane) value[lane] = -std::numeric_limits<float>::max();
+    for (std::int64_t lane = seen - at; lane < kLanes; ++lane) {
+      value[lane] = -std::numeric_limits<float>::max();
+    }
     return value;
   }
 
@@ -33,12 +37,16 @@ struct SoftmaxRows {
       const auto* scores = static_cast<const Element*>(s.scores) + row * s.keys;
       auto* weights = static_cast<Element*>(s.weights) + row * s.keys;
       Floats most = simd::broadcast(-std::numeric_limits<float>::max());
-      for (std::int64_t at = 0; at < seen; at += kLanes) most = simd::max(most, scores_at(scores, at, seen, s.unscale));
+      for (std::int64_t at = 0; at < seen; at += kLanes) {
+        most = simd::max(most, scores_at(scores, at, seen, s.unscale));
+      }
       const float largest = simd::largest(most);
       Floats total{};
       for (std::int64_t at = 0; at < seen; at += kLanes) {
         Floats weight = simd::exp(scores_at(scores, at, seen, s.unscale) - largest);
-        for (std::int64_t lane = seen - at; lane < kLanes; ++lane) weight[lane] = 0;
+        for (std::int64_t lane = seen - at; lane < kLanes; ++lane) {
+          weight[lane] = 0;
+        }
         total += weight;
       }
       const float scale = 1.0f / simd::sum(total);
@@ -47,7 +55,9 @@ struct SoftmaxRows {
         const Floats weight = simd::exp(scores_at(scores, at, seen, s.unscale) - largest) * scale;
         simd::store_up_to(weights + at, weight, seen - at);
       }
-      for (std::int64_t at = seen; at < s.keys; ++at) weights[at] = Element{};
+      for (std::int64_t at = seen; at < s.keys; ++at) {
+        weights[at] = Element{};
+      }
     }
   }
 };

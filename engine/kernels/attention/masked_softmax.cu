@@ -1,6 +1,6 @@
-// The masked softmax on the device: online maximum and sum (Milakov and Gimelshein 2018, arXiv:1805.02867), a block or a warp a row.
+// The masked softmax on the device: online maximum and sum (Milakov and Gimelshein 2018, arXiv:1805.02867), a block or
+// a warp a row.
 #include "engine/kernels/attention/masked_softmax.cuh"
-
 #include "engine/kernels/device_float.cuh"
 #include "engine/kernels/launch.cuh"
 

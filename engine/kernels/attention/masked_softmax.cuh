@@ -1,9 +1,9 @@
 // Host side of the kernels that scale, mask, upcast, normalize and downcast scores.
 #pragma once
 
-#include "engine/kernels/device_kernels.h"
-
 #include <cstdint>
+
+#include "engine/kernels/device_kernels.h"
 
 struct CUstream_st;
 
@@ -23,8 +23,8 @@ struct DeviceSoftmax {
   void* scores;               ///< Weights are written over them.
 };
 
-/// A block a row. Asynchronous on `cuda_stream`; nothing of it depends on the rows' lengths on the host, so that it can be captured; errors
-/// stay with the launch and are the caller's to check.
+/// A block a row. Asynchronous on `cuda_stream`; nothing of it depends on the rows' lengths on the host, so that it can
+/// be captured; errors stay with the launch and are the caller's to check.
 void launch_block_softmax(const DeviceSoftmax& softmax, CUstream_st* cuda_stream);
 /// A warp a row, likewise.
 void launch_warp_softmax(const DeviceSoftmax& softmax, CUstream_st* cuda_stream);

@@ -1,9 +1,9 @@
 // Scale, mask, upcast, softmax and downcast in one pass over each row of scores.
 #pragma once
 
-#include "engine/kernels/cpu_isa.h"
-
 #include <cstdint>
+
+#include "engine/kernels/cpu_isa.h"
 
 namespace decodelab {
 

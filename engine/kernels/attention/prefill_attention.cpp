@@ -1,11 +1,13 @@
-// The loops of prefill attention: products of 32 by 32 on tiles (AMX) or by dot products (AVX-512), the softmax between them.
+// The loops of prefill attention: products of 32 by 32 on tiles (AMX) or by dot products (AVX-512), the softmax between
+// them.
 #include "engine/kernels/attention/prefill_attention.h"
+
+#include <optional>
+
 #include "base/round_up.h"
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/products/amx_tiles.h"
 #include "engine/kernels/simd.h"
-
-#include <optional>
 
 namespace decodelab {
 namespace {
@@ -41,8 +43,9 @@ using simd::Bfloat16;
 using simd::Floats;
 using simd::kLanes;
 
-/// Where keys and values of one row and key head lie: keys as weights of products with queries, [keys / 32][k / 32][2][16 pairs of
-/// elements][16 keys][2], values as weights of products with scores, [k / 32][keys / 32][2][16 pairs of keys][16 elements][2].
+/// Where keys and values of one row and key head lie: keys as weights of products with queries, [keys / 32][k /
+/// 32][2][16 pairs of elements][16 keys][2], values as weights of products with scores, [k / 32][keys / 32][2][16 pairs
+/// of keys][16 elements][2].
 struct PackedHead {
   PackedHead(const PrefillAttention& a, std::int64_t head)
       : keys(static_cast<std::byte*>(a.packed) + 2 * head * packed_bytes(a)),
@@ -114,8 +117,8 @@ struct Scratch {
   std::int64_t width;
 };
 
-/// out[32 rows][32], rows `width` apart: the sum over `steps` of [32 rows][32 inputs] times [32 inputs][32 outputs], in the orders of Scratch and
-/// PackedHead, each kBlockBytes behind the one before.
+/// out[32 rows][32], rows `width` apart: the sum over `steps` of [32 rows][32 inputs] times [32 inputs][32 outputs], in
+/// the orders of Scratch and PackedHead, each kBlockBytes behind the one before.
 using Multiply = void (*)(const std::byte* rows, const std::byte* weights, std::int64_t steps, float* out,
                           std::int64_t width);
 
@@ -164,8 +167,8 @@ constexpr std::int64_t kPassRows = 8;
 
 bool has_tiles() { return best_cpu_isa(ElementType::bfloat16) == CpuIsa::amx_bf16; }
 
-/// Weights of `keys` scores, zeros behind them up to `shown`, not yet divided by their sum, which is returned. A query's weights of 32 keys
-/// stand together, and those of the next 32 keys behind all queries'.
+/// Weights of `keys` scores, zeros behind them up to `shown`, not yet divided by their sum, which is returned. A
+/// query's weights of 32 keys stand together, and those of the next 32 keys behind all queries'.
 [[gnu::target(DECODELAB_AVX512)]] float weigh(const float* scores, std::int64_t keys, std::int64_t shown, float scale,
                                               std::byte* weights) {
   constexpr float kLog2E = 1.44269504088896341f;
@@ -173,15 +176,21 @@ bool has_tiles() { return best_cpu_isa(ElementType::bfloat16) == CpuIsa::amx_bf1
   const simd::Ints lane{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const simd::Ints seen = lane < static_cast<std::int32_t>(keys - whole);
   Floats most = simd::broadcast(scores[0]);
-  for (std::int64_t at = 0; at < whole; at += kLanes) most = simd::max(most, simd::load(scores + at));
-  if (whole < keys) most = simd::max(most, seen ? simd::load(scores + whole) : most);
+  for (std::int64_t at = 0; at < whole; at += kLanes) {
+    most = simd::max(most, simd::load(scores + at));
+  }
+  if (whole < keys) {
+    most = simd::max(most, seen ? simd::load(scores + whole) : most);
+  }
   const float highest = simd::largest(most);
   Floats total{};
   for (std::int64_t at = 0; at < shown; at += kLanes) {
     Floats weight{};
     if (at < keys) {
       weight = simd::exp2((simd::load(scores + at) - highest) * (scale * kLog2E));
-      if (at == whole) weight = seen ? weight : Floats{};
+      if (at == whole) {
+        weight = seen ? weight : Floats{};
+      }
       total += weight;
     }
     simd::store(reinterpret_cast<Bfloat16*>(weights + at / kBlock * kBlockBytes) + at % kBlock, weight);
@@ -190,8 +199,9 @@ bool has_tiles() { return best_cpu_isa(ElementType::bfloat16) == CpuIsa::amx_bf1
 }
 
 [[gnu::target(DECODELAB_AVX512)]] void write(const float* sums, float factor, std::int64_t elements, Bfloat16* out) {
-  for (std::int64_t at = 0; at < elements; at += kLanes)
+  for (std::int64_t at = 0; at < elements; at += kLanes) {
     simd::store_up_to(out + at, simd::load(sums + at) * factor, elements - at);
+  }
 }
 
 /// 32 queries of one row and key head: query i is head i % R of token i / R.
@@ -210,9 +220,10 @@ class QueryBlock {
   void attend() {
     pack_queries();
     const std::int64_t blocks = divided_up(seen_by(count_ - 1), kBlock);
-    for (std::int64_t block = 0; block < blocks; ++block)
+    for (std::int64_t block = 0; block < blocks; ++block) {
       multiply_(scratch_.queries, packed_.keys_at(block, 0), packed_.steps, scratch_.scores + block * kBlock,
                 scratch_.width);
+    }
     std::array<float, kBlock> totals{};
     for (std::int64_t query = 0; query < count_; ++query) {
       totals[static_cast<std::size_t>(query)] = weigh(scratch_.scores + query * scratch_.width, seen_by(query),
@@ -273,12 +284,16 @@ class QueryBlock {
 bool has_prefill_attention() { return best_cpu_isa(ElementType::bfloat16) >= CpuIsa::avx512_bf16; }
 
 void pack_keys(const PrefillAttention& a, std::int64_t first, std::int64_t last) {
-  for (std::int64_t item = first; item < last; ++item) pack_block(a, item / key_blocks(a), item % key_blocks(a));
+  for (std::int64_t item = first; item < last; ++item) {
+    pack_block(a, item / key_blocks(a), item % key_blocks(a));
+  }
 }
 
 void attend_queries(const PrefillAttention& a, std::int64_t first, std::int64_t last) {
   std::optional<Tiles> tiles;
-  if (has_tiles()) tiles.emplace(kTileRows, kBlockTiles);
+  if (has_tiles()) {
+    tiles.emplace(kTileRows, kBlockTiles);
+  }
   const std::int64_t blocks = query_blocks(a);
   for (std::int64_t item = first; item < last; ++item) {
     // Early queries see few keys: from both ends in turn, so that threads with as many pieces have as much to do.

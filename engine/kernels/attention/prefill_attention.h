@@ -1,14 +1,15 @@
-// Attention of prompts over their own keys in bf16, the scores of 32 queries at a time, on tiles (AMX) or by dot products (AVX-512).
+// Attention of prompts over their own keys in bf16, the scores of 32 queries at a time, on tiles (AMX) or by dot
+// products (AVX-512).
 #pragma once
-
-#include "engine/kernels/cpu_isa.h"
 
 #include <cstdint>
 
+#include "engine/kernels/cpu_isa.h"
+
 namespace decodelab {
 
-/// One prefill of one layer. B rows of T queries, G key heads, R query heads for each, k elements a head. Query t of row b sees the keys
-/// 0 .. past[b] + t that the row has, past[b] + added[b] in all.
+/// One prefill of one layer. B rows of T queries, G key heads, R query heads for each, k elements a head. Query t of
+/// row b sees the keys 0 .. past[b] + t that the row has, past[b] + added[b] in all.
 struct PrefillAttention {
   std::int64_t batch_size;
   std::int64_t tokens;        ///< T
@@ -43,8 +44,9 @@ std::int64_t query_items(const PrefillAttention& attention);
 
 /// Each piece: 32 keys and values of one row and key head; zeros where the row has none.
 void pack_keys(const PrefillAttention& attention, std::int64_t first, std::int64_t last);
-/// Each piece: 32 queries of one row and key head, those of a token side by side, so that a key is loaded once for all heads that share
-/// it and what no query sees is not multiplied. Scores and softmax in fp32, weights in bf16, values summed in fp32 and rounded once.
+/// Each piece: 32 queries of one row and key head, those of a token side by side, so that a key is loaded once for all
+/// heads that share it and what no query sees is not multiplied. Scores and softmax in fp32, weights in bf16, values
+/// summed in fp32 and rounded once.
 void attend_queries(const PrefillAttention& attention, std::int64_t first, std::int64_t last);
 
 }  // namespace decodelab

@@ -1,10 +1,10 @@
 // An activation over an array.
 #pragma once
 
+#include <cstdint>
+
 #include "engine/kernels/activation.h"
 #include "engine/kernels/cpu_isa.h"
-
-#include <cstdint>
 
 namespace decodelab {
 

@@ -1,10 +1,10 @@
 // Two passes over a row: its maximum, then the first index that has it.
 #include "engine/kernels/elementwise/arg_max.h"
 
+#include <limits>
+
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/simd.h"
-
-#include <limits>
 
 namespace decodelab {
 namespace {
@@ -28,7 +28,9 @@ struct Highest {
     }
     float maximum = simd::largest(most);
     bool has_nan = false;
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) has_nan = has_nan || nan[lane] != 0;
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      has_nan = has_nan || nan[lane] != 0;
+    }
     for (std::int64_t at = whole; at < width; ++at) {
       const float value = as_float(row + at);
       has_nan = has_nan || value != value;
@@ -38,14 +40,23 @@ struct Highest {
       const Floats value = simd::load(row + at);
       const Ints found = has_nan ? value != value : value == maximum;
       std::int32_t any = 0;
-      for (std::int64_t lane = 0; lane < kLanes; ++lane) any |= found[lane];
-      if (any == 0) continue;
-      for (std::int64_t lane = 0; lane < kLanes; ++lane)
-        if (found[lane] != 0) return at + lane;
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        any |= found[lane];
+      }
+      if (any == 0) {
+        continue;
+      }
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        if (found[lane] != 0) {
+          return at + lane;
+        }
+      }
     }
     for (std::int64_t at = whole; at < width; ++at) {
       const float value = as_float(row + at);
-      if (has_nan ? value != value : value == maximum) return at;
+      if (has_nan ? value != value : value == maximum) {
+        return at;
+      }
     }
     return 0;
   }
@@ -53,7 +64,9 @@ struct Highest {
   [[gnu::always_inline]] static void run(const void* numbers, std::int64_t width, std::int64_t stride,
                                          std::int64_t first, std::int64_t last, std::int64_t* indices) {
     const auto* rows = static_cast<const Element*>(numbers);
-    for (std::int64_t row = first; row < last; ++row) indices[row] = of_row(rows + row * stride, width);
+    for (std::int64_t row = first; row < last; ++row) {
+      indices[row] = of_row(rows + row * stride, width);
+    }
   }
 };
 

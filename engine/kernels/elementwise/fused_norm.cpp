@@ -1,10 +1,10 @@
 // The loop of residual and layer norm.
 #include "engine/kernels/elementwise/fused_norm.h"
 
+#include <cmath>
+
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/simd.h"
-
-#include <cmath>
 
 namespace decodelab {
 namespace {
@@ -22,13 +22,16 @@ struct NormRows {
       if (n.addend != nullptr) {
         const auto* addend = static_cast<const Element*>(n.addend) + row * d;
         auto* sum = static_cast<Element*>(n.sum) + row * d;
-        for (std::int64_t at = 0; at < d; at += kLanes)
+        for (std::int64_t at = 0; at < d; at += kLanes) {
           simd::store_up_to(sum + at, simd::load_up_to(summed + at, d - at) + simd::load_up_to(addend + at, d - at),
                             d - at);
+        }
         summed = sum;
       }
       Floats total{};
-      for (std::int64_t at = 0; at < d; at += kLanes) total += simd::load_up_to(summed + at, d - at);
+      for (std::int64_t at = 0; at < d; at += kLanes) {
+        total += simd::load_up_to(summed + at, d - at);
+      }
       const float mean = simd::sum(total) / static_cast<float>(d);
       // Around the mean, not from sums of squares, which cancel.
       Floats squares{};
@@ -39,7 +42,9 @@ struct NormRows {
       float variance = simd::sum(squares);
       if (const std::int64_t rest = d % kLanes; rest != 0) {
         const Floats off = simd::load_some(summed + d - rest, rest) - mean;
-        for (std::int64_t lane = 0; lane < rest; ++lane) variance += off[lane] * off[lane];
+        for (std::int64_t lane = 0; lane < rest; ++lane) {
+          variance += off[lane] * off[lane];
+        }
       }
       const float scale = 1.0f / std::sqrt(variance / static_cast<float>(d) + n.epsilon);
       const auto* weight = static_cast<const Element*>(n.weight);

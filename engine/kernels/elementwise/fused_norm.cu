@@ -1,7 +1,6 @@
 // Residual and layer norm on the device: a block a row; what a thread wrote of the sum it reads again itself.
-#include "engine/kernels/elementwise/fused_norm.cuh"
-
 #include "engine/kernels/device_float.cuh"
+#include "engine/kernels/elementwise/fused_norm.cuh"
 #include "engine/kernels/launch.cuh"
 
 namespace decodelab {

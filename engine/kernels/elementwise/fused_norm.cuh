@@ -1,16 +1,16 @@
 // Host side of the kernel of residual and layer norm.
 #pragma once
 
-#include "engine/kernels/device_kernels.h"
-
 #include <cstdint>
+
+#include "engine/kernels/device_kernels.h"
 
 struct CUstream_st;
 
 namespace decodelab {
 
-/// Rows of d elements in device memory, contiguous. The sum is stored rounded, and it is the rounded sum that is normed, as an addition
-/// followed by a norm would; statistics are fp32.
+/// Rows of d elements in device memory, contiguous. The sum is stored rounded, and it is the rounded sum that is
+/// normed, as an addition followed by a norm would; statistics are fp32.
 struct DeviceNorm {
   DeviceElement element;
   std::int64_t rows;

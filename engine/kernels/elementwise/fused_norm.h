@@ -1,14 +1,14 @@
 // Residual and layer norm in one pass over each row.
 #pragma once
 
-#include "engine/kernels/cpu_isa.h"
-
 #include <cstdint>
+
+#include "engine/kernels/cpu_isa.h"
 
 namespace decodelab {
 
-/// Rows of d elements, contiguous, fp32, fp16 or bf16. The sum is stored rounded, and it is the rounded sum that is normed, as an addition
-/// followed by a norm would; statistics are fp32.
+/// Rows of d elements, contiguous, fp32, fp16 or bf16. The sum is stored rounded, and it is the rounded sum that is
+/// normed, as an addition followed by a norm would; statistics are fp32.
 struct FusedNorm {
   ElementType dtype;
   std::int64_t width;    ///< d

@@ -6,8 +6,8 @@
 
 namespace decodelab::simd {
 
-/// x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2, written as x times a logistic function (Hendrycks and Gimpel 2016,
-/// arXiv:1606.08415).
+/// x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2, written as x times a logistic function (Hendrycks and Gimpel
+/// 2016, arXiv:1606.08415).
 [[gnu::always_inline]] inline Floats gelu_tanh(const Floats& x) {
   constexpr float kTwiceSqrt2OverPi = 1.5957691216057308f;
   constexpr float kLog2E = 1.44269504088896341f;

@@ -1,11 +1,11 @@
 // Makes random tensors where they are needed: on the host, or by a kernel on the device.
 #include "engine/kernels/elementwise/random_fill.h"
 
+#include <stdexcept>
+
 #include "engine/kernels/elementwise/random_fill.cuh"
 #include "engine/kernels/elementwise/uniform_fill.h"
 #include "engine/tensor.h"
-
-#include <stdexcept>
 
 namespace decodelab {
 

@@ -1,6 +1,5 @@
 // Philox4x32-10 on the device: a thread makes the four values of one counter.
 #include "engine/kernels/elementwise/random_fill.cuh"
-
 #include "engine/kernels/launch.cuh"
 #include "engine/kernels/philox.h"
 

@@ -9,8 +9,8 @@
 
 namespace decodelab::amx {
 
-/// What is left to do with the sums of some rows by a strip. It is done a row at a time between the products of the next strip, for those
-/// leave idle what computes on vectors.
+/// What is left to do with the sums of some rows by a strip. It is done a row at a time between the products of the
+/// next strip, for those leave idle what computes on vectors.
 class Epilogue {
  public:
   Epilogue() = default;
@@ -19,14 +19,19 @@ class Epilogue {
       : product_(&product), sums_(sums), row_(first_row), end_(last_row), output_(output) {}
 
   [[gnu::always_inline]] inline void do_row() {
-    if (row_ == end_) return;
-    for (std::int64_t at = 0; at < kBlockOutputs; at += simd::kLanes)
+    if (row_ == end_) {
+      return;
+    }
+    for (std::int64_t at = 0; at < kBlockOutputs; at += simd::kLanes) {
       skinny::finish_sums<simd::Bfloat16>(*product_, sums_ + at, row_, output_ + at);
+    }
     sums_ += kBlockOutputs;
     ++row_;
   }
   [[gnu::target(DECODELAB_AVX512)]] void do_all() {
-    while (row_ < end_) do_row();
+    while (row_ < end_) {
+      do_row();
+    }
   }
 
  private:

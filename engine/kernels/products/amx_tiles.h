@@ -1,17 +1,18 @@
-// The tile registers of AMX, what is multiplied with them, and how packed weights in bf16 lie for them. Intel SDM 1, chapter 18.
+// The tile registers of AMX, what is multiplied with them, and how packed weights in bf16 lie for them. Intel SDM 1,
+// chapter 18.
 #pragma once
 
 #include "engine/kernels/products/packed_matrix.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#include <immintrin.h>
 
 namespace decodelab::amx {
 
@@ -27,11 +28,14 @@ struct alignas(kTileBytes) TileLine {
 
 /// Memory of at least so many lines, whose contents are undefined.
 inline std::byte* lines_of(std::vector<TileLine>& scratch, std::int64_t lines) {
-  if (std::ssize(scratch) < lines) scratch.resize(static_cast<std::size_t>(lines));
+  if (std::ssize(scratch) < lines) {
+    scratch.resize(static_cast<std::size_t>(lines));
+  }
   return scratch.front().bytes.data();
 }
 
-/// This thread's tiles while it multiplies: `count` of them, from 0, have `rows` rows for sums and activations, the others 16 for weights.
+/// This thread's tiles while it multiplies: `count` of them, from 0, have `rows` rows for sums and activations, the
+/// others 16 for weights.
 class Tiles {
  public:
   Tiles(std::int64_t rows, std::int64_t count) {
@@ -59,8 +63,8 @@ class Tiles {
   static_assert(sizeof(Shapes) == 64);
 };
 
-// A block is two tiles of rows by two of outputs, so that each tile that is loaded is multiplied twice. The numbers of tiles are part of
-// the instructions' names: 0 to 3 hold its sums, 4 and 5 inputs, 6 and 7 weights.
+// A block is two tiles of rows by two of outputs, so that each tile that is loaded is multiplied twice. The numbers of
+// tiles are part of the instructions' names: 0 to 3 hold its sums, 4 and 5 inputs, 6 and 7 weights.
 inline constexpr std::int64_t kBlockOutputs = 2 * kTileOutputs;
 inline constexpr std::int64_t kBlockTiles = 6;  ///< Whose rows are those of the block: what Tiles is to be made with.
 
@@ -98,9 +102,10 @@ struct DoNothing {
   void operator()(std::int64_t) const {}
 };
 
-/// Adds the products of 32 inputs: `x` is [2 * rows of a tile][32] bf16, `weights` the tiles of 16 outputs and of the 16 next.
-/// `before_weights(tile)` is called before each of those is loaded. What asks for weights that come later asks there: with a K of 768 and
-/// 32 rows, asking for all of a step at once left them to come at 22 GB/s, asking before each tile at 29, as fast as they could be read.
+/// Adds the products of 32 inputs: `x` is [2 * rows of a tile][32] bf16, `weights` the tiles of 16 outputs and of the
+/// 16 next. `before_weights(tile)` is called before each of those is loaded. What asks for weights that come later asks
+/// there: with a K of 768 and 32 rows, asking for all of a step at once left them to come at 22 GB/s, asking before
+/// each tile at 29, as fast as they could be read.
 template <typename BeforeWeights = DoNothing>
 [[gnu::target("amx-tile,amx-bf16"), gnu::always_inline]] inline void add_step(
     const std::byte* x, std::int64_t tile_rows, const std::byte* weights, const BeforeWeights& before_weights = {}) {
@@ -116,15 +121,19 @@ template <typename BeforeWeights = DoNothing>
   _tile_dpbf16ps(3, 5, 7);
 }
 
-/// Brings steps [begin, end) of a row of activations to where tiles are loaded from, `step_bytes` apart, zeros behind the last input.
+/// Brings steps [begin, end) of a row of activations to where tiles are loaded from, `step_bytes` apart, zeros behind
+/// the last input.
 inline void pack_row(const SkinnyProduct& product, std::int64_t row, std::int64_t begin, std::int64_t end,
                      std::int64_t step_bytes, std::byte* to) {
   const auto* const x = static_cast<const std::byte*>(product.x) + row * product.x_stride * kInputBytes;
   const std::int64_t inputs = product.weights.inputs();
   const std::int64_t whole_end = std::min(end, inputs / kTileInputs);
-  for (std::int64_t step = begin; step < whole_end; ++step, to += step_bytes)
+  for (std::int64_t step = begin; step < whole_end; ++step, to += step_bytes) {
     std::memcpy(to, x + step * kTileBytes, kTileBytes);
-  if (whole_end == end) return;
+  }
+  if (whole_end == end) {
+    return;
+  }
   std::memset(to, 0, kTileBytes);
   std::memcpy(to, x + whole_end * kTileBytes, static_cast<std::size_t>(inputs % kTileInputs * kInputBytes));
 }

@@ -1,7 +1,9 @@
-// Products of many rows in bf16 on tiles (AMX): 32 rows by 32 outputs at a time, so that each tile that is loaded is multiplied twice.
+// Products of many rows in bf16 on tiles (AMX): 32 rows by 32 outputs at a time, so that each tile that is loaded is
+// multiplied twice.
 //
-// The order of the loops is GotoBLAS's (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053): as many rows as the second-level cache
-// holds beside the weights of some outputs meet all weights, which come into that cache once for each such chunk of rows.
+// The order of the loops is GotoBLAS's (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053): as many rows as the
+// second-level cache holds beside the weights of some outputs meet all weights, which come into that cache once for
+// each such chunk of rows.
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/products/amx_epilogue.h"
 #include "engine/kernels/products/amx_tiles.h"
@@ -18,12 +20,14 @@ using namespace amx;
 namespace {
 
 static_assert(kPanelOutputs == 2 * kBlockOutputs);
-/// Of inputs that are summed before those behind them, for all outputs: with more, a chunk has so few rows that it waits for weights.
+/// Of inputs that are summed before those behind them, for all outputs: with more, a chunk has so few rows that it
+/// waits for weights.
 constexpr std::int64_t kPartSteps = 48;
 /// Of a chunk's activations: what leaves room for weights in a second-level cache of 2 MiB.
 constexpr std::int64_t kChunkBytes = 768 << 10;
 
-/// The rows of a chunk in blocks of one size, so that tiles keep their shape; the last block may hold rows that no one asked for.
+/// The rows of a chunk in blocks of one size, so that tiles keep their shape; the last block may hold rows that no one
+/// asked for.
 struct Blocks {
   explicit Blocks(std::int64_t rows)
       : count(divided_up(rows, 2 * kTileRows)), tile_rows(divided_up(divided_up(rows, count), 2)) {}
@@ -57,16 +61,21 @@ struct Beside {
                                                                       Beside& beside) {
   for (std::int64_t step = 0; step < steps; ++step, x += 2 * tile_rows * kTileBytes, weights += kStepBytes) {
     add_step(x, tile_rows, weights, [&beside](std::int64_t) {
-      for (std::int64_t line = 0; line < beside.lines; ++line, beside.weights += kTileBytes)
+      for (std::int64_t line = 0; line < beside.lines; ++line, beside.weights += kTileBytes) {
         _mm_prefetch(reinterpret_cast<const char*>(beside.weights), _MM_HINT_T1);
+      }
     });
-    for (std::int64_t row = 0; row < beside.rows; ++row) beside.epilogue.do_row();
+    for (std::int64_t row = 0; row < beside.rows; ++row) {
+      beside.epilogue.do_row();
+    }
   }
 }
 
 /// The sums of a block go on from those of the inputs before, where there were any.
 [[gnu::target("amx-tile")]] void begin_sums(const float* sums, std::int64_t tile_rows, bool from_zero) {
-  if (from_zero) return zero_block();
+  if (from_zero) {
+    return zero_block();
+  }
   load_block(sums, tile_rows, kBlockOutputs);
 }
 [[gnu::target("amx-tile")]] void store_sums(float* sums, std::int64_t tile_rows) {
@@ -92,12 +101,14 @@ class Chunk {
     const Tiles tiles(blocks_.tile_rows, kBlockTiles);
     const std::int64_t parts = divided_up(steps(), kPartSteps);
     const std::int64_t part_steps = divided_up(steps(), parts);
-    // Sums of all strips wait for the next part; where there is one part, those of one wait for their epilogue beside those of the next.
+    // Sums of all strips wait for the next part; where there is one part, those of one wait for their epilogue beside
+    // those of the next.
     kept_strips_ = parts > 1 ? last_strip_ - first_strip_ : 2;
     x_ = lines_of(inputs_room, part_steps * blocks_.all_rows());
     sums_ = reinterpret_cast<float*>(lines_of(sums_room, kept_strips_ * strip_sums() / kTileOutputs));
-    for (std::int64_t begin = 0; begin < steps(); begin += part_steps)
+    for (std::int64_t begin = 0; begin < steps(); begin += part_steps) {
       multiply_part({begin, std::min(begin + part_steps, steps())});
+    }
     beside_.epilogue.do_all();
   }
 
@@ -108,7 +119,8 @@ class Chunk {
     return x_ + block * part.steps() * blocks_.step_bytes();
   }
 
-  /// Brings the activations into the order in which tiles are loaded, [blocks][steps][rows of a block][32], zeros behind the last input.
+  /// Brings the activations into the order in which tiles are loaded, [blocks][steps][rows of a block][32], zeros
+  /// behind the last input.
   void pack(const Part& part) const {
     for (std::int64_t row = 0; row < last_row_ - first_row_; ++row) {
       pack_row(product_, first_row_ + row, part.begin, part.end, blocks_.step_bytes(),
@@ -120,7 +132,9 @@ class Chunk {
     pack(part);
     beside_.lines = divided_up(kTileWeights / kTileBytes, blocks_.count);
     beside_.rows = divided_up(blocks_.block_rows(), part.steps());
-    for (std::int64_t strip = first_strip_; strip < last_strip_; ++strip) multiply_strip(part, strip);
+    for (std::int64_t strip = first_strip_; strip < last_strip_; ++strip) {
+      multiply_strip(part, strip);
+    }
   }
 
   void multiply_strip(const Part& part, std::int64_t strip) {
@@ -135,7 +149,9 @@ class Chunk {
       add_steps(x_at(part, block), blocks_.tile_rows, weights, part.steps(), beside_);
       store_sums(block_sums, blocks_.tile_rows);
     }
-    if (part.end < steps()) return;
+    if (part.end < steps()) {
+      return;
+    }
     beside_.epilogue.do_all();
     beside_.epilogue = Epilogue(product_, sums, first_row_, last_row_, strip * kBlockOutputs);
   }
@@ -159,8 +175,9 @@ void multiply_many_on_tiles(const SkinnyProduct& product, std::int64_t first, st
   const std::int64_t part_bytes = std::min(divided_up(product.weights.inputs(), kTileInputs), kPartSteps) * kTileBytes;
   const std::int64_t chunks = divided_up(product.rows, kChunkBytes / part_bytes);
   const std::int64_t chunk_rows = divided_up(product.rows, chunks);
-  for (std::int64_t row = 0; row < product.rows; row += chunk_rows)
+  for (std::int64_t row = 0; row < product.rows; row += chunk_rows) {
     Chunk(product, 2 * first, 2 * last, row, std::min(row + chunk_rows, product.rows)).multiply();
+  }
 }
 
 }  // namespace decodelab::skinny

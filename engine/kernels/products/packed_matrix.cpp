@@ -1,10 +1,6 @@
 // Packs weights, and walks through panels so that a block of weights meets all rows while it is in the cache.
 #include "engine/kernels/products/packed_matrix.h"
 
-#include "engine/kernels/products/skinny_kernels.h"
-
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -12,13 +8,17 @@
 #include <string>
 #include <vector>
 
+#include <sys/mman.h>
+
+#include "engine/kernels/products/skinny_kernels.h"
+
 namespace decodelab {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-/// Bytes of a panel that meet all rows before the next ones do: a part of any first-level cache. While one block is multiplied the next is
-/// asked for, the shorter the more evenly; but sums are loaded and stored at the ends of each. On an AMD Zen 5 up to eight rows took 0.94 of
-/// the time at 8 kB, twelve 1.1.
+/// Bytes of a panel that meet all rows before the next ones do: a part of any first-level cache. While one block is
+/// multiplied the next is asked for, the shorter the more evenly; but sums are loaded and stored at the ends of each.
+/// On an AMD Zen 5 up to eight rows took 0.94 of the time at 8 kB, twelve 1.1.
 constexpr std::int64_t block_bytes(std::int64_t rows) { return (rows <= 8 ? 8 : 16) << 10; }
 
 std::int64_t filled_inputs(std::int64_t inputs, ElementType dtype, WeightOrder order) {

@@ -1,10 +1,6 @@
-// A weight matrix in the order in which a skinny product reads it, and that product: few rows of activations, all of the weights once. On tiles, many rows too.
+// A weight matrix in the order in which a skinny product reads it, and that product: few rows of activations, all of
+// the weights once. On tiles, many rows too.
 #pragma once
-
-#include "base/round_up.h"
-#include "engine/kernels/activation.h"
-#include "engine/kernels/cpu_isa.h"
-#include "engine/kernels/element_type.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +8,11 @@
 #include <optional>
 #include <span>
 #include <string>
+
+#include "base/round_up.h"
+#include "engine/kernels/activation.h"
+#include "engine/kernels/cpu_isa.h"
+#include "engine/kernels/element_type.h"
 
 namespace decodelab {
 
@@ -33,14 +34,16 @@ constexpr WeightOrder weight_order(CpuIsa isa) {
   return isa == CpuIsa::amx_bf16 ? WeightOrder::tiles : WeightOrder::panels;
 }
 
-/// The weights of y = x W^T, W being [N, K] in fp32 or bf16, in panels of 64 outputs, so that one product reads them from the first to the
-/// last byte. N is filled up with zeros to whole panels, K to an even number, on tiles to a multiple of 32.
+/// The weights of y = x W^T, W being [N, K] in fp32 or bf16, in panels of 64 outputs, so that one product reads them
+/// from the first to the last byte. N is filled up with zeros to whole panels, K to an even number, on tiles to a
+/// multiple of 32.
 ///
-/// The memory asks for huge pages: a decode step reads every weight once, and with small pages the address translation is a cost of
-/// its own. Immutable once filled.
+/// The memory asks for huge pages: a decode step reads every weight once, and with small pages the address translation
+/// is a cost of its own. Immutable once filled.
 class PackedMatrix {
  public:
-  /// Room for [N, K], to be filled. Throws std::invalid_argument for another type than fp32 and bf16, on tiles than bf16.
+  /// Room for [N, K], to be filled. Throws std::invalid_argument for another type than fp32 and bf16, on tiles than
+  /// bf16.
   PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementType dtype, WeightOrder order);
   /// Packs panels [first, last) of `weights`, which is [N, K] row by row; threads may take disjoint ranges.
   void fill(const void* weights, std::int64_t first, std::int64_t last);
@@ -87,8 +90,9 @@ inline constexpr std::int64_t kFewRows = 32;
 /// Whether multiply_panels() is fast with any number of rows.
 constexpr bool multiplies_many_rows(WeightOrder order) { return order == WeightOrder::tiles; }
 
-/// Computes the outputs of panels [first, last): sums in fp32, the bias added in fp32, rounded once. The order of summation depends on
-/// neither the number of threads nor that of rows, so that a row's result is the same in any batch. The weights lie in weight_order(isa).
+/// Computes the outputs of panels [first, last): sums in fp32, the bias added in fp32, rounded once. The order of
+/// summation depends on neither the number of threads nor that of rows, so that a row's result is the same in any
+/// batch. The weights lie in weight_order(isa).
 void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, CpuIsa isa);
 
 }  // namespace decodelab

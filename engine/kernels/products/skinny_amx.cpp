@@ -1,5 +1,5 @@
-// Skinny products in bf16 on tiles (AMX): an instruction multiplies 16 rows of 32 inputs by 16 outputs, so that products of one row and of
-// sixteen wait for the same weights and for nothing else. Intel SDM 1, chapter 18.
+// Skinny products in bf16 on tiles (AMX): an instruction multiplies 16 rows of 32 inputs by 16 outputs, so that
+// products of one row and of sixteen wait for the same weights and for nothing else. Intel SDM 1, chapter 18.
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/products/amx_epilogue.h"
 #include "engine/kernels/products/amx_tiles.h"
@@ -14,8 +14,8 @@ using namespace amx;
 
 namespace {
 
-/// How far ahead of the weights that are read others are asked for: the processor's own prefetchers stop at each page of 4 kB. Of distances
-/// from 512 to 4096, by 2 to 32 rows, a tile was the best.
+/// How far ahead of the weights that are read others are asked for: the processor's own prefetchers stop at each page
+/// of 4 kB. Of distances from 512 to 4096, by 2 to 32 rows, a tile was the best.
 constexpr std::int64_t kAheadBytes = kTileWeights;
 
 /// Up to 16 rows are one tile of a block, more are two of one size; the last may hold a row that no one asked for.
@@ -29,28 +29,31 @@ struct Rows {
   std::int64_t all() const { return tiles * tile_rows; }
 };
 
-/// Brings the activations into the order in which tiles are loaded, [K / 32][rows][32], zeros behind the last input: of rows that lie a
-/// power of two apart, the first-level cache holds a few alone.
+/// Brings the activations into the order in which tiles are loaded, [K / 32][rows][32], zeros behind the last input: of
+/// rows that lie a power of two apart, the first-level cache holds a few alone.
 std::byte* packed_inputs(const SkinnyProduct& product, const Rows& rows) {
   thread_local std::vector<TileLine> scratch;
   const std::int64_t steps = divided_up(product.weights.inputs(), kTileInputs);
   std::byte* const packed = lines_of(scratch, rows.all() * steps);
-  for (std::int64_t row = 0; row < product.rows; ++row)
+  for (std::int64_t row = 0; row < product.rows; ++row) {
     pack_row(product, row, 0, steps, rows.all() * kTileBytes, packed + row * kTileBytes);
+  }
   return packed;
 }
 
 /// For what comes behind a tile of weights.
 [[gnu::always_inline]] inline void ask_behind(const std::byte* tile) {
 #pragma GCC unroll 16
-  for (std::int64_t at = kAheadBytes; at < kAheadBytes + kTileWeights; at += kTileBytes)
+  for (std::int64_t at = kAheadBytes; at < kAheadBytes + kTileWeights; at += kTileBytes) {
     _mm_prefetch(reinterpret_cast<const char*>(tile + at), _MM_HINT_T0);
+  }
 }
 
 struct AskBehind {
   const std::byte* weights;
 
-  // Always inline, and so ask_behind() too: g++ takes a function that only prefetches for one without effect, and leaves out its calls.
+  // Always inline, and so ask_behind() too: g++ takes a function that only prefetches for one without effect, and
+  // leaves out its calls.
   [[gnu::always_inline]] void operator()(std::int64_t tile) const { ask_behind(weights + tile * kTileWeights); }
 };
 
@@ -60,7 +63,9 @@ struct Beside {
   std::int64_t rows;
 
   [[gnu::always_inline]] void do_step() const {
-    for (std::int64_t row = 0; row < rows; ++row) epilogue.do_row();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      epilogue.do_row();
+    }
   }
 };
 

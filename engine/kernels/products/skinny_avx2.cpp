@@ -2,10 +2,10 @@
 #include "engine/kernels/products/skinny_kernels.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 #include <array>
 #include <cstring>
+
+#include <immintrin.h>
 
 namespace decodelab::skinny {
 namespace {
@@ -38,8 +38,9 @@ template <bool Pairs, int Rows>
 #pragma GCC unroll 6
   for (int row = 0; row < Rows; ++row) {
 #pragma GCC unroll 2
-    for (int part = 0; part < kParts; ++part)
+    for (int part = 0; part < kParts; ++part) {
       total[row][part] = _mm256_loadu_ps(sums + row * kPanelOutputs + part * kLanes);
+    }
   }
   for (std::int64_t step = 0; step < depth; ++step, panel += kStepBytes, x += 4) {
     const __m256i weights[kParts] = {_mm256_load_si256(reinterpret_cast<const __m256i*>(panel)),
@@ -62,8 +63,9 @@ template <bool Pairs, int Rows>
 #pragma GCC unroll 6
   for (int row = 0; row < Rows; ++row) {
 #pragma GCC unroll 2
-    for (int part = 0; part < kParts; ++part)
+    for (int part = 0; part < kParts; ++part) {
       _mm256_storeu_ps(sums + row * kPanelOutputs + part * kLanes, total[row][part]);
+    }
   }
 }
 

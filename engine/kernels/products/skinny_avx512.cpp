@@ -2,10 +2,10 @@
 #include "engine/kernels/products/skinny_kernels.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 #include <array>
 #include <cstring>
+
+#include <immintrin.h>
 
 namespace decodelab::skinny {
 namespace {
@@ -15,8 +15,8 @@ constexpr int kLanes = 16;
 constexpr int kStepBytes = kPanelOutputs * 4;  // one input in fp32, two in bf16
 /// Of a pass: 24 sums, 4 registers of weights and a broadcast fill the 32 registers.
 constexpr int kMostRows = 6;
-/// How far ahead one pass asks for weights: the processor's own prefetchers stop at each page of 4 kB. Lines are asked for into the second-level
-/// cache; into the first, they push out the block that is being multiplied.
+/// How far ahead one pass asks for weights: the processor's own prefetchers stop at each page of 4 kB. Lines are asked
+/// for into the second-level cache; into the first, they push out the block that is being multiplied.
 constexpr int kAheadBytes = 2048;
 constexpr int kLineBytes = 64;
 
@@ -28,8 +28,9 @@ template <int Rows>
 #pragma GCC unroll 6
   for (int row = 0; row < Rows; ++row) {
 #pragma GCC unroll 4
-    for (int part = 0; part < kParts; ++part)
+    for (int part = 0; part < kParts; ++part) {
       total[row][part] = _mm512_loadu_ps(sums + row * kPanelOutputs + part * kLanes);
+    }
   }
 }
 
@@ -38,22 +39,26 @@ template <int Rows>
 #pragma GCC unroll 6
   for (int row = 0; row < Rows; ++row) {
 #pragma GCC unroll 4
-    for (int part = 0; part < kParts; ++part)
+    for (int part = 0; part < kParts; ++part) {
       _mm512_storeu_ps(sums + row * kPanelOutputs + part * kLanes, total[row][part]);
+    }
   }
 }
 
 [[gnu::target("avx512f"), gnu::always_inline]] inline void load_weights(__m512i (&weights)[kParts],
                                                                         const std::byte* panel) {
 #pragma GCC unroll 4
-  for (int part = 0; part < kParts; ++part) weights[part] = _mm512_load_si512(panel + part * kLineBytes);
+  for (int part = 0; part < kParts; ++part) {
+    weights[part] = _mm512_load_si512(panel + part * kLineBytes);
+  }
 }
 
 template <int Lines>
 [[gnu::always_inline]] inline void prefetch(const std::byte* ahead) {
 #pragma GCC unroll 4
-  for (int line = 0; line < Lines; ++line)
+  for (int line = 0; line < Lines; ++line) {
     _mm_prefetch(reinterpret_cast<const char*>(ahead + line * kLineBytes), _MM_HINT_T1);
+  }
 }
 
 /// The four bytes of one input in fp32 or two in bf16, in all lanes.
@@ -71,11 +76,12 @@ template <int Lines>
   return _mm512_castsi512_ps(_mm512_and_epi32(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000U))));
 }
 
-/// How a register of weights meets an input: as fp32, as pairs of bf16 each raised to fp32, or by the dot product of pairs.
+/// How a register of weights meets an input: as fp32, as pairs of bf16 each raised to fp32, or by the dot product of
+/// pairs.
 enum class Multiply { fp32, widened, dot };
 
-/// Asks for `Lines` lines from `ahead` on with each step. The target is that of the dot product, whose instruction only `dot` has: the
-/// others run on any AVX-512 with byte and word operations.
+/// Asks for `Lines` lines from `ahead` on with each step. The target is that of the dot product, whose instruction only
+/// `dot` has: the others run on any AVX-512 with byte and word operations.
 template <Multiply multiply, int Rows, int Lines>
 [[gnu::target("avx512f,avx512bw,avx512bf16")]] void add_pass(const std::byte* panel, const std::byte* ahead,
                                                              const std::byte* x, std::int64_t stride,
@@ -112,8 +118,9 @@ constexpr std::array<Pass, kMostRows> kPasses{add_pass<multiply, 1, Lines>, add_
                                               add_pass<multiply, 3, Lines>, add_pass<multiply, 4, Lines>,
                                               add_pass<multiply, 5, Lines>, add_pass<multiply, 6, Lines>};
 
-/// Where one pass does, it asks for the weights a page ahead of those it reads. Where several meet the same weights, memory would rest
-/// in all but the first: each asks for a part of the next block, so that memory and arithmetic overlap.
+/// Where one pass does, it asks for the weights a page ahead of those it reads. Where several meet the same weights,
+/// memory would rest in all but the first: each asks for a part of the next block, so that memory and arithmetic
+/// overlap.
 template <Multiply multiply>
 void add_rows(const std::byte* panel, const std::byte* x, std::int64_t stride, std::int64_t rows, std::int64_t depth,
               float* sums) {

@@ -11,10 +11,16 @@ template <typename Element>
 [[gnu::always_inline]] inline void finish_sums(const SkinnyProduct& product, const float* sums, std::int64_t row,
                                                std::int64_t output) {
   const std::int64_t left = product.weights.outputs() - output;
-  if (left <= 0) return;
+  if (left <= 0) {
+    return;
+  }
   simd::Floats value = simd::load(sums);
-  if (product.bias != nullptr) value += simd::load_up_to(static_cast<const Element*>(product.bias) + output, left);
-  if (product.activation) value = simd::activate(value, *product.activation);
+  if (product.bias != nullptr) {
+    value += simd::load_up_to(static_cast<const Element*>(product.bias) + output, left);
+  }
+  if (product.activation) {
+    value = simd::activate(value, *product.activation);
+  }
   simd::store_up_to(static_cast<Element*>(product.y) + row * product.y_stride + output, value, left);
 }
 

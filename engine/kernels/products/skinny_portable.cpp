@@ -1,8 +1,9 @@
-// Skinny products in plain C++, for a processor that nothing else is written for, and as what the others are tested against.
-#include "engine/kernels/products/skinny_kernels.h"
-
+// Skinny products in plain C++, for a processor that nothing else is written for, and as what the others are tested
+// against.
 #include <bit>
 #include <cstring>
+
+#include "engine/kernels/products/skinny_kernels.h"
 
 namespace decodelab::skinny {
 namespace {

@@ -1,15 +1,15 @@
 // What the checks of a trace share: their input, their result, and the one table that names them all.
 #pragma once
 
-#include "profiles/trace/attribution.h"
-#include "profiles/trace/quality.h"
-#include "profiles/trace/trace.h"
-
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "profiles/trace/attribution.h"
+#include "profiles/trace/quality.h"
+#include "profiles/trace/trace.h"
 
 namespace decodelab {
 
@@ -49,7 +49,8 @@ struct CheckDefinition {
 /// I1 to I19, in that order. I14 and I15 were checks of written files; their numbers are not used again.
 std::span<const CheckDefinition> check_table();
 
-/// How far apart the stamps of a trace lie and how large its amounts are, without adding any two: files may hold anything.
+/// How far apart the stamps of a trace lie and how large its amounts are, without adding any two: files may hold
+/// anything.
 struct TraceReach {
   double largest =
       0;  ///< Time from the earliest stamp to the latest, or the largest amount; zero and open ends are left out.
@@ -106,8 +107,8 @@ CheckResult check_steady_clock(const CheckInput& input);         // I18
 CheckResult check_capture(const CheckInput& input);              // I19, capture.cpp
 CheckResult check_conservation(const CheckInput& input);         // I16, conservation.cpp
 
-/// By place in TraceEvents::steps, how many launches and replays the engine counted that have no row. Steps that statistics leave out,
-/// that nobody counted, or of which nothing at all was recorded are not looked at.
+/// By place in TraceEvents::steps, how many launches and replays the engine counted that have no row. Steps that
+/// statistics leave out, that nobody counted, or of which nothing at all was recorded are not looked at.
 struct MissingLaunches {
   std::int64_t launches = 0;
   std::int64_t replays = 0;

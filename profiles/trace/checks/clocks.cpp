@@ -29,7 +29,9 @@ CheckResult check_brackets(const std::vector<ClockBracket>& brackets) {
     narrowest_ns = std::min(narrowest_ns, after_ns - before_ns);
     outside_ns = std::max({outside_ns, before_ns - device_ns, device_ns - after_ns});
     const double offset_ns = device_ns - (before_ns + 0.5 * (after_ns - before_ns));
-    if (&bracket == &brackets.front()) first_offset_ns = offset_ns;
+    if (&bracket == &brackets.front()) {
+      first_offset_ns = offset_ns;
+    }
     drift_ns = std::max(drift_ns, std::abs(offset_ns - first_offset_ns));
   }
   CheckResult result{.value = outside_ns, .limit = static_cast<double>(kClockToleranceNs)};
@@ -55,22 +57,32 @@ struct Awaited {
   std::int64_t end_ns = 0;
 };
 
-/// The other direction of I4: how long after the return of a wait an operation ends that the wait was for. Positive is impossible, so
-/// it is by as much that the device's clock is ahead.
+/// The other direction of I4: how long after the return of a wait an operation ends that the wait was for. Positive is
+/// impossible, so it is by as much that the device's clock is ahead.
 class LateEnds {
  public:
   explicit LateEnds(const TraceEvents& events) : events_(events) {
     const bool one_device = events.session.devices.size() <= 1;
     for (const DeviceOperation& operation : events.operations) {
-      if (operation.api_row == kNoRow || !has_times(operation)) continue;
+      if (operation.api_row == kNoRow || !has_times(operation)) {
+        continue;
+      }
       const ApiCall& call = events.api_calls[static_cast<std::size_t>(operation.api_row)];
       const Awaited awaited{.launched_ns = call.end_ns, .end_ns = operation.end_ns};
       streams_[{operation.process, operation.stream}].push_back(awaited);
-      if (one_device) processes_[operation.process].push_back(awaited);
+      if (one_device) {
+        processes_[operation.process].push_back(awaited);
+      }
     }
-    for (auto& [key, awaited] : streams_) prepare(awaited);
-    for (auto& [key, awaited] : processes_) prepare(awaited);
-    for (const Wait& wait : events_.waits) add(wait);
+    for (auto& [key, awaited] : streams_) {
+      prepare(awaited);
+    }
+    for (auto& [key, awaited] : processes_) {
+      prepare(awaited);
+    }
+    for (const Wait& wait : events_.waits) {
+      add(wait);
+    }
   }
 
   bool any() const { return any_; }
@@ -90,16 +102,24 @@ class LateEnds {
     const std::vector<Awaited>* awaited = nullptr;
     if (wait.kind == WaitKind::stream) {
       const auto found = streams_.find({wait.process, wait.stream});
-      if (found != streams_.end()) awaited = &found->second;
+      if (found != streams_.end()) {
+        awaited = &found->second;
+      }
     } else if (wait.kind == WaitKind::context) {
       const auto found = processes_.find(wait.process);
-      if (found != processes_.end()) awaited = &found->second;
+      if (found != processes_.end()) {
+        awaited = &found->second;
+      }
     }
-    if (awaited == nullptr || wait.start_ns <= 0 || wait.end_ns < wait.start_ns) return;
+    if (awaited == nullptr || wait.start_ns <= 0 || wait.end_ns < wait.start_ns) {
+      return;
+    }
     const auto after =
         std::upper_bound(awaited->begin(), awaited->end(), wait.start_ns,
                          [](std::int64_t time, const Awaited& candidate) { return time < candidate.launched_ns; });
-    if (after == awaited->begin()) return;
+    if (after == awaited->begin()) {
+      return;
+    }
     const std::int64_t late_ns = (after - 1)->end_ns - wait.end_ns;
     latest_ns_ = any_ ? std::max(latest_ns_, late_ns) : late_ns;
     any_ = true;
@@ -121,8 +141,12 @@ CheckResult check_clocks(const CheckInput& input) {
     return not_applicable("neither reads of both clocks nor waits were recorded");
   }
   CheckResult result{.limit = static_cast<double>(kClockToleranceNs), .evidence = "the clocks were not read together"};
-  if (!events.session.clocks.empty()) result = check_brackets(events.session.clocks);
-  if (result.status == CheckStatus::failed || !late.any()) return result;
+  if (!events.session.clocks.empty()) {
+    result = check_brackets(events.session.clocks);
+  }
+  if (result.status == CheckStatus::failed || !late.any()) {
+    return result;
+  }
   if (late.latest_ns() > kClockToleranceNs) {
     return {.status = CheckStatus::failed,
             .value = static_cast<double>(late.latest_ns()),
@@ -140,13 +164,17 @@ CheckResult check_timer(const CheckInput& input) {
   std::int64_t timer_ns = 0;
   std::int64_t steps = 0;
   for (const Step& step : input.events().steps) {
-    if (!counts(step) || step.timer_ns <= 0) continue;
+    if (!counts(step) || step.timer_ns <= 0) {
+      continue;
+    }
     traced_ns += step.end_ns - step.start_ns;
     device_ns += step.device_end_ns - step.device_start_ns;
     timer_ns += step.timer_ns;
     ++steps;
   }
-  if (steps == 0) return not_applicable("no timer ran beside the tracer");
+  if (steps == 0) {
+    return not_applicable("no timer ran beside the tracer");
+  }
   const auto relative = [&](std::int64_t ns) {
     return static_cast<double>(ns - timer_ns) / static_cast<double>(timer_ns);
   };
@@ -158,8 +186,12 @@ CheckResult check_timer(const CheckInput& input) {
   if (relative(device_ns) > kTimerWarning) {
     result.evidence += fmt::format("; on the device {}", time_text(device_ns));
   }
-  if (off > kTimerWarning) result.status = CheckStatus::warned;
-  if (off > kTimerFailure) result.status = CheckStatus::failed;
+  if (off > kTimerWarning) {
+    result.status = CheckStatus::warned;
+  }
+  if (off > kTimerFailure) {
+    result.status = CheckStatus::failed;
+  }
   return result;
 }
 

@@ -34,14 +34,22 @@ std::vector<StepWork> work_of_steps(const CheckInput& input) {
   }
   const auto add = [&](std::int32_t step, StringId name, bool is_work) {
     const auto found = by_index.find(step);
-    if (found == by_index.end()) return;
+    if (found == by_index.end()) {
+      return;
+    }
     ++found->second->rows;
-    if (is_work) ++found->second->work[name];
+    if (is_work) {
+      ++found->second->work[name];
+    }
   };
   if (input.on_device) {
-    for (const DeviceOperation& operation : events.operations) add(operation.step, operation.name, true);
+    for (const DeviceOperation& operation : events.operations) {
+      add(operation.step, operation.name, true);
+    }
   } else {
-    for (const HostSpan& span : events.spans) add(span.step, span.name, span.kind == SpanKind::operator_call);
+    for (const HostSpan& span : events.spans) {
+      add(span.step, span.name, span.kind == SpanKind::operator_call);
+    }
   }
   return steps;
 }
@@ -49,7 +57,9 @@ std::vector<StepWork> work_of_steps(const CheckInput& input) {
 /// What most steps did; the first of equals.
 const Work& usual_work(const std::vector<const StepWork*>& steps) {
   std::map<Work, std::int64_t> votes;
-  for (const StepWork* step : steps) ++votes[step->work];
+  for (const StepWork* step : steps) {
+    ++votes[step->work];
+  }
   const StepWork* usual = *std::max_element(steps.begin(), steps.end(), [&](const StepWork* a, const StepWork* b) {
     return votes.at(a->work) < votes.at(b->work);
   });
@@ -77,7 +87,9 @@ void compare_steps(const std::vector<const StepWork*>& steps, bool on_device, co
   for (const StepWork* step : steps) {
     const std::int64_t less = lacking(usual, step->work);
     const std::int64_t more = lacking(step->work, usual);
-    if (less + more == 0) continue;
+    if (less + more == 0) {
+      continue;
+    }
     NamedRows& rows = less > 0 || on_device ? findings.odd : findings.more;
     rows.add([&] { return fmt::format("step {} has {} {} less and {} more", step->step->index, less, noun, more); });
   }
@@ -87,28 +99,38 @@ void compare_steps(const std::vector<const StepWork*>& steps, bool on_device, co
 
 CheckResult check_step_coverage(const CheckInput& input) {
   const TraceEvents& events = input.events();
-  if (events.steps.empty()) return not_applicable("no step is marked");
+  if (events.steps.empty()) {
+    return not_applicable("no step is marked");
+  }
   const char* noun = input.on_device ? "operations" : "operators";
   const std::vector<StepWork> steps = work_of_steps(input);
   const bool any_row = std::any_of(steps.begin(), steps.end(), [](const StepWork& step) { return step.rows > 0; });
-  if (!any_row && !events.operations.empty()) return not_applicable("no operation says which step it is of");
+  if (!any_row && !events.operations.empty()) {
+    return not_applicable("no operation says which step it is of");
+  }
   const std::vector<MissingLaunches> missing = missing_launches(events);
   Findings findings;
   std::map<Kind, std::vector<const StepWork*>> kinds;
   std::int64_t seen = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = *steps[i].step;
-    if (!counts(step)) continue;
+    if (!counts(step)) {
+      continue;
+    }
     ++seen;
     const bool nothing_to_do = step.launches == 0 && step.graph_launches <= 0 && input.on_device;
-    if (missing[i].any()) continue;  // I8 says it already.
+    if (missing[i].any()) {
+      continue;  // I8 says it already.
+    }
     if (steps[i].rows == 0 && !nothing_to_do) {
       findings.empty.add([&] { return fmt::format("step {}", step.index); });
     } else {
       kinds[{step.batch, step.launches, step.graph_launches}].push_back(&steps[i]);
     }
   }
-  for (const auto& [kind, like] : kinds) compare_steps(like, input.on_device, noun, findings);
+  for (const auto& [kind, like] : kinds) {
+    compare_steps(like, input.on_device, noun, findings);
+  }
   CheckResult result{.value = static_cast<double>(findings.empty.count() + findings.odd.count())};
   if (findings.empty.count() > 0) {
     result.status = CheckStatus::failed;
@@ -121,7 +143,9 @@ CheckResult check_step_coverage(const CheckInput& input) {
     result.evidence = "steps that did not do what others of their kind did: " + findings.odd.text();
   } else {
     result.evidence = fmt::format("{} with the same {}", counted(seen, "step"), noun);
-    if (findings.more.count() > 0) result.evidence += ", but for more work: " + findings.more.text();
+    if (findings.more.count() > 0) {
+      result.evidence += ", but for more work: " + findings.more.text();
+    }
   }
   return result;
 }

@@ -1,4 +1,5 @@
-// I3: each operation belongs to one launch. I4: none starts before it; a negative delay is a wrong clock, never clipped to zero.
+// I3: each operation belongs to one launch. I4: none starts before it; a negative delay is a wrong clock, never clipped
+// to zero.
 #include <algorithm>
 #include <tuple>
 #include <unordered_set>
@@ -20,7 +21,9 @@ bool is_inner_call(const ApiCall& outer, const ApiCall& inner) {
 void find_repeated_calls(const TraceEvents& events, NamedRows& rows) {
   std::vector<const ApiCall*> calls;
   for (const ApiCall& call : events.api_calls) {
-    if (is_launch(call)) calls.push_back(&call);
+    if (is_launch(call)) {
+      calls.push_back(&call);
+    }
   }
   std::stable_sort(calls.begin(), calls.end(), [](const ApiCall* a, const ApiCall* b) {
     return std::tie(a->process, a->correlation) < std::tie(b->process, b->correlation);
@@ -29,7 +32,9 @@ void find_repeated_calls(const TraceEvents& events, NamedRows& rows) {
     const ApiCall& first = *calls[i - 1];
     const ApiCall& second = *calls[i];
     const bool same = first.process == second.process && first.correlation == second.correlation;
-    if (!same || is_inner_call(first, second) || is_inner_call(second, first)) continue;
+    if (!same || is_inner_call(first, second) || is_inner_call(second, first)) {
+      continue;
+    }
     rows.add([&] { return fmt::format("two calls with correlation {}", second.correlation); });
   }
 }
@@ -56,14 +61,18 @@ void find_repeated_operations(const CheckInput& input, NamedRows& rows) {
     });
   };
   for (const DeviceOperation& operation : events.operations) {
-    if (operation.launched_before) continue;  // I19
+    if (operation.launched_before) {
+      continue;  // I19
+    }
     // nsys has several rows of one large copy.
     const bool may_repeat = events.session.foreign && operation.kind != DeviceOperationKind::kernel;
     if (operation.api_row == kNoRow) {
       add(operation, "no launch in its process");
     } else if (operation.graph_id == 0 && !may_repeat) {
       std::vector<bool>::reference is_taken = taken[static_cast<std::size_t>(operation.api_row)];
-      if (is_taken) add(operation, "its launch has another operation");
+      if (is_taken) {
+        add(operation, "its launch has another operation");
+      }
       is_taken = true;
     } else if (operation.graph_node_id != 0) {
       runs.push_back({.api_row = operation.api_row,
@@ -74,23 +83,33 @@ void find_repeated_operations(const CheckInput& input, NamedRows& rows) {
   }
   std::sort(runs.begin(), runs.end());
   for (std::size_t i = 1; i < runs.size(); ++i) {
-    if (!(runs[i - 1] < runs[i])) add(*runs[i].operation, "its graph node ran twice in one replay");
+    if (!(runs[i - 1] < runs[i])) {
+      add(*runs[i].operation, "its graph node ran twice in one replay");
+    }
   }
 }
 
-/// Kernels that were launched inside of a foreign capture and are not there. Launches into a graph that is being captured run nothing,
-/// so a trace with graphs is not asked.
+/// Kernels that were launched inside of a foreign capture and are not there. Launches into a graph that is being
+/// captured run nothing, so a trace with graphs is not asked.
 void find_missing_operations(const TraceEvents& events, NamedRows& rows) {
-  if (!events.session.foreign) return;
+  if (!events.session.foreign) {
+    return;
+  }
   std::unordered_set<std::uint32_t> recorded;
-  for (const DeviceOperation& operation : events.operations) recorded.insert(operation.correlation);
+  for (const DeviceOperation& operation : events.operations) {
+    recorded.insert(operation.correlation);
+  }
   std::vector<const ApiCall*> missing;
   for (const ApiCall& call : events.api_calls) {
     const std::string& name = events.strings.text(call.name);
-    if (call.kind == ApiKind::graph_launch || name.find("BeginCapture") != std::string::npos) return;
+    if (call.kind == ApiKind::graph_launch || name.find("BeginCapture") != std::string::npos) {
+      return;
+    }
     const bool lost = call.kind == ApiKind::launch && !call.driver && !call.outlasts && call.result == 0 &&
                       !recorded.contains(call.correlation);
-    if (lost) missing.push_back(&call);
+    if (lost) {
+      missing.push_back(&call);
+    }
   }
   for (const ApiCall* call : missing) {
     rows.add([&] {
@@ -103,8 +122,12 @@ void find_missing_operations(const TraceEvents& events, NamedRows& rows) {
 
 CheckResult check_launch_of_each(const CheckInput& input) {
   const TraceEvents& events = input.events();
-  if (events.operations.empty()) return not_applicable("no device operation was recorded");
-  if (events.api_calls.empty()) return not_applicable("calls are recorded at tier 2 only");
+  if (events.operations.empty()) {
+    return not_applicable("no device operation was recorded");
+  }
+  if (events.api_calls.empty()) {
+    return not_applicable("calls are recorded at tier 2 only");
+  }
   NamedRows rows;
   find_repeated_calls(events, rows);
   find_repeated_operations(input, rows);
@@ -126,16 +149,24 @@ CheckResult check_launch_before_start(const CheckInput& input) {
   std::int64_t least_ns = 0;
   std::int64_t pairs = 0;
   for (const DeviceOperation& operation : events.operations) {
-    if (operation.api_row == kNoRow || !has_times(operation)) continue;
+    if (operation.api_row == kNoRow || !has_times(operation)) {
+      continue;
+    }
     const ApiCall& call = events.api_calls[static_cast<std::size_t>(operation.api_row)];
-    if (call.start_ns <= 0) continue;
+    if (call.start_ns <= 0) {
+      continue;
+    }
     const std::int64_t delay_ns = operation.start_ns - call.start_ns;
     least_ns = pairs == 0 ? delay_ns : std::min(least_ns, delay_ns);
     ++pairs;
-    if (delay_ns >= -kClockToleranceNs) continue;
+    if (delay_ns >= -kClockToleranceNs) {
+      continue;
+    }
     rows.add([&] { return fmt::format("{} by {}", name_of(input.trace, operation.name), time_text(-delay_ns)); });
   }
-  if (pairs == 0) return not_applicable("no operation has a launch to compare with");
+  if (pairs == 0) {
+    return not_applicable("no operation has a launch to compare with");
+  }
   CheckResult result{.value = static_cast<double>(least_ns),
                      .limit = static_cast<double>(-kClockToleranceNs),
                      .evidence = fmt::format("the shortest of {} is {}", counted(pairs, "delay"), time_text(least_ns))};

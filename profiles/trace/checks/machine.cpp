@@ -29,11 +29,15 @@ double best_bandwidth(const TraceEvents& events) {
 
 CheckResult check_perturbation(const CheckInput& input) {
   const Perturbation& slow_down = input.events().session.perturbation;
-  if (slow_down.ratio <= 0) return not_applicable("steps were not timed without tracing");
+  if (slow_down.ratio <= 0) {
+    return not_applicable("steps were not timed without tracing");
+  }
   CheckResult result{.value = slow_down.ratio, .limit = kNotableSlowDown};
   result.evidence = fmt::format("traced steps take {:.3f} times as long ({:.3f} to {:.3f}, {})", slow_down.ratio,
                                 slow_down.low, slow_down.high, counted(slow_down.pairs, "pair"));
-  if (slow_down.ratio > kNotableSlowDown) result.status = CheckStatus::warned;
+  if (slow_down.ratio > kNotableSlowDown) {
+    result.status = CheckStatus::warned;
+  }
   // A noisy machine alone must not say that tracing spoilt the trace.
   if (slow_down.low > kContaminatingSlowDown) {
     result.status = CheckStatus::failed;
@@ -44,21 +48,29 @@ CheckResult check_perturbation(const CheckInput& input) {
 
 CheckResult check_bandwidth(const CheckInput& input) {
   const double bandwidth = best_bandwidth(input.events());
-  if (bandwidth <= 0) return not_applicable("the bandwidth of the device is not known");
+  if (bandwidth <= 0) {
+    return not_applicable("the bandwidth of the device is not known");
+  }
   CheckResult result{.limit = kMostBandwidthShare};
   NamedRows rows;
   std::int64_t stages = 0;
   for (const StageCost& stage : input.account.stages) {
-    if (stage.expected_bytes <= 0 || stage.device_ns <= 0) continue;
+    if (stage.expected_bytes <= 0 || stage.device_ns <= 0) {
+      continue;
+    }
     ++stages;
     const double share =
         static_cast<double>(stage.expected_bytes) / (static_cast<double>(stage.device_ns) * 1e-9) / bandwidth;
     result.value = std::max(result.value, share);
-    if (share <= kMostBandwidthShare) continue;
+    if (share <= kMostBandwidthShare) {
+      continue;
+    }
     const char* name = kStageNames[std::min(static_cast<std::size_t>(stage.stage), kStageNames.size() - 1)];
     rows.add([&] { return fmt::format("{} at {:.0f} %", name, 100 * share); });
   }
-  if (stages == 0) return not_applicable("no stage has modelled bytes and device time");
+  if (stages == 0) {
+    return not_applicable("no stage has modelled bytes and device time");
+  }
   result.evidence = fmt::format("at most {:.0f} % of the bandwidth", 100 * result.value);
   if (rows.count() > 0) {
     result.status = CheckStatus::warned;
@@ -75,15 +87,23 @@ CheckResult check_steady_clock(const CheckInput& input) {
   bool throttled = false;
   for (const CounterPoint& point : events.counters) {
     const std::string name = name_of(input.trace, point.series);
-    if (name == kThrottleSeries && point.value != 0) throttled = true;
-    if (name != kClockSeries) continue;
+    if (name == kThrottleSeries && point.value != 0) {
+      throttled = true;
+    }
+    if (name != kClockSeries) {
+      continue;
+    }
     lowest = std::min(lowest, point.value);
     highest = std::max(highest, point.value);
   }
-  if (highest <= 0) return not_applicable("the device's clock was not sampled");
+  if (highest <= 0) {
+    return not_applicable("the device's clock was not sampled");
+  }
   CheckResult result{.value = lowest / highest, .limit = kLeastClockShare};
   result.evidence = fmt::format("{:.0f} to {:.0f} MHz{}", lowest, highest, throttled ? ", throttled" : "");
-  if (throttled || result.value < kLeastClockShare) result.status = CheckStatus::warned;
+  if (throttled || result.value < kLeastClockShare) {
+    result.status = CheckStatus::warned;
+  }
   return result;
 }
 

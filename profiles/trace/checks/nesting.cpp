@@ -9,7 +9,9 @@ namespace decodelab {
 
 CheckResult check_nesting(const CheckInput& input) {
   const TraceEvents& events = input.events();
-  if (events.spans.empty()) return not_applicable("no host span was recorded");
+  if (events.spans.empty()) {
+    return not_applicable("no host span was recorded");
+  }
   std::unordered_map<std::int64_t, std::vector<const HostSpan*>> stacks;
   NamedRows open;
   NamedRows crossed;
@@ -18,9 +20,13 @@ CheckResult check_nesting(const CheckInput& input) {
       open.add([&] { return name_of(input.trace, span.name); });
       continue;
     }
-    if (span.start_ns <= 0 || span.end_ns < span.start_ns) continue;  // I2
+    if (span.start_ns <= 0 || span.end_ns < span.start_ns) {
+      continue;  // I2
+    }
     std::vector<const HostSpan*>& stack = stacks[span.thread];
-    while (!stack.empty() && stack.back()->end_ns <= span.start_ns) stack.pop_back();
+    while (!stack.empty() && stack.back()->end_ns <= span.start_ns) {
+      stack.pop_back();
+    }
     if (!stack.empty() && span.end_ns > stack.back()->end_ns) {
       crossed.add([&] {
         return fmt::format("{} ends after {}, which it began in", name_of(input.trace, span.name),
@@ -36,7 +42,9 @@ CheckResult check_nesting(const CheckInput& input) {
     // Ranges of others may be of several libraries, whose stacks know nothing of one another.
     result.status = events.session.foreign && open.count() == 0 ? CheckStatus::warned : CheckStatus::failed;
     result.evidence.clear();
-    if (open.count() > 0) result.evidence = counted(open.count(), "span") + " still open: " + open.text();
+    if (open.count() > 0) {
+      result.evidence = counted(open.count(), "span") + " still open: " + open.text();
+    }
     if (crossed.count() > 0) {
       result.evidence += (open.count() > 0 ? "; " : "") + counted(crossed.count(), "crossing") + ": " + crossed.text();
     }

@@ -1,9 +1,9 @@
 // The reach of a trace, in floating point: integers might overflow.
-#include "profiles/trace/checks/check.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "profiles/trace/checks/check.h"
 
 namespace decodelab {
 namespace {
@@ -13,7 +13,9 @@ constexpr double kMostAdded = 0x1p61;
 class Reach {
  public:
   void add(std::int64_t time_ns) {
-    if (time_ns == 0) return;
+    if (time_ns == 0) {
+      return;
+    }
     first_ = std::min(first_, time_ns);
     last_ = std::max(last_, time_ns);
   }
@@ -55,11 +57,17 @@ TraceReach reach_of(const TraceEvents& events) {
   reach.add_all(events.waits);
   reach.add_all(events.overheads);
   reach.add_all(events.steps);
-  for (const CounterPoint& point : events.counters) reach.add(point.time_ns);
-  for (const Step& step : events.steps) {
-    for (const std::int64_t amount : {step.timer_ns, step.launches, step.graph_launches}) reach.add_amount(amount);
+  for (const CounterPoint& point : events.counters) {
+    reach.add(point.time_ns);
   }
-  for (const DeviceOperation& operation : events.operations) reach.add_amount(operation.bytes);
+  for (const Step& step : events.steps) {
+    for (const std::int64_t amount : {step.timer_ns, step.launches, step.graph_launches}) {
+      reach.add_amount(amount);
+    }
+  }
+  for (const DeviceOperation& operation : events.operations) {
+    reach.add_amount(operation.bytes);
+  }
   for (const HostSpan& span : events.spans) {
     for (const std::int64_t amount : {span.allocations, span.allocated_bytes, span.expected_bytes}) {
       reach.add_amount(amount);

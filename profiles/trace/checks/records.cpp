@@ -18,13 +18,17 @@ class BadStamps {
  public:
   explicit BadStamps(const CheckInput& input) : input_(input) {
     for (const Step& step : input.events().steps) {
-      if (counts(step)) counted_steps_.insert(step.index);
+      if (counts(step)) {
+        counted_steps_.insert(step.index);
+      }
     }
   }
 
   /// Steps of operations are known; of other rows they are not, so those might belong to any.
   void add(const char* what, const std::string& name, std::int64_t start_ns, std::int64_t end_ns, bool in_step) {
-    if (in_step) ++in_steps_;
+    if (in_step) {
+      ++in_steps_;
+    }
     rows_.add([&] {
       return fmt::format("{} [{}, {}]", name.empty() ? what : fmt::format("{} {}", what, name), start_ns, end_ns);
     });
@@ -33,13 +37,17 @@ class BadStamps {
   template <typename Row>
   void add_all(const std::vector<Row>& rows, const char* what) {
     for (const Row& row : rows) {
-      if (is_bad(row)) add(what, "", row.start_ns, row.end_ns, true);
+      if (is_bad(row)) {
+        add(what, "", row.start_ns, row.end_ns, true);
+      }
     }
   }
 
   void add_operations() {
     for (const DeviceOperation& operation : input_.events().operations) {
-      if (!is_bad(operation)) continue;
+      if (!is_bad(operation)) {
+        continue;
+      }
       const bool in_step = operation.step == kNoStep || counted_steps_.contains(operation.step);
       add("operation", name_of(input_.trace, operation.name), operation.start_ns, operation.end_ns, in_step);
     }
@@ -47,8 +55,12 @@ class BadStamps {
 
   void add_spans() {
     for (const HostSpan& span : input_.events().spans) {
-      if (span.end_ns == 0 && span.start_ns > 0) continue;  // Still open: I6.
-      if (is_bad(span)) add("span", name_of(input_.trace, span.name), span.start_ns, span.end_ns, true);
+      if (span.end_ns == 0 && span.start_ns > 0) {
+        continue;  // Still open: I6.
+      }
+      if (is_bad(span)) {
+        add("span", name_of(input_.trace, span.name), span.start_ns, span.end_ns, true);
+      }
     }
   }
 
@@ -60,12 +72,18 @@ class BadStamps {
       result.evidence = counted(dropped, "record") + " had zero stamps and could not be kept; ";
     }
     if (rows_.count() > 0) {
-      if (in_steps_ > 0) result.status = CheckStatus::failed;
-      if (in_steps_ == 0 && dropped == 0) result.status = CheckStatus::warned;
+      if (in_steps_ > 0) {
+        result.status = CheckStatus::failed;
+      }
+      if (in_steps_ == 0 && dropped == 0) {
+        result.status = CheckStatus::warned;
+      }
       result.evidence += fmt::format("{} with a zero or inverted stamp{}: {}", counted(rows_.count(), "row"),
                                      in_steps_ == 0 ? ", in no step that counts" : "", rows_.text());
     }
-    if (result.evidence.empty()) result.evidence = "all stamps are set and in order";
+    if (result.evidence.empty()) {
+      result.evidence = "all stamps are set and in order";
+    }
     return result;
   }
 

@@ -39,15 +39,21 @@ constexpr std::array<CheckDefinition, 17> kChecks{{
 std::span<const CheckDefinition> check_table() { return kChecks; }
 
 void NamedRows::add(const std::function<std::string()>& name) {
-  if (names_.size() < kMostNamed) names_.push_back(name());
+  if (names_.size() < kMostNamed) {
+    names_.push_back(name());
+  }
   ++count_;
 }
 
 std::string NamedRows::text() const {
   std::string text;
-  for (const std::string& name : names_) text += (text.empty() ? "" : "; ") + name;
+  for (const std::string& name : names_) {
+    text += (text.empty() ? "" : "; ") + name;
+  }
   const std::int64_t more = count_ - static_cast<std::int64_t>(names_.size());
-  if (more > 0) text += fmt::format("; and {} more", more);
+  if (more > 0) {
+    text += fmt::format("; and {} more", more);
+  }
   return text;
 }
 
@@ -57,20 +63,28 @@ std::string counted(std::int64_t count, const char* noun) {
 
 std::string time_text(std::int64_t ns) {
   const double magnitude = std::abs(static_cast<double>(ns));
-  if (magnitude < 1e4) return fmt::format("{} ns", ns);
-  if (magnitude < 1e7) return fmt::format("{:.1f} us", static_cast<double>(ns) * 1e-3);
+  if (magnitude < 1e4) {
+    return fmt::format("{} ns", ns);
+  }
+  if (magnitude < 1e7) {
+    return fmt::format("{:.1f} us", static_cast<double>(ns) * 1e-3);
+  }
   return fmt::format("{:.1f} ms", static_cast<double>(ns) * 1e-6);
 }
 
 std::string name_of(const Trace& trace, StringId name) {
-  if (name == 0 || name >= trace.events().strings.size()) return "(no name)";
+  if (name == 0 || name >= trace.events().strings.size()) {
+    return "(no name)";
+  }
   return short_name(trace.text(name));
 }
 
 std::string collectors_off(const TraceSession& session) {
   std::string text;
   for (const CollectorState& collector : session.collectors) {
-    if (collector.on || collector.reason.empty()) continue;
+    if (collector.on || collector.reason.empty()) {
+      continue;
+    }
     text += fmt::format("{}{} is off ({})", text.empty() ? ": " : ", ", collector.name, collector.reason);
   }
   return text;

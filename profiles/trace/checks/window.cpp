@@ -9,13 +9,19 @@ namespace decodelab {
 
 CheckResult check_window(const CheckInput& input) {
   const TraceEvents& events = input.events();
-  if (events.steps.empty()) return not_applicable("no step is marked");
+  if (events.steps.empty()) {
+    return not_applicable("no step is marked");
+  }
   std::set<std::int32_t> indexes;
   NamedRows twice;
   NamedRows left_out;
   for (const Step& step : events.steps) {
-    if (!indexes.insert(step.index).second) twice.add([&] { return fmt::format("step {}", step.index); });
-    if (counts(step)) continue;
+    if (!indexes.insert(step.index).second) {
+      twice.add([&] { return fmt::format("step {}", step.index); });
+    }
+    if (counts(step)) {
+      continue;
+    }
     left_out.add([&] { return fmt::format("step {}: {}", step.index, step.excluded_reason); });
   }
   const auto steps = static_cast<std::int64_t>(events.steps.size());

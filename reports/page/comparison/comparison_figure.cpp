@@ -23,7 +23,9 @@ constexpr std::size_t kMostRows = 80;  // a taller figure is a worse table
 constexpr double kComparisonFrame = 4;
 
 const char* side_of(const ComparedCell& row) {
-  if (!row.interval) return "one launch";
+  if (!row.interval) {
+    return "one launch";
+  }
   return row.interval->high < 1 ? "faster" : row.interval->low > 1 ? "slower" : "not told apart";
 }
 
@@ -36,7 +38,9 @@ std::optional<Figure> comparison_figure(const RunComparison& comparison) {
   double lowest = 1;
   double highest = 1;
   for (const ComparedCell& row : comparison.rows) {
-    if (!row.time_ratio) continue;
+    if (!row.time_ratio) {
+      continue;
+    }
     lowest = std::min(lowest, *row.time_ratio);
     highest = std::max(highest, *row.time_ratio);
   }
@@ -44,7 +48,9 @@ std::optional<Figure> comparison_figure(const RunComparison& comparison) {
     return shortened(std::clamp(ratio, lowest / kComparisonFrame, highest * kComparisonFrame));
   };
   for (const ComparedCell& row : comparison.rows) {
-    if (!row.time_ratio) continue;
+    if (!row.time_ratio) {
+      continue;
+    }
     const std::string label = fmt::format("{}  {}", cell_label(row.cell), row.arm);
     longest = std::max(longest, static_cast<int>(label.size()));
     labels.push_back(label);
@@ -54,7 +60,9 @@ std::optional<Figure> comparison_figure(const RunComparison& comparison) {
                       {"high", row.interval ? Json(framed(row.interval->high)) : Json(nullptr)},
                       {"side", side_of(row)}});
   }
-  if (values.empty() || values.size() > kMostRows) return std::nullopt;
+  if (values.empty() || values.size() > kMostRows) {
+    return std::nullopt;
+  }
   Figure figure{
       .name = fmt::format("ratios-{}-{}", comparison.baseline.id, comparison.candidate.id),
       .title = "Time ratios with their intervals",

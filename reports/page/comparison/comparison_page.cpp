@@ -19,7 +19,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string ratio_text(const ComparedCell& row) {
-  if (!row.time_ratio) return "";
+  if (!row.time_ratio) {
+    return "";
+  }
   return format_ratio(*row.time_ratio, row.interval);
 }
 
@@ -36,11 +38,15 @@ std::vector<std::string> notes_of(const RunComparison& comparison) {
         "Two runs share no block: what the machine did between them is in the ratio and not in the interval (Welch's t "
         "between their launches), so there is no verdict. Put both arms into one sweep to cancel it.");
     const auto differences = differences_of(comparison.baseline, comparison.candidate);
-    if (!differences.empty()) notes.push_back(fmt::format("The runs differ in {}.", fmt::join(differences, "; ")));
+    if (!differences.empty()) {
+      notes.push_back(fmt::format("The runs differ in {}.", fmt::join(differences, "; ")));
+    }
   }
   std::map<std::string, std::vector<std::string>> reasons;
   for (const ComparedCell& row : comparison.rows) {
-    if (!row.reason.empty()) reasons[row.reason].push_back(fmt::format("{} ({})", cell_label(row.cell), row.arm));
+    if (!row.reason.empty()) {
+      reasons[row.reason].push_back(fmt::format("{} ({})", cell_label(row.cell), row.arm));
+    }
     if (!row.decision.reason.empty()) {
       reasons[row.decision.reason].push_back(fmt::format("{} ({})", cell_label(row.cell), row.arm));
     }
@@ -55,9 +61,13 @@ std::vector<std::string> notes_of(const RunComparison& comparison) {
 
 // An object, which is text in a field of CSV.
 Json moved_of(const ComparedCell& row) {
-  if (!row.moves || !row.moves->refusal.empty()) return nullptr;
+  if (!row.moves || !row.moves->refusal.empty()) {
+    return nullptr;
+  }
   Json stages = Json::object();
-  for (const StageMove& stage : row.moves->stages) stages[stage.name] = stage.moved_ns();
+  for (const StageMove& stage : row.moves->stages) {
+    stages[stage.name] = stage.moved_ns();
+  }
   stages["step"] = row.moves->step.moved_ns();
   return stages;
 }
@@ -91,7 +101,9 @@ Json row_of(const ComparedCell& row) {
 
 std::vector<Json> rows_of(const RunComparison& comparison) {
   std::vector<Json> rows;
-  for (const ComparedCell& row : comparison.rows) rows.push_back(row_of(row));
+  for (const ComparedCell& row : comparison.rows) {
+    rows.push_back(row_of(row));
+  }
   return rows;
 }
 
@@ -107,9 +119,15 @@ RunComparison make_comparison(const ComparedSide& baseline, const ComparedSide& 
 }
 
 std::string comparison_reading(const ComparedCell& row) {
-  if (!row.time_ratio) return "not compared";
-  if (row.decision.verdict) return to_string(*row.decision.verdict);
-  if (!row.interval) return kThisProcessOnly;
+  if (!row.time_ratio) {
+    return "not compared";
+  }
+  if (row.decision.verdict) {
+    return to_string(*row.decision.verdict);
+  }
+  if (!row.interval) {
+    return kThisProcessOnly;
+  }
   const char* const reading = row.interval->high < 1  ? "looks faster"
                               : row.interval->low > 1 ? "looks slower"
                                                       : "not told apart";
@@ -129,8 +147,12 @@ Table comparison_page_table(const RunComparison& comparison, bool times) {
               .columns = {{"Cell"}, {"Time ratio [95 %]", true}, {"Speed-up", true}, {"Launches", true}, {"Reading"}},
               .rows = {},
               .notes = notes_of(comparison)};
-  if (times) table.columns.insert(table.columns.begin() + 1, {{"Baseline", true}, {"Candidate", true}});
-  if (!one_arm) table.columns.insert(table.columns.begin() + 1, {"Arm"});
+  if (times) {
+    table.columns.insert(table.columns.begin() + 1, {{"Baseline", true}, {"Candidate", true}});
+  }
+  if (!one_arm) {
+    table.columns.insert(table.columns.begin() + 1, {"Arm"});
+  }
   for (const ComparedCell& row : comparison.rows) {
     std::vector<std::string> fields{
         cell_label(row.cell), ratio_text(row), row.time_ratio ? fmt::format("{:.2f}x", 1 / *row.time_ratio) : "",
@@ -140,7 +162,9 @@ Table comparison_page_table(const RunComparison& comparison, bool times) {
       const auto text = [](const std::optional<double>& ns) { return ns ? format_time(*ns) : std::string(); };
       fields.insert(fields.begin() + 1, {text(row.baseline_ns), text(row.candidate_ns)});
     }
-    if (!one_arm) fields.insert(fields.begin() + 1, row.arm);
+    if (!one_arm) {
+      fields.insert(fields.begin() + 1, row.arm);
+    }
     table.rows.push_back({comparison.candidate.id, row.cell.id, std::move(fields)});
   }
   return table;
@@ -159,7 +183,9 @@ std::string comparison_to_json(const RunComparison& comparison) {
 
 std::string comparison_to_jsonl(const RunComparison& comparison) {
   std::string text;
-  for (const Json& row : rows_of(comparison)) text += json_text(row, -1) + "\n";
+  for (const Json& row : rows_of(comparison)) {
+    text += json_text(row, -1) + "\n";
+  }
   return text;
 }
 

@@ -110,9 +110,10 @@ std::vector<ComparedSection> sections_of(const RunComparison& comparison) {
                       .paragraphs = {},
                       .figure = std::nullopt,
                       .tables = comparison_moves_tables(comparison)});
-  if (sections.back().tables.empty())
+  if (sections.back().tables.empty()) {
     sections.back().paragraphs = {
         "No cell has a trace on both sides, so nothing is known of the stages. `decodelab trace` records one."};
+  }
   sections.push_back({.id = "one-sided",
                       .title = "What only one side has",
                       .paragraphs = {},
@@ -132,7 +133,9 @@ std::vector<ComparedSection> sections_of(const RunComparison& comparison) {
 
 std::string selector_of(const RunComparison& comparison, bool candidate) {
   const RunRecord& run = candidate ? comparison.candidate : comparison.baseline;
-  if (!comparison.is_one_run() || comparison.rows.empty()) return std::to_string(run.id);
+  if (!comparison.is_one_run() || comparison.rows.empty()) {
+    return std::to_string(run.id);
+  }
   const ComparedCell& row = comparison.rows.front();
   return fmt::format("{}:{}", run.id, candidate ? row.arm : row.baseline_arm);
 }
@@ -140,7 +143,9 @@ std::string selector_of(const RunComparison& comparison, bool candidate) {
 /// Two runs that were measured, and this page.
 std::string commands_of(const RunComparison& comparison) {
   std::string text = one_line(comparison.baseline.command, kLongestCommand) + "\n";
-  if (!comparison.is_one_run()) text += one_line(comparison.candidate.command, kLongestCommand) + "\n";
+  if (!comparison.is_one_run()) {
+    text += one_line(comparison.candidate.command, kLongestCommand) + "\n";
+  }
   return text + fmt::format("decodelab compare {} {} --out comparison\n", selector_of(comparison, false),
                             selector_of(comparison, true));
 }
@@ -148,7 +153,9 @@ std::string commands_of(const RunComparison& comparison) {
 std::string section_html(const ComparedSection& section, const std::string& prefix, const std::string& drawing) {
   std::string html =
       fmt::format("<section id=\"{}{}\">\n<h2>{}</h2>\n", prefix, section.id, escape_html(section.title));
-  for (const std::string& paragraph : section.paragraphs) html += fmt::format("<p>{}</p>\n", escape_html(paragraph));
+  for (const std::string& paragraph : section.paragraphs) {
+    html += fmt::format("<p>{}</p>\n", escape_html(paragraph));
+  }
   if (section.figure) {
     html += drawing.empty()
                 ? "<p class=\"soft\">The figure was not drawn when this page was written; the table below has its "
@@ -159,7 +166,9 @@ std::string section_html(const ComparedSection& section, const std::string& pref
                       escape_html(section.figure->title), escape_html(section.figure->title), in_page_colors(drawing),
                       escape_html(section.figure->caption));
   }
-  for (const Table& table : section.tables) html += to_html(table);
+  for (const Table& table : section.tables) {
+    html += to_html(table);
+  }
   return html + "</section>\n";
 }
 
@@ -168,11 +177,15 @@ std::string prefix_of(std::size_t index, std::size_t count) { return count == 1 
 std::string comparison_section_html(const RunComparison& comparison, const std::string& prefix, bool several,
                                     const std::string& drawing) {
   std::string html;
-  if (several) html += fmt::format("<h2>{}</h2>\n", escape_html(title_of(comparison)));
+  if (several) {
+    html += fmt::format("<h2>{}</h2>\n", escape_html(title_of(comparison)));
+  }
   html += fmt::format("<div class=\"banner\" id=\"{}verdict\">\n<p><b>{}</b></p>\n<p>{}</p>\n</div>\n", prefix,
                       escape_html(answer_of(comparison.rows, comparison.is_one_run())),
                       escape_html(compared_sentence(comparison) + " " + outcome_sentence(comparison)));
-  for (const ComparedSection& section : sections_of(comparison)) html += section_html(section, prefix, drawing);
+  for (const ComparedSection& section : sections_of(comparison)) {
+    html += section_html(section, prefix, drawing);
+  }
   return html + fmt::format("<section id=\"{}repeat\">\n<h2>Repeat it</h2>\n<pre>{}</pre>\n</section>\n", prefix,
                             escape_html(commands_of(comparison)));
 }
@@ -181,10 +194,13 @@ std::string navigation(std::span<const RunComparison> comparisons) {
   std::string html = "<nav>";
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     const std::string prefix = prefix_of(i, comparisons.size());
-    if (comparisons.size() > 1) html += fmt::format("<b>{}</b>&ensp;", escape_html(title_of(comparisons[i])));
+    if (comparisons.size() > 1) {
+      html += fmt::format("<b>{}</b>&ensp;", escape_html(title_of(comparisons[i])));
+    }
     html += fmt::format("<a href=\"#{}verdict\">Outcome</a>", prefix);
-    for (const ComparedSection& section : sections_of(comparisons[i]))
+    for (const ComparedSection& section : sections_of(comparisons[i])) {
       html += fmt::format("<a href=\"#{}{}\">{}</a>", prefix, section.id, escape_html(section.title));
+    }
     html += fmt::format("<a href=\"#{}repeat\">Repeat it</a>", prefix);
   }
   return html + "</nav>\n";
@@ -196,10 +212,14 @@ std::string compared_sentence(const RunComparison& comparison) {
   std::vector<std::string> pairs;
   for (const ComparedCell& row : comparison.rows) {
     std::string pair = row.arm == row.baseline_arm ? row.arm : fmt::format("{} against {}", row.arm, row.baseline_arm);
-    if (std::ranges::find(pairs, pair) == pairs.end()) pairs.push_back(std::move(pair));
+    if (std::ranges::find(pairs, pair) == pairs.end()) {
+      pairs.push_back(std::move(pair));
+    }
   }
   std::string arms = pairs.empty() ? "nothing" : pairs.front();
-  if (pairs.size() > 1) arms += fmt::format(" and {} more arm{}", pairs.size() - 1, pairs.size() == 2 ? "" : "s");
+  if (pairs.size() > 1) {
+    arms += fmt::format(" and {} more arm{}", pairs.size() - 1, pairs.size() == 2 ? "" : "s");
+  }
   const std::string where = comparison.is_one_run()
                                 ? run_title(comparison.candidate)
                                 : fmt::format("{} (commit {}) against {} (commit {})", run_title(comparison.candidate),
@@ -210,12 +230,17 @@ std::string compared_sentence(const RunComparison& comparison) {
 
 std::string outcome_sentence(const RunComparison& comparison) {
   std::map<std::string, std::size_t> readings;
-  for (const ComparedCell& row : comparison.rows) ++readings[comparison_reading(row)];
+  for (const ComparedCell& row : comparison.rows) {
+    ++readings[comparison_reading(row)];
+  }
   std::string counts;
-  for (const auto& [reading, count] : readings)
+  for (const auto& [reading, count] : readings) {
     counts += fmt::format("{}{} {}", counts.empty() ? "" : "; ", count, reading);
+  }
   std::string text = fmt::format("Of {} rows: {}.", comparison.rows.size(), counts);
-  if (comparison.is_one_run()) return text;
+  if (comparison.is_one_run()) {
+    return text;
+  }
   const auto differences = differences_of(comparison.baseline, comparison.candidate);
   text += " Two runs at two times: hints, no verdicts.";
   return differences.empty() ? text : text + fmt::format(" They differ in {}.", fmt::join(differences, "; "));
@@ -254,16 +279,22 @@ std::string comparison_markdown(std::span<const RunComparison> comparisons) {
         wrap(escape_markdown(compared_sentence(comparison) + " " + outcome_sentence(comparison)), kTableWidth));
     for (const ComparedSection& section : sections_of(comparison)) {
       text += fmt::format("## {}\n\n", escape_markdown(section.title));
-      for (const std::string& paragraph : section.paragraphs)
+      for (const std::string& paragraph : section.paragraphs) {
         text += wrap(escape_markdown(paragraph), kTableWidth) + "\n\n";
-      if (section.figure)
+      }
+      if (section.figure) {
         text += fmt::format("![{}](figures/{}{}.svg)\n\n", escape_markdown(section.figure->title),
                             prefix_of(i, comparisons.size()), section.figure->name);
-      for (const Table& table : section.tables) text += to_markdown(table) + "\n";
+      }
+      for (const Table& table : section.tables) {
+        text += to_markdown(table) + "\n";
+      }
     }
     text += "## Repeat it\n\n";
     std::istringstream lines(commands_of(comparison));
-    for (std::string line; std::getline(lines, line);) text += "    " + line + "\n";
+    for (std::string line; std::getline(lines, line);) {
+      text += "    " + line + "\n";
+    }
     text += "\n";
   }
   return text;
@@ -271,18 +302,24 @@ std::string comparison_markdown(std::span<const RunComparison> comparisons) {
 
 void write_comparison(std::span<const RunComparison> comparisons, const std::filesystem::path& out_dir,
                       std::ostream& warnings) {
-  if (comparisons.empty()) throw std::invalid_argument("A comparison needs two runs, or two arms of one; got none.");
+  if (comparisons.empty()) {
+    throw std::invalid_argument("A comparison needs two runs, or two arms of one; got none.");
+  }
   const WorkFolder folder(out_dir);
   std::vector<std::string> names(comparisons.size());
   bool any = false;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     const auto figure = comparison_figure(comparisons[i]);
-    if (!figure) continue;
+    if (!figure) {
+      continue;
+    }
     names[i] = prefix_of(i, comparisons.size()) + figure->name;
     folder.write("figures/" + names[i] + ".vl.json", json_text(figure->spec, 1) + "\n");
     any = true;
   }
-  if (any) render_figures(folder.figures(), /*png=*/true, warnings);
+  if (any) {
+    render_figures(folder.figures(), /*png=*/true, warnings);
+  }
   std::vector<std::string> drawings;
   for (const std::string& name : names) {
     drawings.push_back(name.empty() ? "" : read_if_there(folder.figures() / (name + ".svg")).value_or(""));
@@ -290,7 +327,9 @@ void write_comparison(std::span<const RunComparison> comparisons, const std::fil
   folder.write("compare.html", comparison_html(comparisons, drawings));
   folder.write("compare.md", comparison_markdown(comparisons));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const RunComparison& comparison : comparisons) all.push_back(parse_ordered_json(comparison_to_json(comparison)));
+  for (const RunComparison& comparison : comparisons) {
+    all.push_back(parse_ordered_json(comparison_to_json(comparison)));
+  }
   folder.write("compare.json",
                json_text(all.size() == 1
                              ? all.front()

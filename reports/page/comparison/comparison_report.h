@@ -10,14 +10,14 @@
 
 namespace decodelab {
 
-/// What was compared and what came out, what differs between the two, ratios with their intervals, counters and stages that moved, what
-/// only one side has, and how to read it. `drawing` is the SVG of the ratios; empty where it could not be drawn. All text from outside
-/// is escaped, nothing is loaded, and there is no script.
+/// What was compared and what came out, what differs between the two, ratios with their intervals, counters and stages
+/// that moved, what only one side has, and how to read it. `drawing` is the SVG of the ratios; empty where it could not
+/// be drawn. All text from outside is escaped, nothing is loaded, and there is no script.
 std::string comparison_html(std::span<const RunComparison> comparisons, std::span<const std::string> drawings);
 std::string comparison_markdown(std::span<const RunComparison> comparisons);
 
-/// Writes compare.html, compare.md, compare.json (one object, or a list of them under `comparisons`) and figures/* into `out_dir`, as
-/// write_report() does.
+/// Writes compare.html, compare.md, compare.json (one object, or a list of them under `comparisons`) and figures/* into
+/// `out_dir`, as write_report() does.
 void write_comparison(std::span<const RunComparison> comparisons, const std::filesystem::path& out_dir,
                       std::ostream& warnings);
 

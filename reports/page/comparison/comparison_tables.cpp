@@ -1,4 +1,5 @@
-// The tables of a comparison that say why: what differs, which counters moved, which stages, and what only one side has.
+// The tables of a comparison that say why: what differs, which counters moved, which stages, and what only one side
+// has.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -24,7 +25,9 @@ std::string places(const std::set<std::string>& cells) {
   std::string text;
   std::size_t shown = 0;
   for (const std::string& cell : cells) {
-    if (shown++ < kCellsInAField) text += (text.empty() ? "" : ", ") + cell;
+    if (shown++ < kCellsInAField) {
+      text += (text.empty() ? "" : ", ") + cell;
+    }
   }
   return cells.size() <= kCellsInAField ? text : fmt::format("{} and {} more", text, cells.size() - kCellsInAField);
 }
@@ -36,7 +39,9 @@ std::string engine_of(const ArmRecord& arm) {
 /// A count for one step.
 std::optional<double> a_step(const Counters& counters, const std::string& name) {
   const auto steps = counters.find(kCountedSteps);
-  if (steps == counters.end() || steps->second <= 0) return std::nullopt;
+  if (steps == counters.end() || steps->second <= 0) {
+    return std::nullopt;
+  }
   const auto found = counters.find(name);
   return found == counters.end() ? 0.0 : static_cast<double>(found->second) / static_cast<double>(steps->second);
 }
@@ -99,9 +104,12 @@ Table moves_table(const StageMoves& moves) {
       "The rows above 'the whole step' add up to it. Times are of traced steps: they show where a difference lies, and "
       "the time "
       "ratio above says how large it is."};
-  if (!moves.gaps.empty())
+  if (!moves.gaps.empty()) {
     table.notes.emplace_back("Device idle: what the device waited for within the same steps; not part of the sum.");
-  for (const std::string& warning : moves.warnings) table.notes.push_back(warning + ".");
+  }
+  for (const std::string& warning : moves.warnings) {
+    table.notes.push_back(warning + ".");
+  }
   return table;
 }
 
@@ -118,7 +126,9 @@ Table comparison_overview_table(const RunComparison& comparison) {
   for (const ComparedCell& row : comparison.rows) {
     const std::string pair =
         row.arm == row.baseline_arm ? row.arm : fmt::format("{} against {}", row.arm, row.baseline_arm);
-    if (!rows.contains(pair)) pairs.push_back(pair);
+    if (!rows.contains(pair)) {
+      pairs.push_back(pair);
+    }
     rows[pair].push_back(&row);
   }
   for (const std::string& pair : pairs) {
@@ -126,11 +136,14 @@ Table comparison_overview_table(const RunComparison& comparison) {
     std::map<std::string, std::size_t> readings;
     for (const ComparedCell* row : rows[pair]) {
       ++readings[comparison_reading(*row)];
-      if (row->time_ratio) logs.push_back(std::log(*row->time_ratio));
+      if (row->time_ratio) {
+        logs.push_back(std::log(*row->time_ratio));
+      }
     }
     std::string words;
-    for (const auto& [reading, count] : readings)
+    for (const auto& [reading, count] : readings) {
       words += fmt::format("{}{} {}", words.empty() ? "" : ", ", count, reading);
+    }
     const auto ratio = [](double log) { return format_ratio(std::exp(log)); };
     table.rows.push_back({0,
                           0,
@@ -152,23 +165,32 @@ Table comparison_differences_table(const RunComparison& comparison) {
   std::vector<std::string> equal;
   std::erase_if(table.rows, [&](const TableRow& row) {
     const bool same = row.fields[1] == row.fields[2];
-    if (same) equal.push_back(row.fields[0]);
+    if (same) {
+      equal.push_back(row.fields[0]);
+    }
     return same || (row.fields[0] != "Started" && own.contains(row.fields[0]));
   });
   std::set<std::string> told;
   for (const ComparedCell& row : comparison.rows) {
     const auto before = std::ranges::find(comparison.baseline_arms, row.baseline_arm, &ArmRecord::label);
     const auto after = std::ranges::find(comparison.candidate_arms, row.arm, &ArmRecord::label);
-    if (before == comparison.baseline_arms.end() || after == comparison.candidate_arms.end()) continue;
-    if (row.arm != row.baseline_arm && told.insert("arm " + row.arm + row.baseline_arm).second)
+    if (before == comparison.baseline_arms.end() || after == comparison.candidate_arms.end()) {
+      continue;
+    }
+    if (row.arm != row.baseline_arm && told.insert("arm " + row.arm + row.baseline_arm).second) {
       table.rows.push_back({0, 0, {"Arm", row.baseline_arm, row.arm}});
-    if (engine_of(*before) != engine_of(*after) && told.insert(row.arm + row.baseline_arm).second)
+    }
+    if (engine_of(*before) != engine_of(*after) && told.insert(row.arm + row.baseline_arm).second) {
       table.rows.push_back({0, 0, {"Engine", engine_of(*before), engine_of(*after)}});
+    }
   }
   // Of two arms of one run all fields of the run are equal, and some are not those of a worker.
-  if (!equal.empty() && !comparison.is_one_run())
+  if (!equal.empty() && !comparison.is_one_run()) {
     table.notes.push_back(fmt::format("Equal on both sides: {}.", fmt::join(equal, ", ")));
-  if (table.rows.empty()) table.notes.insert(table.notes.begin(), "Nothing that is known of the two runs differs.");
+  }
+  if (table.rows.empty()) {
+    table.notes.insert(table.notes.begin(), "Nothing that is known of the two runs differs.");
+  }
   return table;
 }
 
@@ -180,15 +202,23 @@ Table comparison_counters_table(const RunComparison& comparison) {
   std::map<std::tuple<bool, std::string, std::string, std::string, std::string>, std::set<std::string>> moved;
   std::size_t counted = 0;
   for (const ComparedCell& row : comparison.rows) {
-    if (row.baseline_counters.empty() || row.counters.empty()) continue;
+    if (row.baseline_counters.empty() || row.counters.empty()) {
+      continue;
+    }
     ++counted;
     std::set<std::string> names;
-    for (const auto& [name, value] : row.baseline_counters) names.insert(name);
-    for (const auto& [name, value] : row.counters) names.insert(name);
+    for (const auto& [name, value] : row.baseline_counters) {
+      names.insert(name);
+    }
+    for (const auto& [name, value] : row.counters) {
+      names.insert(name);
+    }
     for (const std::string& name : names) {
       const auto before = a_step(row.baseline_counters, name);
       const auto after = a_step(row.counters, name);
-      if (name == kCountedSteps || !before || !after || count_text(*before) == count_text(*after)) continue;
+      if (name == kCountedSteps || !before || !after || count_text(*before) == count_text(*after)) {
+        continue;
+      }
       moved[{name.starts_with(kOperatorPrefix), name, row.arm, count_text(*before), count_text(*after)}].insert(
           cell_label(row.cell));
     }
@@ -211,7 +241,9 @@ Table comparison_counters_table(const RunComparison& comparison) {
 std::vector<Table> comparison_moves_tables(const RunComparison& comparison) {
   std::vector<Table> tables;
   for (const ComparedCell& row : comparison.rows) {
-    if (row.moves) tables.push_back(moves_table(*row.moves));
+    if (row.moves) {
+      tables.push_back(moves_table(*row.moves));
+    }
   }
   return tables;
 }
@@ -222,8 +254,9 @@ Table comparison_one_sided_table(const RunComparison& comparison) {
               .rows = {},
               .notes = {}};
   std::map<std::tuple<bool, std::string, std::string>, std::set<std::string>> cells;
-  for (const OneSidedRow& row : comparison.one_sided)
+  for (const OneSidedRow& row : comparison.one_sided) {
     cells[{!row.in_baseline, row.arm, setting_label(row.cell)}].insert(cell_label(row.cell));
+  }
   for (const auto& [key, labels] : cells) {
     const auto& [in_candidate, arm, setting] = key;
     table.rows.push_back(

@@ -46,11 +46,17 @@ Json machine_to_json(const MachineRecord& machine) {
 }
 
 std::string csv_field(const Json& value) {
-  if (value.is_null()) return "";
-  if (value.is_string()) return escape_csv(value.get<std::string>());
+  if (value.is_null()) {
+    return "";
+  }
+  if (value.is_string()) {
+    return escape_csv(value.get<std::string>());
+  }
   if (value.is_array()) {
     std::string joined;
-    for (const Json& item : value) joined += (joined.empty() ? "" : " ") + item.get<std::string>();
+    for (const Json& item : value) {
+      joined += (joined.empty() ? "" : " ") + item.get<std::string>();
+    }
     return escape_csv(joined);
   }
   return escape_csv(json_text(value, -1));
@@ -100,11 +106,15 @@ std::string json_text(const Json& json, int indent) {
 
 std::string objects_to_csv(const Json& header, const std::vector<Json>& rows) {
   std::string text;
-  for (const auto& [key, value] : header.items()) text += (text.empty() ? "" : ",") + key;
+  for (const auto& [key, value] : header.items()) {
+    text += (text.empty() ? "" : ",") + key;
+  }
   text += "\n";
   for (const Json& row : rows) {
     std::string line;
-    for (const auto& [key, value] : row.items()) line += (line.empty() ? "" : ",") + csv_field(value);
+    for (const auto& [key, value] : row.items()) {
+      line += (line.empty() ? "" : ",") + csv_field(value);
+    }
     text += line + "\n";
   }
   return text;
@@ -161,9 +171,13 @@ Json row_to_json(const SummaryRow& row) {
 
 Json summary_to_json(const RunSummary& summary) {
   Json rows = Json::array();
-  for (const SummaryRow& row : summary.rows) rows.push_back(row_to_json(row));
+  for (const SummaryRow& row : summary.rows) {
+    rows.push_back(row_to_json(row));
+  }
   Json composites = Json::array();
-  for (const Composite& composite : summary.composites) composites.push_back(composite_to_json(composite));
+  for (const Composite& composite : summary.composites) {
+    composites.push_back(composite_to_json(composite));
+  }
   return {{"schema_version", kReportSchemaVersion},
           {"run", run_to_json(summary.run)},
           {"machine", machine_to_json(summary.run.machine)},
@@ -192,15 +206,21 @@ std::string to_csv(const RunSummary& summary) {
     return object;
   };
   std::vector<Json> rows;
-  for (const SummaryRow& row : summary.rows) rows.push_back(with_run(row));
+  for (const SummaryRow& row : summary.rows) {
+    rows.push_back(with_run(row));
+  }
   return objects_to_csv(with_run({}), rows);
 }
 
 std::string blocks_to_csv(const RunData& data) {
   std::unordered_map<std::int64_t, const CellRecord*> cells;
-  for (const CellRecord& cell : data.cells) cells.emplace(cell.id, &cell);
+  for (const CellRecord& cell : data.cells) {
+    cells.emplace(cell.id, &cell);
+  }
   std::unordered_map<std::int64_t, std::string> arms{{0, ""}};
-  for (const ArmRecord& arm : data.arms) arms.emplace(arm.id, arm.label);
+  for (const ArmRecord& arm : data.arms) {
+    arms.emplace(arm.id, arm.label);
+  }
   std::string text =
       "run,launch,block,cell_id,phase,batch,length,started_unix_ns,other_cpu_share,position,arm,previous_arm,warmup_"
       "steps,quiet,steps,wall_ns,"

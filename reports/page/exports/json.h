@@ -16,8 +16,8 @@ inline constexpr int kReportSchemaVersion = 1;
 
 /// `json` as text; bytes that are no UTF-8 are replaced. `indent` below 0: in one line.
 std::string json_text(const nlohmann::ordered_json& json, int indent);
-/// The keys of `header`, then a line of values for each row, which has the same keys; null is an empty field, an array is
-/// joined by spaces.
+/// The keys of `header`, then a line of values for each row, which has the same keys; null is an empty field, an array
+/// is joined by spaces.
 std::string objects_to_csv(const nlohmann::ordered_json& header, const std::vector<nlohmann::ordered_json>& rows);
 
 /// One row of `sweep -o json`, in the documented order of keys; null where unknown.
@@ -31,7 +31,8 @@ std::string to_json(const RunSummary& summary);
 std::string to_jsonl(const RunSummary& summary);
 /// A header and a line per row; empty fields where unknown, flags separated by spaces.
 std::string to_csv(const RunSummary& summary);
-/// A header and a line per visit in the order in which they ran, with the visit statistic: what the contrasts are made of.
+/// A header and a line per visit in the order in which they ran, with the visit statistic: what the contrasts are made
+/// of.
 std::string blocks_to_csv(const RunData& data);
 
 }  // namespace decodelab

@@ -54,9 +54,13 @@ Json share_to_json(const TraceShareRecord& share) {
 template <class Use>
 void each_trace(const RunData& data, const std::string& label, Use&& use) {
   std::unordered_map<std::int64_t, const CellRecord*> cells;
-  for (const CellRecord& cell : data.cells) cells.emplace(cell.id, &cell);
+  for (const CellRecord& cell : data.cells) {
+    cells.emplace(cell.id, &cell);
+  }
   std::unordered_map<std::int64_t, const ArmRecord*> arms;
-  for (const ArmRecord& arm : data.arms) arms.emplace(arm.id, &arm);
+  for (const ArmRecord& arm : data.arms) {
+    arms.emplace(arm.id, &arm);
+  }
   for (const TraceRecord& trace : data.traces) {
     const ArmRecord& arm = *arms.at(trace.arm_id);
     if (label.empty() || arm.label == label) {
@@ -75,7 +79,9 @@ std::string traces_to_csv(const RunData& data, const std::string& arm) {
   };
   std::vector<Json> rows;
   each_trace(data, arm, [&](const TraceRecord& trace, const Json& json) {
-    for (const TraceShareRecord& share : trace.shares) rows.push_back(line(json, share));
+    for (const TraceShareRecord& share : trace.shares) {
+      rows.push_back(line(json, share));
+    }
     TraceShareRecord residual;
     residual.kind = "residual";
     residual.host_ns = trace.residual_ns;
@@ -88,7 +94,9 @@ std::string traces_to_jsonl(const RunData& data, const std::string& arm) {
   std::string text;
   each_trace(data, arm, [&](const TraceRecord& trace, Json json) {
     json["shares"] = Json::array();
-    for (const TraceShareRecord& share : trace.shares) json["shares"].push_back(share_to_json(share));
+    for (const TraceShareRecord& share : trace.shares) {
+      json["shares"].push_back(share_to_json(share));
+    }
     text += json_text(json, -1) + "\n";
   });
   return text;

@@ -32,7 +32,9 @@ std::string to_line(const Annotation& annotation) {
 }
 
 const char* kind_of(GateOutcome outcome, OnInconclusive on_inconclusive) {
-  if (outcome == GateOutcome::pass || outcome == GateOutcome::proceed) return "notice";
+  if (outcome == GateOutcome::pass || outcome == GateOutcome::proceed) {
+    return "notice";
+  }
   const bool passes = outcome == GateOutcome::inconclusive && on_inconclusive != OnInconclusive::fail;
   return passes ? "warning" : "error";
 }
@@ -40,9 +42,10 @@ const char* kind_of(GateOutcome outcome, OnInconclusive on_inconclusive) {
 std::vector<Annotation> annotations_of(const GateDecision& decision) {
   const char* const kind = kind_of(decision.outcome, decision.policy.on_inconclusive);
   std::vector<Annotation> annotations;
-  if (decision.outcome != GateOutcome::pass && decision.outcome != GateOutcome::proceed)
+  if (decision.outcome != GateOutcome::pass && decision.outcome != GateOutcome::proceed) {
     annotations.push_back(
         {kind, fmt::format("decodelab gate: {}", to_string(decision.outcome)), gate_headline(decision)});
+  }
   for (const GateCounterCheck& check : decision.counters) {
     for (const CounterFinding& finding : check.findings) {
       const bool improved = finding.outcome == CounterOutcome::improved;
@@ -51,12 +54,15 @@ std::vector<Annotation> annotations_of(const GateDecision& decision) {
     }
   }
   // The headline has the first one.
-  for (std::size_t i = 1; i < decision.problems.size(); ++i)
+  for (std::size_t i = 1; i < decision.problems.size(); ++i) {
     annotations.push_back({kind, to_string(decision.outcome), gate_problem_words(decision.problems[i])});
+  }
   const bool settings = has_several_settings(decision);
   for (const GateRow* row : rows_by_evidence(decision)) {
     const bool slower = row->look.verdict == LookVerdict::slower;
-    if (decision.outcome == GateOutcome::proceed || (!slower && row->look.verdict != LookVerdict::undecided)) continue;
+    if (decision.outcome == GateOutcome::proceed || (!slower && row->look.verdict != LookVerdict::undecided)) {
+      continue;
+    }
     annotations.push_back({slower ? kind : "warning", gate_row_label(*row, settings), gate_row_words(*row, decision)});
   }
   return annotations;
@@ -69,9 +75,10 @@ std::string gate_annotations(const GateDecision& decision) {
   std::string text;
   for (std::size_t i = 0; i < annotations.size(); ++i) {
     const bool last = i + 1 == kMostAnnotations && annotations.size() > kMostAnnotations;
-    if (last)
+    if (last) {
       return text + to_line({"warning", "decodelab gate",
                              fmt::format("{} more findings are in the report.", annotations.size() - i)});
+    }
     text += to_line(annotations[i]);
   }
   return text;

@@ -15,7 +15,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json cell_of(const std::optional<CellRecord>& cell) {
-  if (!cell) return nullptr;
+  if (!cell) {
+    return nullptr;
+  }
   return {{"phase", cell->phase},   {"batch", cell->batch},     {"length", cell->length}, {"dtype", cell->dtype},
           {"device", cell->device}, {"threads", cell->threads}, {"scope", cell->scope},   {"fill", cell->fill}};
 }
@@ -95,10 +97,13 @@ Json counters_of(const GateDecision& decision) {
 
 std::string gate_json(const GateDecision& decision) {
   Json problems = Json::array();
-  for (const GateProblem& problem : decision.problems)
+  for (const GateProblem& problem : decision.problems) {
     problems.push_back({{"cell", cell_of(problem.cell)}, {"words", problem.words}});
+  }
   Json rows = Json::array();
-  for (const GateRow& row : decision.rows) rows.push_back(row_of(row, decision));
+  for (const GateRow& row : decision.rows) {
+    rows.push_back(row_of(row, decision));
+  }
   const RunRecord& run = decision.run;
   return json_text({{"schema_version", kReportSchemaVersion},
                     {"decision", to_string(decision.outcome)},

@@ -25,7 +25,9 @@ struct Case {
 std::string xml(std::string_view text) { return escape_html(one_line(text, 2 * kOutsideText)); }
 
 const char* element_of_undecided(const GateDecision& decision) {
-  if (decision.outcome == GateOutcome::proceed) return "skipped";
+  if (decision.outcome == GateOutcome::proceed) {
+    return "skipped";
+  }
   switch (decision.policy.on_inconclusive) {
     case OnInconclusive::report: return "error";
     case OnInconclusive::pass: return "skipped";
@@ -38,7 +40,9 @@ Case case_of(const GateCounterCheck& check) {
   Case result{.stage = GateStage::counters, .name = cell_label(check.cell), .element = "", .type = "", .message = ""};
   std::string words;
   for (const CounterFinding& finding : check.findings) {
-    if (finding.outcome == CounterOutcome::improved) continue;
+    if (finding.outcome == CounterOutcome::improved) {
+      continue;
+    }
     const bool invalid = finding.outcome == CounterOutcome::invalid;
     if (words.empty()) {
       result.element = invalid ? "error" : "failure";
@@ -63,14 +67,20 @@ Case case_of(const GateRow& row, const GateDecision& decision) {
     result.element = element_of_undecided(decision);
     result.type = "inconclusive";
   }
-  if (*result.element != '\0') result.message = gate_row_words(row, decision);
+  if (*result.element != '\0') {
+    result.message = gate_row_words(row, decision);
+  }
   return result;
 }
 
 std::vector<Case> cases_of(const GateDecision& decision) {
   std::vector<Case> cases;
-  for (const GateCounterCheck& check : decision.counters) cases.push_back(case_of(check));
-  for (const GateRow& row : decision.rows) cases.push_back(case_of(row, decision));
+  for (const GateCounterCheck& check : decision.counters) {
+    cases.push_back(case_of(check));
+  }
+  for (const GateRow& row : decision.rows) {
+    cases.push_back(case_of(row, decision));
+  }
   const bool differ = decision.outcome == GateOutcome::outputs_differ;
   if (differ || decision.outcome == GateOutcome::invalid) {
     for (const GateProblem& problem : decision.problems) {

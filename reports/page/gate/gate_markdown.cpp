@@ -13,7 +13,9 @@ std::string list_item(const std::string& words) { return fmt::format("- {}\n", e
 
 std::string tables_of(const std::vector<const GateRow*>& rows) {
   std::string text;
-  for (const Table& table : gate_tables(rows)) text += to_markdown(table);
+  for (const Table& table : gate_tables(rows)) {
+    text += to_markdown(table);
+  }
   return text;
 }
 
@@ -25,11 +27,17 @@ std::string findings_of(const GateDecision& decision) {
     shown < kRowsByEvidence ? text += list_item(words) : text;
     left_out += shown++ >= kRowsByEvidence;
   };
-  for (const GateProblem& problem : decision.problems) add(gate_problem_words(problem));
-  for (const GateCounterCheck& check : decision.counters) {
-    for (const CounterFinding& finding : check.findings) add(gate_finding_words(finding));
+  for (const GateProblem& problem : decision.problems) {
+    add(gate_problem_words(problem));
   }
-  if (left_out > 0) text += list_item(fmt::format("and {} more", left_out));
+  for (const GateCounterCheck& check : decision.counters) {
+    for (const CounterFinding& finding : check.findings) {
+      add(gate_finding_words(finding));
+    }
+  }
+  if (left_out > 0) {
+    text += list_item(fmt::format("and {} more", left_out));
+  }
   return text.empty() ? text : text + "\n";
 }
 
@@ -43,14 +51,20 @@ std::string gate_markdown(const GateDecision& decision) {
   text += findings_of(decision);
   std::vector<const GateRow*> rows = rows_by_evidence(decision);
   const std::size_t all = rows.size();
-  if (all > kRowsByEvidence) rows.resize(kRowsByEvidence);
+  if (all > kRowsByEvidence) {
+    rows.resize(kRowsByEvidence);
+  }
   text += tables_of(rows);
   if (all > kRowsByEvidence) {
     std::vector<const GateRow*> every;
-    for (const GateRow& row : decision.rows) every.push_back(&row);
+    for (const GateRow& row : decision.rows) {
+      every.push_back(&row);
+    }
     text += fmt::format("<details><summary>All {} rows</summary>\n\n{}</details>\n\n", all, tables_of(every));
   }
-  for (const std::string& note : gate_notes(decision)) text += list_item(note);
+  for (const std::string& note : gate_notes(decision)) {
+    text += list_item(note);
+  }
   return text;
 }
 

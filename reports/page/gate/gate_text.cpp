@@ -13,8 +13,9 @@ constexpr std::size_t kIndent = 2;
 
 std::string item(const std::string& words) {
   std::string text = folded(words, kTableWidth - kIndent);
-  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1))
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
     text.insert(at + 1, kIndent, ' ');
+  }
   return std::string(kIndent, ' ') + text + "\n";
 }
 
@@ -24,7 +25,9 @@ std::string items_of(const Items& items, Words words) {
   std::string text;
   std::size_t shown = 0;
   for (const auto& one : items) {
-    if (shown++ == kRowsByEvidence) return text + item(fmt::format("and {} more", items.size() - kRowsByEvidence));
+    if (shown++ == kRowsByEvidence) {
+      return text + item(fmt::format("and {} more", items.size() - kRowsByEvidence));
+    }
     text += item(words(one));
   }
   return text;
@@ -37,19 +40,28 @@ std::string gate_text(const GateDecision& decision) {
       folded(gate_headline(decision), kTableWidth) + "\n" + folded(gate_subject(decision), kTableWidth) + "\n";
   text += items_of(decision.problems, gate_problem_words);
   std::vector<CounterFinding> findings;
-  for (const GateCounterCheck& check : decision.counters)
+  for (const GateCounterCheck& check : decision.counters) {
     findings.insert(findings.end(), check.findings.begin(), check.findings.end());
+  }
   text += items_of(findings, gate_finding_words);
   std::vector<const GateRow*> rows;
-  for (const GateRow& row : decision.rows) rows.push_back(&row);
-  for (const Table& table : gate_tables(rows)) text += "\n" + to_text(table);
-  if (!rows.empty()) text += "\n";
+  for (const GateRow& row : decision.rows) {
+    rows.push_back(&row);
+  }
+  for (const Table& table : gate_tables(rows)) {
+    text += "\n" + to_text(table);
+  }
+  if (!rows.empty()) {
+    text += "\n";
+  }
   std::vector<const GateRow*> open = rows_by_evidence(decision);
   std::erase_if(open, [](const GateRow* row) { return row->look.verdict == LookVerdict::within; });
   text += items_of(open, [&](const GateRow* row) {
     return gate_row_label(*row, has_several_settings(decision)) + ": " + gate_row_words(*row, decision);
   });
-  for (const std::string& note : gate_notes(decision)) text += folded(note, kTableWidth) + "\n";
+  for (const std::string& note : gate_notes(decision)) {
+    text += folded(note, kTableWidth) + "\n";
+  }
   return text;
 }
 

@@ -23,17 +23,23 @@ constexpr std::size_t kWidestLabel = 60;
 
 std::string effect_number(double log_ratio) {
   const double percent = 100 * std::expm1(log_ratio);
-  if (percent >= kLargestEffect) return "over +999";
+  if (percent >= kLargestEffect) {
+    return "over +999";
+  }
   return fmt::format("{:+.{}f}", percent, std::abs(percent) < 9.995 ? 2 : 1);
 }
 
 std::string interval_text(const std::optional<Interval>& interval) {
-  if (!interval) return "";
+  if (!interval) {
+    return "";
+  }
   return fmt::format("[{}, {}] %", effect_number(interval->low), effect_number(interval->high));
 }
 
 std::string minutes_text(const GateDecision& decision, std::size_t gate_blocks) {
-  if (!decision.gate_block_s) return "";
+  if (!decision.gate_block_s) {
+    return "";
+  }
   const double minutes = *decision.gate_block_s * static_cast<double>(gate_blocks) / kSecondsOfAMinute;
   return fmt::format(", {:.{}f} minutes", minutes, minutes < 9.95 ? 1 : 0);
 }
@@ -56,22 +62,27 @@ std::size_t count_of(const GateDecision& decision, LookVerdict verdict) {
 // "b1 tg @ d64: words; and 2 more", without an end.
 template <class Items, class Words>
 std::string first_and_more(const Items& items, Words words) {
-  if (items.empty()) return "nothing is known";
+  if (items.empty()) {
+    return "nothing is known";
+  }
   const std::string more = items.size() > 1 ? fmt::format("; and {} more", items.size() - 1) : "";
   return words(items.front()) + more;
 }
 
 std::vector<CounterFinding> worst_findings(const GateDecision& decision) {
   std::vector<CounterFinding> findings;
-  for (const GateCounterCheck& check : decision.counters)
+  for (const GateCounterCheck& check : decision.counters) {
     findings.insert(findings.end(), check.findings.begin(), check.findings.end());
+  }
   std::ranges::stable_sort(findings, {}, &CounterFinding::outcome);
   std::erase_if(findings, [&](const CounterFinding& finding) { return finding.outcome != findings.front().outcome; });
   return findings;
 }
 
 std::string regression_words(const GateDecision& decision) {
-  if (decision.stage == GateStage::counters) return first_and_more(worst_findings(decision), gate_finding_words);
+  if (decision.stage == GateStage::counters) {
+    return first_and_more(worst_findings(decision), gate_finding_words);
+  }
   std::vector<const GateRow*> slower = rows_by_evidence(decision);
   std::erase_if(slower, [](const GateRow* row) { return row->look.verdict != LookVerdict::slower; });
   const bool settings = has_several_settings(decision);
@@ -112,13 +123,18 @@ std::string outcome_words(const GateDecision& decision) {
 }
 
 std::string undecided_words(const GateRow& row, const GateDecision& decision) {
-  if (!row.look.interval) return "undecided: too few gate blocks with its times";
+  if (!row.look.interval) {
+    return "undecided: too few gate blocks with its times";
+  }
   std::string words = fmt::format("undecided (p = {}, best estimate {}, margin {})", format_p(row.look.p_family),
                                   format_effect(row.look.estimate), format_percent(row.margin));
-  if (row.look.tests_disagree) words += "; Student's t and the sign flips disagree";
-  if (row.look.more)
+  if (row.look.tests_disagree) {
+    words += "; Student's t and the sign flips disagree";
+  }
+  if (row.look.more) {
     words += fmt::format("; about {} more gate block{}{}", *row.look.more, *row.look.more == 1 ? "" : "s",
                          minutes_text(decision, *row.look.more));
+  }
   return words;
 }
 
@@ -126,9 +142,13 @@ std::string launch_order_note(const GateDecision& decision) {
   std::vector<const GateRow*> moved;
   for (const GateRow& row : decision.rows) {
     const auto& interval = row.launch_order.interval;
-    if (interval && (interval->low > 0 || interval->high < 0)) moved.push_back(&row);
+    if (interval && (interval->low > 0 || interval->high < 0)) {
+      moved.push_back(&row);
+    }
   }
-  if (moved.empty()) return "Which process started first made no difference that was seen (95 %).";
+  if (moved.empty()) {
+    return "Which process started first made no difference that was seen (95 %).";
+  }
   const GateRow& first = *moved.front();
   return fmt::format(
       "Where the candidate's process starts first, {} of {} rows differ for that alone ({}: {}, 95 % {}); both orders "
@@ -155,7 +175,9 @@ std::string gate_subject(const GateDecision& decision) {
 }
 
 std::string gate_row_label(const GateRow& row, bool settings) {
-  if (!row.cell) return "composite";
+  if (!row.cell) {
+    return "composite";
+  }
   const std::string label = cell_label(*row.cell);
   return settings ? fmt::format("{}, {}", label, one_line(setting_label(*row.cell), kWidestLabel)) : label;
 }
@@ -163,7 +185,9 @@ std::string gate_row_label(const GateRow& row, bool settings) {
 bool has_several_settings(const GateDecision& decision) {
   std::set<std::string> settings;
   for (const GateRow& row : decision.rows) {
-    if (row.cell) settings.insert(setting_label(*row.cell));
+    if (row.cell) {
+      settings.insert(setting_label(*row.cell));
+    }
   }
   return settings.size() > 1;
 }
@@ -194,7 +218,9 @@ std::string gate_finding_words(const CounterFinding& finding) {
 
 std::vector<const GateRow*> rows_by_evidence(const GateDecision& decision) {
   std::vector<const GateRow*> rows;
-  for (const GateRow& row : decision.rows) rows.push_back(&row);
+  for (const GateRow& row : decision.rows) {
+    rows.push_back(&row);
+  }
   const auto key = [](const GateRow* row) {
     const LookContrast& look = row->look;
     const int rank = look.verdict == LookVerdict::slower ? 0 : look.verdict == LookVerdict::undecided ? 1 : 2;
@@ -211,7 +237,9 @@ std::vector<Table> gate_tables(const std::vector<const GateRow*>& rows) {
     const std::string setting = row->cell ? one_line(setting_label(*row->cell), kTableWidth - 1) : "All cells together";
     auto table = std::ranges::find(tables, setting, &Table::title);
     // One table is easier to read: the composite stands with the cells where they have one setting.
-    if (!row->cell && tables.size() == 1) table = tables.begin();
+    if (!row->cell && tables.size() == 1) {
+      table = tables.begin();
+    }
     if (table == tables.end()) {
       tables.push_back({.title = setting,
                         .columns = {{"Cell"},
@@ -236,8 +264,12 @@ std::vector<Table> gate_tables(const std::vector<const GateRow*>& rows) {
 
 std::vector<std::string> gate_notes(const GateDecision& decision) {
   std::vector<std::string> notes;
-  for (const std::string& note : decision.notes) notes.push_back(one_line(note));
-  if (decision.rows.empty()) return notes;
+  for (const std::string& note : decision.notes) {
+    notes.push_back(one_line(note));
+  }
+  if (decision.rows.empty()) {
+    return notes;
+  }
   notes.insert(
       notes.begin(),
       fmt::format("Effect: the candidate's time over the baseline's, less 1. Interval: {}, one cell by itself. p: "
@@ -252,11 +284,14 @@ std::vector<std::string> gate_notes(const GateDecision& decision) {
     blocks += row.blocks;
     void_blocks += row.void_blocks;
   }
-  if (void_blocks > 0)
+  if (void_blocks > 0) {
     notes.push_back(fmt::format("{} of {} blocks are void: other processes used more than {} of the core time.",
                                 void_blocks, blocks, format_percent(decision.policy.void_share)));
+  }
   for (const GateRow* row : rows_by_evidence(decision)) {
-    if (row->look.verdict != LookVerdict::slower || !row->fresh || row->fresh->values == 0) continue;
+    if (row->look.verdict != LookVerdict::slower || !row->fresh || row->fresh->values == 0) {
+      continue;
+    }
     notes.push_back(fmt::format("{}, measured again in {} fresh gate blocks: {} {} ({}).", gate_row_label(*row),
                                 row->fresh->values, format_effect(row->fresh->estimate),
                                 interval_text(row->fresh->interval), kIntervalWithLooks));

@@ -29,7 +29,8 @@ std::string gate_row_words(const GateRow& row, const GateDecision& decision);
 std::string gate_problem_words(const GateProblem& problem);
 std::string gate_finding_words(const CounterFinding& finding);
 
-/// Rows that say most first: slower ones by p, then the undecided by how far their interval passes the margin, then the others.
+/// Rows that say most first: slower ones by p, then the undecided by how far their interval passes the margin, then the
+/// others.
 std::vector<const GateRow*> rows_by_evidence(const GateDecision& decision);
 
 /// A table of the rows for each setting (dtype, device, threads, scope); no wider than kTableWidth.

@@ -31,9 +31,13 @@ struct Visit {
 std::vector<Visit> visits_of(const RunData& data, std::int64_t cell_id, std::int64_t arm_id) {
   std::vector<Visit> visits;
   for (const BlockRecord& block : data.blocks) {
-    if (block.cell_id != cell_id) continue;
+    if (block.cell_id != cell_id) {
+      continue;
+    }
     for (const VisitRecord& visit : block.visits) {
-      if (visit.arm_id != arm_id || visit.samples_ns.empty()) continue;
+      if (visit.arm_id != arm_id || visit.samples_ns.empty()) {
+        continue;
+      }
       visits.push_back({.ns = visit_statistic(visit.samples_ns), .steps = std::ssize(visit.samples_ns)});
     }
   }
@@ -61,7 +65,9 @@ Json entry(const std::string& name, const std::string& run_name, std::int64_t fa
 void add_row(Json& benchmarks, const CellRecord& cell, const std::string& name, std::int64_t family,
              const std::vector<Visit>& visits) {
   std::vector<double> times;
-  for (const Visit& visit : visits) times.push_back(visit.ns);
+  for (const Visit& visit : visits) {
+    times.push_back(visit.ns);
+  }
   for (std::size_t i = 0; i < visits.size(); ++i) {
     Json visit = entry(name, name, family, "iteration", visits.size(), cell);
     visit.update({{"repetition_index", i},
@@ -115,7 +121,9 @@ Json context_of(const RunRecord& run, Json not_measured) {
 
 std::string to_google_benchmark(const RunData& data, std::string_view only_arm) {
   std::vector<std::string> labels;
-  for (const ArmRecord& arm : data.arms) labels.push_back(arm.label);
+  for (const ArmRecord& arm : data.arms) {
+    labels.push_back(arm.label);
+  }
   if (!only_arm.empty() && std::ranges::find(labels, only_arm) == labels.end()) {
     throw std::invalid_argument(fmt::format("The run has no arm '{}'; it has {}.", only_arm, fmt::join(labels, ", ")));
   }
@@ -124,7 +132,9 @@ std::string to_google_benchmark(const RunData& data, std::string_view only_arm) 
   std::int64_t family = 0;
   for (const CellRecord& cell : data.cells) {
     for (const ArmRecord& arm : data.arms) {
-      if (!only_arm.empty() && arm.label != only_arm) continue;
+      if (!only_arm.empty() && arm.label != only_arm) {
+        continue;
+      }
       const std::vector<Visit> visits = visits_of(data, cell.id, arm.id);
       if (visits.empty()) {
         not_measured.push_back(name_of(cell, arm, true));

@@ -33,8 +33,12 @@ bool is_time(const std::string& metric) { return metric.ends_with("_ns"); }
 bool is_bytes(const std::string& metric) { return metric.ends_with("_bytes"); }
 
 std::string value_text(double value, const std::string& metric) {
-  if (is_time(metric)) return format_time(value);
-  if (is_bytes(metric)) return format_bytes(static_cast<std::int64_t>(value));
+  if (is_time(metric)) {
+    return format_time(value);
+  }
+  if (is_bytes(metric)) {
+    return format_bytes(static_cast<std::int64_t>(value));
+  }
   return metric == "bound_share" ? format_percent(value) : fmt::format("{:.4g}", value);
 }
 
@@ -43,7 +47,9 @@ std::string change_text(const HistoryPoint& point) {
 }
 
 std::string step_text(const HistoryPoint& point) {
-  if (point.step) return point.change.value_or(1) > 0 ? "up" : "down";
+  if (point.step) {
+    return point.change.value_or(1) > 0 ? "up" : "down";
+  }
   return point.open ? "perhaps: one more point is needed" : "";
 }
 
@@ -86,7 +92,9 @@ Json json_of(const HistorySeries& series, const HistoryPoint& point, const std::
 std::vector<Json> records_of(const std::vector<HistorySeries>& series, const std::string& metric) {
   std::vector<Json> records;
   for (const HistorySeries& one : series) {
-    for (const HistoryPoint& point : one.points) records.push_back(json_of(one, point, metric));
+    for (const HistoryPoint& point : one.points) {
+      records.push_back(json_of(one, point, metric));
+    }
   }
   return records;
 }
@@ -95,8 +103,9 @@ std::string html_of(const std::vector<HistorySeries>& series, const std::string&
   for (const auto& [from, to] :
        {std::pair(kInkColor, "currentColor"), {kGridColor, "#80808038"}, {kPaperColor, "transparent"}}) {
     const std::string_view pattern = from;
-    for (std::size_t at = 0; (at = drawing.find(pattern, at)) != std::string::npos;)
+    for (std::size_t at = 0; (at = drawing.find(pattern, at)) != std::string::npos;) {
       drawing.replace(at, pattern.size(), to);
+    }
   }
   const Figure figure = history_figure(series, metric);
   std::string html = fmt::format(
@@ -107,7 +116,9 @@ std::string html_of(const std::vector<HistorySeries>& series, const std::string&
       "{0}</title>\n<style>{1}</style>\n</head>\n<body>\n"
       "<header>\n<h1>{0}</h1>\n</header>\n<main>\n",
       escape_html(fmt::format("History of {}", metric)), kPageStyle);
-  if (series.empty()) html += "<p>No finished run of the store has a value of it.</p>\n";
+  if (series.empty()) {
+    html += "<p>No finished run of the store has a value of it.</p>\n";
+  }
   if (!series.empty()) {
     html += drawing.empty() ? "<p class=\"soft\">The figure was not drawn when this page was written.</p>\n"
                             : fmt::format(
@@ -116,7 +127,9 @@ std::string html_of(const std::vector<HistorySeries>& series, const std::string&
                                   escape_html(figure.title), drawing, escape_html(figure.caption));
     html += to_html(history_overview_table(series, metric));
   }
-  for (const HistorySeries& one : series) html += to_html(history_table(one, metric));
+  for (const HistorySeries& one : series) {
+    html += to_html(history_table(one, metric));
+  }
   return html + "</main>\n</body>\n</html>\n";
 }
 
@@ -129,11 +142,15 @@ Table history_overview_table(const std::vector<HistorySeries>& series, const std
           {{"Cell"}, {"Arm"}, {"Points", true}, {"First", true}, {"Last", true}, {"Steps", true}, {"Last step at"}},
       .rows = {},
       .notes = notes()};
-  if (series.empty()) table.notes.insert(table.notes.begin(), "No finished run of the store has a value of it.");
+  if (series.empty()) {
+    table.notes.insert(table.notes.begin(), "No finished run of the store has a value of it.");
+  }
   for (const HistorySeries& one : series) {
     std::string last_step;
     for (const HistoryPoint& point : one.points) {
-      if (point.step) last_step = fmt::format("{} ({})", one_line(point.commit, kCommitDigits), change_text(point));
+      if (point.step) {
+        last_step = fmt::format("{} ({})", one_line(point.commit, kCommitDigits), change_text(point));
+      }
     }
     table.rows.push_back({0,
                           0,
@@ -222,8 +239,9 @@ Figure history_figure(const std::vector<HistorySeries>& series, const std::strin
   }
   figure.spec["columns"] = 2;
   figure.spec["concat"] = std::move(panels);
-  if (series.size() > kMostHistoryPanels)
+  if (series.size() > kMostHistoryPanels) {
     figure.caption += fmt::format(" {} of {} series are drawn.", kMostHistoryPanels, series.size());
+  }
   return figure;
 }
 
@@ -246,7 +264,9 @@ void write_history(const std::vector<HistorySeries>& series, const std::string& 
     drawing = read_if_there(folder.figures() / "history.svg").value_or("");
     markdown += "![History](figures/history.svg)\n\n";
   }
-  for (const HistorySeries& one : series) markdown += to_markdown(history_table(one, metric)) + "\n";
+  for (const HistorySeries& one : series) {
+    markdown += to_markdown(history_table(one, metric)) + "\n";
+  }
   folder.write("history.html", html_of(series, metric, std::move(drawing)));
   folder.write("history.md", markdown);
   folder.write("history.json", history_to_json(series, metric));

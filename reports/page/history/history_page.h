@@ -22,7 +22,8 @@ Figure history_figure(const std::vector<HistorySeries>& series, const std::strin
 std::string history_to_json(const std::vector<HistorySeries>& series, const std::string& metric);
 std::string history_to_csv(const std::vector<HistorySeries>& series, const std::string& metric);
 
-/// Writes history.html, history.md, history.json, history.csv and figures/history.* into `out_dir`, as write_report() does.
+/// Writes history.html, history.md, history.json, history.csv and figures/history.* into `out_dir`, as write_report()
+/// does.
 void write_history(const std::vector<HistorySeries>& series, const std::string& metric,
                    const std::filesystem::path& out_dir, std::ostream& warnings);
 

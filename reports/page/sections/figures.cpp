@@ -36,7 +36,9 @@ std::string folded_html(const std::string& summary, const std::string& body) {
 std::string figures_html(const SectionContext& context, FigureSection section) {
   std::string html;
   for (const Figure& figure : context.run.figures) {
-    if (figure.section == section) html += figure_html(context.run.prefix + figure.name, figure, context);
+    if (figure.section == section) {
+      html += figure_html(context.run.prefix + figure.name, figure, context);
+    }
   }
   return html;
 }

@@ -10,7 +10,9 @@ std::string only_figures(const SectionContext& context) {
 }
 
 std::string latency_section(const SectionContext& context) {
-  if (context.run.figures.empty()) return "<p>Nothing was measured, so there is nothing to draw.</p>\n";
+  if (context.run.figures.empty()) {
+    return "<p>Nothing was measured, so there is nothing to draw.</p>\n";
+  }
   return figures_html(context, FigureSection::latency);
 }
 

@@ -8,10 +8,16 @@ namespace decodelab {
 std::string tables_section(const SectionContext& context) {
   const RunSummary& summary = context.run.summary;
   std::string html;
-  for (const Table& table : comparison_tables(summary, ArmLabels::full)) html += to_html(table);
+  for (const Table& table : comparison_tables(summary, ArmLabels::full)) {
+    html += to_html(table);
+  }
   std::string times;
-  for (const Table& table : latency_tables(summary)) times += to_html(table);
-  if (const Table predictions = prediction_table(summary); !predictions.rows.empty()) html += to_html(predictions);
+  for (const Table& table : latency_tables(summary)) {
+    times += to_html(table);
+  }
+  if (const Table predictions = prediction_table(summary); !predictions.rows.empty()) {
+    html += to_html(predictions);
+  }
   return html + folded_html("Times per arm and length: average, lowest, highest, percentiles", times);
 }
 

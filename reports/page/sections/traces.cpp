@@ -1,4 +1,5 @@
-// Where the time goes and the traces that say so: figures of their accounts, links to their files, the commands that make them.
+// Where the time goes and the traces that say so: figures of their accounts, links to their files, the commands that
+// make them.
 #include <algorithm>
 #include <map>
 
@@ -20,7 +21,9 @@ std::string file_link(const std::string& path) {
     const auto byte = static_cast<unsigned char>(c);
     const bool plain =
         (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-';
-    if (c == '/' && link.ends_with('/')) continue;  // two would begin a host
+    if (c == '/' && link.ends_with('/')) {
+      continue;  // two would begin a host
+    }
     link += plain || c == '/' ? std::string(1, c) : fmt::format("%{:02X}", byte);
   }
   return link;
@@ -40,8 +43,12 @@ struct Names {
 
 Names names_of(const RunData& data) {
   Names names;
-  for (const CellRecord& cell : data.cells) names.cells[cell.id] = cell_label(cell);
-  for (const ArmRecord& arm : data.arms) names.arms[arm.id] = arm.label;
+  for (const CellRecord& cell : data.cells) {
+    names.cells[cell.id] = cell_label(cell);
+  }
+  for (const ArmRecord& arm : data.arms) {
+    names.arms[arm.id] = arm.label;
+  }
   return names;
 }
 
@@ -61,7 +68,9 @@ Table attribution_table(const RunData& data, Names& names) {
               .notes = {"Means over the traced steps, which tracing makes longer: they say where time goes, not how "
                         "long an untraced step takes."}};
   for (const TraceRecord& trace : data.traces) {
-    if (trace.steps <= 0) continue;
+    if (trace.steps <= 0) {
+      continue;
+    }
     const auto steps = static_cast<double>(trace.steps);
     const auto time = [&](std::int64_t ns) {
       return ns == 0 ? std::string() : format_time(static_cast<double>(ns) / steps);
@@ -89,14 +98,20 @@ Table attribution_table(const RunData& data, Names& names) {
 
 std::string breakdown_section(const SectionContext& context) {
   std::string figures = figures_html(context, FigureSection::breakdown);
-  if (!figures.empty()) return figures;
-  if (context.run.data->traces.empty()) return how_to_trace(context.run);
+  if (!figures.empty()) {
+    return figures;
+  }
+  if (context.run.data->traces.empty()) {
+    return how_to_trace(context.run);
+  }
   return "<p>The traces of this run have no account that can be drawn; the section Traces says why.</p>\n";
 }
 
 std::string traces_section(const SectionContext& context) {
   const RunData& data = *context.run.data;
-  if (data.traces.empty()) return "";
+  if (data.traces.empty()) {
+    return "";
+  }
   Names names = names_of(data);
   std::string html = "<ul class=\"traces\">\n";
   for (const TraceRecord& trace : data.traces) {

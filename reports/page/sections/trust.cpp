@@ -27,7 +27,9 @@ Table peers_table(const RunSummary& summary) {
               .rows = {},
               .notes = {}};
   for (const ArmRecord& arm : summary.arms) {
-    if (arm.command.empty()) continue;
+    if (arm.command.empty()) {
+      continue;
+    }
     const auto known = [](const std::string& text) { return text.empty() ? "not told" : text; };
     table.rows.push_back(
         {summary.run.id, 0, {arm.label, known(arm.engine), known(arm.version), known(arm.settings), arm.command}});
@@ -55,14 +57,18 @@ Table agreement_table(const RunSummary& summary) {
     std::int64_t ties = 0;
     Agreement worst{.logit_error = 0, .kl_divergence = 0, .top_1_agreement = 1};
     for (const SummaryRow& row : summary.rows) {
-      if (row.arm.id != arm.id || !row.agreement) continue;
+      if (row.arm.id != arm.id || !row.agreement) {
+        continue;
+      }
       ++cells;
       ties = std::max(ties, row.ties);
       worst.logit_error = std::max(worst.logit_error, row.agreement->logit_error);
       worst.kl_divergence = std::max(worst.kl_divergence, row.agreement->kl_divergence);
       worst.top_1_agreement = std::min(worst.top_1_agreement, row.agreement->top_1_agreement);
     }
-    if (cells == 0) continue;
+    if (cells == 0) {
+      continue;
+    }
     table.rows.push_back(
         {summary.run.id,
          0,
@@ -81,13 +87,17 @@ Table void_table(const RunReport& run) {
               .rows = {},
               .notes = {}};
   std::map<std::int64_t, std::vector<const BlockRecord*>> blocks_of_cell;
-  for (const BlockRecord& block : run.data->blocks) blocks_of_cell[block.cell_id].push_back(&block);
+  for (const BlockRecord& block : run.data->blocks) {
+    blocks_of_cell[block.cell_id].push_back(&block);
+  }
   std::size_t left_out = 0;
   for (const CellRecord& cell : run.data->cells) {
     const auto& blocks = blocks_of_cell[cell.id];
     const ValidBlocks valid = valid_blocks(blocks);
     for (const BlockRecord* block : blocks) {
-      if (!(block->other_cpu_share > kVoidShare)) continue;
+      if (!(block->other_cpu_share > kVoidShare)) {
+        continue;
+      }
       if (table.rows.size() == kMostBlocksListed) {
         ++left_out;
         continue;
@@ -101,7 +111,9 @@ Table void_table(const RunReport& run) {
                                                : "no, void for all arms"}});
     }
   }
-  if (left_out > 0) table.notes.push_back(fmt::format("And {} more; blocks.csv has all.", left_out));
+  if (left_out > 0) {
+    table.notes.push_back(fmt::format("And {} more; blocks.csv has all.", left_out));
+  }
   return table;
 }
 
@@ -126,7 +138,9 @@ std::string trust_section(const SectionContext& context) {
   std::string html = to_html(ledger_table(run.summary)) + premises_html(run);
   for (const Table& table :
        {time_table(run.summary), peers_table(run.summary), agreement_table(run.summary), void_table(run)}) {
-    if (!table.rows.empty()) html += to_html(table);
+    if (!table.rows.empty()) {
+      html += to_html(table);
+    }
   }
   html += figures_html(context, FigureSection::trust);
   Table nulls{.title = "In-run null, order and blocks",
@@ -145,9 +159,13 @@ std::string trust_section(const SectionContext& context) {
     const auto& null = row.comparison.in_run_null;
     const bool remarkable =
         !row.flags.empty() || row.comparison.skipped_blocks > 0 || (null && (null->low > 0 || null->high < 0));
-    if (row.blocks == 0 || (detail == Detail::compact && !remarkable)) continue;
+    if (row.blocks == 0 || (detail == Detail::compact && !remarkable)) {
+      continue;
+    }
     std::string flags;
-    for (const std::string& flag : row.flags) flags += (flags.empty() ? "" : ", ") + flag;
+    for (const std::string& flag : row.flags) {
+      flags += (flags.empty() ? "" : ", ") + flag;
+    }
     nulls.rows.push_back({row.run_id,
                           row.cell.id,
                           {cell_label(row.cell), row.arm.label, std::to_string(row.blocks),
@@ -161,10 +179,11 @@ std::string trust_section(const SectionContext& context) {
       "A place: what it adds to a visit to come one place later in its block (drift, heat); blank where arms take "
       "turns. Another before: what it adds to follow another arm instead of itself (caches, clocks); flagged "
       "carry-over beyond a third of the gate's margin."};
-  if (detail == Detail::compact)
+  if (detail == Detail::compact) {
     nulls.notes.emplace_back(
         "Only rows with a flag, a skipped block or a null that does not span 0 are listed here; blocks.csv has all "
         "visits.");
+  }
   return html + folded_html(detail == Detail::full ? "In-run null, warm-up and flags of every row"
                                                    : "In-run null, warm-up and flags where they are remarkable",
                             to_html(nulls));

@@ -22,8 +22,12 @@ constexpr std::size_t kCellsListed = 6;
 
 std::string listed(const std::vector<std::string>& names, std::size_t most) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) text += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > most) {
+    text += fmt::format(" and {} more", names.size() - most);
+  }
   return text;
 }
 
@@ -34,10 +38,14 @@ std::string plural(std::int64_t count, const char* noun) {
 std::string compared_sentence(const RunSummary& summary) {
   std::vector<std::string> others;
   for (const ArmRecord& arm : summary.arms) {
-    if (!arm.baseline && !arm.roofline()) others.push_back(arm.label);
+    if (!arm.baseline && !arm.roofline()) {
+      others.push_back(arm.label);
+    }
   }
   std::set<std::int64_t> cells;
-  for (const SummaryRow& row : summary.rows) cells.insert(row.cell.id);
+  for (const SummaryRow& row : summary.rows) {
+    cells.insert(row.cell.id);
+  }
   const std::string baseline = summary.baseline();
   const std::string arms = baseline.empty() ? listed(others, kCellsListed)
                            : others.empty() ? fmt::format("{} alone", baseline)
@@ -50,16 +58,22 @@ std::string resolution_sentence(const RunSummary& summary) {
   bool contrasts = false;
   for (const SummaryRow& row : summary.rows) {
     contrasts = contrasts || (row.time_ratio && !row.arm.baseline);
-    if (row.mde) detectable.push_back(*row.mde);
+    if (row.mde) {
+      detectable.push_back(*row.mde);
+    }
   }
-  if (!contrasts) return "No arm was compared with a baseline.";
-  if (detectable.empty())
+  if (!contrasts) {
+    return "No arm was compared with a baseline.";
+  }
+  if (detectable.empty()) {
     return "One launch: the ratios speak for this process only and resolve nothing. Use --launches 5 or more.";
+  }
   std::sort(detectable.begin(), detectable.end());
-  if (format_detectable(quantile(detectable, 0.5)) == "none")
+  if (format_detectable(quantile(detectable, 0.5)) == "none") {
     return fmt::format(
         "Resolves nothing below a tenfold effect in the median contrast with {} launches: use --launches 5 or more.",
         summary.run.launches);
+  }
   return fmt::format("Resolves >= {} at 80 % power in the median contrast ({} at best, {} at worst), with {} of {}.",
                      format_detectable(quantile(detectable, 0.5)), format_detectable(detectable.front()),
                      format_detectable(detectable.back()),
@@ -71,7 +85,9 @@ std::string null_badge(const RunSummary& summary) {
   std::int64_t intervals = 0;
   std::int64_t spanning = 0;
   for (const SummaryRow& row : summary.rows) {
-    if (!row.comparison.in_run_null) continue;
+    if (!row.comparison.in_run_null) {
+      continue;
+    }
     ++intervals;
     spanning += row.comparison.in_run_null->low <= 0 && row.comparison.in_run_null->high >= 0;
   }
@@ -82,7 +98,9 @@ std::string engagement_badge(const RunSummary& summary) {
   std::int64_t known = 0;
   std::int64_t engaged = 0;
   for (const SummaryRow& row : summary.rows) {
-    if (!row.engaged) continue;
+    if (!row.engaged) {
+      continue;
+    }
     ++known;
     engaged += *row.engaged;
   }
@@ -157,22 +175,34 @@ Table overview_table(const RunSummary& summary) {
   const auto arms = static_cast<std::size_t>(
       std::ranges::count_if(summary.arms, [](const ArmRecord& arm) { return !arm.roofline(); }));
   std::map<std::int64_t, std::size_t> ratios_of_cell;
-  for (const SummaryRow& row : summary.rows) ratios_of_cell[row.cell.id] += row.time_ratio.has_value();
+  for (const SummaryRow& row : summary.rows) {
+    ratios_of_cell[row.cell.id] += row.time_ratio.has_value();
+  }
   std::map<std::pair<std::string, std::string>, std::vector<double>> logs;  // by arm and phase
   std::vector<std::string> excluded;
   for (const SummaryRow& row : summary.rows) {
-    if (row.arm.roofline()) continue;
+    if (row.arm.roofline()) {
+      continue;
+    }
     const bool complete = ratios_of_cell[row.cell.id] == arms;
-    if (complete && !row.arm.baseline) logs[{row.arm.label, row.cell.phase}].push_back(std::log(*row.time_ratio));
+    if (complete && !row.arm.baseline) {
+      logs[{row.arm.label, row.cell.phase}].push_back(std::log(*row.time_ratio));
+    }
     const std::string label = cell_label(row.cell);
-    if (!complete && (excluded.empty() || excluded.back() != label)) excluded.push_back(label);
+    if (!complete && (excluded.empty() || excluded.back() != label)) {
+      excluded.push_back(label);
+    }
   }
   std::set<std::string> phases;
-  for (const auto& [key, values] : logs) phases.insert(key.second);
+  for (const auto& [key, values] : logs) {
+    phases.insert(key.second);
+  }
   for (const ArmRecord& arm : summary.arms) {
     for (const std::string& phase : phases) {
       const auto found = logs.find({arm.label, phase});
-      if (found == logs.end()) continue;
+      if (found == logs.end()) {
+        continue;
+      }
       const auto [low, high] = std::minmax_element(found->second.begin(), found->second.end());
       table.rows.push_back(
           {0,
@@ -181,9 +211,10 @@ Table overview_table(const RunSummary& summary) {
             format_ratio(std::exp(*low)), format_ratio(std::exp(*high))}});
     }
   }
-  if (!excluded.empty())
+  if (!excluded.empty()) {
     table.notes.push_back(
         fmt::format("Left out, since not every arm has a ratio there: {}.", listed(excluded, kCellsListed)));
+  }
   return table;
 }
 
@@ -195,7 +226,9 @@ Table environment_table(const std::vector<const RunRecord*>& runs) {
     const auto fields = environment_fields(*run);
     table.rows.resize(fields.size());
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (table.rows[i].fields.empty()) table.rows[i].fields.push_back(fields[i].first);
+      if (table.rows[i].fields.empty()) {
+        table.rows[i].fields.push_back(fields[i].first);
+      }
       table.rows[i].fields.push_back(fields[i].second);
     }
   }
@@ -203,10 +236,13 @@ Table environment_table(const std::vector<const RunRecord*>& runs) {
   for (const TableRow& row : table.rows) {
     const bool equal = std::all_of(row.fields.begin() + 1, row.fields.end(),
                                    [&](const std::string& field) { return field == row.fields[1]; });
-    if (!equal && !own.contains(row.fields[0])) differing.push_back(row.fields[0]);
+    if (!equal && !own.contains(row.fields[0])) {
+      differing.push_back(row.fields[0]);
+    }
   }
-  if (!differing.empty())
+  if (!differing.empty()) {
     table.notes.push_back(fmt::format("The runs differ in: {}.", listed(differing, differing.size())));
+  }
   return table;
 }
 
@@ -217,11 +253,14 @@ Table one_sided_table(const std::vector<const RunSummary*>& runs) {
               .notes = {}};
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> where;
   for (const RunSummary* run : runs) {
-    for (const SummaryRow& row : run->rows)
+    for (const SummaryRow& row : run->rows) {
       where[{cell_label(row.cell), setting_label(row.cell), row.arm.label}].push_back(run_title(run->run));
+    }
   }
   for (const auto& [key, titles] : where) {
-    if (titles.size() == runs.size()) continue;
+    if (titles.size() == runs.size()) {
+      continue;
+    }
     table.rows.push_back({0, 0, {std::get<0>(key), std::get<1>(key), std::get<2>(key), listed(titles, titles.size())}});
   }
   return table;

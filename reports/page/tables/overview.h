@@ -20,7 +20,8 @@ struct Overview {
 
 Overview overview_of(const RunData& data, const RunSummary& summary);
 
-/// Per arm and phase the geometric mean of the time ratios over the cells in which every arm has one, with the extremes.
+/// Per arm and phase the geometric mean of the time ratios over the cells in which every arm has one, with the
+/// extremes.
 Table overview_table(const RunSummary& summary);
 
 /// Machine, build, model and settings, a column per run; fields that differ are named in a note.

@@ -42,14 +42,20 @@ std::string time_or_blank(const std::optional<std::int64_t>& ns) {
 
 std::string joined(const std::vector<std::string>& parts) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(parts.size(), kCellsInANote); ++i) text += (i == 0 ? "" : ", ") + parts[i];
-  if (parts.size() > kCellsInANote) text += fmt::format(" and {} more", parts.size() - kCellsInANote);
+  for (std::size_t i = 0; i < std::min(parts.size(), kCellsInANote); ++i) {
+    text += (i == 0 ? "" : ", ") + parts[i];
+  }
+  if (parts.size() > kCellsInANote) {
+    text += fmt::format(" and {} more", parts.size() - kCellsInANote);
+  }
   return text;
 }
 
 // The verdict where there is one, else what became of the row.
 std::string verdict_name(const SummaryRow& row) {
-  if (row.engaged == false) return to_string(RowStatus::not_engaged);
+  if (row.engaged == false) {
+    return to_string(RowStatus::not_engaged);
+  }
   return row.decision.verdict ? to_string(*row.decision.verdict) : status_name(row);
 }
 
@@ -58,16 +64,21 @@ std::vector<std::string> verdict_notes(const Rows& rows) {
   std::map<std::string, std::vector<std::string>> places;
   std::int64_t most_launches = 0;
   for (const SummaryRow* row : rows) {
-    if (row->decision.reason.empty()) continue;
+    if (row->decision.reason.empty()) {
+      continue;
+    }
     const bool inconclusive = row->decision.verdict.has_value();
     places[(inconclusive ? "INCONCLUSIVE: " : "No verdict: ") + row->decision.reason].push_back(
         fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
     most_launches = std::max(most_launches, row->decision.more_launches.value_or(0));
   }
   std::vector<std::string> notes;
-  for (const auto& [reason, labels] : places) notes.push_back(fmt::format("{}: {}.", reason, joined(labels)));
-  if (most_launches > 0)
+  for (const auto& [reason, labels] : places) {
+    notes.push_back(fmt::format("{}: {}.", reason, joined(labels)));
+  }
+  if (most_launches > 0) {
     notes.push_back(fmt::format("About {} more launches would decide those that can be.", most_launches));
+  }
   return notes;
 }
 
@@ -76,8 +87,9 @@ std::vector<std::string> fate_notes(const Rows& rows) {
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> cells;
   for (const SummaryRow* row : rows) {
     const bool not_engaged = row->engaged == false;
-    if (!not_engaged && (row->status == RowStatus::ok || (row->status == RowStatus::planned && row->reason.empty())))
+    if (!not_engaged && (row->status == RowStatus::ok || (row->status == RowStatus::planned && row->reason.empty()))) {
       continue;
+    }
     const std::string fate = not_engaged ? to_string(RowStatus::not_engaged) : status_name(*row);
     cells[{row->arm.label, fate, row->reason}].push_back(cell_label(row->cell));
   }
@@ -93,12 +105,14 @@ std::vector<std::string> fate_notes(const Rows& rows) {
 std::vector<std::string> flag_notes(const Rows& rows) {
   std::map<std::string, std::vector<std::string>> places;
   for (const SummaryRow* row : rows) {
-    for (const std::string& flag : row->flags)
+    for (const std::string& flag : row->flags) {
       places[flag].push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
+    }
   }
   std::vector<std::string> notes;
-  for (const auto& [flag, labels] : places)
+  for (const auto& [flag, labels] : places) {
     notes.push_back(fmt::format("Flag '{}': {}.", flag, labels.size() == rows.size() ? "every row" : joined(labels)));
+  }
   return notes;
 }
 
@@ -106,7 +120,9 @@ std::vector<std::string> flag_notes(const Rows& rows) {
 std::vector<std::string> percentile_notes(const RunSummary& summary) {
   std::vector<std::string> notes;
   for (const PercentileRule& rule : kPercentileRules) {
-    if (std::string_view(rule.name) == "p95") continue;  // not a column of these tables
+    if (std::string_view(rule.name) == "p95") {
+      continue;  // not a column of these tables
+    }
     std::vector<std::string> blank;
     std::int64_t measured = 0;
     for (const SummaryRow& row : summary.rows) {
@@ -116,7 +132,9 @@ std::vector<std::string> percentile_notes(const RunSummary& summary) {
                                     row.launches));
       }
     }
-    if (blank.empty()) continue;
+    if (blank.empty()) {
+      continue;
+    }
     notes.push_back(fmt::format("{} is blank {}: it needs {} steps and {} launches.", rule.name,
                                 static_cast<std::int64_t>(blank.size()) == measured
                                     ? fmt::format("everywhere, as in {}", blank.front())
@@ -151,7 +169,8 @@ Table latency_table(const Rows& rows) {
   return table;
 }
 
-// The label without the preset that it shares with all others, and without its middle where it is still longer than `width`.
+// The label without the preset that it shares with all others, and without its middle where it is still longer than
+// `width`.
 std::string short_label(const std::string& label, const std::string& shared, std::size_t width) {
   constexpr std::size_t kTail = 12;  // what was turned last tells arms apart
   std::string text = !shared.empty() && label.starts_with(shared) ? "~" + label.substr(shared.size()) : label;
@@ -161,7 +180,8 @@ std::string short_label(const std::string& label, const std::string& shared, std
   return text;
 }
 
-// The preset, with its comma, that every arm of several switches begins with; empty where they begin with different ones.
+// The preset, with its comma, that every arm of several switches begins with; empty where they begin with different
+// ones.
 std::string shared_preset(const std::vector<ArmRecord>& arms) {
   std::string shared;
   for (const ArmRecord& arm : arms) {
@@ -218,8 +238,12 @@ void shorten_arms(Table& table, std::size_t arm_column, const std::vector<ArmRec
 }
 
 std::string bound_share(const SummaryRow& row) {
-  if (!row.bound_share) return "";
-  if (!row.bound_share_low || !row.bound_share_high) return format_percent(*row.bound_share);
+  if (!row.bound_share) {
+    return "";
+  }
+  if (!row.bound_share_low || !row.bound_share_high) {
+    return format_percent(*row.bound_share);
+  }
   return fmt::format("{:.0f} % [{:.0f}, {:.0f}]", 100 * *row.bound_share, 100 * *row.bound_share_low,
                      100 * *row.bound_share_high);
 }
@@ -238,26 +262,36 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
               .rows = {},
               .notes = {}};
   const bool bounds = std::ranges::any_of(rows, [](const SummaryRow* row) { return row->bound_share.has_value(); });
-  if (bounds) table.columns.insert(table.columns.end() - 1, {"Of bound", true});
+  if (bounds) {
+    table.columns.insert(table.columns.end() - 1, {"Of bound", true});
+  }
   for (const SummaryRow* row : rows) {
     TableRow line{row->run_id,
                   row->cell.id,
                   {cell_label(row->cell), row->arm.label, time_or_blank(row->median_ns), format_ratio(*row),
                    row->mde ? format_detectable(*row->mde) : "", row->peak_bytes ? format_bytes(*row->peak_bytes) : "",
                    verdict_name(*row)}};
-    if (bounds) line.fields.insert(line.fields.end() - 1, bound_share(*row));
+    if (bounds) {
+      line.fields.insert(line.fields.end() - 1, bound_share(*row));
+    }
     table.rows.push_back(std::move(line));
   }
-  if (labels == ArmLabels::short_where_wide) shorten_arms(table, 1, summary.arms);
+  if (labels == ArmLabels::short_where_wide) {
+    shorten_arms(table, 1, summary.arms);
+  }
   std::vector<std::string> unpaired;
   for (const SummaryRow* row : rows) {
-    if (row->blocks > 0 && row->comparable() && !row->time_ratio && !row->arm.roofline() && !baseline.empty())
+    if (row->blocks > 0 && row->comparable() && !row->time_ratio && !row->arm.roofline() && !baseline.empty()) {
       unpaired.push_back(fmt::format("{} ({})", cell_label(row->cell), row->arm.label));
+    }
   }
-  if (!unpaired.empty())
+  if (!unpaired.empty()) {
     table.notes.push_back(fmt::format("No ratio, since the baseline was not measured there: {}.", joined(unpaired)));
+  }
   for (auto notes : {verdict_notes(rows), fate_notes(rows), flag_notes(rows)}) {
-    for (std::string& note : notes) table.notes.push_back(std::move(note));
+    for (std::string& note : notes) {
+      table.notes.push_back(std::move(note));
+    }
   }
   if (!baseline.empty()) {
     table.notes.emplace_back(
@@ -267,14 +301,16 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
         "and drops costs that come only every few steps.");
     table.notes.emplace_back(
         "Detects: the smallest effect that this many launches find with 80 % power; none: not even a tenfold one.");
-    if (bounds)
+    if (bounds) {
       table.notes.emplace_back(
           "Of bound: the time that the slower of roofline-read (the cell's bytes) and roofline-gemm (its "
           "floating-point "
           "operations) takes in the same blocks over the arm's, with its 95 % interval.");
-    if (summary.adaptive)
+    }
+    if (summary.adaptive) {
       table.notes.push_back(fmt::format("Launches were added until the looks at {} decided: intervals hold {}.",
                                         fmt::join(adaptive_looks().looks, ", "), kIntervalWithLooks));
+    }
   }
   return table;
 }
@@ -291,11 +327,15 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
         .push_back(&row);
   }
   for (auto& [key, rows] : groups) {
-    if (!std::get<6>(key).empty()) continue;
+    if (!std::get<6>(key).empty()) {
+      continue;
+    }
     for (auto& [other, target] : groups) {
       auto bare = other;
       std::get<6>(bare).clear();
-      if (std::get<6>(other).empty() || bare != key) continue;
+      if (std::get<6>(other).empty() || bare != key) {
+        continue;
+      }
       target.insert(target.end(), rows.begin(), rows.end());
       rows.clear();
       break;
@@ -303,7 +343,9 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
   }
   std::vector<Table> tables;
   for (auto& [key, rows] : groups) {
-    if (rows.empty()) continue;
+    if (rows.empty()) {
+      continue;
+    }
     std::sort(rows.begin(), rows.end(), [](const SummaryRow* a, const SummaryRow* b) {
       const auto place = [](const SummaryRow* row) {
         return std::tuple(phase_rank(row->cell.phase), row->cell.batch, row->cell.id);
@@ -313,7 +355,9 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
     tables.push_back(latency_table(rows));
   }
   if (!tables.empty()) {
-    for (std::string& note : percentile_notes(summary)) tables.back().notes.push_back(std::move(note));
+    for (std::string& note : percentile_notes(summary)) {
+      tables.back().notes.push_back(std::move(note));
+    }
   }
   return tables;
 }
@@ -323,11 +367,15 @@ std::vector<Table> comparison_tables(const RunSummary& summary, ArmLabels labels
   for (const SummaryRow& row : summary.rows) {
     const std::string setting = setting_label(row.cell);
     auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first == setting; });
-    if (group == groups.end()) group = groups.insert(group, {setting, {}});
+    if (group == groups.end()) {
+      group = groups.insert(group, {setting, {}});
+    }
     group->second.push_back(&row);
   }
   std::vector<Table> tables;
-  for (const auto& [setting, rows] : groups) tables.push_back(comparison_table(summary, setting, rows, labels));
+  for (const auto& [setting, rows] : groups) {
+    tables.push_back(comparison_table(summary, setting, rows, labels));
+  }
   return tables;
 }
 
@@ -339,9 +387,13 @@ std::string not_run_note(const RunSummary& summary) {
   std::set<std::int64_t> not_run;
   for (const SummaryRow& row : summary.rows) {
     cells.insert(row.cell.id);
-    if (row.status == RowStatus::planned && row.blocks == 0) not_run.insert(row.cell.id);
+    if (row.status == RowStatus::planned && row.blocks == 0) {
+      not_run.insert(row.cell.id);
+    }
   }
-  if (not_run.empty()) return "";
+  if (not_run.empty()) {
+    return "";
+  }
   return fmt::format("{} of {} cells {} not run.", not_run.size(), cells.size(), not_run.size() == 1 ? "has" : "have");
 }
 
@@ -358,7 +410,9 @@ Table composite_table(const RunSummary& summary) {
                           {"Verdict"}},
               .rows = {},
               .notes = {"Phases weigh the same, within a phase the batches, within a batch the lengths."}};
-  if (std::string note = not_run_note(summary); !note.empty()) table.notes.push_back(std::move(note));
+  if (std::string note = not_run_note(summary); !note.empty()) {
+    table.notes.push_back(std::move(note));
+  }
   for (const Composite& composite : summary.composites) {
     const Decision& decision = composite.decision;
     table.rows.push_back({summary.run.id,
@@ -377,7 +431,9 @@ Table effect_table(const RunSummary& summary) {
               .notes = {summary.ablation == "add-one"
                             ? "Below 1: the arm is faster with the switch. The largest change comes first."
                             : "Above 1: the arm is slower without the switch. The largest change comes first."}};
-  if (summary.ablation.empty()) return table;
+  if (summary.ablation.empty()) {
+    return table;
+  }
   std::vector<std::pair<double, TableRow>> effects;
   const auto add = [&](double time_ratio, const ArmRecord& arm, std::string ratio, const Decision& decision) {
     effects.push_back(
@@ -389,11 +445,15 @@ Table effect_table(const RunSummary& summary) {
   }
   if (summary.composites.empty()) {
     for (const SummaryRow& row : summary.rows) {
-      if (row.time_ratio && !row.arm.baseline) add(*row.time_ratio, row.arm, format_ratio(row), row.decision);
+      if (row.time_ratio && !row.arm.baseline) {
+        add(*row.time_ratio, row.arm, format_ratio(row), row.decision);
+      }
     }
   }
   std::ranges::stable_sort(effects, std::greater<>(), [](const auto& effect) { return effect.first; });
-  for (auto& [size, row] : effects) table.rows.push_back(std::move(row));
+  for (auto& [size, row] : effects) {
+    table.rows.push_back(std::move(row));
+  }
   return table;
 }
 
@@ -407,7 +467,9 @@ Table ledger_table(const RunSummary& summary) {
     std::int64_t ok = 0;
     std::map<std::string, std::int64_t> excluded;
     for (const SummaryRow& row : summary.rows) {
-      if (row.arm.id != arm.id) continue;
+      if (row.arm.id != arm.id) {
+        continue;
+      }
       ++planned;
       if (row.status == RowStatus::ok) {
         ++ok;
@@ -416,14 +478,18 @@ Table ledger_table(const RunSummary& summary) {
       }
     }
     std::vector<std::string> why;
-    for (const auto& [status, count] : excluded) why.push_back(fmt::format("{} {}", count, status));
+    for (const auto& [status, count] : excluded) {
+      why.push_back(fmt::format("{} {}", count, status));
+    }
     table.rows.push_back({0,
                           0,
                           {arm.label + (arm.baseline ? " (baseline)" : ""), std::to_string(planned), std::to_string(ok),
                            std::to_string(planned - ok), joined(why)}});
   }
   Rows rows;
-  for (const SummaryRow& row : summary.rows) rows.push_back(&row);
+  for (const SummaryRow& row : summary.rows) {
+    rows.push_back(&row);
+  }
   table.notes = fate_notes(rows);
   return table;
 }

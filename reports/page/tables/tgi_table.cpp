@@ -18,7 +18,8 @@ constexpr double kNsOfASecond = 1e9;
 constexpr int kDecimals = 2;
 constexpr int kSignificant = 3;
 
-/// What one table shows: an arm at one length under one setting. Completions have a scope of their own and yet belong to it.
+/// What one table shows: an arm at one length under one setting. Completions have a scope of their own and yet belong
+/// to it.
 struct Group {
   std::string arm;
   CellRecord like;
@@ -36,9 +37,13 @@ struct Group {
 std::vector<Group> groups_of(const RunSummary& summary, const std::string& arm) {
   std::vector<Group> groups;
   for (const SummaryRow& row : summary.rows) {
-    if (row.arm.roofline() || (!arm.empty() && row.arm.label != arm)) continue;
+    if (row.arm.roofline() || (!arm.empty() && row.arm.label != arm)) {
+      continue;
+    }
     auto group = std::ranges::find_if(groups, [&](const Group& known) { return known.takes(row); });
-    if (group == groups.end()) group = groups.insert(group, {row.arm.label, row.cell, {}});
+    if (group == groups.end()) {
+      group = groups.insert(group, {row.arm.label, row.cell, {}});
+    }
     group->rows.push_back(&row);
   }
   return groups;
@@ -55,14 +60,18 @@ std::string ms(const std::optional<std::int64_t>& ns) {
 }
 
 std::string rate(const SummaryRow& row, const std::optional<std::int64_t>& ns) {
-  if (!ns || *ns <= 0) return "";
+  if (!ns || *ns <= 0) {
+    return "";
+  }
   return value(static_cast<double>(row.cell.batch) * kNsOfASecond / static_cast<double>(*ns), "tokens/secs");
 }
 
 std::vector<const SummaryRow*> of_phase(const Group& group, const char* phase) {
   std::vector<const SummaryRow*> rows;
   for (const SummaryRow* row : group.rows) {
-    if (row->cell.phase == phase && row->steps > 0 && row->comparable()) rows.push_back(row);
+    if (row->cell.phase == phase && row->steps > 0 && row->comparable()) {
+      rows.push_back(row);
+    }
   }
   std::ranges::stable_sort(rows, {}, [](const SummaryRow* row) { return row->cell.batch; });
   return rows;
@@ -73,10 +82,13 @@ void add_rows(Table& table, const Group& group, const char* phase, const char* s
   for (const SummaryRow* row : of_phase(group, phase)) {
     std::vector<std::string> fields{first ? step : "", std::to_string(row->cell.batch)};
     if (throughput) {
-      for (const auto& ns : {row->mean_ns, row->max_ns, row->min_ns}) fields.push_back(rate(*row, ns));
+      for (const auto& ns : {row->mean_ns, row->max_ns, row->min_ns}) {
+        fields.push_back(rate(*row, ns));
+      }
     } else {
-      for (const auto& ns : {row->mean_ns, row->min_ns, row->max_ns, row->median_ns, row->p90_ns, row->p99_ns})
+      for (const auto& ns : {row->mean_ns, row->min_ns, row->max_ns, row->median_ns, row->p90_ns, row->p99_ns}) {
         fields.push_back(ms(ns));
+      }
     }
     table.rows.push_back({row->run_id, row->cell.id, std::move(fields)});
     first = false;
@@ -97,22 +109,29 @@ std::vector<std::string> latency_notes(const Group& group) {
   std::vector<std::string> notes;
   std::string blank;
   for (const PercentileRule& rule : kPercentileRules) {
-    if (std::string_view(rule.name) == "p95") continue;  // no column of these tables
+    if (std::string_view(rule.name) == "p95") {
+      continue;  // no column of these tables
+    }
     const bool missing = std::ranges::any_of(group.rows, [&](const SummaryRow* row) {
       return row->steps > 0 && (row->steps < rule.steps || row->launches < rule.launches);
     });
-    if (missing)
+    if (missing) {
       blank +=
           fmt::format("{}{} ({} steps, {} launches)", blank.empty() ? "" : ", ", rule.name, rule.steps, rule.launches);
+    }
   }
-  if (!blank.empty()) notes.push_back(fmt::format("Blank where too little was timed: {}.", blank));
+  if (!blank.empty()) {
+    notes.push_back(fmt::format("Blank where too little was timed: {}.", blank));
+  }
   if (!of_phase(group, "generate").empty()) {
     notes.emplace_back(
         "Decode (total) is a whole completion here, its prefill included; text-generation-benchmark's begins after the "
         "prefill.");
   }
   for (const SummaryRow* row : group.rows) {
-    if (row->comparable() && row->steps > 0) continue;
+    if (row->comparable() && row->steps > 0) {
+      continue;
+    }
     notes.push_back(fmt::format("{}: {}{}{}", cell_label(row->cell),
                                 row->engaged == false ? to_string(RowStatus::not_engaged) : to_string(row->status),
                                 row->reason.empty() ? "." : ": ", row->reason));
@@ -126,7 +145,9 @@ std::vector<Table> tgi_tables(const RunSummary& summary, const std::string& arm)
   std::vector<Table> tables;
   for (const Group& group : groups_of(summary, arm)) {
     Table latency = empty_table(group, "Latency");
-    for (const char* percentile : {"p50", "p90", "p99"}) latency.columns.push_back({percentile, true});
+    for (const char* percentile : {"p50", "p90", "p99"}) {
+      latency.columns.push_back({percentile, true});
+    }
     add_rows(latency, group, "prefill", "Prefill", false);
     add_rows(latency, group, "decode", "Decode (token)", false);
     add_rows(latency, group, "generate", "Decode (total)", false);
@@ -137,7 +158,9 @@ std::vector<Table> tgi_tables(const RunSummary& summary, const std::string& arm)
     throughput.notes = {
         "Tokens made a second, of all rows of the batch together. Average: the batch over the average latency."};
     tables.push_back(std::move(latency));
-    if (!throughput.rows.empty()) tables.push_back(std::move(throughput));
+    if (!throughput.rows.empty()) {
+      tables.push_back(std::move(throughput));
+    }
   }
   return tables;
 }

@@ -36,14 +36,18 @@ std::string time_use_words(const TimeUse& use) {
   std::vector<std::size_t> order{kTiming, kWarming};
   std::vector<std::size_t> others;
   for (std::size_t activity = 0; activity < kActivities; ++activity) {
-    if (activity != kTiming && activity != kWarming) others.push_back(activity);
+    if (activity != kTiming && activity != kWarming) {
+      others.push_back(activity);
+    }
   }
   std::ranges::stable_sort(others, std::greater<>(), [&](std::size_t activity) { return use.ns[activity]; });
   order.insert(order.end(), others.begin(), others.end());
   std::string words;
   for (const std::size_t activity : order) {
     const std::string part = percent(share(use, activity));
-    if (!part.empty()) words += fmt::format("{}{} {}", words.empty() ? "" : ", ", part, kWords[activity]);
+    if (!part.empty()) {
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", part, kWords[activity]);
+    }
   }
   return words;
 }
@@ -54,16 +58,22 @@ Table time_table(const RunSummary& summary) {
               .rows = {},
               .notes = {"Shares of the arm's own seconds. All arms together: what launches do for all of them, the "
                         "reference where it is no arm, and the start and end of processes."}};
-  for (const char* const words : kWords) table.columns.push_back({words, true});
+  for (const char* const words : kWords) {
+    table.columns.push_back({words, true});
+  }
   const auto add = [&](const std::string& label, const TimeUse& use) {
     std::vector<std::string> fields{label, fmt::format("{:.1f}", static_cast<double>(use.total()) * 1e-9)};
-    for (std::size_t activity = 0; activity < kActivities; ++activity) fields.push_back(percent(share(use, activity)));
+    for (std::size_t activity = 0; activity < kActivities; ++activity) {
+      fields.push_back(percent(share(use, activity)));
+    }
     table.rows.push_back({summary.run.id, 0, std::move(fields)});
   };
   for (const ArmTimeUse& arm : time_use_by_arm(summary.times_spent, summary.arms)) {
     add(arm.arm.empty() ? "all arms together" : arm.arm, arm.use);
   }
-  if (table.rows.size() > 1) add("the whole run", time_use(summary.times_spent));
+  if (table.rows.size() > 1) {
+    add("the whole run", time_use(summary.times_spent));
+  }
   return table;
 }
 

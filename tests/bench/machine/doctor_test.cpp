@@ -1,13 +1,13 @@
 // A doctor reads what is there, says what is not, and gives advice only where something is wrong.
 #include "bench/machine/doctor.h"
 
-#include "tests/temporary_folder.h"
+#include <algorithm>
+#include <fstream>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <fstream>
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {

@@ -1,13 +1,6 @@
 // Tests that the machine's texts are read right, on made-up files and, within bounds, on this machine.
 #include "bench/machine/environment.h"
 
-#include "tests/temporary_folder.h"
-
-#include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -17,6 +10,13 @@
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {

@@ -1,11 +1,11 @@
 // Tests that the orders of blocks are mirror images, uniform, and a function of their keys alone.
 #include "bench/measure/block_order.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

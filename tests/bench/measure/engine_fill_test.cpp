@@ -1,10 +1,10 @@
 // A cell is filled once; what follows restores it.
+#include <gtest/gtest.h>
+
 #include "bench/measure/engine_cell.h"
 #include "bench/measure/engine_worker.h"
 #include "profiles/range.h"
 #include "tests/variants/arms.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,9 +1,9 @@
 // What a worker of our own engine does in the steps of each scope.
+#include <gtest/gtest.h>
+
 #include "bench/measure/engine_worker.h"
 #include "profiles/range.h"
 #include "tests/variants/arms.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,9 +1,9 @@
 // The reference's outputs come back as they were, for the very same cell and program.
 #include "bench/measure/kept_outputs.h"
 
-#include "tests/temporary_folder.h"
-
 #include <gtest/gtest.h>
+
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {

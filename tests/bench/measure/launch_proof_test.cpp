@@ -1,4 +1,5 @@
-// What a launch keeps for the launches and runs after it: proofs of its arms, the reference's outputs, and where its time went.
+// What a launch keeps for the launches and runs after it: proofs of its arms, the reference's outputs, and where its
+// time went.
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "bench/measure/launch_runner.h"

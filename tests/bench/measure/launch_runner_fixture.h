@@ -1,12 +1,6 @@
 // Launches on arms that are made up, for the tests of what a launch does.
 #pragma once
 
-#include "bench/measure/launch_runner.h"
-
-#include "tests/temporary_folder.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -14,6 +8,11 @@
 #include <map>
 #include <stdexcept>
 #include <thread>
+
+#include <gtest/gtest.h>
+
+#include "bench/measure/launch_runner.h"
+#include "tests/temporary_folder.h"
 
 namespace decodelab::testing {
 

@@ -1,14 +1,14 @@
 // Tests that the time left is known from the first tenth of a sweep on, on simulated sweeps whose priors are wrong.
 #include "bench/measure/progress.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
 #include <stdexcept>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

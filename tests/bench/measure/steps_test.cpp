@@ -1,10 +1,10 @@
 // Tests of the number of timed steps at each edge of its rule.
 #include "bench/measure/steps.h"
 
-#include <gtest/gtest.h>
-
 #include <limits>
 #include <stdexcept>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

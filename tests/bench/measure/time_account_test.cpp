@@ -1,11 +1,11 @@
 // What a launch spends is added up by arm and activity, and side work is taken out of what it was done in.
 #include "bench/measure/time_account.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <map>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,12 +1,12 @@
 // Counts are exact, by stage, and catch the one operation that was not there before.
 #include "bench/measure/torch_counters.h"
 
+#include <gtest/gtest.h>
+
 #include "engine/generation.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
 #include "tests/variants/arms.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,17 +1,18 @@
-// Operators as spans: nested, in the order of time, as many as the counters say, and without any effect on what is decoded.
+// Operators as spans: nested, in the order of time, as many as the counters say, and without any effect on what is
+// decoded.
 #include "bench/measure/torch_trace.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include <gtest/gtest.h>
 
 #include "bench/measure/engine_trace.h"
 #include "bench/measure/torch_counters.h"
 #include "bench/plan/arm.h"
 #include "engine/engine.h"
 #include "tests/engine/test_model.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <map>
-#include <numeric>
 
 namespace decodelab {
 namespace {

@@ -1,10 +1,10 @@
 // Tests of the rules for "same outputs": each kind of difference is found at its place, and rounding is not one.
 #include "bench/measure/verification.h"
 
-#include <gtest/gtest.h>
-
 #include <limits>
 #include <stdexcept>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {
@@ -69,7 +69,9 @@ TEST(Agreement, HasTheLargestErrorTheMeanDivergenceAndTheShareOfEqualChoices) {
 TEST(Agreement, IsUnchangedByWhatSoftmaxDoesNotSeeExceptForTheError) {
   OutputTrace candidate = sample();
   for (std::vector<float>& step : candidate.logits) {
-    for (float& logit : step) logit += 2;
+    for (float& logit : step) {
+      logit += 2;
+    }
   }
   const std::optional<Agreement> agreement = agreement_of(sample(), candidate);
   ASSERT_TRUE(agreement);

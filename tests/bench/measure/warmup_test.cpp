@@ -1,9 +1,9 @@
 // Tests of the rule that ends warm-up, on made-up step times.
 #include "bench/measure/warmup.h"
 
-#include <gtest/gtest.h>
-
 #include <stdexcept>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,10 +1,10 @@
 // The arms of an ablation, on the variants that arm_test.cpp registers.
 #include "bench/plan/ablation.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <set>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,9 +1,9 @@
 // The grammar of arms, on variants that only this file registers under the names of the presets.
 #include "bench/plan/arm.h"
 
-#include "variants/presets.h"
-
 #include <gtest/gtest.h>
+
+#include "variants/presets.h"
 
 namespace decodelab {
 namespace {

@@ -1,11 +1,11 @@
 // Tests of the axis grammar: what each form expands to, and that each mistake is refused by name.
 #include "bench/plan/axis.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <limits>
 #include <stdexcept>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

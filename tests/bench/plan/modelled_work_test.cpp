@@ -1,9 +1,9 @@
 // The closed forms, by hand for a model that is small enough.
 #include "bench/plan/modelled_work.h"
 
-#include <gtest/gtest.h>
-
 #include <numeric>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,9 +1,9 @@
 // Scopes as words and back, and which phase has which.
 #include "bench/plan/step_scope.h"
 
-#include <gtest/gtest.h>
-
 #include <stdexcept>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

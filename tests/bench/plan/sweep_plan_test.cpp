@@ -1,12 +1,12 @@
 // A sweep's cells, arms and rows, and the requests that no row can stand for.
 #include "bench/plan/sweep_plan.h"
 
-#include "bench/plan/arm.h"
+#include <algorithm>
+#include <map>
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
+#include "bench/plan/arm.h"
 
 namespace decodelab {
 namespace {

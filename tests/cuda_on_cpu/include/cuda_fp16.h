@@ -1,4 +1,5 @@
-// Stands in for the CUDA header of this name: the half-precision type and its conversions. Arithmetic is added when a kernel needs it.
+// Stands in for the CUDA header of this name: the half-precision type and its conversions. Arithmetic is added when a
+// kernel needs it.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
 // A checksum sees every change, and does not depend on the pieces that it was fed.
 #include "engine/checkpoint/checksum.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <span>
 #include <stdexcept>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,14 +1,14 @@
 // What is kept comes back whole, for its own key, and within bounds.
 #include "engine/checkpoint/kept_bytes.h"
 
-#include "tests/temporary_folder.h"
-
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {

@@ -17,7 +17,8 @@
 
 namespace decodelab {
 
-/// How long a fuzz test goes on: DECODELAB_FUZZ_SECONDS where that is set, else DECODELAB_FUZZ_ITERATIONS rounds, else 1,000.
+/// How long a fuzz test goes on: DECODELAB_FUZZ_SECONDS where that is set, else DECODELAB_FUZZ_ITERATIONS rounds, else
+/// 1,000.
 class FuzzRounds {
  public:
   FuzzRounds() {
@@ -28,7 +29,8 @@ class FuzzRounds {
     }
   }
 
-  /// Returns the number of the next round, from 0 on, or nothing after the last one. The first 1,000 are run however long they take.
+  /// Returns the number of the next round, from 0 on, or nothing after the last one. The first 1,000 are run however
+  /// long they take.
   std::optional<int> next() {
     const bool over = end_ ? done_ >= kFewest && Clock::now() >= *end_ : done_ >= limit_;
     if (over) {

@@ -1,14 +1,14 @@
 // Packed weights come back as they were kept, or not at all.
 #include "engine/checkpoint/packed_files.h"
 
-#include "tests/temporary_folder.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {

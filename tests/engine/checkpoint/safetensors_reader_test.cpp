@@ -1,11 +1,10 @@
 // Tests of opening checkpoint directories: one file, shards with an index, and what is said of other contents.
-#include "engine/checkpoint/safetensors.h"
-
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "engine/checkpoint/safetensors.h"
 #include "tests/engine/checkpoint/refusal.h"
 #include "tests/temporary_folder.h"
 

@@ -1,10 +1,10 @@
 // What a checkpoint may look like, and what is refused with a sentence.
 #include "engine/checkpoint/weights.h"
 
+#include <gtest/gtest.h>
+
 #include "engine/tensor.h"
 #include "tests/engine/test_model.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

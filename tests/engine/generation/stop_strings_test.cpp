@@ -1,11 +1,12 @@
 // Stop strings: found wherever they lie in the tokens, and cut off.
 #include "engine/generation/stop_strings.h"
-#include "engine/generation.h"
-#include "tests/engine/test_model.h"
+
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 
-#include <stdexcept>
+#include "engine/generation.h"
+#include "tests/engine/test_model.h"
 
 namespace decodelab {
 namespace {

@@ -1,9 +1,9 @@
 // Sizes of launches: every key, row and head is some thread's, whatever the shape.
 #include "engine/kernels/device_kernels.h"
 
-#include <gtest/gtest.h>
-
 #include <bit>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

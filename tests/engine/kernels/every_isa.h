@@ -1,9 +1,9 @@
 // The sets of instructions that a kernel can be tested with here.
 #pragma once
 
-#include "engine/kernels/cpu_isa.h"
-
 #include <vector>
+
+#include "engine/kernels/cpu_isa.h"
 
 namespace decodelab::testing {
 

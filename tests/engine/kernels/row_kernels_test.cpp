@@ -1,15 +1,16 @@
-// The kernels that work on rows (norm, softmax, activation) against libtorch, over awkward widths and in every set of instructions.
+// The kernels that work on rows (norm, softmax, activation) against libtorch, over awkward widths and in every set of
+// instructions.
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
 #include "engine/kernels/attention/masked_softmax.h"
 #include "engine/kernels/elementwise/activate.h"
 #include "engine/kernels/elementwise/arg_max.h"
 #include "engine/kernels/elementwise/fused_norm.h"
 #include "engine/tensor.h"
 #include "tests/engine/kernels/every_isa.h"
-
-#include <gtest/gtest.h>
-
-#include <limits>
-#include <vector>
 
 namespace decodelab {
 namespace {

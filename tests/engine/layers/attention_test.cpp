@@ -1,13 +1,13 @@
 // The reference of attention against loops that anyone can check.
 #include "engine/layers/attention.h"
 
+#include <gtest/gtest.h>
+
 #include "engine/layers/softmax.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "tests/engine/test_model.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,11 +1,11 @@
 // Every cache holds what was appended, whatever the lengths, and zero behind it.
 #include "engine/layers/kv_cache.h"
 
+#include <gtest/gtest.h>
+
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/tensor.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,12 +1,12 @@
 // Sampling parameters: what is refused, and in which words; and what each row of a batch gets.
 #include "engine/sampling/sampling_parameters.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

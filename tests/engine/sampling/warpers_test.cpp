@@ -1,14 +1,15 @@
-// What each warper promises, whatever the logits: properties of the reference. Hugging Face's values are in warpers_transformers_test.py.
+// What each warper promises, whatever the logits: properties of the reference. Hugging Face's values are in
+// warpers_transformers_test.py.
 #include "engine/sampling/warpers.h"
-
-#include "engine/sampling/token_history.h"
-#include "engine/tensor.h"
-
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/sampling/token_history.h"
+#include "engine/tensor.h"
 
 namespace decodelab {
 namespace {

@@ -14,7 +14,8 @@
 
 namespace decodelab {
 
-/// Its functions; none of the tests' needs a driver. Throws std::runtime_error where it cannot be loaded: a build with its headers has it.
+/// Its functions; none of the tests' needs a driver. Throws std::runtime_error where it cannot be loaded: a build with
+/// its headers has it.
 inline CuptiFunctions cupti_of_tests() {
   std::string reason;
   const CuptiFunctions functions = load_cupti(reason, DECODELAB_CUPTI_LIBRARY);

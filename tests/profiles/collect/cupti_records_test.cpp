@@ -2,12 +2,13 @@
 #ifdef DECODELAB_HAS_CUPTI
 
 #include "profiles/collect/cupti_records.h"
-#include "tests/profiles/collect/cupti_library.h"
-
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/profiles/collect/cupti_library.h"
 
 namespace decodelab {
 namespace {

@@ -1,18 +1,19 @@
-// The session with CUPTI over a table of functions of the test's own: each refusal, the order of calls, nodes of graphs, lost buffers.
+// The session with CUPTI over a table of functions of the test's own: each refusal, the order of calls, nodes of
+// graphs, lost buffers.
 #ifdef DECODELAB_HAS_CUPTI
 
 #include "profiles/collect/cupti.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include <gtest/gtest.h>
 
 #include "profiles/collect/cupti_buffers.h"
 #include "profiles/collect/cupti_reasons.h"
 #include "profiles/collect/thread_spans.h"
 #include "tests/profiles/collect/cupti_library.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstring>
-#include <thread>
 
 namespace decodelab {
 namespace {

@@ -1,9 +1,9 @@
 // NVML over functions of the test's own, and the reason where there is no driver.
 #include "profiles/collect/nvml.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,8 +1,8 @@
 // A library for NVTX_INJECTION64_PATH: writes each range as a line into the file that NVTX_RECORDER_FILE names.
-#include "tests/profiles/collect/nvtx_recorder.h"
-
 #include <cstdlib>
 #include <fstream>
+
+#include "tests/profiles/collect/nvtx_recorder.h"
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get) {
   using decodelab::testing::NvtxEvent;

@@ -5,12 +5,12 @@
 
 // Types only: the implementation is that of the program that is listened to.
 #define NVTX_NO_IMPL
-#include <nvtx3/nvToolsExt.h>
-
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
+
+#include <nvtx3/nvToolsExt.h>
 
 namespace decodelab::testing {
 

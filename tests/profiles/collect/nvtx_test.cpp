@@ -3,13 +3,13 @@
 
 #include "profiles/collect/nvtx.h"
 
-#include "profiles/collect/span_collector.h"
-#include "tests/profiles/collect/nvtx_recorder.h"
+#include <algorithm>
+#include <vector>
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <vector>
+#include "profiles/collect/span_collector.h"
+#include "tests/profiles/collect/nvtx_recorder.h"
 
 // The place that NVTX looks at before it looks for a library: a strong symbol here, a weak null one in NVTX.
 extern "C" {

@@ -1,11 +1,10 @@
 // Software events around steps, where the system gives them, and the reason where it does not.
 #include "profiles/collect/soft_perf.h"
 
-#include <gtest/gtest.h>
-
-#include <sys/mman.h>
-
 #include <map>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
 
 namespace decodelab {
 namespace {

@@ -1,11 +1,11 @@
 // Ranges, layers, steps, operators and allocations as spans, of one thread and of several.
 #include "profiles/collect/span_collector.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

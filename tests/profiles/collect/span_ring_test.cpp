@@ -1,9 +1,9 @@
 // The ring of spans: order, room, and drops that are counted exactly, with the two ends on one thread and on two.
 #include "profiles/collect/span_ring.h"
 
-#include <gtest/gtest.h>
-
 #include <thread>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -26,7 +26,9 @@ void fill_session(const SyntheticShape& shape, TraceTier tier, TraceEvents& even
   session.window_start_ns = shape.start_ns - kWindowMarginNs;
   session.window_end_ns = events.steps.back().end_ns + kWindowMarginNs;
   session.collectors.push_back({.name = "synthetic", .on = true});
-  if (shape.cpu_only) return;
+  if (shape.cpu_only) {
+    return;
+  }
   session.launches_counted = true;
   session.devices.push_back({.name = "synthetic device",
                              .memory_bytes = 1 << 30,

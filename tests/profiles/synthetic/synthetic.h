@@ -1,12 +1,12 @@
 // Makes traces of a decode that was never run, whose every gap has a cause that is known.
 #pragma once
 
-#include "profiles/trace/attribution.h"
-#include "profiles/trace/events.h"
-
 #include <array>
 #include <cstdint>
 #include <vector>
+
+#include "profiles/trace/attribution.h"
+#include "profiles/trace/events.h"
 
 namespace decodelab {
 
@@ -16,8 +16,8 @@ struct SyntheticShape {
   int steps = 4;
   bool graph = false;     ///< The layers are one graph, captured once, cloned once and replayed in every step.
   bool cpu_only = false;  ///< Operators only; no row of a device.
-  /// Why the device waits before each launch but the first of a step, in turn. `sync` and `host_after_sync` are the same wait. Empty:
-  /// drawn from the seed. `edge` is not a cause that can be asked for.
+  /// Why the device waits before each launch but the first of a step, in turn. `sync` and `host_after_sync` are the
+  /// same wait. Empty: drawn from the seed. `edge` is not a cause that can be asked for.
   std::vector<GapCause> causes;
   std::uint64_t seed = 1;
   std::int64_t start_ns = 1'000'000'000;
@@ -41,8 +41,8 @@ struct SyntheticTrace {
   std::vector<SyntheticStep> truth;
 };
 
-/// The same shape gives the same trace on every machine. Throws std::invalid_argument for a shape without steps, layers or kernels, or
-/// a cause that cannot be asked for.
+/// The same shape gives the same trace on every machine. Throws std::invalid_argument for a shape without steps, layers
+/// or kernels, or a cause that cannot be asked for.
 SyntheticTrace synthetic_trace(const SyntheticShape& shape, TraceTier tier = TraceTier::causes);
 
 }  // namespace decodelab

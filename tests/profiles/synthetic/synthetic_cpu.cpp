@@ -28,7 +28,9 @@ class CpuEngine {
     const std::size_t span = begin_span(events_, clock_, {.step = index, .kind = SpanKind::step}, "step");
     outside_of_stages();
     stage(Stage::embed, kNoLayer, 1);
-    for (int layer = 0; layer < shape_.layers; ++layer) run_layer(layer);
+    for (int layer = 0; layer < shape_.layers; ++layer) {
+      run_layer(layer);
+    }
     stage(Stage::head, kNoLayer, 1);
     stage(Stage::choice, kNoLayer, 2);
     outside_of_stages();
@@ -77,7 +79,9 @@ class CpuEngine {
     const std::size_t span = begin_span(events_, clock_, what, name);
     ++truth_.back().operators;
     clock_.pass(1000, 20'000);
-    if (calls_another) run_operator("aten::empty", false);
+    if (calls_another) {
+      run_operator("aten::empty", false);
+    }
     clock_.pass(0, 500);
     end_span(events_, clock_, span);
   }

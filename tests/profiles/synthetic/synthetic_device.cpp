@@ -30,7 +30,9 @@ class DeviceEngine {
       : shape_(shape), events_(trace.events), truth_(trace.truth), clock_(shape) {}
 
   void run() {
-    if (shape_.graph) capture();
+    if (shape_.graph) {
+      capture();
+    }
     for (int i = 0; i < shape_.steps; ++i) {
       step(i);
       clock_.pass(200, 900);
@@ -71,8 +73,12 @@ class DeviceEngine {
     step_start_ns_ = clock_.now_ns;
     clock_.pass(20, 300);
     launch_in_stage(Stage::embed, kNoLayer, "embed_kernel", DeviceOperationKind::kernel);
-    if (shape_.graph) replay();
-    for (int layer = 0; !shape_.graph && layer < shape_.layers; ++layer) run_layer(layer);
+    if (shape_.graph) {
+      replay();
+    }
+    for (int layer = 0; !shape_.graph && layer < shape_.layers; ++layer) {
+      run_layer(layer);
+    }
     read_token();
     clock_.pass(100, 900);
     const std::int64_t ns = end_span(events_, clock_, span);
@@ -80,7 +86,9 @@ class DeviceEngine {
     SyntheticStep& account = truth();
     account.span_ns = ns;
     account.residual_ns = ns;
-    for (const std::int64_t stage_ns : account.host_stage_ns) account.residual_ns -= stage_ns;
+    for (const std::int64_t stage_ns : account.host_stage_ns) {
+      account.residual_ns -= stage_ns;
+    }
     const std::int64_t replays = shape_.graph ? 1 : 0;
     events_.steps.push_back({.index = index,
                              .start_ns = step_start_ns_,
@@ -176,9 +184,15 @@ class DeviceEngine {
   void add_call(ApiKind kind, std::int64_t start_ns, std::int64_t end_ns, std::uint32_t correlation) {
     const char* name = "cudaLaunchKernel";
     std::uint32_t callback = kLaunchCallback;
-    if (kind == ApiKind::graph_launch) name = "cudaGraphLaunch", callback = kGraphLaunchCallback;
-    if (kind == ApiKind::copy) name = "cudaMemcpyAsync", callback = kCopyCallback;
-    if (kind == ApiKind::synchronize) name = "cudaStreamSynchronize", callback = kSynchronizeCallback;
+    if (kind == ApiKind::graph_launch) {
+      name = "cudaGraphLaunch", callback = kGraphLaunchCallback;
+    }
+    if (kind == ApiKind::copy) {
+      name = "cudaMemcpyAsync", callback = kCopyCallback;
+    }
+    if (kind == ApiKind::synchronize) {
+      name = "cudaStreamSynchronize", callback = kSynchronizeCallback;
+    }
     events_.api_calls.push_back({.start_ns = start_ns,
                                  .end_ns = end_ns,
                                  .process = kSyntheticProcess,
@@ -205,12 +219,14 @@ class DeviceEngine {
   }
 
   GapCause next_cause() {
-    if (shape_.causes.empty()) return kDrawnCauses[static_cast<std::size_t>(clock_.draw(0, kDrawnCauses.size() - 1))];
+    if (shape_.causes.empty()) {
+      return kDrawnCauses[static_cast<std::size_t>(clock_.draw(0, kDrawnCauses.size() - 1))];
+    }
     return shape_.causes[cause_++ % shape_.causes.size()];
   }
 
-  /// Lets the host work until the launch, and ends the last operation, so that the gap between has the cause. Returns when the call
-  /// begins.
+  /// Lets the host work until the launch, and ends the last operation, so that the gap between has the cause. Returns
+  /// when the call begins.
   std::int64_t prepare(GapCause cause, std::int64_t call_ns) {
     const std::int64_t earliest_ns = last().start_ns + 500;
     switch (cause) {

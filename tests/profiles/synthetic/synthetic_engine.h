@@ -1,10 +1,10 @@
 // What the two synthetic engines share: a clock of the host, random durations, and spans around them.
 #pragma once
 
-#include "tests/profiles/synthetic/synthetic.h"
-
 #include <random>
 #include <string_view>
+
+#include "tests/profiles/synthetic/synthetic.h"
 
 namespace decodelab {
 

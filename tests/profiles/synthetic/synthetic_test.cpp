@@ -1,11 +1,11 @@
 // The synthetic decode is what it says it is: its account is found by nobody else's code here.
+#include "tests/profiles/synthetic/synthetic.h"
+
 #include <numeric>
 #include <set>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
-
-#include "tests/profiles/synthetic/synthetic.h"
 
 namespace decodelab {
 namespace {
@@ -51,7 +51,9 @@ TEST(SyntheticTrace, OnACpuHasNoRowOfADevice) {
 TEST(SyntheticTrace, DependsOnItsSeedAndNothingElse) {
   const auto starts = [](std::uint64_t seed) {
     std::vector<std::int64_t> times;
-    for (const DeviceOperation& row : synthetic_trace({.seed = seed}).events.operations) times.push_back(row.start_ns);
+    for (const DeviceOperation& row : synthetic_trace({.seed = seed}).events.operations) {
+      times.push_back(row.start_ns);
+    }
     return times;
   };
   EXPECT_EQ(starts(3), starts(3));

@@ -1,9 +1,10 @@
 // The account of a synthetic trace is the one that it was made with.
+#include "profiles/trace/attribution.h"
+
 #include <numeric>
 
 #include <gtest/gtest.h>
 
-#include "profiles/trace/attribution.h"
 #include "tests/profiles/trace/checked.h"
 
 namespace decodelab {
@@ -80,7 +81,9 @@ TEST(Attribution, OfAThousandRandomTracesIsExactAndAddsUpToTheNanosecond) {
       steps_ns += step.span_ns;
     }
     std::int64_t shares_ns = 0;
-    for (const TimeShare& share : attribution.shares) shares_ns += share.ns;
+    for (const TimeShare& share : attribution.shares) {
+      shares_ns += share.ns;
+    }
     EXPECT_EQ(attribution.steps_ns, steps_ns);
     EXPECT_EQ(shares_ns, steps_ns);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "with seed " << seed;
@@ -110,7 +113,9 @@ TEST(Attribution, AFullCommandBufferIsNoCost) {
     ASSERT_EQ(overhead.kind, OverheadKind::command_buffer_full);
   }
   const Attribution attribution = attribution_of(seal(synthetic.events));
-  for (const Gap& gap : attribution.gaps) EXPECT_NE(gap.cause, GapCause::tool);
+  for (const Gap& gap : attribution.gaps) {
+    EXPECT_NE(gap.cause, GapCause::tool);
+  }
 }
 
 TEST(Attribution, WithoutCallsKnowsOnlyTheGapsInsideOfGraphs) {
@@ -172,7 +177,9 @@ TEST(Attribution, SharesOfBandwidthNeedBytesAndAMeasurement) {
   const auto share_of_qkv = [](const Trace& trace) {
     const Attribution attribution = attribution_of(trace);
     for (const StageCost& stage : attribution.stages) {
-      if (stage.stage == Stage::qkv) return stage.bandwidth_share;
+      if (stage.stage == Stage::qkv) {
+        return stage.bandwidth_share;
+      }
     }
     return std::optional<double>(-1);
   };

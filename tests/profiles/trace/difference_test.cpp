@@ -1,10 +1,11 @@
 // The rows of a difference add up to it, and say what was removed, added, slower and faster.
+#include "profiles/trace/difference.h"
+
 #include <algorithm>
 #include <cstdlib>
 
 #include <gtest/gtest.h>
 
-#include "profiles/trace/difference.h"
 #include "tests/profiles/trace/checked.h"
 
 namespace decodelab {
@@ -24,7 +25,9 @@ TraceDifference difference_of(const Accounted& a, const Accounted& b) {
 
 std::int64_t sum(const std::vector<DifferenceRow>& rows) {
   std::int64_t sum = 0;
-  for (const DifferenceRow& row : rows) sum += row.delta_ns;
+  for (const DifferenceRow& row : rows) {
+    sum += row.delta_ns;
+  }
   return sum;
 }
 
@@ -69,16 +72,26 @@ TEST(Difference, NamesWhatWasRemovedAddedSlowerAndFaster) {
   const StringId old_name = changed.strings.id("aten::norm_0");
   const StringId new_name = changed.strings.id("aten::fused_norm");
   for (HostSpan& span : changed.spans) {
-    if (span.name == old_name) span.name = new_name;
+    if (span.name == old_name) {
+      span.name = new_name;
+    }
   }
   // The last operator of each step takes longer, and with it everything around it.
   const StringId last_name = changed.strings.id("aten::choice_1");
-  for (Step& step : changed.steps) step.end_ns += 50;
-  for (HostSpan& span : changed.spans) {
-    if (span.name == last_name || span.kind == SpanKind::step) span.end_ns += 50;
-    if (span.kind == SpanKind::stage && span.stage == Stage::choice) span.end_ns += 50;
+  for (Step& step : changed.steps) {
+    step.end_ns += 50;
   }
-  for (Step& step : changed.steps) step.timer_ns = 0;
+  for (HostSpan& span : changed.spans) {
+    if (span.name == last_name || span.kind == SpanKind::step) {
+      span.end_ns += 50;
+    }
+    if (span.kind == SpanKind::stage && span.stage == Stage::choice) {
+      span.end_ns += 50;
+    }
+  }
+  for (Step& step : changed.steps) {
+    step.timer_ns = 0;
+  }
   const Accounted a(events);
   const Accounted b(changed);
   ASSERT_TRUE(b.attribution.believable) << b.attribution.refusal;

@@ -1,6 +1,12 @@
 // Exports as nsys would make them of a synthetic decode, whose account is known, to be cut and changed in SQL.
 #pragma once
 
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
 #include "profiles/trace/attribution.h"
 #include "profiles/trace/view.h"
 #include "profiles/write/import_trace.h"
@@ -8,12 +14,6 @@
 #include "tests/profiles/synthetic/synthetic.h"
 #include "tests/profiles/write/nsys_fixture.h"
 #include "tests/temporary_folder.h"
-
-#include <numeric>
-#include <string>
-#include <vector>
-
-#include <gtest/gtest.h>
 
 namespace decodelab::testing {
 
@@ -35,7 +35,9 @@ class ForeignExport {
     write_trace(trace, verify(trace), path());
     std::string statements = "PRAGMA synchronous = OFF; BEGIN; DELETE FROM META_DATA_CAPTURE;";
     const auto drop = [&](const std::string& table, const std::vector<const char*>& columns) {
-      for (const char* column : columns) statements += "ALTER TABLE " + table + " DROP COLUMN " + column + ";";
+      for (const char* column : columns) {
+        statements += "ALTER TABLE " + table + " DROP COLUMN " + column + ";";
+      }
     };
     for (const char* table : {"KERNEL", "MEMCPY", "MEMSET"}) {
       drop(std::string("CUPTI_ACTIVITY_KIND_") + table, {"lane", "step", "layer", "stage"});
@@ -92,11 +94,21 @@ class ForeignExport {
     const std::int64_t moved = process == 0 ? 0 : process - events.session.process;
     events.session.process += moved;
     events.session.main_thread += moved;
-    for (HostSpan& row : events.spans) row.thread += moved;
-    for (ApiCall& row : events.api_calls) row.process += moved, row.thread += moved;
-    for (Wait& row : events.waits) row.process += moved, row.thread += moved;
-    for (Overhead& row : events.overheads) row.thread += moved;
-    for (DeviceOperation& row : events.operations) row.process += moved, row.device = device;
+    for (HostSpan& row : events.spans) {
+      row.thread += moved;
+    }
+    for (ApiCall& row : events.api_calls) {
+      row.process += moved, row.thread += moved;
+    }
+    for (Wait& row : events.waits) {
+      row.process += moved, row.thread += moved;
+    }
+    for (Overhead& row : events.overheads) {
+      row.thread += moved;
+    }
+    for (DeviceOperation& row : events.operations) {
+      row.process += moved, row.device = device;
+    }
   }
 
   TemporaryFolder folder_;
@@ -115,10 +127,14 @@ inline void expect_conserved(const Attribution& account) {
   }
   EXPECT_EQ(spans_ns, account.steps_ns);
   std::int64_t kernels_ns = 0;
-  for (const OperatorCost& cost : account.kernels) kernels_ns += cost.self_ns;
+  for (const OperatorCost& cost : account.kernels) {
+    kernels_ns += cost.self_ns;
+  }
   EXPECT_EQ(kernels_ns, busy_ns) << "kernels keep the device busy, and nothing else does";
   std::int64_t shares_ns = 0;
-  for (const TimeShare& share : account.shares) shares_ns += share.ns;
+  for (const TimeShare& share : account.shares) {
+    shares_ns += share.ns;
+  }
   EXPECT_EQ(shares_ns, account.steps_ns);
 }
 

@@ -23,7 +23,8 @@ SyntheticShape with_causes(std::vector<GapCause> causes) {
   return shape;
 }
 
-/// The host is far ahead, so that a kernel can end a little later or start a little earlier without touching anything else.
+/// The host is far ahead, so that a kernel can end a little later or start a little earlier without touching anything
+/// else.
 TraceEvents queued_events() { return sealed_events(with_causes({GapCause::dependency})); }
 
 TEST(Mutations, AnUntouchedTraceIsOkInBothTiersWithAndWithoutAGraph) {
@@ -44,7 +45,9 @@ TEST(Mutations, ADroppedRecordIsMissedByTheCountOfLaunches) {
     TraceEvents events = sealed_events(kShape, tier);
     events.operations.erase(events.operations.begin() + static_cast<std::ptrdiff_t>(operation_of_step(events, 2, 4)));
     // Steps of a trace without calls come from the counts, which no longer add up.
-    for (DeviceOperation& operation : events.operations) operation.step = kNoStep;
+    for (DeviceOperation& operation : events.operations) {
+      operation.step = kNoStep;
+    }
     const TraceQuality quality = verify(seal(events));
     EXPECT_EQ(noticed_by(quality), Ids{"I8"});
     EXPECT_EQ(quality.verdict, TraceVerdict::broken);
@@ -85,7 +88,9 @@ TEST(Mutations, AZeroedStampIsSeenByItself) {
     TraceEvents events = sealed_events(kShape);
     DeviceOperation& operation = events.operations[operation_of_step(events, 3, 2)];
     operation.start_ns = 0;
-    if (end_too) operation.end_ns = 0;
+    if (end_too) {
+      operation.end_ns = 0;
+    }
     const TraceQuality quality = verify(seal(events));
     EXPECT_EQ(noticed_by(quality), Ids{"I2"});
     EXPECT_EQ(quality.verdict, TraceVerdict::broken);
@@ -134,14 +139,18 @@ TEST(Mutations, ADeviceClockFiveMicrosecondsAheadEndsKernelsAfterTheWaitForThem)
 TEST(Mutations, AClockThatIsReadOutsideOfItsBracketIsSeenInBothDirections) {
   for (const std::int64_t shift_ns : {-5000, 5000}) {
     TraceEvents events = sealed_events(kShape);
-    for (ClockBracket& bracket : events.session.clocks) bracket.device_ns += shift_ns;
+    for (ClockBracket& bracket : events.session.clocks) {
+      bracket.device_ns += shift_ns;
+    }
     EXPECT_EQ(noticed_by(verify(seal(events))), Ids{"I11"});
   }
 }
 
 TEST(Mutations, AWideBracketAndADriftAreSeen) {
   TraceEvents wide = sealed_events(kShape);
-  for (ClockBracket& bracket : wide.session.clocks) bracket.after_ns += 1000;
+  for (ClockBracket& bracket : wide.session.clocks) {
+    bracket.after_ns += 1000;
+  }
   EXPECT_EQ(verify(seal(wide)).verdict, TraceVerdict::broken);
   EXPECT_EQ(noticed_by(verify(seal(wide))), Ids{"I11"});
   TraceEvents drifting = sealed_events(kShape);
@@ -176,7 +185,9 @@ TEST(Mutations, OneOfManyReplaysIsMissedByTheCountOfReplays) {
   for (const TraceTier tier : {TraceTier::kernels, TraceTier::causes}) {
     TraceEvents events = sealed_events(shape, tier);
     std::erase_if(events.operations, [](const DeviceOperation& row) { return row.graph_id != 0 && row.step > 0; });
-    for (DeviceOperation& operation : events.operations) operation.step = kNoStep;
+    for (DeviceOperation& operation : events.operations) {
+      operation.step = kNoStep;
+    }
     const TraceQuality quality = verify(seal(events));
     EXPECT_EQ(noticed_by(quality), Ids{"I8"});
     EXPECT_NE(check_of(quality, "I8").evidence.find("1 of 6 graph replays"), std::string::npos)

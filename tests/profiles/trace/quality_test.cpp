@@ -86,7 +86,9 @@ TEST(Verify, RecordsThatLostTheirStampsWhenTheyWereParsedBreakATrace) {
 TEST(Verify, ADeviceThatWasBusyForLongerThanItWasWatchedIsBroken) {
   TraceEvents events = sealed_events({.steps = 3});
   events.session.window_end_ns = events.session.window_start_ns + 1000;
-  for (Step& step : events.steps) step.excluded_reason.clear();
+  for (Step& step : events.steps) {
+    step.excluded_reason.clear();
+  }
   const TraceQuality quality = quality_of(events);
   EXPECT_EQ(check_of(quality, "I7").status, CheckStatus::failed);
 }
@@ -148,7 +150,9 @@ TEST(Verify, ASlowDownByTracingIsAWarningAndThenContaminates) {
 
 TEST(Verify, MoreBytesThanTheDeviceMovesAreAWarning) {
   TraceEvents events = sealed_events({});
-  for (HostSpan& span : events.spans) span.expected_bytes = span.stage == Stage::qkv ? 1'000'000'000 : 0;
+  for (HostSpan& span : events.spans) {
+    span.expected_bytes = span.stage == Stage::qkv ? 1'000'000'000 : 0;
+  }
   const TraceQuality quality = quality_of(events);
   EXPECT_EQ(noticed_by(quality), Ids{"I17"});
   EXPECT_EQ(quality.verdict, TraceVerdict::warn);
@@ -265,7 +269,9 @@ class Scrambler {
   std::int64_t& pick(std::vector<std::int64_t*> fields) { return *fields[random_() % fields.size()]; }
   template <typename Row, typename Change>
   void change(std::vector<Row>& rows, Change change_row) {
-    if (!rows.empty() && random_() % 3 == 0) change_row(rows[random_() % rows.size()]);
+    if (!rows.empty() && random_() % 3 == 0) {
+      change_row(rows[random_() % rows.size()]);
+    }
   }
 
   std::mt19937_64 random_;

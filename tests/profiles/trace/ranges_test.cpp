@@ -1,4 +1,5 @@
-// Ranges have the device's time that was launched in them, and a trace of others is a sentence, tables and short findings.
+// Ranges have the device's time that was launched in them, and a trace of others is a sentence, tables and short
+// findings.
 #include "profiles/trace/ranges.h"
 
 #include <sstream>
@@ -16,7 +17,9 @@ using testing::Seen;
 
 const RangeCost* cost_of(const std::vector<RangeCost>& costs, const std::string& name) {
   for (const RangeCost& cost : costs) {
-    if (cost.name == name) return &cost;
+    if (cost.name == name) {
+      return &cost;
+    }
   }
   return nullptr;
 }
@@ -36,7 +39,9 @@ TEST(Ranges, HaveWhatWasLaunchedInThemAndInThoseInside) {
     const ApiCall& launch = events.api_calls.at(static_cast<std::size_t>(row.api_row));
     for (const HostSpan& span : events.spans) {
       const bool inside = span.start_ns <= launch.start_ns && launch.start_ns < span.end_ns;
-      if (inside && seen.trace.text(span.name) == "layer") expected_ns += row.end_ns - row.start_ns;
+      if (inside && seen.trace.text(span.name) == "layer") {
+        expected_ns += row.end_ns - row.start_ns;
+      }
     }
   }
   EXPECT_EQ(layer->device_ns, expected_ns);

@@ -31,7 +31,9 @@ ApiCall call(std::int64_t start_ns, std::uint32_t correlation, ApiKind kind = Ap
 
 std::vector<int> depths(const Trace& trace) {
   std::vector<int> depths;
-  for (const HostSpan& row : trace.events().spans) depths.push_back(row.depth);
+  for (const HostSpan& row : trace.events().spans) {
+    depths.push_back(row.depth);
+  }
   return depths;
 }
 
@@ -189,7 +191,9 @@ TEST(Seal, OverlapsOfOneStreamLieInTheLowestFreeLanes) {
   const Trace trace = seal(events);
   std::vector<int> lanes;
   for (const DeviceOperation& row : trace.events().operations) {
-    if (row.stream == 7) lanes.push_back(row.lane);
+    if (row.stream == 7) {
+      lanes.push_back(row.lane);
+    }
   }
   EXPECT_EQ(lanes, (std::vector<int>{0, 1, 2, 1, 0}));
 }
@@ -208,7 +212,9 @@ TEST(Seal, CountsThatDoNotAddUpDealOutNothing) {
   TraceEvents events = synthetic_trace({}, TraceTier::kernels).events;
   events.operations.pop_back();
   const Trace trace = seal(events);
-  for (const DeviceOperation& row : trace.events().operations) EXPECT_EQ(row.step, kNoStep);
+  for (const DeviceOperation& row : trace.events().operations) {
+    EXPECT_EQ(row.step, kNoStep);
+  }
 }
 
 TEST(Seal, StepsThatTheWindowCutsSaySo) {

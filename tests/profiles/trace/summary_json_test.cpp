@@ -1,8 +1,9 @@
 // The summary holds what the account holds, and is JSON whatever the names are.
+#include "profiles/trace/summary_json.h"
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "profiles/trace/summary_json.h"
 #include "tests/profiles/trace/checked.h"
 
 namespace decodelab {
@@ -28,7 +29,9 @@ TEST(SummaryJson, OfADeviceAddsUp) {
   for (int i = 1; i < 4; ++i) {
     const auto& step = summary["steps"][i];
     std::int64_t parts_ns = step["busy_ns"];
-    for (const auto& [cause, ns] : step["gap_ns"].items()) parts_ns += ns.get<std::int64_t>();
+    for (const auto& [cause, ns] : step["gap_ns"].items()) {
+      parts_ns += ns.get<std::int64_t>();
+    }
     EXPECT_EQ(parts_ns, step["span_ns"]);
     EXPECT_EQ(step["graph_launches_counted"], 1);
     steps_ns += parts_ns;
@@ -46,7 +49,9 @@ TEST(SummaryJson, OfACpuHasNullWhereADeviceWouldBe) {
   EXPECT_TRUE(summary["stages"][0]["device_ns"].is_null());
   EXPECT_TRUE(summary["perturbation"].is_null());
   std::int64_t parts_ns = summary["steps"][1]["residual_ns"];
-  for (const auto& [stage, ns] : summary["steps"][1]["host_stage_ns"].items()) parts_ns += ns.get<std::int64_t>();
+  for (const auto& [stage, ns] : summary["steps"][1]["host_stage_ns"].items()) {
+    parts_ns += ns.get<std::int64_t>();
+  }
   EXPECT_EQ(parts_ns, summary["steps"][1]["span_ns"]);
 }
 
@@ -66,7 +71,9 @@ TEST(SummaryJson, RepairsNamesThatAreNotUtf8) {
   const StringId name = events.strings.id("\xff\xfe");
   events.session.model = "\xc3";
   for (HostSpan& span : events.spans) {
-    if (span.kind == SpanKind::operator_call) span.name = name;
+    if (span.kind == SpanKind::operator_call) {
+      span.name = name;
+    }
   }
   EXPECT_EQ(summary_of(events)["verdict"], "ok");
 }

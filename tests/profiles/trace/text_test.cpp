@@ -1,10 +1,11 @@
 // What is printed fits a terminal, and says what the account says.
+#include "profiles/trace/text.h"
+
 #include <sstream>
 
 #include <gtest/gtest.h>
 
 #include "profiles/trace/checks/check.h"
-#include "profiles/trace/text.h"
 #include "profiles/trace/text_table.h"
 #include "tests/profiles/trace/checked.h"
 
@@ -15,15 +16,23 @@ namespace {
   std::istringstream lines(text);
   std::string line;
   while (std::getline(lines, line)) {
-    if (line.size() > kTextColumns) return ::testing::AssertionFailure() << line.size() << " columns: " << line;
-    if (!line.empty() && line.back() == ' ') return ::testing::AssertionFailure() << "ends with a space: " << line;
+    if (line.size() > kTextColumns) {
+      return ::testing::AssertionFailure() << line.size() << " columns: " << line;
+    }
+    if (!line.empty() && line.back() == ' ') {
+      return ::testing::AssertionFailure() << "ends with a space: " << line;
+    }
   }
-  if (text.empty() || text.back() != '\n') return ::testing::AssertionFailure() << "does not end a line: " << text;
+  if (text.empty() || text.back() != '\n') {
+    return ::testing::AssertionFailure() << "does not end a line: " << text;
+  }
   return ::testing::AssertionSuccess();
 }
 
 ::testing::AssertionResult has(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
+  if (text.find(part) != std::string::npos) {
+    return ::testing::AssertionSuccess();
+  }
   return ::testing::AssertionFailure() << "'" << part << "' is not in:\n" << text;
 }
 
@@ -101,7 +110,9 @@ TEST(Text, OfAContaminatedTraceSaysNothingOfTheHost) {
 TEST(Text, ExplainsEveryCheck) {
   const std::string text = explain_text(verify(seal(synthetic_trace({.cpu_only = true}).events)));
   EXPECT_TRUE(fits(text));
-  for (const CheckDefinition& check : check_table()) EXPECT_TRUE(has(text, std::string(check.id) + " ")) << check.id;
+  for (const CheckDefinition& check : check_table()) {
+    EXPECT_TRUE(has(text, std::string(check.id) + " ")) << check.id;
+  }
   EXPECT_TRUE(has(text, "I4   not-applicable no operation starts before its launch: needs rows of a device"));
 }
 
@@ -112,7 +123,9 @@ TEST(Text, OfADifferenceHasItsSumAndItsNames) {
   const std::string text = difference_text(moved, "reference.sqlite", "cuda-graph.sqlite");
   EXPECT_TRUE(fits(text));
   EXPECT_TRUE(text.starts_with("A step of cuda-graph.sqlite takes ")) << text;
-  for (const char* part : {"reference.sqlite", "gap: dispatch", "sum", "launches"}) EXPECT_TRUE(has(text, part));
+  for (const char* part : {"reference.sqlite", "gap: dispatch", "sum", "launches"}) {
+    EXPECT_TRUE(has(text, part));
+  }
   const std::string refused = difference_text({.refusal = "they differ in everything"}, "a", "b");
   EXPECT_EQ(refused, "a and b cannot be compared.\nA a\nB b\nno difference: they differ in everything\n");
 }

@@ -156,7 +156,9 @@ TEST(ForeignTrace, UnmarkedItsWholeWindowIsOneStep) {
   expect_conserved(seen.account);
   ASSERT_EQ(seen.account.steps.size(), 1U);
   std::int64_t busy_ns = 0;
-  for (const SyntheticStep& step : file.truth()) busy_ns += step.busy_ns;
+  for (const SyntheticStep& step : file.truth()) {
+    busy_ns += step.busy_ns;
+  }
   EXPECT_EQ(seen.account.steps[0].busy_ns, busy_ns);
   EXPECT_EQ(seen.account.steps[0].gap_ns[static_cast<std::size_t>(GapCause::edge)], 0);
 }
@@ -171,7 +173,9 @@ TEST(ForeignTrace, UnmarkedAndCutItsOperationsOfBeforeAreCountedAndQueued) {
   EXPECT_GT(seen.trace.events().session.launched_before, 2);
   expect_conserved(seen.account);
   std::int64_t calls = 0;
-  for (const OperatorCost& cost : seen.account.kernels) calls += cost.calls;
+  for (const OperatorCost& cost : seen.account.kernels) {
+    calls += cost.calls;
+  }
   EXPECT_EQ(calls, static_cast<std::int64_t>(seen.trace.events().operations.size()));
 }
 
@@ -284,7 +288,9 @@ TEST(ForeignTrace, WrittenAsSqliteItHasTheSameAccount) {
 
 TEST(ForeignTrace, ARealExportIsConserved) {
   const char* path = std::getenv("DECODELAB_NSYS_EXPORT");
-  if (path == nullptr) GTEST_SKIP() << "DECODELAB_NSYS_EXPORT names no export of nsys";
+  if (path == nullptr) {
+    GTEST_SKIP() << "DECODELAB_NSYS_EXPORT names no export of nsys";
+  }
   const TraceEvents events = import_trace(path);
   for (const TraceView& view : views_of(events, {})) {
     const Trace trace = seal(view_events(events, view, {}));

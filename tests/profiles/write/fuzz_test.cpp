@@ -1,4 +1,5 @@
-// Feeds damaged, cut and made-up files to every importer: each is read or refused in one sentence, and nothing else happens.
+// Feeds damaged, cut and made-up files to every importer: each is read or refused in one sentence, and nothing else
+// happens.
 #include <array>
 #include <filesystem>
 #include <functional>
@@ -45,7 +46,9 @@ void fuzz_files(const std::function<std::string(int)>& damaged, bool both = true
     const int i = *round;
     try {
       read_and_judge(folder, damaged(i));
-      if (::testing::Test::HasFatalFailure()) return;
+      if (::testing::Test::HasFatalFailure()) {
+        return;
+      }
       ++accepted;
     } catch (const std::runtime_error& error) {
       ++refused;
@@ -116,7 +119,9 @@ TEST(TraceFuzz, RandomBytesAreRefused) {
       [](int i) {
         Mutator random(static_cast<std::uint64_t>(i));
         std::string file(kBeginnings[static_cast<std::size_t>(i) % kBeginnings.size()]);
-        for (std::size_t left = random.below(400); left > 0; --left) file += static_cast<char>(random.below(256));
+        for (std::size_t left = random.below(400); left > 0; --left) {
+          file += static_cast<char>(random.below(256));
+        }
         return file;
       },
       false);

@@ -1,10 +1,9 @@
 // Files of PyTorch's profiler come in as rows, and nothing in them is believed.
-#include "profiles/write/import_trace.h"
-
 #include <gtest/gtest.h>
 #include <zlib.h>
 
 #include "profiles/trace/trace.h"
+#include "profiles/write/import_trace.h"
 #include "profiles/write/kineto_event.h"
 #include "tests/temporary_folder.h"
 
@@ -131,7 +130,9 @@ TEST_F(ImportKineto, AValueThatWouldFillMemoryIsRefused) {
   gzFile file = gzopen(path.c_str(), "wb1");
   gzputs(file, R"({"traceEvents":[{"name":")");
   const std::string block(1 << 20, 'a');
-  for (int i = 0; i < 70; ++i) gzwrite(file, block.data(), static_cast<unsigned>(block.size()));
+  for (int i = 0; i < 70; ++i) {
+    gzwrite(file, block.data(), static_cast<unsigned>(block.size()));
+  }
   gzclose(file);
   try {
     import_kineto(path);

@@ -1,10 +1,9 @@
 // Exports of several versions of nsys come in as rows that join, and what is no export is refused in one sentence.
-#include "profiles/write/import_trace.h"
-
 #include <gtest/gtest.h>
 
 #include "profiles/trace/quality.h"
 #include "profiles/trace/trace.h"
+#include "profiles/write/import_trace.h"
 #include "tests/profiles/write/nsys_fixture.h"
 #include "tests/temporary_folder.h"
 

@@ -18,7 +18,8 @@ inline void execute(const std::filesystem::path& path, const std::string& statem
   database.exec(statements);
 }
 
-/// Schema 3.25.0: two processes that use the same correlation ids, a graph with nodes, an NVTX step, a wait, an overhead.
+/// Schema 3.25.0: two processes that use the same correlation ids, a graph with nodes, an NVTX step, a wait, an
+/// overhead.
 inline void make_nsys_3_25(const std::filesystem::path& path) {
   execute(path, R"sql(
 CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
@@ -96,7 +97,9 @@ CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER
 /// An older shape: no globalPid of kernels, no graph columns, no textId, names only as short ones.
 inline void make_nsys_old(const std::filesystem::path& path, int processes) {
   std::string rows = "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1000,1100," + global_id(100, 101) + ",1,3)";
-  if (processes > 1) rows += ",(5000,5100," + global_id(200, 201) + ",1,3)";
+  if (processes > 1) {
+    rows += ",(5000,5100," + global_id(200, 201) + ",1,3)";
+  }
   execute(path, R"sql(
 CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
 INSERT INTO StringIds VALUES (2,'gemm'),(3,'cudaLaunchKernel');

@@ -1,6 +1,4 @@
 // The bytes of a .pftrace, taken apart by a scanner that shares nothing with the writer.
-#include "profiles/write/formats.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -10,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "profiles/write/formats.h"
 #include "tests/profiles/write/sample_trace.h"
 
 namespace decodelab {
@@ -36,7 +35,9 @@ std::uint64_t read_varint(std::string_view bytes, std::size_t& at) {
   for (int shift = 0;; shift += 7) {
     const auto byte = static_cast<unsigned char>(bytes.at(at++));
     value |= std::uint64_t{byte & 0x7fu} << shift;
-    if (byte < 0x80) return value;
+    if (byte < 0x80) {
+      return value;
+    }
   }
 }
 
@@ -49,7 +50,9 @@ Message scan(std::string_view bytes) {
       message.numbers.emplace(field, read_varint(bytes, at));
     } else if ((key & 7) == 1) {
       std::uint64_t value = 0;
-      for (int i = 0; i < 8; ++i) value |= std::uint64_t{static_cast<unsigned char>(bytes.at(at++))} << 8 * i;
+      for (int i = 0; i < 8; ++i) {
+        value |= std::uint64_t{static_cast<unsigned char>(bytes.at(at++))} << 8 * i;
+      }
       message.numbers.emplace(field, value);
     } else {
       EXPECT_EQ(key & 7, 2u);
@@ -86,7 +89,9 @@ constexpr std::uint32_t kDescriptor = 60;
 std::vector<std::string> track_names(const std::vector<Message>& packets) {
   std::vector<std::string> names;
   for (const Message& packet : packets) {
-    if (!packet.has(kDescriptor)) continue;
+    if (!packet.has(kDescriptor)) {
+      continue;
+    }
     const Message track = scan(packet.part(kDescriptor));
     const Message process = scan(track.part(3));
     const Message thread = scan(track.part(4));
@@ -102,7 +107,9 @@ TEST(Perfetto, ItsFirstPacketClearsTheStateAndNamesTheClock) {
   const Message clocks = scan(packets[0].part(6));
   EXPECT_EQ(clocks.number(2), 3u);
   std::map<std::uint64_t, std::uint64_t> times;
-  for (const auto& [field, part] : clocks.parts) times[scan(part).number(1)] = scan(part).number(2);
+  for (const auto& [field, part] : clocks.parts) {
+    times[scan(part).number(1)] = scan(part).number(2);
+  }
   EXPECT_EQ(times, (std::map<std::uint64_t, std::uint64_t>{{1, 1'700'000'000'001'000'000}, {3, 1'000'000}}));
 }
 
@@ -121,7 +128,9 @@ TEST(Perfetto, EventsAreSortedAndEndsStandBeforeBeginsOfTheSameTime) {
   std::map<std::uint64_t, std::vector<std::uint64_t>> begun;
   std::size_t events = 0;
   for (const Message& packet : packets_of(bytes)) {
-    if (!packet.has(kEvent)) continue;
+    if (!packet.has(kEvent)) {
+      continue;
+    }
     const Message event = scan(packet.part(kEvent));
     EXPECT_GE(packet.number(8), now);
     now = packet.number(8);
@@ -136,7 +145,9 @@ TEST(Perfetto, EventsAreSortedAndEndsStandBeforeBeginsOfTheSameTime) {
     }
   }
   EXPECT_GT(events, 100u);
-  for (const auto& [track, stack] : begun) EXPECT_TRUE(stack.empty());
+  for (const auto& [track, stack] : begun) {
+    EXPECT_TRUE(stack.empty());
+  }
 }
 
 TEST(Perfetto, EveryNameIsWrittenOnceAndBeforeItIsUsed) {
@@ -162,7 +173,9 @@ TEST(Perfetto, FlowsOfOneTraceAreUniqueAndDifferBetweenTraces) {
     const std::string bytes = bytes_of(trace);
     for (const Message& packet : packets_of(bytes)) {
       const Message event = scan(packet.part(kEvent));
-      if (event.has(48)) ids.push_back(event.number(48));
+      if (event.has(48)) {
+        ids.push_back(event.number(48));
+      }
     }
     std::sort(ids.begin(), ids.end());
     return ids;
@@ -182,10 +195,13 @@ TEST(Perfetto, EqualTracesGiveEqualBytes) {
   EXPECT_EQ(bytes_of(seal(testing::sample_events())), bytes_of(seal(testing::sample_events())));
 }
 
-// FNV-1a, 64 bits. Where the format was changed on purpose, and Perfetto's engine still reads it, this is the number to change.
+// FNV-1a, 64 bits. Where the format was changed on purpose, and Perfetto's engine still reads it, this is the number to
+// change.
 std::uint64_t hash_of(std::string_view bytes) {
   std::uint64_t hash = 14695981039346656037u;
-  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  for (const char c : bytes) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  }
   return hash;
 }
 

@@ -1,7 +1,5 @@
-// What is written in a format and read back is the same trace, row by row and column by column, in every format that is read.
-#include "profiles/write/import_trace.h"
-#include "profiles/write/write_trace.h"
-
+// What is written in a format and read back is the same trace, row by row and column by column, in every format that is
+// read.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -10,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "profiles/trace/attribution.h"
+#include "profiles/write/import_trace.h"
+#include "profiles/write/write_trace.h"
 #include "tests/profiles/write/rows_as_text.h"
 #include "tests/profiles/write/sample_trace.h"
 #include "tests/temporary_folder.h"
@@ -47,7 +47,9 @@ void expect_same(const Trace& trace, const std::string& name) {
 TEST(RoundTrip, EveryColumnOfEveryTableComesBackFromEveryFormat) {
   const Trace trace = seal(sample_events());
   ASSERT_EQ(trace.flows().size(), 6u);
-  for (const std::string& name : kFiles) expect_same(trace, name);
+  for (const std::string& name : kFiles) {
+    expect_same(trace, name);
+  }
 }
 
 TEST(RoundTrip, DecodesOfTheSyntheticEngineComeBack) {
@@ -56,7 +58,9 @@ TEST(RoundTrip, DecodesOfTheSyntheticEngineComeBack) {
         SyntheticShape{.cpu_only = true, .seed = 9}}) {
     const Trace trace = testing::synthetic(shape);
     ASSERT_GT(trace.events().spans.size(), 10u);
-    for (const std::string& name : kFiles) expect_same(trace, name);
+    for (const std::string& name : kFiles) {
+      expect_same(trace, name);
+    }
   }
 }
 
@@ -89,7 +93,9 @@ TEST(RoundTrip, ContradictionsAreKeptSoThatTheVerifierCanSeeThem) {
   events.spans[2].end_ns = 3;
   events.overheads[0].end_ns = 0;
   const Trace trace = seal(std::move(events));
-  for (const std::string& name : kFiles) expect_same(trace, name);
+  for (const std::string& name : kFiles) {
+    expect_same(trace, name);
+  }
 }
 
 TEST(RoundTrip, TimesBelowZeroComeBack) {
@@ -99,21 +105,29 @@ TEST(RoundTrip, TimesBelowZeroComeBack) {
     row.end_ns -= 1'012'000;
   }
   const Trace trace = seal(std::move(events));
-  for (const std::string& name : kFiles) expect_same(trace, name);
+  for (const std::string& name : kFiles) {
+    expect_same(trace, name);
+  }
 }
 
 TEST(RoundTrip, IdsBeyond24BitsComeBackFromSqlite) {
   TraceEvents events = sample_events();
-  for (ApiCall& call : events.api_calls) call.thread += std::int64_t{1} << 30;
+  for (ApiCall& call : events.api_calls) {
+    call.thread += std::int64_t{1} << 30;
+  }
   const Trace trace = seal(std::move(events));
-  for (const std::string& name : kFiles) expect_same(trace, name);
+  for (const std::string& name : kFiles) {
+    expect_same(trace, name);
+  }
 }
 
 TEST(RoundTrip, ATraceWithoutAnyRowComesBack) {
   TraceEvents events;
   events.session.uuid = "empty";
   const Trace trace = seal(std::move(events));
-  for (const std::string& name : kFiles) expect_same(trace, name);
+  for (const std::string& name : kFiles) {
+    expect_same(trace, name);
+  }
 }
 
 TEST(RoundTrip, WhatWasImportedIsWrittenAgainTheSame) {

@@ -1,12 +1,13 @@
-// Every column of every row of a trace as lines of text, so that two traces can be compared whatever their ids of texts are.
+// Every column of every row of a trace as lines of text, so that two traces can be compared whatever their ids of texts
+// are.
 #pragma once
-
-#include "profiles/trace/trace.h"
 
 #include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "profiles/trace/trace.h"
 
 namespace decodelab::testing {
 
@@ -44,9 +45,12 @@ inline std::vector<std::string> rows_as_text(const Trace& trace) {
     lines.push_back(
         line("wait", r.start_ns, r.end_ns, r.process, r.thread, r.stream, r.event, r.correlation, number(r.kind)));
   }
-  for (const Overhead& r : events.overheads)
+  for (const Overhead& r : events.overheads) {
     lines.push_back(line("overhead", r.start_ns, r.end_ns, r.thread, number(r.kind)));
-  for (const CounterPoint& r : events.counters) lines.push_back(line("counter", r.time_ns, name(r.series), r.value));
+  }
+  for (const CounterPoint& r : events.counters) {
+    lines.push_back(line("counter", r.time_ns, name(r.series), r.value));
+  }
   for (const Step& r : events.steps) {
     lines.push_back(line("step", r.index, r.start_ns, r.end_ns, r.batch, r.keys, r.launches, r.graph_launches,
                          r.timer_ns, '"' + r.excluded_reason + '"', r.device_start_ns, r.device_end_ns));
@@ -71,9 +75,15 @@ inline std::string session_as_text(const TraceSession& s) {
     out << line("\ndevice", d.index, d.name, d.memory_bytes, d.multiprocessors, d.compute_major, d.compute_minor,
                 d.nominal_bytes_per_second, d.measured_bytes_per_second);
   }
-  for (const auto& [what, version] : s.versions) out << line("\nversion", what, version);
-  for (const CollectorState& c : s.collectors) out << line("\ncollector", c.name, c.on, c.reason);
-  for (const ClockBracket& b : s.clocks) out << line("\nclock", b.before_ns, b.device_ns, b.after_ns);
+  for (const auto& [what, version] : s.versions) {
+    out << line("\nversion", what, version);
+  }
+  for (const CollectorState& c : s.collectors) {
+    out << line("\ncollector", c.name, c.on, c.reason);
+  }
+  for (const ClockBracket& b : s.clocks) {
+    out << line("\nclock", b.before_ns, b.device_ns, b.after_ns);
+  }
   return out.str();
 }
 

@@ -7,7 +7,8 @@
 
 namespace decodelab::testing {
 
-/// A few rows of every table, with every column set somewhere: two processes, two devices, a graph, a copy, an open span.
+/// A few rows of every table, with every column set somewhere: two processes, two devices, a graph, a copy, an open
+/// span.
 inline TraceEvents sample_events() {
   TraceEvents events;
   TraceSession& session = events.session;
@@ -79,7 +80,9 @@ inline TraceEvents sample_events() {
     row.start_ns = start;
     row.end_ns = end;
     row.name = text.id(name);
-    if (row.process == 0) row.process = 4242;
+    if (row.process == 0) {
+      row.process = 4242;
+    }
     row.context = 1;
     events.operations.push_back(row);
   };
@@ -144,11 +147,14 @@ inline TraceQuality sample_quality() {
                       .evidence = "Two kernels overlap."}}};
 }
 
-/// A decode of the synthetic engine; without the grids that it gives to its copies too, which no format has a place for.
+/// A decode of the synthetic engine; without the grids that it gives to its copies too, which no format has a place
+/// for.
 inline Trace synthetic(const SyntheticShape& shape) {
   TraceEvents events = synthetic_trace(shape).events;
   for (DeviceOperation& row : events.operations) {
-    if (row.kind != DeviceOperationKind::kernel) row.grid = row.block = {};
+    if (row.kind != DeviceOperationKind::kernel) {
+      row.grid = row.block = {};
+    }
   }
   return seal(std::move(events));
 }

@@ -84,7 +84,9 @@ TEST(Slices, OfAnyKindAreMeasuredRightInTheirLanes) {
 
 TEST(Slices, ThatNoLanesSufficeForAreRefused) {
   std::vector<Slice> slices;
-  for (std::int64_t i = 0; i <= static_cast<std::int64_t>(kMostLanes); ++i) slices.push_back({i, 10'000 + i, 0});
+  for (std::int64_t i = 0; i <= static_cast<std::int64_t>(kMostLanes); ++i) {
+    slices.push_back({i, 10'000 + i, 0});
+  }
   EXPECT_THROW(lay_out(slices), std::runtime_error);
   slices.pop_back();
   EXPECT_EQ(lay_out(slices).size(), kMostLanes);

@@ -1,4 +1,5 @@
-// Writes traces in every format, and beside each what a reader must find in it; tests/profiles/*_test.py hold other people's readers to that.
+// Writes traces in every format, and beside each what a reader must find in it; tests/profiles/*_test.py hold other
+// people's readers to that.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -24,20 +25,35 @@ using nlohmann::json;
 class Expected {
  public:
   explicit Expected(const Trace& trace) : trace_(trace), events_(trace.events()) {
-    for (const auto& row : events_.spans)
+    for (const auto& row : events_.spans) {
       add(trace.text(row.name), row.start_ns, row.end_ns == 0 ? last() : row.end_ns);
-    for (const auto& row : events_.api_calls) add(trace.text(row.name), row.start_ns, row.end_ns);
-    for (const auto& row : events_.operations) add(trace.text(row.name), row.start_ns, row.end_ns);
-    for (const auto& row : events_.waits) add(name_of(kWaitNames, row.kind), row.start_ns, row.end_ns);
-    for (const auto& row : events_.overheads) add(name_of(kOverheadNames, row.kind), row.start_ns, row.end_ns);
-    for (const auto& row : events_.steps) add("step " + std::to_string(row.index), row.start_ns, row.end_ns);
+    }
+    for (const auto& row : events_.api_calls) {
+      add(trace.text(row.name), row.start_ns, row.end_ns);
+    }
+    for (const auto& row : events_.operations) {
+      add(trace.text(row.name), row.start_ns, row.end_ns);
+    }
+    for (const auto& row : events_.waits) {
+      add(name_of(kWaitNames, row.kind), row.start_ns, row.end_ns);
+    }
+    for (const auto& row : events_.overheads) {
+      add(name_of(kOverheadNames, row.kind), row.start_ns, row.end_ns);
+    }
+    for (const auto& row : events_.steps) {
+      add("step " + std::to_string(row.index), row.start_ns, row.end_ns);
+    }
   }
 
   json document(const Attribution& account) const {
     json slices = json::object();
-    for (const auto& [name, sums] : slices_) slices[name] = {sums.first, sums.second};
+    for (const auto& [name, sums] : slices_) {
+      slices[name] = {sums.first, sums.second};
+    }
     json counters = json::object();
-    for (const CounterPoint& point : events_.counters) counters[trace_.text(point.series)].push_back(point.value);
+    for (const CounterPoint& point : events_.counters) {
+      counters[trace_.text(point.series)].push_back(point.value);
+    }
     std::int64_t busy_ns = 0;
     std::int64_t first_ns = 0;
     std::int64_t last_ns = 0;
@@ -63,7 +79,9 @@ class Expected {
 
   // Of all devices as one, which is how HolisticTraceAnalysis sees a rank.
   void add_device_time(std::int64_t& busy_ns, std::int64_t& first_ns, std::int64_t& last_ns) const {
-    if (events_.operations.empty()) return;
+    if (events_.operations.empty()) {
+      return;
+    }
     first_ns = last_ns = events_.operations.front().start_ns;
     for (const DeviceOperation& row : events_.operations) {
       busy_ns += std::max<std::int64_t>(0, row.end_ns - std::max(row.start_ns, last_ns));
@@ -119,8 +137,9 @@ TraceEvents trap_events() {
 
 void write_all(const std::filesystem::path& folder, const std::string& name, const Trace& trace) {
   const TraceQuality quality = verify(trace);
-  for (const char* ending : {".pftrace", ".pt.trace.json.gz", ".sqlite"})
+  for (const char* ending : {".pftrace", ".pt.trace.json.gz", ".sqlite"}) {
     write_trace(trace, quality, folder / (name + ending));
+  }
   json document = Expected(trace).document(attribute(trace, quality));
   document["verdict"] = to_string(quality.verdict);
   std::ofstream(folder / (name + ".expected.json")) << document.dump(-1, ' ', false, json::error_handler_t::replace);

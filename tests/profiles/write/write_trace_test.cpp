@@ -1,14 +1,13 @@
 // A file appears whole or not at all, in the format that its name asks for, and never with a part of the events.
 #include "profiles/write/write_trace.h"
 
-#include <unistd.h>
-
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "profiles/trace/attribution.h"
 #include "profiles/trace/summary_json.h"
@@ -88,7 +87,9 @@ TEST(WriteTrace, APlaceThatCannotBeWrittenIsNamedWithTheReason) {
 }
 
 TEST(WriteTrace, AFullDiskIsNoticed) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
+  if (!std::filesystem::exists("/dev/full")) {
+    GTEST_SKIP() << "this system has no /dev/full";
+  }
   const testing::TemporaryFolder folder;
   // Where the temporary file will be opened stands a disk without room.
   std::filesystem::create_symlink("/dev/full", folder / ("t.pftrace.tmp-" + std::to_string(getpid())));

@@ -66,8 +66,9 @@ TEST(Bound, CountsPerStepAreNoneWithoutTheirNumberOfSteps) {
 
 TEST(Bound, RooflinesAreNoArmsOfFigures) {
   const RunData data = testing::rich_run();
-  for (const Figure& figure : figures_of(summarize(data), data))
+  for (const Figure& figure : figures_of(summarize(data), data)) {
     EXPECT_EQ(figure.spec.dump().find("roofline-"), std::string::npos) << figure.name;
+  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Effects over several cells count the same cells for every arm, and switches are compared with the arm that they were put on.
+// Effects over several cells count the same cells for every arm, and switches are compared with the arm that they were
+// put on.
 #include "reports/figures/effects.h"
 
 #include <algorithm>
@@ -34,7 +35,9 @@ RunData exact_run(std::vector<testing::SampleArm> arms) {
 
 std::vector<const SummaryRow*> rows_of(const RunSummary& summary) {
   std::vector<const SummaryRow*> rows;
-  for (const SummaryRow& row : summary.rows) rows.push_back(&row);
+  for (const SummaryRow& row : summary.rows) {
+    rows.push_back(&row);
+  }
   return rows;
 }
 
@@ -42,7 +45,9 @@ TEST(Effects, AreMeansOverTheCellsThatEveryArmHas) {
   RunData data = exact_run({{"causal"}, {"fast", 0.5}, {"slow", 2.0}});
   // One cell of `slow` is missing: it counts for no arm.
   for (BlockRecord& block : data.blocks) {
-    if (block.cell_id == 4) std::erase_if(block.visits, [](const VisitRecord& visit) { return visit.arm_id == 3; });
+    if (block.cell_id == 4) {
+      std::erase_if(block.visits, [](const VisitRecord& visit) { return visit.arm_id == 3; });
+    }
   }
   const RunSummary summary = summarize(data);
   const ArmEffects effects = arm_effects(rows_of(summary));
@@ -55,7 +60,9 @@ TEST(Effects, AreMeansOverTheCellsThatEveryArmHas) {
 TEST(Effects, AnArmWithFewCellsDoesNotTakeThemFromTheOthers) {
   RunData data = exact_run({{"causal"}, {"fast", 0.5}, {"rare", 0.7}});
   for (BlockRecord& block : data.blocks) {
-    if (block.cell_id != 1) std::erase_if(block.visits, [](const VisitRecord& visit) { return visit.arm_id == 3; });
+    if (block.cell_id != 1) {
+      std::erase_if(block.visits, [](const VisitRecord& visit) { return visit.arm_id == 3; });
+    }
   }
   const RunSummary summary = summarize(data);
   const ArmEffects effects = arm_effects(rows_of(summary));
@@ -95,7 +102,9 @@ TEST(Speedup, RefersToAnotherEngineWhereOneWasMeasured) {
   data.arms[2].command = "peer-worker";
   const auto figures = figures_of(summarize(data), data);
   const Figure& figure = named(figures, "decode-speedup");
-  for (const auto& cell : figure.spec["datasets"]["cells"]) EXPECT_EQ(cell["reference"], "peer");
+  for (const auto& cell : figure.spec["datasets"]["cells"]) {
+    EXPECT_EQ(cell["reference"], "peer");
+  }
   const auto& cells = figure.spec["datasets"]["cells"];
   ASSERT_EQ(cells.size(), 8U);
   EXPECT_EQ(cells[0]["arm"], "causal");
@@ -109,7 +118,9 @@ TEST(Waterfall, StepsAddUpToTheDifference) {
   const auto figures = figures_of(summarize(data), data);
   const Figure& figure = named(figures, "decode-waterfall");
   std::map<std::string, std::vector<nlohmann::ordered_json>> bars;
-  for (const auto& bar : figure.spec["datasets"]["steps"]) bars[bar["arm"]].push_back(bar);
+  for (const auto& bar : figure.spec["datasets"]["steps"]) {
+    bars[bar["arm"]].push_back(bar);
+  }
   ASSERT_EQ(bars.size(), 2U);  // bigcode and native against causal
   for (const auto& [arm, of_arm] : bars) {
     EXPECT_TRUE(of_arm.front()["total"].get<bool>() && of_arm.back()["total"].get<bool>());
@@ -129,10 +140,13 @@ TEST(Stages, AddUpToTheTracedStep) {
   const RunData data = rich_run();
   const auto figures = figures_of(summarize(data), data);
   std::map<std::string, double> shares;
-  for (const auto& bar : named(figures, "decode-stages").spec["datasets"]["stages"])
+  for (const auto& bar : named(figures, "decode-stages").spec["datasets"]["stages"]) {
     shares[bar["arm"]] += bar["share"].get<double>();
+  }
   ASSERT_EQ(shares.size(), 3U);
-  for (const auto& [arm, share] : shares) EXPECT_NEAR(share, 1, 1e-4) << arm;
+  for (const auto& [arm, share] : shares) {
+    EXPECT_NEAR(share, 1, 1e-4) << arm;
+  }
 }
 
 TEST(MovedCounters, TellTheLargestChangesFirstAndNothingWithoutCounters) {

@@ -23,7 +23,9 @@ using testing::SampleOptions;
 
 std::vector<std::string> names_of(const std::vector<Figure>& figures) {
   std::vector<std::string> names;
-  for (const Figure& figure : figures) names.push_back(figure.name);
+  for (const Figure& figure : figures) {
+    names.push_back(figure.name);
+  }
   return names;
 }
 
@@ -40,19 +42,24 @@ TEST(Figure, ThereIsOneSetPerPhaseInTheOrderOfTheTable) {
 
 TEST(Figure, ARunWithTracesAndRooflinesHasEveryKind) {
   const auto names = names_of(figures_of_run(testing::rich_run()));
-  for (const FigureKind& kind : figure_kinds())
+  for (const FigureKind& kind : figure_kinds()) {
     EXPECT_NE(std::ranges::find(names, std::string("decode-") + kind.name), names.end()) << kind.name;
+  }
 }
 
 TEST(Figure, NamesOfKindsAreUniqueSinceFilesAreCalledAfterThem) {
   std::set<std::string> names;
-  for (const FigureKind& kind : figure_kinds()) EXPECT_TRUE(names.insert(kind.name).second) << kind.name;
+  for (const FigureKind& kind : figure_kinds()) {
+    EXPECT_TRUE(names.insert(kind.name).second) << kind.name;
+  }
 }
 
 TEST(Figure, SettingsOfOnePhaseAreNotMixed) {
   RunData data = sample_run();
   for (CellRecord& cell : data.cells) {
-    if (cell.batch == 16) cell.dtype = "fp32";
+    if (cell.batch == 16) {
+      cell.dtype = "fp32";
+    }
   }
   const auto names = names_of(figures_of_run(data));
   EXPECT_EQ(std::count(names.begin(), names.end(), "decode-latency"), 1);
@@ -87,7 +94,9 @@ TEST(Figure, LatencyHasARowForEveryCellAndArmAndAPanelPerBatch) {
 
 TEST(Figure, MemoryIsDrawnOnlyWhereItIsKnown) {
   RunData data = sample_run();
-  for (CellArmRecord& row : data.cell_arms) row.peak_bytes = std::nullopt;
+  for (CellArmRecord& row : data.cell_arms) {
+    row.peak_bytes = std::nullopt;
+  }
   const auto names = names_of(figures_of_run(data));
   EXPECT_EQ(std::ranges::find(names, "decode-memory"), names.end());
   EXPECT_NE(std::ranges::find(names, "decode-latency"), names.end());
@@ -95,11 +104,14 @@ TEST(Figure, MemoryIsDrawnOnlyWhereItIsKnown) {
 
 TEST(Figure, RatiosNeedABaseline) {
   RunData data = sample_run();
-  for (ArmRecord& arm : data.arms) arm.baseline = false;
+  for (ArmRecord& arm : data.arms) {
+    arm.baseline = false;
+  }
   const auto figures = figures_of_run(data);
   const auto names = names_of(figures);
-  for (const char* kind : {"decode-ratios", "decode-speedup", "decode-order", "decode-ablation"})
+  for (const char* kind : {"decode-ratios", "decode-speedup", "decode-order", "decode-ablation"}) {
     EXPECT_EQ(std::ranges::find(names, kind), names.end()) << kind;
+  }
   EXPECT_EQ(named(figures, "decode-latency").spec["vconcat"].size(), 1U);
 }
 
@@ -145,8 +157,9 @@ TEST(Figure, AStepOfADeviceIsWhatKeptItBusyAndItsGapsByCause) {
   std::map<std::string, double> of_first;
   const nlohmann::ordered_json& bars = figure.spec.at("datasets").at("stages");
   for (const nlohmann::ordered_json& bar : bars) {
-    if (bar.at("arm") == bars[0].at("arm") && bar.at("label") == bars[0].at("label"))
+    if (bar.at("arm") == bars[0].at("arm") && bar.at("label") == bars[0].at("label")) {
       of_first[bar.at("stage")] = bar.at("ms");
+    }
   }
   EXPECT_EQ(of_first,
             (std::map<std::string, double>{{"attention", 0.6}, {"idle: dispatch", 0.35}, {"residual", 0.05}}));
@@ -154,12 +167,15 @@ TEST(Figure, AStepOfADeviceIsWhatKeptItBusyAndItsGapsByCause) {
 
 TEST(Figure, ArmsDifferInMoreThanColour) {
   std::vector<ArmRecord> arms;
-  for (std::int64_t i = 0; i < 12; ++i)
+  for (std::int64_t i = 0; i < 12; ++i) {
     arms.push_back({.id = i, .label = "arm" + std::to_string(i), .baseline = i == 0});
+  }
   const auto colors = arm_color(arms)["scale"]["range"];
   const auto shapes = arm_shape(arms)["scale"]["range"];
   std::set<std::pair<std::string, std::string>> looks;
-  for (std::size_t i = 0; i < arms.size(); ++i) looks.emplace(colors[i], shapes[i]);
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    looks.emplace(colors[i], shapes[i]);
+  }
   EXPECT_EQ(looks.size(), arms.size());
   EXPECT_NE(shapes[1], shapes[2]);
 }
@@ -168,7 +184,9 @@ TEST(Figure, StepsAreThinnedToWhatAPageCanAfford) {
   SampleOptions options;
   options.phases = {"decode"};
   options.lengths.clear();
-  for (std::int64_t i = 0; i < 25; ++i) options.lengths.push_back(64 + i * 163);
+  for (std::int64_t i = 0; i < 25; ++i) {
+    options.lengths.push_back(64 + i * 163);
+  }
   options.steps = 64;
   options.with_failures = false;
   const auto figures = figures_of_run(sample_run(options));
@@ -182,7 +200,9 @@ TEST(Figure, StepsAreThinnedToWhatAPageCanAfford) {
     EXPECT_LE(row["ms"].size() * row["every"].get<std::size_t>(), 1280U + row["every"].get<std::size_t>());
   }
   EXPECT_EQ(sets["quantiles"].size(), 300U);
-  for (const auto& row : sets["quantiles"]) EXPECT_LE(row["ms"].size(), 200U);
+  for (const auto& row : sets["quantiles"]) {
+    EXPECT_LE(row["ms"].size(), 200U);
+  }
   EXPECT_LT(sets.dump().size(), 300'000U);
   EXPECT_EQ(steps.data.rows.at(0).fields.at(2), "1280");
 }

@@ -1,4 +1,5 @@
-// The specs of a small fixed run, byte for byte: tests/data/figures holds what people looked at. tests/reports/figures_test.py compiles and draws them.
+// The specs of a small fixed run, byte for byte: tests/data/figures holds what people looked at.
+// tests/reports/figures_test.py compiles and draws them.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +25,9 @@ std::vector<Figure> golden_figures() {
 // A line for each object: small, and a change shows in a diff.
 std::string text_of(const Figure& figure) {
   std::string text = figure.spec.dump();
-  for (std::size_t at = 0; (at = text.find("},{", at)) != std::string::npos; at += 4) text.insert(at + 2, "\n");
+  for (std::size_t at = 0; (at = text.find("},{", at)) != std::string::npos; at += 4) {
+    text.insert(at + 2, "\n");
+  }
   return text + "\n";
 }
 
@@ -43,14 +46,17 @@ TEST(GoldenFigures, AreByteForByteWhatPeopleLookedAt) {
         << file << " is not what the figure is now. If that is wanted, run this test with DECODELAB_ACCEPT_FIGURES=1, "
         << "draw the folder (tools/render_figures.py), look at every picture, and commit the specs.";
   }
-  for (const auto& entry : std::filesystem::directory_iterator(kGolden))
+  for (const auto& entry : std::filesystem::directory_iterator(kGolden)) {
     EXPECT_TRUE(files.contains(entry.path().filename().string())) << entry.path() << " belongs to no figure any more";
+  }
   EXPECT_FALSE(accept) << "The specs were written, not compared. Run again without DECODELAB_ACCEPT_FIGURES.";
 }
 
 TEST(GoldenFigures, HaveEveryKind) {
   std::set<std::string> names;
-  for (const Figure& figure : golden_figures()) names.insert(figure.name.substr(figure.name.find('-') + 1));
+  for (const Figure& figure : golden_figures()) {
+    names.insert(figure.name.substr(figure.name.find('-') + 1));
+  }
   EXPECT_EQ(names.size(), figure_kinds().size());
 }
 

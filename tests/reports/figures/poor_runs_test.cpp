@@ -64,15 +64,21 @@ std::vector<PoorRun> poor_runs() {
        [] {
          RunData data = testing::sample_run(little());
          for (BlockRecord& block : data.blocks) {
-           for (VisitRecord& visit : block.visits) std::ranges::fill(visit.samples_ns, 0);
+           for (VisitRecord& visit : block.visits) {
+             std::ranges::fill(visit.samples_ns, 0);
+           }
          }
          return data;
        }},
       {"no numbers where there could be some",
        [] {
          RunData data = rich_run(testing::small_rich_options());
-         for (BlockRecord& block : data.blocks) block.other_cpu_share = std::nan("");
-         for (TraceRecord& trace : data.traces) trace.perturbation = trace.perturbation_low = std::nan("");
+         for (BlockRecord& block : data.blocks) {
+           block.other_cpu_share = std::nan("");
+         }
+         for (TraceRecord& trace : data.traces) {
+           trace.perturbation = trace.perturbation_low = std::nan("");
+         }
          return data;
        }},
       {"every arm but one failed",
@@ -80,23 +86,29 @@ std::vector<PoorRun> poor_runs() {
          RunData data = testing::sample_run(
              {.phases = {"decode"}, .batches = {1, 4}, .lengths = {64, 512}, .with_failures = false});
          for (CellArmRecord& row : data.cell_arms) {
-           if (row.arm_id == 2) continue;
+           if (row.arm_id == 2) {
+             continue;
+           }
            row.status = row.arm_id == 1 ? RowStatus::oom : RowStatus::failed;
            row.reason = "it fell over";
            row.peak_bytes.reset();
          }
-         for (BlockRecord& block : data.blocks)
+         for (BlockRecord& block : data.blocks) {
            std::erase_if(block.visits, [](const VisitRecord& visit) { return visit.arm_id != 2; });
+         }
          return data;
        }},
       {"rows on one side only",
        [] {
          RunData data = testing::sample_run(
              {.phases = {"decode"}, .batches = {1, 4}, .lengths = {64, 512}, .with_failures = false});
-         for (BlockRecord& block : data.blocks)
+         for (BlockRecord& block : data.blocks) {
            std::erase_if(block.visits, [&](const VisitRecord& visit) { return visit.arm_id == 1 + block.cell_id % 2; });
+         }
          for (CellArmRecord& row : data.cell_arms) {
-           if (row.arm_id == 1 + row.cell_id % 2) row = {.cell_id = row.cell_id, .arm_id = row.arm_id};
+           if (row.arm_id == 1 + row.cell_id % 2) {
+             row = {.cell_id = row.cell_id, .arm_id = row.arm_id};
+           }
          }
          return data;
        }},
@@ -118,7 +130,9 @@ std::vector<PoorRun> poor_runs() {
 }
 
 TEST(PoorRuns, HaveFiguresThatDrawWithoutAWordOfWhatIsMissing) {
-  if (vega_bundle().empty()) GTEST_SKIP() << "This build found no vl-convert-python, so there is nothing to draw with.";
+  if (vega_bundle().empty()) {
+    GTEST_SKIP() << "This build found no vl-convert-python, so there is nothing to draw with.";
+  }
   const TemporaryFolder folder;
   std::size_t count = 0;
   for (std::size_t i = 0; const PoorRun& run : poor_runs()) {
@@ -134,11 +148,14 @@ TEST(PoorRuns, HaveFiguresThatDrawWithoutAWordOfWhatIsMissing) {
   EXPECT_TRUE(render_figures(folder.path(), /*png=*/true, warnings)) << warnings.str();
   std::size_t drawn = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
-    if (entry.path().extension() != ".svg") continue;
+    if (entry.path().extension() != ".svg") {
+      continue;
+    }
     ++drawn;
     const std::string svg = read_file(entry.path());
-    for (const char* word : {"NaN", "Infinity", "undefined", ">null<"})
+    for (const char* word : {"NaN", "Infinity", "undefined", ">null<"}) {
       EXPECT_EQ(svg.find(word), std::string::npos) << entry.path() << " draws " << word;
+    }
   }
   EXPECT_EQ(drawn, count);
   EXPECT_GT(count, 40U);
@@ -147,7 +164,9 @@ TEST(PoorRuns, HaveFiguresThatDrawWithoutAWordOfWhatIsMissing) {
 TEST(PoorRuns, AnEmptyRunHasNoFigure) {
   RunData data = rich_run();
   data.blocks.clear();
-  for (CellArmRecord& row : data.cell_arms) row = {.cell_id = row.cell_id, .arm_id = row.arm_id};
+  for (CellArmRecord& row : data.cell_arms) {
+    row = {.cell_id = row.cell_id, .arm_id = row.arm_id};
+  }
   EXPECT_TRUE(figures_of(summarize(data), data).empty());
 }
 
@@ -156,7 +175,9 @@ TEST(PoorRuns, ASingleLaunchIsHatchedAndHasNoInterval) {
   options.launches = 1;
   const RunData data = testing::sample_run(options);
   for (const Figure& figure : figures_of(summarize(data), data)) {
-    if (figure.name != "decode-speedup") continue;
+    if (figure.name != "decode-speedup") {
+      continue;
+    }
     const auto& cell = figure.spec["datasets"]["cells"][0];
     EXPECT_EQ(cell["unsure"], true);
     EXPECT_FALSE(cell.contains("low"));
@@ -169,7 +190,9 @@ TEST(PoorRuns, ASingleLaunchIsHatchedAndHasNoInterval) {
 TEST(PoorRuns, FailedRowsAreCrossesWithTheirReason) {
   const RunData data = rich_run();
   for (const Figure& figure : figures_of(summarize(data), data)) {
-    if (figure.name != "prefill-memory") continue;
+    if (figure.name != "prefill-memory") {
+      continue;
+    }
     const auto& oom = figure.spec["datasets"]["oom"];
     ASSERT_EQ(oom.size(), 2U);  // the first length of batch 4 and of batch 16
     EXPECT_EQ(oom[0]["reason"], "needs 71.2 GiB, 60.1 GiB are available");

@@ -37,7 +37,9 @@ using testing::TemporaryFolder;
 class ChosenPython {
  public:
   explicit ChosenPython(const char* python) {
-    if (const char* before = std::getenv("DECODELAB_PYTHON")) before_ = before;
+    if (const char* before = std::getenv("DECODELAB_PYTHON")) {
+      before_ = before;
+    }
     setenv("DECODELAB_PYTHON", python, 1);
   }
   ~ChosenPython() { before_ ? setenv("DECODELAB_PYTHON", before_->c_str(), 1) : unsetenv("DECODELAB_PYTHON"); }
@@ -72,8 +74,9 @@ TEST(Report, WritesEveryFileAndLeavesNoTemporaryOnes) {
   std::ostringstream warnings;
   write_report(sample_run(small()), folder / "a/b", warnings);
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder / "a/b"))
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "a/b")) {
     names.push_back(entry.path().filename().string());
+  }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"blocks.csv", "cells.csv", "figures", "report.html", "report.json",
                                              "report.md"}));
@@ -82,14 +85,18 @@ TEST(Report, WritesEveryFileAndLeavesNoTemporaryOnes) {
 }
 
 TEST(Report, DrawsFiguresAsSvgAndPngAndInlinesThem) {
-  if (vega_bundle().empty()) GTEST_SKIP() << "This build found no vl-convert-python, so there is nothing to draw with.";
+  if (vega_bundle().empty()) {
+    GTEST_SKIP() << "This build found no vl-convert-python, so there is nothing to draw with.";
+  }
   const TemporaryFolder folder;
   std::ostringstream warnings;
   write_report(sample_run(small()), folder / "r", warnings);
   EXPECT_EQ(warnings.str(), "");
   const RunData data = sample_run(small());
   std::vector<std::string> stems;
-  for (const Figure& figure : figures_of(summarize(data), data)) stems.push_back(figure.name);
+  for (const Figure& figure : figures_of(summarize(data), data)) {
+    stems.push_back(figure.name);
+  }
   ASSERT_GT(stems.size(), 10U);
   for (const std::string& stem : stems) {
     const auto figures = folder / "r/figures";
@@ -174,14 +181,17 @@ TEST(Page, LoadsNothingFromTheNetwork) {
 TEST(Page, HasAStyleWhoseQuotesEndOnTheirLine) {
   // A broken string makes a browser drop the rules after it, silently.
   std::istringstream lines(kPageStyle);
-  for (std::string line; std::getline(lines, line);) EXPECT_EQ(count_of(line, "\"") % 2, 0U) << line;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_EQ(count_of(line, "\"") % 2, 0U) << line;
+  }
 }
 
 TEST(Page, NamesTheCellAndRunOfEveryNumber) {
   const RunData data = sample_run(small());
   const std::string html = page_of(data);
-  for (const CellRecord& cell : data.cells)
+  for (const CellRecord& cell : data.cells) {
     EXPECT_TRUE(contains(html, {"data-run=1 data-cell=" + std::to_string(cell.id) + ">"}));
+  }
 }
 
 TEST(Page, SaysWhatWasComparedAndWhatItResolves) {
@@ -203,13 +213,16 @@ TEST(Page, ShowsARunThatHasNotMeasuredAnything) {
   RunData data = sample_run(small());
   data.blocks.clear();
   data.run.ended_unix_ns = 0;
-  for (CellArmRecord& row : data.cell_arms) row = {row.cell_id, row.arm_id, RowStatus::planned, "", {}, {}, 0, {}};
+  for (CellArmRecord& row : data.cell_arms) {
+    row = {row.cell_id, row.arm_id, RowStatus::planned, "", {}, {}, 0, {}};
+  }
   EXPECT_TRUE(contains(page_of(data), {"Nothing was measured", "not run", "not finished"}));
 }
 
 TEST(Page, IsInteractiveWhereJavaScriptRuns) {
-  if (vega_bundle().empty())
+  if (vega_bundle().empty()) {
     GTEST_SKIP() << "This build has no JavaScript bundle: cmake/vega.cmake did not find vl-convert-python.";
+  }
   EXPECT_TRUE(contains(page_of(sample_run(small())), {"id=\"vega\">H4sI", "vegaEmbed"}));
 }
 
@@ -217,7 +230,9 @@ TEST(Page, StaysWithinItsSizeAndTimeWithThreeHundredCells) {
   SampleOptions options;
   options.batches = {1, 2, 4, 8, 16, 32};
   options.lengths.clear();
-  for (std::int64_t i = 0; i < 25; ++i) options.lengths.push_back(64 + i * 163);
+  for (std::int64_t i = 0; i < 25; ++i) {
+    options.lengths.push_back(64 + i * 163);
+  }
   options.arms = {{"causal"}, {"bigcode", 0.7}, {"bigcode,+fused-layer-norm", 0.69}};
   const RunData data = sample_run(options);
   ASSERT_EQ(data.cells.size(), 300U);
@@ -225,8 +240,8 @@ TEST(Page, StaysWithinItsSizeAndTimeWithThreeHundredCells) {
   std::ostringstream warnings;
   write_report(data, folder / "r", warnings);  // with drawings, where they can be made
   EXPECT_LE(std::filesystem::file_size(folder / "r/report.html"), 2'500'000U);
-  // Processor time, which other programs on the machine do not stretch, and ten times what a release build takes: a page whose
-  // cost grows with the square of its cells fails, a slow machine does not.
+  // Processor time, which other programs on the machine do not stretch, and ten times what a release build takes: a
+  // page whose cost grows with the square of its cells fails, a slow machine does not.
   const std::clock_t start = std::clock();
   page_of(data);
   EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20.0);
@@ -236,7 +251,9 @@ TEST(Page, LeavesOutWhatStandsElsewhereWhenItWouldGrowTooLarge) {
   SampleOptions options;
   options.batches = {1, 2, 4, 8, 16, 32};
   options.lengths.clear();
-  for (std::int64_t i = 0; i < 60; ++i) options.lengths.push_back(64 + i * 67);
+  for (std::int64_t i = 0; i < 60; ++i) {
+    options.lengths.push_back(64 + i * 67);
+  }
   options.launches = 2;
   options.blocks = 1;
   options.steps = 8;
@@ -250,12 +267,15 @@ TEST(Page, LeavesOutABlockWhoseTelemetryIsNoNumber) {
   options.launches = 10;
   RunData data = sample_run(options);
   for (BlockRecord& block : data.blocks) {
-    if (block.launch == 0 && block.block == 0) block.other_cpu_share = std::numeric_limits<double>::infinity();
+    if (block.launch == 0 && block.block == 0) {
+      block.other_cpu_share = std::numeric_limits<double>::infinity();
+    }
   }
   const std::string html = page_of(data);
   EXPECT_TRUE(contains(html, {"void-blocks"}));
-  for (const char* word : {">nan", ">inf", " nan ", " inf ", "[nan", "[inf"})
+  for (const char* word : {">nan", ">inf", " nan ", " inf ", "[nan", "[inf"}) {
     EXPECT_EQ(html.find(word), std::string::npos) << word;
+  }
 }
 
 TEST(Report, WritesOnlyTheFormatsThatAreAskedFor) {
@@ -264,11 +284,14 @@ TEST(Report, WritesOnlyTheFormatsThatAreAskedFor) {
     const TemporaryFolder folder;
     std::ostringstream warnings;
     RunData data = sample_run(small());
-    if (traced) data.traces = {testing::sample_trace(1, 1)};
+    if (traced) {
+      data.traces = {testing::sample_trace(1, 1)};
+    }
     write_report(std::span(&data, 1), folder / "r", warnings, parse_report_formats(formats));
     std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(folder / "r"))
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "r")) {
       found.push_back(entry.path().filename().string());
+    }
     std::sort(found.begin(), found.end());
     return found;
   };

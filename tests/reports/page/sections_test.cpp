@@ -1,11 +1,11 @@
-// The sections of a page: figures where they belong, the ledger before everything in Trust, traces with links that stay on the disk.
-#include "reports/page/sections/section.h"
-
+// The sections of a page: figures where they belong, the ledger before everything in Trust, traces with links that stay
+// on the disk.
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
 #include "reports/page/exports/packed.h"
+#include "reports/page/sections/section.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/rich_run.h"
 
@@ -19,14 +19,18 @@ std::string section_of(const RunData& data, const std::string& id, Detail detail
   RunReport run{.data = &data, .summary = summarize(data), .figures = {}, .prefix = ""};
   run.figures = figures_of(run.summary, data);
   const auto section = std::ranges::find_if(sections(), [&](const Section& known) { return known.id == id; });
-  if (section == sections().end()) throw std::out_of_range("no section " + id);
+  if (section == sections().end()) {
+    throw std::out_of_range("no section " + id);
+  }
   return section->html({.run = run, .drawings = {}, .detail = detail});
 }
 
 TEST(Sections, EveryFigureStandsInExactlyOne) {
   const RunData data = rich_run();
   std::string all;
-  for (const Section& section : sections()) all += section_of(data, section.id);
+  for (const Section& section : sections()) {
+    all += section_of(data, section.id);
+  }
   for (const Figure& figure : figures_of(summarize(data), data)) {
     const std::string tag = "<figure id=\"" + figure.name + "\">";
     EXPECT_NE(all.find(tag), std::string::npos) << figure.name;

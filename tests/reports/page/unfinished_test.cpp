@@ -1,4 +1,5 @@
-// Rows that stayed `planned`, as in the run of a shard, are shown as what they are: not run, without figures or verdicts.
+// Rows that stayed `planned`, as in the run of a shard, are shown as what they are: not run, without figures or
+// verdicts.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -29,7 +30,9 @@ RunData shard_of_run(std::int64_t measured) {
                              .with_failures = false});
   std::erase_if(data.blocks, [&](const BlockRecord& block) { return block.cell_id > measured; });
   for (CellArmRecord& row : data.cell_arms) {
-    if (row.cell_id > measured) row = {.cell_id = row.cell_id, .arm_id = row.arm_id};
+    if (row.cell_id > measured) {
+      row = {.cell_id = row.cell_id, .arm_id = row.arm_id};
+    }
   }
   return data;
 }
@@ -38,7 +41,9 @@ TEST(Unfinished, RowsHaveNoTimesAndTheOthersNoVerdict) {
   const RunSummary whole = summarize(shard_of_run(kCells));
   EXPECT_EQ(whole.rows[1].decision.verdict, Verdict::faster);
   const RunSummary part = summarize(shard_of_run(2));
-  for (const SummaryRow& row : part.rows) EXPECT_EQ(row.decision.verdict, std::nullopt);
+  for (const SummaryRow& row : part.rows) {
+    EXPECT_EQ(row.decision.verdict, std::nullopt);
+  }
   EXPECT_EQ(part.rows[1].decision.reason, "a part of the plan has not run");
   EXPECT_TRUE(part.rows[1].time_ratio.has_value()) << "what was measured is told";
   ASSERT_EQ(part.composites.size(), 1U);
@@ -61,7 +66,9 @@ TEST(Unfinished, TablesSayWhatHasNotRun) {
 
   const RunData all = shard_of_run(kCells);
   EXPECT_FALSE(contains(to_text(composite_table(summarize(all))), {"not run"}));
-  for (const std::string& badge : overview_of(all, summarize(all)).badges) EXPECT_FALSE(contains(badge, {"not run"}));
+  for (const std::string& badge : overview_of(all, summarize(all)).badges) {
+    EXPECT_FALSE(contains(badge, {"not run"}));
+  }
 }
 
 }  // namespace

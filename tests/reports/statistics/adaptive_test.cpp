@@ -41,7 +41,9 @@ TEST(Adaptive, DecidesAtALookAndNotBetween) {
     EXPECT_EQ(row.decision.verdict, row.arm.baseline ? std::nullopt : std::optional(Verdict::faster));
   }
   for (const SummaryRow& row : summarize(adaptive_run(9, 0.9)).rows) {
-    if (row.arm.baseline) continue;
+    if (row.arm.baseline) {
+      continue;
+    }
     EXPECT_EQ(row.decision.verdict, std::nullopt);
     EXPECT_TRUE(contains(row.decision.reason, {"9 launches, and the looks are at 7, 11, 17, 25"}));
   }
@@ -58,7 +60,9 @@ TEST(Adaptive, HasWiderIntervalsThanAFixedNumberOfLaunches) {
   for (std::size_t i = 0; i < with_looks.rows.size(); ++i) {
     const SummaryRow& a = with_looks.rows[i];
     const SummaryRow& b = without.rows[i];
-    if (a.arm.baseline) continue;
+    if (a.arm.baseline) {
+      continue;
+    }
     EXPECT_EQ(a.time_ratio, b.time_ratio);
     EXPECT_GT(*a.time_ratio_high - *a.time_ratio_low, *b.time_ratio_high - *b.time_ratio_low);
   }

@@ -14,13 +14,17 @@ constexpr std::int64_t kArm = 2;
 BlockRecord block_of(std::int64_t launch, std::int64_t block,
                      const std::vector<std::pair<std::int64_t, double>>& visits) {
   BlockRecord record{.launch = launch, .block = block, .cell_id = 1, .visits = {}};
-  for (const auto& [arm, ns] : visits) record.visits.push_back({.arm_id = arm, .samples_ns = {std::llround(ns)}});
+  for (const auto& [arm, ns] : visits) {
+    record.visits.push_back({.arm_id = arm, .samples_ns = {std::llround(ns)}});
+  }
   return record;
 }
 
 Comparison compare(const std::vector<BlockRecord>& blocks) {
   std::vector<const BlockRecord*> pointers;
-  for (const BlockRecord& block : blocks) pointers.push_back(&block);
+  for (const BlockRecord& block : blocks) {
+    pointers.push_back(&block);
+  }
   return compare_arms(pointers, kArm, kBaseline);
 }
 

@@ -55,7 +55,9 @@ TEST(Estimates, LeavesABrokenPeriodOutAndTakesThePlainMeanOfFewSteps) {
 
 TEST(Estimates, CountsACostOfEveryEighthStepInFull) {
   std::vector<std::int64_t> samples(64, 1000);
-  for (std::size_t i = 7; i < samples.size(); i += 8) samples[i] = 9000;
+  for (std::size_t i = 7; i < samples.size(); i += 8) {
+    samples[i] = 9000;
+  }
   EXPECT_DOUBLE_EQ(visit_statistic(samples), 2000.0);
   samples[0] = 1'000'000'000;  // one hiccup keeps a fifth of its weight in its class
   EXPECT_LT(visit_statistic(samples), mean(std::vector<double>(samples.begin(), samples.end())) / 3);

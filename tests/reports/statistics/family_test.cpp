@@ -50,7 +50,9 @@ TEST(Family, WeighsPhasesThenBatchesThenLengths) {
   RunSummary summary = summarize(data);
   double expected = 0;
   for (const SummaryRow& row : summary.rows) {
-    if (!row.arm.baseline) expected += std::log(*row.time_ratio) / 8;
+    if (!row.arm.baseline) {
+      expected += std::log(*row.time_ratio) / 8;
+    }
   }
   EXPECT_NEAR(std::log(summary.composites.front().time_ratio), expected, 1e-12)
       << "a full grid weighs all cells the same";
@@ -62,7 +64,9 @@ TEST(Family, WeighsPhasesThenBatchesThenLengths) {
   summary = summarize(data);
   expected = 0;
   for (const SummaryRow& row : summary.rows) {
-    if (row.arm.baseline) continue;
+    if (row.arm.baseline) {
+      continue;
+    }
     const bool lone = row.cell.phase == data.cells.front().phase && row.cell.batch == data.cells.front().batch;
     expected += std::log(*row.time_ratio) * (lone ? 1.0 / 4 : 1.0 / 8);
   }
@@ -88,7 +92,9 @@ TEST(Family, LeavesVoidBlocksOutUnlessTheyAreTooManyAndHasNoVerdictWhereNoCoreIs
   const std::int64_t cell = data.cells.front().id;
   const auto disturb = [&](std::size_t count) {
     for (BlockRecord& block : data.blocks) {
-      if (block.cell_id != cell || count == 0) continue;
+      if (block.cell_id != cell || count == 0) {
+        continue;
+      }
       block.other_cpu_share = 0.5;
       --count;
     }

@@ -28,8 +28,9 @@ CellArmRecord& row_of(RunData& data, std::int64_t arm_id, std::size_t cell = 0) 
 }
 
 void count_work(RunData& data) {
-  for (CellArmRecord& row : data.cell_arms)
+  for (CellArmRecord& row : data.cell_arms) {
     row.counters = {{"allocations", 10 * row.cell_id}, {"lm_head_rows", 1}, {"op.aten::cat", 4}};
+  }
 }
 
 GateDecision decide(const RunData& data, std::size_t looks_done = 0) { return decide_gate(data, {}, looks_done); }
@@ -130,7 +131,9 @@ TEST(Gate, HoldsCountersAgainstAcceptedOnesWhereThereIsAFile) {
   RunData data = gate_run();
   count_work(data);
   RunSummary accepted = summarize(data);
-  for (SummaryRow& row : accepted.rows) row.arm.label = "causal";
+  for (SummaryRow& row : accepted.rows) {
+    row.arm.label = "causal";
+  }
   GateChecks checks{.accepted_counters = counter_lines(accepted), .accepted_arm = "causal"};
   EXPECT_EQ(decide_gate(data, {}, 0, checks).outcome, GateOutcome::pass);
   EXPECT_TRUE(decide_gate(data, {}, 0, checks).counters.front().accepted);
@@ -190,7 +193,9 @@ TEST(Gate, IsInvalidWhereSomethingIsMissing) {
       {"the candidate has no times in launch 5",
        [](RunData& data) {
          for (BlockRecord& block : data.blocks) {
-           if (block.launch == 5) std::erase_if(block.visits, [](const VisitRecord& v) { return v.arm_id == kAfter; });
+           if (block.launch == 5) {
+             std::erase_if(block.visits, [](const VisitRecord& v) { return v.arm_id == kAfter; });
+           }
          }
        }},
   };
@@ -228,11 +233,17 @@ TEST(Gate, LeavesVoidBlocksOutAndIsInvalidWhereTheyAreTooMany) {
   RunData data = gate_run({.gate_blocks = 6, .blocks = 2, .slow_down = 0});
   int left = 0;
   for (BlockRecord& block : data.blocks) {
-    if (block.cell_id != data.cells[0].id || block.block != 0 || left == 6) continue;
+    if (block.cell_id != data.cells[0].id || block.block != 0 || left == 6) {
+      continue;
+    }
     block.other_cpu_share = 0.5;
     for (VisitRecord& visit : block.visits) {
-      if (visit.arm_id != kAfter) continue;
-      for (std::int64_t& ns : visit.samples_ns) ns *= 10;  // would fail the gate, were it not void
+      if (visit.arm_id != kAfter) {
+        continue;
+      }
+      for (std::int64_t& ns : visit.samples_ns) {
+        ns *= 10;  // would fail the gate, were it not void
+      }
     }
     ++left;
   }
@@ -242,7 +253,9 @@ TEST(Gate, LeavesVoidBlocksOutAndIsInvalidWhereTheyAreTooMany) {
   EXPECT_EQ(few.rows[0].void_blocks, 6);
   EXPECT_EQ(few.rows[0].blocks, 24);
   for (BlockRecord& block : data.blocks) {
-    if (block.cell_id == data.cells[0].id && block.launch == 11) block.other_cpu_share = 0.5;
+    if (block.cell_id == data.cells[0].id && block.launch == 11) {
+      block.other_cpu_share = 0.5;
+    }
   }
   const GateDecision many = decide(data);
   EXPECT_EQ(many.exit_code, 4);
@@ -288,8 +301,12 @@ RunData slower_at_first(std::int64_t gate_blocks) {
   RunData data = gate_run({.gate_blocks = gate_blocks});
   for (BlockRecord& block : data.blocks) {
     for (VisitRecord& visit : block.visits) {
-      if (block.launch >= 12 || visit.arm_id != kAfter) continue;
-      for (std::int64_t& ns : visit.samples_ns) ns += 6 * ns / 100;
+      if (block.launch >= 12 || visit.arm_id != kAfter) {
+        continue;
+      }
+      for (std::int64_t& ns : visit.samples_ns) {
+        ns += 6 * ns / 100;
+      }
     }
   }
   return data;
@@ -334,8 +351,12 @@ TEST(Gate, ReplayDecidesAsTheGateDidAndLooksNoFurther) {
   RunData data = gate_run({.gate_blocks = 24});
   for (BlockRecord& block : data.blocks) {
     for (VisitRecord& visit : block.visits) {
-      if (block.launch < 12 || visit.arm_id != kAfter) continue;
-      for (std::int64_t& ns : visit.samples_ns) ns *= 2;
+      if (block.launch < 12 || visit.arm_id != kAfter) {
+        continue;
+      }
+      for (std::int64_t& ns : visit.samples_ns) {
+        ns *= 2;
+      }
     }
   }
   EXPECT_EQ(replay_gate(data, {}).outcome, GateOutcome::pass);

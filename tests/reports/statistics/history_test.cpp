@@ -29,7 +29,9 @@ HistorySeries series_of(const std::vector<double>& values, double deviation) {
   for (const double value : values) {
     HistoryPoint point;
     point.value = value;
-    if (deviation > 0) point.deviation = deviation;
+    if (deviation > 0) {
+      point.deviation = deviation;
+    }
     series.points.push_back(point);
   }
   find_steps(series);
@@ -38,8 +40,9 @@ HistorySeries series_of(const std::vector<double>& values, double deviation) {
 
 std::string marks(const std::vector<double>& values, double deviation = 0.01) {
   std::string text;
-  for (const HistoryPoint& point : series_of(values, deviation).points)
+  for (const HistoryPoint& point : series_of(values, deviation).points) {
     text += point.step ? 'S' : point.open ? '?' : '.';
+  }
   return text;
 }
 
@@ -91,9 +94,15 @@ std::vector<RunData> store() {
     data.run.id = i + 1;
     data.run.started_unix_ns += i * 1'000'000'000;
     data.run.build.commit = fmt::format("commit{}", i);
-    if (i == 6) data.run.ended_unix_ns = 0;
-    if (i == 7) data.run.machine.cpu = "Another processor";
-    for (CellArmRecord& row : data.cell_arms) row.counters = {{"counted_steps", 4}, {"operators", i >= 3 ? 48 : 40}};
+    if (i == 6) {
+      data.run.ended_unix_ns = 0;
+    }
+    if (i == 7) {
+      data.run.machine.cpu = "Another processor";
+    }
+    for (CellArmRecord& row : data.cell_arms) {
+      row.counters = {{"counted_steps", 4}, {"operators", i >= 3 ? 48 : 40}};
+    }
     runs.push_back(std::move(data));
   }
   std::swap(runs[0], runs[5]);  // the order of a store is no order of time
@@ -106,7 +115,9 @@ TEST(History, FollowsEachCellAndMachineByItself) {
   ASSERT_EQ(series.size(), 4U) << "two cells of the baseline, on two machines";
   EXPECT_EQ(series[0].arm, "causal");
   ASSERT_EQ(series[0].points.size(), 6U) << "the run that is not finished has no point";
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(series[0].points[i].run_id, static_cast<std::int64_t>(i) + 1);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(series[0].points[i].run_id, static_cast<std::int64_t>(i) + 1);
+  }
   EXPECT_TRUE(series[0].points[3].step);
   EXPECT_NEAR(*series[0].points[3].change, 0.2, 0.02);
   EXPECT_EQ(series[0].steps(), 1);
@@ -139,10 +150,16 @@ TEST(History, NamesWhatThereIsWhereSomethingIsMisspelt) {
 
 TEST(History, LeavesOutWhatIsNoNumber) {
   auto runs = store();
-  for (BlockRecord& block : runs[1].blocks) block.other_cpu_share = std::numeric_limits<double>::quiet_NaN();
-  for (VisitRecord& visit : runs[2].blocks[0].visits) std::ranges::fill(visit.samples_ns, 0);
+  for (BlockRecord& block : runs[1].blocks) {
+    block.other_cpu_share = std::numeric_limits<double>::quiet_NaN();
+  }
+  for (VisitRecord& visit : runs[2].blocks[0].visits) {
+    std::ranges::fill(visit.samples_ns, 0);
+  }
   const auto series = history_of(runs, {.metric = "time_ratio", .cell = "b1 tg @ d64"});
-  for (const HistoryPoint& point : series[0].points) EXPECT_TRUE(std::isfinite(point.value));
+  for (const HistoryPoint& point : series[0].points) {
+    EXPECT_TRUE(std::isfinite(point.value));
+  }
 }
 
 TEST(HistoryPage, ShowsEveryPointAndMarksSteps) {
@@ -160,7 +177,9 @@ TEST(HistoryPage, IsWrittenAsAPageThatLoadsNothing) {
   const testing::TemporaryFolder folder;
   std::ostringstream warnings;
   auto runs = store();
-  for (RunData& data : runs) data.run.build.commit = "<script>'\"" + data.run.build.commit;
+  for (RunData& data : runs) {
+    data.run.build.commit = "<script>'\"" + data.run.build.commit;
+  }
   write_history(history_of(runs, {.metric = "mean_ns"}), "mean_ns", folder / "h", warnings);
   const std::string html = testing::read_file(folder / "h/history.html");
   EXPECT_EQ(html.find("<script"), std::string::npos);

@@ -1,4 +1,5 @@
-// Several looks at growing data err as often as one test may, on one side and on two, and each verdict asks for its rule.
+// Several looks at growing data err as often as one test may, on one side and on two, and each verdict asks for its
+// rule.
 #include "reports/statistics/looks.h"
 
 #include <cmath>
@@ -26,14 +27,18 @@ LookContrast look_at(const std::vector<double>& values, double margin, const Loo
 std::vector<double> around(double center, double spread, std::size_t count, std::uint64_t seed = 1) {
   Noise noise(seed);
   std::vector<double> values;
-  while (values.size() < count) values.push_back(center + spread * noise());
+  while (values.size() < count) {
+    values.push_back(center + spread * noise());
+  }
   return values;
 }
 
 // Student's t with 3 degrees of freedom: outliers as a shared machine makes them.
 double heavy_tailed(Noise& noise) {
   double squares = 0;
-  for (int i = 0; i < 3; ++i) squares += std::pow(noise(), 2);
+  for (int i = 0; i < 3; ++i) {
+    squares += std::pow(noise(), 2);
+  }
   return noise() / std::sqrt(squares / 3);
 }
 
@@ -78,7 +83,9 @@ TEST(Looks, AdviseSoManyMoreValuesThatTheyWouldDecide) {
   ASSERT_TRUE(undecided.more.has_value());
   EXPECT_GT(*undecided.more, 10U);
   std::vector<double> repeated;  // of the same mean and spread
-  while (repeated.size() < values.size() + *undecided.more) repeated.push_back(values[repeated.size() % values.size()]);
+  while (repeated.size() < values.size() + *undecided.more) {
+    repeated.push_back(values[repeated.size() % values.size()]);
+  }
   EXPECT_NE(look_at(repeated, 0.03).verdict, LookVerdict::undecided);
   EXPECT_EQ(look_at(around(0.05, 0.005, 6), 0.03).more, std::nullopt) << "it is decided";
 }
@@ -108,8 +115,9 @@ TEST(Looks, GiveTheSameVerdictsWithAndWithoutTheirNumbers) {
   std::vector<int> seen(4);
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     std::vector<std::vector<double>> family;
-    for (std::uint64_t j = 0; j < 3; ++j)
+    for (std::uint64_t j = 0; j < 3; ++j) {
       family.push_back(around(0.02 * static_cast<double>(seed % 5), 0.02, seed % 2 == 0 ? 7 : 16, 1000 * j + seed));
+    }
     const std::vector<LookMargin> margins(3, {0.03, 0.03});
     for (const LookRule& rule : {gate_looks(), adaptive_looks()}) {
       const auto contrasts = decide_look(family, margins, rule);
@@ -135,12 +143,16 @@ double false_alarms(const LookRule& rule, std::size_t contrasts, int runs, doubl
     for (const std::size_t look : rule.looks) {
       while (family.front().size() < look) {
         const double shared = contrasts > 1 ? deviate(noise) : 0;  // what a gate block does to all its cells
-        for (auto& contrast : family) contrast.push_back(shared + deviate(noise));
+        for (auto& contrast : family) {
+          contrast.push_back(shared + deviate(noise));
+        }
       }
       for (const LookVerdict verdict : look_verdicts(family, std::vector<LookMargin>(contrasts), rule)) {
         alarm = alarm || verdict == LookVerdict::slower || verdict == LookVerdict::faster;
       }
-      if (alarm) break;
+      if (alarm) {
+        break;
+      }
     }
     alarms += alarm;
   }
@@ -193,7 +205,9 @@ TEST(Looks, WithoutMaxTAFamilyWouldErrMoreOften) {
   for (int run = 0; run < kRuns; ++run) {
     std::vector<std::vector<double>> family(12, std::vector<double>(10));
     for (auto& contrast : family) {
-      for (double& value : contrast) value = noise();
+      for (double& value : contrast) {
+        value = noise();
+      }
     }
     bool alarm = false;
     for (const LookContrast& contrast :

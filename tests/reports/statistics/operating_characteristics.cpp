@@ -28,7 +28,9 @@ class LaunchNoise {
 LookVerdict worst_verdict(const std::vector<LookVerdict>& verdicts) {
   bool all_within = true;
   for (const LookVerdict verdict : verdicts) {
-    if (verdict == LookVerdict::slower) return LookVerdict::slower;
+    if (verdict == LookVerdict::slower) {
+      return LookVerdict::slower;
+    }
     all_within = all_within && verdict == LookVerdict::within;
   }
   return all_within ? LookVerdict::within : LookVerdict::undecided;
@@ -50,8 +52,9 @@ class SimulatedGate {
       grow(look);
       const auto verdicts = look_verdicts(values(0, look), margins_, policy_.looks);
       const LookVerdict verdict = worst_verdict(verdicts);
-      if (verdict == LookVerdict::within || (verdict == LookVerdict::slower && confirmed(verdicts, look)))
+      if (verdict == LookVerdict::within || (verdict == LookVerdict::slower && confirmed(verdicts, look))) {
         return verdict;
+      }
     }
     return LookVerdict::undecided;
   }
@@ -59,14 +62,18 @@ class SimulatedGate {
 
  private:
   bool confirmed(const std::vector<LookVerdict>& verdicts, std::size_t look) {
-    if (policy_.fresh_blocks == 0) return true;
+    if (policy_.fresh_blocks == 0) {
+      return true;
+    }
     SecondLook second;
     while (second.evidence == Evidence::awaited) {
       grow(look + second.values);
       const auto fresh = values(look, second.values);
       std::vector<std::vector<double>> suspects;
       for (std::size_t cell = 0; cell < verdicts.size(); ++cell) {
-        if (verdicts[cell] == LookVerdict::slower) suspects.push_back(fresh[cell]);
+        if (verdicts[cell] == LookVerdict::slower) {
+          suspects.push_back(fresh[cell]);
+        }
       }
       const std::vector<LookMargin> margins(suspects.size(), margins_.front());
       second = second_look(suspects, margins, policy_.looks, policy_.fresh_blocks);
@@ -77,7 +84,9 @@ class SimulatedGate {
   void grow(std::size_t gate_blocks) {
     for (std::size_t cell = 0; cell < contrasts_.size(); ++cell) {
       const double center = cell == 0 ? effect_ : 0;
-      while (contrasts_[cell].size() < gate_blocks) contrasts_[cell].push_back(center + spread_ * noise_());
+      while (contrasts_[cell].size() < gate_blocks) {
+        contrasts_[cell].push_back(center + spread_ * noise_());
+      }
     }
   }
 
@@ -114,7 +123,9 @@ std::vector<OperatingPoint> operating_characteristics(const SimulatedGates& simu
                                                          : point.inconclusive;
       ++counted;
     }
-    for (double* sum : {&point.pass, &point.fail, &point.inconclusive, &point.gate_blocks}) *sum /= simulated.gates;
+    for (double* sum : {&point.pass, &point.fail, &point.inconclusive, &point.gate_blocks}) {
+      *sum /= simulated.gates;
+    }
     points.push_back(point);
   }
   return points;

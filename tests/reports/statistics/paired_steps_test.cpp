@@ -19,7 +19,8 @@ double log_ratio(const Steps& arm, const Steps& baseline) {
   return log_ratio_of_pairs(std::span(&visit, 1)).value();
 }
 
-/// Steps of about a millisecond under a mood that lasts for some 30 steps, of which the machine's neighbours lengthen one in ten.
+/// Steps of about a millisecond under a mood that lasts for some 30 steps, of which the machine's neighbours lengthen
+/// one in ten.
 struct Moody {
   explicit Moody(std::uint64_t seed) : random(seed) {}
 
@@ -70,7 +71,9 @@ TEST(PairedSteps, AgreeWithNumPy) {
 TEST(PairedSteps, CountACostOfEveryEighthStepInFullAndAHiccupNotAtAll) {
   Steps arm(64, 1000);
   Steps baseline(64, 1000);
-  for (std::size_t i = 7; i < arm.size(); i += 8) arm[i] = 9000;
+  for (std::size_t i = 7; i < arm.size(); i += 8) {
+    arm[i] = 9000;
+  }
   EXPECT_DOUBLE_EQ(log_ratio(arm, baseline), std::log(2));
   arm[0] = 1'000'000'000;
   baseline[1] = 1'000'000'000;
@@ -80,7 +83,9 @@ TEST(PairedSteps, CountACostOfEveryEighthStepInFullAndAHiccupNotAtAll) {
 TEST(PairedSteps, CountACostOfEverySixteenthStepInFull) {
   Steps arm(64, 1000);
   const Steps baseline(64, 1000);
-  for (std::size_t i = 7; i < arm.size(); i += 16) arm[i] = 9000;
+  for (std::size_t i = 7; i < arm.size(); i += 16) {
+    arm[i] = 9000;
+  }
   EXPECT_DOUBLE_EQ(log_ratio(arm, baseline), std::log(1.5));
 }
 

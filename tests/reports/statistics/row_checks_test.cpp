@@ -30,8 +30,9 @@ std::vector<BlockRecord> blocks_of(const Model& model) {
         VisitRecord visit{.arm_id = arm, .position = place, .previous_arm_id = previous};
         // No two launches are alike, or their means would have no spread.
         const double launch_factor = 1 + 1e-5 * static_cast<double>(launch);
-        for (std::int64_t step = 0; step < kCheckedSteps; ++step)
+        for (std::int64_t step = 0; step < kCheckedSteps; ++step) {
           visit.samples_ns.push_back(std::llround(launch_factor * model(arm, previous, place, step)));
+        }
         block.visits.push_back(std::move(visit));
         previous = arm;
       }
@@ -43,7 +44,9 @@ std::vector<BlockRecord> blocks_of(const Model& model) {
 
 std::vector<const BlockRecord*> pointers(const std::vector<BlockRecord>& blocks) {
   std::vector<const BlockRecord*> result;
-  for (const BlockRecord& block : blocks) result.push_back(&block);
+  for (const BlockRecord& block : blocks) {
+    result.push_back(&block);
+  }
   return result;
 }
 
@@ -54,7 +57,8 @@ TEST(RowChecks, FindCostsThatComeTooSeldomForThePairs) {
   const auto blocks = blocks_of(
       [](auto arm, auto, auto place, auto step) { return arm == 2 && place < kArms && step == 5 ? 9 * kStep : kStep; });
   const auto cell = pointers(blocks);
-  // Of the four pairs of its class, the pair of that step keeps a fifth of its weight: (7 + (0.2 * 9 + 2.2) / 2.4) / 8 = 13 / 12.
+  // Of the four pairs of its class, the pair of that step keeps a fifth of its weight: (7 + (0.2 * 9 + 2.2) / 2.4) / 8
+  // = 13 / 12.
   EXPECT_NEAR(rare_costs(cell, 2, 1)->mean, std::log(1.25 * 12 / 13), 1e-6);
   EXPECT_NEAR(rare_costs(cell, 3, 1)->mean, 0, 1e-6);
   const std::vector<std::string> flags = check_row(cell, 0, 2, 1, 0.03, std::nullopt).flags;
@@ -98,7 +102,9 @@ TEST(RowChecks, TellWhatFollowingAnotherArmCostsBetweenSlices) {
         for (std::int64_t slice = 0; slice * kSlice < kCheckedSteps; ++slice) {
           const bool follows_itself = slice > 0 && visit.position % kArms == (slice % 2 == 0 ? 0 : kArms - 1);
           std::int64_t& first = visit.samples_ns[static_cast<std::size_t>(slice * kSlice)];
-          if (visit.arm_id == 2 && !follows_itself) first = std::llround(static_cast<double>(first) * carried);
+          if (visit.arm_id == 2 && !follows_itself) {
+            first = std::llround(static_cast<double>(first) * carried);
+          }
         }
       }
     }
@@ -122,8 +128,9 @@ TEST(RowChecks, TellWhatFollowingAnotherArmCostsInSlicesOfOneStep) {
         visit.previous_arm_id = 0;
         for (std::size_t step = 0; step < visit.samples_ns.size(); ++step) {
           const bool follows_itself = step > 0 && visit.position % kArms == (step % 2 == 0 ? 0 : kArms - 1);
-          if (visit.arm_id == 2 && !follows_itself)
+          if (visit.arm_id == 2 && !follows_itself) {
             visit.samples_ns[step] = std::llround(static_cast<double>(visit.samples_ns[step]) * carried);
+          }
         }
       }
     }

@@ -56,9 +56,13 @@ TEST(RunComparison, RefusesWhatHasNothingInCommon) {
   EXPECT_TRUE(contains(message_of([&] { compare_runs({&one, ""}, {&one, ""}); }), {"name two of its arms"}));
   EXPECT_TRUE(
       contains(message_of([&] { compare_runs({&one, "causl"}, {&other, ""}); }), {"'causl'", "causal, bigcode"}));
-  for (CellRecord& cell : other.cells) cell.threads = 99;
+  for (CellRecord& cell : other.cells) {
+    cell.threads = 99;
+  }
   EXPECT_TRUE(contains(message_of([&] { compare_runs({&one, ""}, {&other, ""}); }), {"no cell in common", "threads"}));
-  for (ArmRecord& arm : other.arms) arm.label += "x";
+  for (ArmRecord& arm : other.arms) {
+    arm.label += "x";
+  }
   EXPECT_TRUE(contains(message_of([&] { compare_runs({&one, ""}, {&other, ""}); }), {"no arm in common"}));
 }
 

@@ -45,10 +45,13 @@ TEST(SignFlip, EnumeratesUpToTwelveLaunchesAndDrawsAbove) {
 TEST(SignFlip, DrawnPatternsComeCloseToAllOfThem) {
   std::vector<double> values;
   Noise noise(3);
-  for (int i = 0; i < 13; ++i) values.push_back(0.4 + noise());
+  for (int i = 0; i < 13; ++i) {
+    values.push_back(0.4 + noise());
+  }
   std::size_t beyond = 0;
-  for (std::uint64_t pattern = 0; pattern < (1U << 13); ++pattern)
+  for (std::uint64_t pattern = 0; pattern < (1U << 13); ++pattern) {
     beyond += flipped_t(values, pattern) >= flipped_t(values, 0);
+  }
   EXPECT_NEAR(test_family({values}).p[0], static_cast<double>(beyond) / (1U << 13), 0.005);
 }
 
@@ -78,7 +81,9 @@ TEST(SignFlip, AFamilyOfCorrelatedContrastsErrsInAtMostOneOfTwentyRuns) {
     std::vector<std::vector<double>> family(kContrasts, std::vector<double>(kLaunchesOfARun));
     for (std::size_t launch = 0; launch < kLaunchesOfARun; ++launch) {
       const double shared = noise();  // what a launch does to all its cells
-      for (auto& contrast : family) contrast[launch] = shared + noise();
+      for (auto& contrast : family) {
+        contrast[launch] = shared + noise();
+      }
     }
     const FamilyTest test = test_family(family);
     alarms += *std::min_element(test.p_adjusted.begin(), test.p_adjusted.end()) <= kFamilyLevel;

@@ -38,7 +38,9 @@ TEST(StageMoves, AddUpToTheWholeDifferenceAndBeginWithTheLargest) {
   EXPECT_NEAR(moves.stages[1].moved_ns(), 4e6 / 16, 1e-6);
   EXPECT_EQ(moves.stages.back().name, kResidualRow);
   double sum = 0;
-  for (const StageMove& stage : moves.stages) sum += stage.moved_ns();
+  for (const StageMove& stage : moves.stages) {
+    sum += stage.moved_ns();
+  }
   EXPECT_NEAR(sum, moves.step.moved_ns(), 1e-6);
   EXPECT_TRUE(contains(stage_moves_sentence(moves),
                        {"causal and bigcode", "a step -1750.0 us", "attention -2000.0 us", "head +250.0 us"}));
@@ -57,8 +59,12 @@ TEST(StageMoves, CountAStepOnceHoweverManyWereTraced) {
   TraceRecord& trace = data.traces[1];
   trace.steps *= 2;
   trace.steps_ns *= 2;
-  for (TraceShareRecord& share : trace.shares) share.host_ns *= 2;
-  for (const StageMove& stage : moves_in(data).stages) EXPECT_NEAR(stage.moved_ns(), 0, 1e-6) << stage.name;
+  for (TraceShareRecord& share : trace.shares) {
+    share.host_ns *= 2;
+  }
+  for (const StageMove& stage : moves_in(data).stages) {
+    EXPECT_NEAR(stage.moved_ns(), 0, 1e-6) << stage.name;
+  }
 }
 
 TEST(StageMoves, ShowAStageThatOneSideAloneHas) {

@@ -37,20 +37,33 @@ Json points_of(const Json& query) {
   Json points = Json::array();
   const SimulatedGates gates{
       .block_sd = query.at("sd"), .margin = query.at("margin"), .cells = 1, .gates = query.at("gates")};
-  for (const OperatingPoint& point : operating_characteristics(gates, policy))
+  for (const OperatingPoint& point : operating_characteristics(gates, policy)) {
     points.push_back({{"effect", point.effect}, {"pass", point.pass}, {"fail", point.fail}});
+  }
   return points;
 }
 
 Json answer(const Json& query) {
   const std::string what = query.at("what");
-  if (what == "t_quantile") return student_t_quantile(query.at("p"), query.at("n"));
-  if (what == "family") return family_of(query);
-  if (what == "look") return look_of(query);
-  if (what == "operating") return points_of(query);
+  if (what == "t_quantile") {
+    return student_t_quantile(query.at("p"), query.at("n"));
+  }
+  if (what == "family") {
+    return family_of(query);
+  }
+  if (what == "look") {
+    return look_of(query);
+  }
+  if (what == "operating") {
+    return points_of(query);
+  }
   const auto values = query.at("values").get<std::vector<double>>();
-  if (what == "t_p") return student_t_p(values);
-  if (what == "t_p_above") return student_t_p_above(values);
+  if (what == "t_p") {
+    return student_t_p(values);
+  }
+  if (what == "t_p_above") {
+    return student_t_p_above(values);
+  }
   throw std::invalid_argument("no such value: " + what);
 }
 
@@ -59,6 +72,7 @@ Json answer(const Json& query) {
 
 /// One JSON object a line in, one JSON value a line out.
 int main() {
-  for (std::string line; std::getline(std::cin, line);)
+  for (std::string line; std::getline(std::cin, line);) {
     std::puts(decodelab::answer(nlohmann::json::parse(line)).dump().c_str());
+  }
 }

@@ -44,7 +44,9 @@ TEST(Summary, PoolsTheStepsOfAllVisits) {
   std::vector<std::int64_t> samples;
   for (const BlockRecord& block : data.blocks) {
     for (const VisitRecord& visit : block.visits) {
-      if (visit.arm_id == 1) samples.insert(samples.end(), visit.samples_ns.begin(), visit.samples_ns.end());
+      if (visit.arm_id == 1) {
+        samples.insert(samples.end(), visit.samples_ns.begin(), visit.samples_ns.end());
+      }
     }
   }
   const SummaryRow row = summarize(data).rows.at(0);

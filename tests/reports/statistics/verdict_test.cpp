@@ -1,11 +1,11 @@
 // Each verdict where its rule asks for it, and none where the launches do not suffice.
 #include "reports/statistics/verdict.h"
-#include "reports/statistics/estimates.h"
 
 #include <cmath>
 
 #include <gtest/gtest.h>
 
+#include "reports/statistics/estimates.h"
 #include "tests/reports/sample_run.h"
 
 namespace decodelab {
@@ -16,7 +16,9 @@ using testing::Noise;
 std::vector<double> spread_around(double center, double spread, std::size_t launches, std::uint64_t seed = 1) {
   Noise noise(seed);
   std::vector<double> values;
-  for (std::size_t i = 0; i < launches; ++i) values.push_back(center + spread * noise());
+  for (std::size_t i = 0; i < launches; ++i) {
+    values.push_back(center + spread * noise());
+  }
   return values;
 }
 
@@ -81,8 +83,9 @@ TEST(Verdict, ItsDetectableEffectIsFoundWithEightyPerCentPower) {
     constexpr int kRuns = 400;
     for (int run = 0; run < kRuns; ++run) {
       std::vector<std::vector<double>> family;
-      for (std::size_t j = 0; j < contrasts; ++j)
+      for (std::size_t j = 0; j < contrasts; ++j) {
         family.push_back(spread_around(0, 0.02, 10, static_cast<std::uint64_t>(run) * contrasts + j + 1));
+      }
       promised += decide_family(family).front().mde.value() / kRuns;
     }
     int found = 0;

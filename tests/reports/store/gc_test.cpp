@@ -41,7 +41,9 @@ void fill(const std::filesystem::path& path) {
     data.run.name = fmt::format("run-{}", id);
     data.run.started_unix_ns += id * 60'000'000'000;
     data.run.ended_unix_ns = id == 3 ? 0 : data.run.ended_unix_ns;
-    if (id == 1) data.run.build.commit = "old";
+    if (id == 1) {
+      data.run.build.commit = "old";
+    }
     store.add_run(data);
     for (CellArmRecord row : data.cell_arms) {
       row.counters = {{"operators", id}};
@@ -52,8 +54,9 @@ void fill(const std::filesystem::path& path) {
       block.cell_id = data.cells[static_cast<std::size_t>(block.cell_id - 1)].id;
       for (VisitRecord& visit : block.visits) {
         visit.arm_id = data.arms[static_cast<std::size_t>(visit.arm_id - 1)].id;
-        if (visit.previous_arm_id != 0)
+        if (visit.previous_arm_id != 0) {
           visit.previous_arm_id = data.arms[static_cast<std::size_t>(visit.previous_arm_id - 1)].id;
+        }
       }
       store.add_block(data.run.id, block);
     }
@@ -70,13 +73,17 @@ std::string content(const std::filesystem::path& path, std::int64_t run_id) {
                         "BY block_id, position");
   row.bind(1, run_id);
   std::string text = to_csv(summarize(data)) + blocks_to_csv(data) + traces_to_csv(data);
-  while (row.executeStep()) text += row.getColumn(0).getString();
+  while (row.executeStep()) {
+    text += row.getColumn(0).getString();
+  }
   return text;
 }
 
 std::vector<std::int64_t> ids(const std::filesystem::path& path) {
   std::vector<std::int64_t> result;
-  for (const RunRecord& run : Store(path, StoreAccess::read).list_runs()) result.push_back(run.id);
+  for (const RunRecord& run : Store(path, StoreAccess::read).list_runs()) {
+    result.push_back(run.id);
+  }
   return result;
 }
 
@@ -86,7 +93,9 @@ std::int64_t count(const std::filesystem::path& path, const std::string& table) 
 
 std::vector<std::int64_t> ids(const GcReport& report) {
   std::vector<std::int64_t> result;
-  for (const GcReport::Removed& removed : report.removed) result.push_back(removed.run.id);
+  for (const GcReport::Removed& removed : report.removed) {
+    result.push_back(removed.run.id);
+  }
   return result;
 }
 

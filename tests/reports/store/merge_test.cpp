@@ -1,9 +1,6 @@
 // Merging stores: runs by uuid, shards of one plan into one run, and refusals that change nothing.
 #include "reports/store/merge.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -12,6 +9,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "reports/page/exports/json.h"
 #include "reports/statistics/summary.h"
@@ -61,15 +60,21 @@ std::int64_t add(const std::filesystem::path& path, const std::string& shard, Ch
 
   RunData data = planned_run(kMerged);
   data.run = measured.run;
-  if (!shard.empty()) data.run.uuid = "";
-  for (CellRecord& cell : data.cells) cell.steps = cell.slice_steps = 0;
+  if (!shard.empty()) {
+    data.run.uuid = "";
+  }
+  for (CellRecord& cell : data.cells) {
+    cell.steps = cell.slice_steps = 0;
+  }
   Store store(path, StoreAccess::write);
   store.add_run(data);
   const auto here = [&](std::int64_t sample_id, const auto& rows) {
     return rows[static_cast<std::size_t>(sample_id - 1)].id;
   };
   for (CellArmRecord row : measured.cell_arms) {
-    if (!ours(row.cell_id)) continue;
+    if (!ours(row.cell_id)) {
+      continue;
+    }
     store.set_steps(here(row.cell_id, data.cells), kMerged.steps, kMerged.steps);
     row.cell_id = here(row.cell_id, data.cells);
     row.arm_id = here(row.arm_id, data.arms);
@@ -79,7 +84,9 @@ std::int64_t add(const std::filesystem::path& path, const std::string& shard, Ch
     block.cell_id = here(block.cell_id, data.cells);
     for (VisitRecord& visit : block.visits) {
       visit.arm_id = here(visit.arm_id, data.arms);
-      if (visit.previous_arm_id != 0) visit.previous_arm_id = here(visit.previous_arm_id, data.arms);
+      if (visit.previous_arm_id != 0) {
+        visit.previous_arm_id = here(visit.previous_arm_id, data.arms);
+      }
     }
     store.add_block(data.run.id, block);
   }
@@ -174,7 +181,9 @@ std::map<std::string, std::vector<std::string>> dump(const std::filesystem::path
       std::string text;
       for (int i = 0; i < row.getColumnCount(); ++i) {
         const std::string name = row.getColumnName(i);
-        if (name != "id" && !name.ends_with("_id")) text += name + "=" + row.getColumn(i).getString() + ";";
+        if (name != "id" && !name.ends_with("_id")) {
+          text += name + "=" + row.getColumn(i).getString() + ";";
+        }
       }
       rows.push_back(std::move(text));
     }
@@ -240,7 +249,9 @@ TEST(Merge, RefusesAContradictionByItsNameAndLeavesTheTargetAlone) {
     const std::string before = content(folder / "target");
     const std::string message = message_of([&] { merge_stores(folder / "target", {folder / "new", folder / "bad"}); });
     EXPECT_TRUE(contains(message, {"'sample'", "bad", "nothing was changed", "--name"}));
-    for (const std::string_view word : example.words) EXPECT_TRUE(contains(message, {word}));
+    for (const std::string_view word : example.words) {
+      EXPECT_TRUE(contains(message, {word}));
+    }
     EXPECT_EQ(content(folder / "target"), before) << "the run before the bad one must not stay";
   }
 }
@@ -251,7 +262,9 @@ TEST(Merge, KnowsWhatWorkersSaidAndRefusesAnotherEngine) {
     Store(folder / store, StoreAccess::write)
         .identify_arm({.id = 2, .label = "bigcode", .engine = "peer", .version = version, .settings = "{}"});
   };
-  for (const char* store : {"silent", "one", "two"}) add(folder / store, "");
+  for (const char* store : {"silent", "one", "two"}) {
+    add(folder / store, "");
+  }
   identify("one", "1");
   identify("two", "2");
   EXPECT_EQ(merge_stores(folder / "silent", {folder / "one"}).united, 1);
@@ -273,7 +286,9 @@ TEST(Merge, CollectsTheFlagsThatLaterLaunchesAdded) {
 
 TEST(Merge, CollectsTracesAndKeepsTheTargetsWhereBothHaveOne) {
   const TemporaryFolder folder;
-  for (const char* store : {"a", "b"}) add(folder / store, "");
+  for (const char* store : {"a", "b"}) {
+    add(folder / store, "");
+  }
   TraceRecord other = sample_trace(2, 1);
   other.file = "other.pftrace";
   Store(folder / "a", StoreAccess::write).save_trace(1, sample_trace(2, 1));
@@ -300,7 +315,9 @@ TEST(Merge, TakesTheTracesOfShardsIntoTheRunOfTheirPlan) {
 
 TEST(Merge, CollectsWhatLaunchesSpentAndCountsNothingTwice) {
   const TemporaryFolder folder;
-  for (const char* store : {"a", "b"}) add(folder / store, "");
+  for (const char* store : {"a", "b"}) {
+    add(folder / store, "");
+  }
   const TimeSpentRecord early{.launch = 0, .arm_id = 1, .activity = Activity::timing, .ns = 5};
   TimeSpentRecord late = early;
   late.ns = 9;  // the same shard, after it was resumed
@@ -387,7 +404,9 @@ TEST(Merge, ReadsSourcesOfEveryOlderSchemaAndChangesNoSource) {
     const TemporaryFolder folder;
     {
       SQLite::Database old((folder / "old").string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-      for (int step = 0; step < schema; ++step) old.exec(migration_steps()[static_cast<std::size_t>(step)]);
+      for (int step = 0; step < schema; ++step) {
+        old.exec(migration_steps()[static_cast<std::size_t>(step)]);
+      }
       old.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kStoreApplicationId, schema));
       old.exec("INSERT INTO builds VALUES (1, 'c', 'g++', 'Release', '2', '')");
       old.exec("INSERT INTO machines VALUES (1, 'cpu', 2, 1, 'avx2', 'os', '')");
@@ -412,7 +431,9 @@ TEST(Merge, RefusesTheTargetAsSourceAndASourceThatIsNotThere) {
 TEST(Merge, OfSeveralProcessesAtOnceLosesNothing) {
   const TemporaryFolder folder;
   constexpr int kShards = 4;
-  for (int i = 1; i <= kShards; ++i) add(folder / std::to_string(i), fmt::format("{}/{}", i, kShards));
+  for (int i = 1; i <= kShards; ++i) {
+    add(folder / std::to_string(i), fmt::format("{}/{}", i, kShards));
+  }
   std::vector<pid_t> children;
   for (int i = 1; i <= kShards; ++i) {
     const pid_t child = fork();

@@ -25,7 +25,9 @@ RunData shard_run(const std::string& shard, std::int64_t ended_unix_ns = 100) {
 TEST(Shard, HasEveryCellOfThePlanInExactlyOneOfThem) {
   for (std::size_t cell = 0; cell < 20; ++cell) {
     int owners = 0;
-    for (std::int64_t index = 1; index <= 3; ++index) owners += Shard{.index = index, .count = 3}.has(cell) ? 1 : 0;
+    for (std::int64_t index = 1; index <= 3; ++index) {
+      owners += Shard{.index = index, .count = 3}.has(cell) ? 1 : 0;
+    }
     EXPECT_EQ(owners, 1) << cell;
   }
   EXPECT_TRUE((Shard{.index = 1, .count = 3}.has(0)));
@@ -44,8 +46,9 @@ TEST(Shard, ReadsBackWhatItPrintsAndRefusesAnythingElse) {
 TEST(Shard, IsFoundInThePlanOfARun) {
   EXPECT_EQ(shard_of(shard_run("2/3").run), (Shard{.index = 2, .count = 3}));
   EXPECT_EQ(shard_of(planned_run().run), std::nullopt);
-  for (const char* plan : {"", "[]", "no json"})
+  for (const char* plan : {"", "[]", "no json"}) {
     EXPECT_EQ(shard_of(RunRecord{.plan_json = plan}), std::nullopt) << plan;
+  }
 }
 
 TEST(PlanHash, IsTheSameForShardsOfOnePlanAndForNoOtherPlan) {
@@ -54,7 +57,9 @@ TEST(PlanHash, IsTheSameForShardsOfOnePlanAndForNoOtherPlan) {
   EXPECT_EQ(plan_hash(shard_run("2/2")), hash);
   RunData elsewhere = shard_run("2/2");
   elsewhere.run.plan_json = R"({"seed":1,"threads":2,"checkpoint":"/b","shard":"2/2"})";
-  for (CellRecord& cell : elsewhere.cells) cell.threads = 2;
+  for (CellRecord& cell : elsewhere.cells) {
+    cell.threads = 2;
+  }
   EXPECT_EQ(plan_hash(elsewhere), hash) << "where it runs is not part of the plan";
 
   const std::vector<std::pair<const char*, void (*)(RunData&)>> changes{
@@ -95,7 +100,9 @@ TEST(MergedShards, HaveOneUuidForAPlanOnAMachineAndEndWithTheLast) {
   rebuilt.run.build.commit = "another";
   RunData larger = shard_run("2/2");
   larger.run.machine.memory_bytes += 4096;
-  for (RunData* data : {&elsewhere, &rebuilt, &larger}) make_merged(*data);
+  for (RunData* data : {&elsewhere, &rebuilt, &larger}) {
+    make_merged(*data);
+  }
   EXPECT_NE(elsewhere.run.uuid, first.run.uuid);
   EXPECT_NE(rebuilt.run.uuid, first.run.uuid);
   EXPECT_EQ(larger.run.uuid, first.run.uuid) << "some pages more are no other machine";

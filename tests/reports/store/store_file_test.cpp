@@ -1,9 +1,6 @@
 // The file of a store: what is refused, what is left alone, and that it survives a kill and several writers.
 #include "reports/store/store_file.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -11,6 +8,8 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "reports/store/migrations.h"
 #include "reports/store/store.h"
@@ -41,8 +40,12 @@ void add_sample(Store& store) {
   const RunData sample = sample_run(kWholeRun);
   RunData data = planned_run(kWholeRun);
   store.add_run(data);
-  for (const CellArmRecord& row : sample.cell_arms) store.update_cell_arm(row);
-  for (const BlockRecord& block : sample.blocks) store.add_block(data.run.id, block);
+  for (const CellArmRecord& row : sample.cell_arms) {
+    store.update_cell_arm(row);
+  }
+  for (const BlockRecord& block : sample.blocks) {
+    store.add_block(data.run.id, block);
+  }
 }
 
 TEST(StoreFile, RefusesAStoreOfANewerSchema) {
@@ -152,15 +155,20 @@ TEST(StoreFile, IsReadableAfterItsWriterWasKilled) {
     Store store(path, StoreAccess::write);
     for (std::int64_t block = 0;; ++block) {
       BlockRecord record{.block = block, .cell_id = 1 + block % 4, .visits = {}};
-      for (std::int64_t p = 0; p < 4; ++p)
+      for (std::int64_t p = 0; p < 4; ++p) {
         record.visits.push_back(
             {.arm_id = 1 + p % 2, .position = p, .samples_ns = std::vector<std::int64_t>(4096, block)});
+      }
       store.add_block(1, record);
-      if (write(ready[1], "x", 1) != 1) _exit(1);
+      if (write(ready[1], "x", 1) != 1) {
+        _exit(1);
+      }
     }
   }
   char byte = 0;
-  for (int i = 0; i < 20; ++i) ASSERT_EQ(read(ready[0], &byte, 1), 1);  // well inside of its work
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(read(ready[0], &byte, 1), 1);  // well inside of its work
+  }
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   close(ready[0]);
@@ -172,8 +180,9 @@ TEST(StoreFile, IsReadableAfterItsWriterWasKilled) {
     EXPECT_GE(data.blocks.size(), 20U);
     for (const BlockRecord& block : data.blocks) {
       ASSERT_EQ(block.visits.size(), 4U);
-      for (const VisitRecord& visit : block.visits)
+      for (const VisitRecord& visit : block.visits) {
         EXPECT_EQ(visit.samples_ns, std::vector<std::int64_t>(4096, block.block));
+      }
     }
   }
   Store writer(path, StoreAccess::write);
@@ -197,10 +206,11 @@ TEST(StoreFile, LetsSeveralProcessesCreateAndFillIt) {
         Store store(path, StoreAccess::write);
         RunData data = planned_run(kWholeRun);
         store.add_run(data);
-        for (std::int64_t b = 0; b < kBlocks; ++b)
+        for (std::int64_t b = 0; b < kBlocks; ++b) {
           store.add_block(
               data.run.id,
               {.block = b, .cell_id = data.cells[0].id, .visits = {{.arm_id = data.arms[0].id, .samples_ns = {b}}}});
+        }
       } catch (const std::exception& error) {
         std::fprintf(stderr, "writer %d: %s\n", writer, error.what());
         _exit(1);
@@ -217,7 +227,9 @@ TEST(StoreFile, LetsSeveralProcessesCreateAndFillIt) {
   const Store store(path, StoreAccess::read);
   const auto runs = store.list_runs();
   ASSERT_EQ(runs.size(), std::size_t{kWriters});
-  for (const RunRecord& run : runs) EXPECT_EQ(store.load_run(run.id).blocks.size(), std::size_t{kBlocks});
+  for (const RunRecord& run : runs) {
+    EXPECT_EQ(store.load_run(run.id).blocks.size(), std::size_t{kBlocks});
+  }
 }
 
 TEST(StoreFile, ReadsAndMigratesEveryOlderSchema) {
@@ -226,7 +238,9 @@ TEST(StoreFile, ReadsAndMigratesEveryOlderSchema) {
     const auto path = folder / "old.sqlite";
     {
       SQLite::Database old(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-      for (int step = 0; step < schema; ++step) old.exec(migration_steps()[static_cast<std::size_t>(step)]);
+      for (int step = 0; step < schema; ++step) {
+        old.exec(migration_steps()[static_cast<std::size_t>(step)]);
+      }
       old.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kStoreApplicationId, schema));
       old.exec("INSERT INTO builds VALUES (1, 'c', 'g++', 'Release', '2', '')");
       old.exec("INSERT INTO machines VALUES (1, 'cpu', 2, 1, 'avx2', 'os', '')");

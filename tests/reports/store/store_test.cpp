@@ -52,7 +52,9 @@ TEST(Store, GivesBackWhatItWasGiven) {
   EXPECT_EQ(data.cell_arms[7].cell_id, 4);
   EXPECT_EQ(data.cell_arms[7].arm_id, 2);
   const RunData sample = sample_run(kStored);
-  for (const BlockRecord& block : sample.blocks) store.add_block(data.run.id, block);
+  for (const BlockRecord& block : sample.blocks) {
+    store.add_block(data.run.id, block);
+  }
 
   const RunData loaded = store.load_run(1);
   EXPECT_EQ(loaded.run.command, data.run.command);

@@ -1,18 +1,18 @@
 // A worker that behaves gives what it measured; one that does not gives a reason, in time, and never a hang.
 #include "bench/measure/process/process_worker.h"
 
-#include "bench/machine/environment.h"
-#include "bench/measure/process/child_process.h"
-#include "bench/measure/process/process_group.h"
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sched.h>
 
-#include <chrono>
-#include <csignal>
-#include <fstream>
-#include <thread>
+#include "bench/machine/environment.h"
+#include "bench/measure/process/child_process.h"
+#include "bench/measure/process/process_group.h"
 
 namespace decodelab {
 namespace {
@@ -119,7 +119,9 @@ TEST(ProcessWorker, IsHeldAgainstTheReferenceAsItsHelloSays) {
   ProcessWorker exact(options("exact"));
   ProcessWorker other(options("good"));
   ProcessWorker silent(options("shows-no-logits"));
-  for (ProcessWorker* worker : {&exact, &other, &silent}) worker->start();
+  for (ProcessWorker* worker : {&exact, &other, &silent}) {
+    worker->start();
+  }
   EXPECT_EQ(exact.output_rule(cell()), OutputRule::free_running);
   EXPECT_EQ(other.output_rule(cell()), OutputRule::teacher_forced);
   EXPECT_EQ(silent.output_rule(cell()), OutputRule::tokens_only);

@@ -1,10 +1,10 @@
 // Requests and replies survive the way over a line, and anything else is refused by name.
 #include "bench/measure/process/worker_protocol.h"
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

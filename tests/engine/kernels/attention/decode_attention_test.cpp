@@ -1,16 +1,17 @@
-// Own decode attention against plain loops, over awkward shapes and in every set of instructions that this processor has.
+// Own decode attention against plain loops, over awkward shapes and in every set of instructions that this processor
+// has.
 #include "engine/kernels/attention/decode_attention.h"
-
-#include "engine/kernels/scalar_type.h"
-#include "engine/tensor.h"
-#include "tests/engine/kernels/every_isa.h"
-
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/kernels/scalar_type.h"
+#include "engine/tensor.h"
+#include "tests/engine/kernels/every_isa.h"
 
 namespace decodelab {
 namespace {

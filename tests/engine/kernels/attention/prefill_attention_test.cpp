@@ -1,14 +1,14 @@
 // Prefill attention on tiles against plain loops in double, over awkward shapes, with NaN wherever a row has no key.
 #include "engine/kernels/attention/prefill_attention.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {
@@ -28,7 +28,9 @@ struct PrefillShape {
   }
   std::int64_t most_keys() const {
     std::int64_t most = 0;
-    for (std::int64_t row = 0; row < rows(); ++row) most = std::max(most, keys_of(row));
+    for (std::int64_t row = 0; row < rows(); ++row) {
+      most = std::max(most, keys_of(row));
+    }
     return most;
   }
 };
@@ -62,9 +64,10 @@ struct Case {
         values(random_bits(shape.rows() * held * key_width, 3)) {
     for (std::int64_t row = 0; row < shape.rows(); ++row) {
       const std::int64_t begin = (row * held + shape.keys_of(row)) * key_width;
-      for (std::vector<Bits>* poisoned : {&keys, &values})
+      for (std::vector<Bits>* poisoned : {&keys, &values}) {
         std::fill(poisoned->begin() + begin, poisoned->begin() + (row + 1) * held * key_width,
                   bits_of(std::numeric_limits<float>::quiet_NaN()));
+      }
     }
   }
 
@@ -118,18 +121,22 @@ struct Case {
     std::vector<double> weights;
     for (std::int64_t key = 0; key < seen; ++key) {
       double score = 0;
-      for (std::int64_t at = 0; at < shape.head_dim; ++at)
+      for (std::int64_t at = 0; at < shape.head_dim; ++at) {
         score += query_at(row, token, head, at) * held_at(keys, row, key, head, at);
+      }
       weights.push_back(score * scale);
     }
     const double most = *std::ranges::max_element(weights);
     double total = 0;
-    for (double& weight : weights) total += weight = std::exp(weight - most);
+    for (double& weight : weights) {
+      total += weight = std::exp(weight - most);
+    }
     std::vector<double> out(static_cast<std::size_t>(shape.head_dim));
     for (std::int64_t key = 0; key < seen; ++key) {
-      for (std::int64_t at = 0; at < shape.head_dim; ++at)
+      for (std::int64_t at = 0; at < shape.head_dim; ++at) {
         out[static_cast<std::size_t>(at)] +=
             weights[static_cast<std::size_t>(key)] / total * held_at(values, row, key, head, at);
+      }
     }
     return out;
   }

@@ -1,11 +1,11 @@
 // Random tensors: the generator's numbers, on every device.
 #include "engine/kernels/elementwise/random_fill.h"
 
+#include <gtest/gtest.h>
+
 #include "engine/checkpoint/synthetic.h"
 #include "engine/runtime.h"
 #include "engine/tensor.h"
-
-#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

@@ -1,12 +1,13 @@
-// Skinny products equal a sum in double precision, for awkward shapes and every set of instructions that this processor has.
+// Skinny products equal a sum in double precision, for awkward shapes and every set of instructions that this processor
+// has.
 #include "engine/kernels/products/packed_matrix.h"
-
-#include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 namespace {

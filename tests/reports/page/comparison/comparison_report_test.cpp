@@ -1,4 +1,5 @@
-// The page of a comparison says what was compared, what differs, what came out and why, and nothing can break out of it.
+// The page of a comparison says what was compared, what differs, what came out and why, and nothing can break out of
+// it.
 #include "reports/page/comparison/comparison_report.h"
 
 #include <filesystem>
@@ -38,11 +39,14 @@ RunData run_of(double factor, std::uint64_t seed, std::int64_t id) {
   data.run.id = id;
   data.run.uuid = fmt::format("uuid-{}", id);
   data.run.name = fmt::format("night-{}", id);
-  for (CellArmRecord& row : data.cell_arms) row.counters = {{"counted_steps", 8}, {"operators", 80}};
+  for (CellArmRecord& row : data.cell_arms) {
+    row.counters = {{"counted_steps", 8}, {"operators", 80}};
+  }
   return data;
 }
 
-/// Two commits on two machines: the second is slower, counts more, has a cell and an arm of its own, and both were traced.
+/// Two commits on two machines: the second is slower, counts more, has a cell and an arm of its own, and both were
+/// traced.
 struct Pair {
   RunData before = run_of(1, 1, 1);
   RunData after = run_of(1.25, 2, 2);
@@ -52,7 +56,9 @@ struct Pair {
     after.run.build.commit = "fedcba987654";
     after.cells[1].length = 256;
     for (CellArmRecord& row : after.cell_arms) {
-      if (row.cell_id == 1 && row.arm_id == 1) row.counters["operators"] = 96;
+      if (row.cell_id == 1 && row.arm_id == 1) {
+        row.counters["operators"] = 96;
+      }
     }
     after.arms[1].label = "flash";
     before.traces = {sample_trace(1, 1)};
@@ -79,7 +85,9 @@ TEST(ComparisonReport, SaysWhatWasComparedAndHowItCameOut) {
 TEST(ComparisonReport, NamesTheFieldsThatDifferAndThoseThatDoNot) {
   const Table table = comparison_differences_table(Pair().comparison());
   std::map<std::string, std::vector<std::string>> fields;
-  for (const TableRow& row : table.rows) fields[row.fields[0]] = {row.fields[1], row.fields[2]};
+  for (const TableRow& row : table.rows) {
+    fields[row.fields[0]] = {row.fields[1], row.fields[2]};
+  }
   EXPECT_EQ(fields["Processor"], (std::vector<std::string>{"AMD EPYC 9654 96-Core Processor", "Another processor"}));
   EXPECT_EQ(fields["Commit"], (std::vector<std::string>{"0123456789ab", "fedcba987654"}));
   EXPECT_EQ(fields.size(), 2U);
@@ -100,7 +108,9 @@ TEST(ComparisonReport, ShowsStagesWhoseMovesAddUpInTheDigitsShown) {
   const auto tables = comparison_moves_tables(Pair().comparison());
   ASSERT_EQ(tables.size(), 1U);
   double sum = 0;
-  for (std::size_t i = 0; i + 1 < tables[0].rows.size(); ++i) sum += std::stod(tables[0].rows[i].fields[3]);
+  for (std::size_t i = 0; i + 1 < tables[0].rows.size(); ++i) {
+    sum += std::stod(tables[0].rows[i].fields[3]);
+  }
   EXPECT_EQ(tables[0].rows.back().fields[0], "the whole step");
   EXPECT_NEAR(sum, std::stod(tables[0].rows.back().fields[3]), 1e-9);
   EXPECT_NEAR(sum, (32e6 - 8e6) / 16 / 1e6, 0.0051) << "in ms";
@@ -111,7 +121,9 @@ TEST(ComparisonReport, ShowsStagesWhoseMovesAddUpInTheDigitsShown) {
 TEST(ComparisonReport, ShowsWhatOnlyOneSideHasAsSuch) {
   const Table table = comparison_one_sided_table(Pair().comparison());
   std::string rows;
-  for (const TableRow& row : table.rows) rows += row.fields[0] + "/" + row.fields[1] + "/" + row.fields[3] + ";";
+  for (const TableRow& row : table.rows) {
+    rows += row.fields[0] + "/" + row.fields[1] + "/" + row.fields[3] + ";";
+  }
   EXPECT_EQ(rows,
             "the baseline/bigcode/b1 tg @ d128, b1 tg @ d64;the baseline/causal/b1 tg @ d128;"
             "the candidate/causal/b1 tg @ d256;the candidate/flash/b1 tg @ d256, b1 tg @ d64;");
@@ -120,7 +132,9 @@ TEST(ComparisonReport, ShowsWhatOnlyOneSideHasAsSuch) {
 TEST(ComparisonReport, GivesVerdictsToArmsOfOneRunAndHintsToTwoRuns) {
   const RunData run = run_of(1, 1, 1);
   const RunComparison paired = make_comparison({&run, "causal"}, {&run, "bigcode"});
-  for (const ComparedCell& row : paired.rows) EXPECT_EQ(comparison_reading(row), "FASTER");
+  for (const ComparedCell& row : paired.rows) {
+    EXPECT_EQ(comparison_reading(row), "FASTER");
+  }
   EXPECT_TRUE(paired.one_sided.empty());
   RunData unfinished = run;
   unfinished.run.ended_unix_ns = 0;
@@ -153,8 +167,9 @@ TEST(ComparisonReport, IsOnePageWithoutScriptsOrResourcesWhoseLinksLeadSomewhere
                               "decodelab compare 1 2 --out", "Two runs at two times"}));
   const std::regex link("href=\"#([^\"]+)\"");
   std::size_t links = 0;
-  for (std::sregex_iterator match(html.begin(), html.end(), link), end; match != end; ++match, ++links)
+  for (std::sregex_iterator match(html.begin(), html.end(), link), end; match != end; ++match, ++links) {
     EXPECT_TRUE(contains(html, {fmt::format("id=\"{}\"", (*match)[1].str())}));
+  }
   EXPECT_EQ(links, 9U);
   const std::string markdown = testing::read_file(folder / "c/compare.md");
   EXPECT_TRUE(contains(markdown,

@@ -21,11 +21,15 @@ using testing::SampleOptions;
 TEST(Json, HasTheDocumentedKeysInTheirOrder) {
   const auto json = nlohmann::ordered_json::parse(to_json(summarize(sample_run())));
   std::vector<std::string> top;
-  for (const auto& [key, value] : json.items()) top.push_back(key);
+  for (const auto& [key, value] : json.items()) {
+    top.push_back(key);
+  }
   EXPECT_EQ(top, (std::vector<std::string>{"schema_version", "run", "machine", "rows", "composites", "interval_level",
                                            "times_spent"}));
   std::string keys;
-  for (const auto& [key, value] : json["rows"][0].items()) keys += key + " ";
+  for (const auto& [key, value] : json["rows"][0].items()) {
+    keys += key + " ";
+  }
   EXPECT_EQ(keys,
             "arm model phase scope batch length dtype device threads status reason engaged launches blocks steps "
             "turn_steps warmup median_ns mean_ns min_ns max_ns "
@@ -56,8 +60,9 @@ TEST(Json, HasNullForAnythingUnknownOfARowThatDidNotRun) {
   const auto json = nlohmann::json::parse(to_json(summarize(sample_run())));
   const auto row =
       *std::find_if(json["rows"].begin(), json["rows"].end(), [](const auto& r) { return r["status"] == "oom"; });
-  for (const char* key : {"median_ns", "mean_ns", "time_ratio", "speedup", "mde", "engaged", "peak_bytes"})
+  for (const char* key : {"median_ns", "mean_ns", "time_ratio", "speedup", "mde", "engaged", "peak_bytes"}) {
     EXPECT_TRUE(row[key].is_null()) << key;
+  }
   EXPECT_EQ(row["reason"], "needs 71.2 GiB, 60.1 GiB are available");
 }
 
@@ -81,8 +86,12 @@ std::size_t fields_of(const std::string& line) {
   bool quoted = false;
   std::size_t fields = 1;
   for (const char c : line) {
-    if (c == '"') quoted = !quoted;
-    if (c == ',' && !quoted) ++fields;
+    if (c == '"') {
+      quoted = !quoted;
+    }
+    if (c == ',' && !quoted) {
+      ++fields;
+    }
   }
   return fields;
 }
@@ -95,7 +104,9 @@ TEST(Csv, HasALineForEveryRowWithAsManyFieldsAsItsHeader) {
   summary.rows[0].flags = {"a", "b"};
   const auto lines = lines_of(to_csv(summary));
   ASSERT_EQ(lines.size(), summary.rows.size() + 1);
-  for (const std::string& line : lines) EXPECT_EQ(fields_of(line), fields_of(lines[0])) << line;
+  for (const std::string& line : lines) {
+    EXPECT_EQ(fields_of(line), fields_of(lines[0])) << line;
+  }
   EXPECT_TRUE(lines[0].starts_with("run,arm,model,phase,"));
   EXPECT_TRUE(contains(lines[1], {"causal", "prefill", ",a b,{}"}));
 }
@@ -103,7 +114,9 @@ TEST(Csv, HasALineForEveryRowWithAsManyFieldsAsItsHeader) {
 TEST(Csv, HasALineForEveryVisit) {
   const RunData data = sample_run();
   std::size_t visits = 0;
-  for (const BlockRecord& block : data.blocks) visits += block.visits.size();
+  for (const BlockRecord& block : data.blocks) {
+    visits += block.visits.size();
+  }
   const auto lines = lines_of(blocks_to_csv(data));
   ASSERT_EQ(lines.size(), visits + 1);
   EXPECT_TRUE(contains(lines[0], {"run,launch,block,cell_id", "previous_arm", "visit_mean_ns"}));

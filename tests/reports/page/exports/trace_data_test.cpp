@@ -53,7 +53,9 @@ std::vector<std::map<std::string, std::string>> parsed(const std::string& csv) {
     const auto fields = fields_of(line);
     EXPECT_EQ(fields.size(), header.size()) << line;
     auto& row = rows.emplace_back();
-    for (std::size_t i = 0; i < std::min(fields.size(), header.size()); ++i) row[header[i]] = fields[i];
+    for (std::size_t i = 0; i < std::min(fields.size(), header.size()); ++i) {
+      row[header[i]] = fields[i];
+    }
   }
   return rows;
 }
@@ -63,8 +65,12 @@ TEST(TraceData, HasACsvLineForEveryShareWhoseTimesAddUpToTheSteps) {
   const auto rows = parsed(traces_to_csv(data));
   ASSERT_EQ(rows.size(), 10U);
   std::map<std::string, std::int64_t> sums;
-  for (const auto& row : rows) sums[row.at("arm")] += std::stoll(row.at("host_ns"));
-  for (const auto& row : rows) EXPECT_EQ(std::to_string(sums.at(row.at("arm"))), row.at("steps_ns"));
+  for (const auto& row : rows) {
+    sums[row.at("arm")] += std::stoll(row.at("host_ns"));
+  }
+  for (const auto& row : rows) {
+    EXPECT_EQ(std::to_string(sums.at(row.at("arm"))), row.at("steps_ns"));
+  }
   EXPECT_EQ(rows[0].at("arm"), "causal");
   EXPECT_EQ(rows[0].at("name"), "attention");
   EXPECT_EQ(rows[0].at("operators"), "640");

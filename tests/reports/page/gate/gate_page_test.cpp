@@ -25,10 +25,14 @@ using testing::lines_of;
 std::string xml_mistake(const std::string& text) {
   std::vector<std::string> open;
   std::size_t at = text.find("?>");
-  if (at == std::string::npos) return "no declaration";
+  if (at == std::string::npos) {
+    return "no declaration";
+  }
   for (at += 2; at < text.size();) {
     if (text[at] != '<') {
-      if (text[at] == '>' || text[at] == '&') return "a bare > or & at " + std::to_string(at);
+      if (text[at] == '>' || text[at] == '&') {
+        return "a bare > or & at " + std::to_string(at);
+      }
       ++at;
       continue;
     }
@@ -36,26 +40,35 @@ std::string xml_mistake(const std::string& text) {
     at += closing ? 2 : 1;
     const std::size_t name_end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz", at);
     const std::string name = text.substr(at, name_end - at);
-    if (name.empty()) return "no name of an element at " + std::to_string(at);
+    if (name.empty()) {
+      return "no name of an element at " + std::to_string(at);
+    }
     at = name_end;
     while (text[at] == ' ') {
       const std::size_t quote = text.find("=\"", at);
       const std::size_t end = text.find('"', quote + 2);
       const std::string value = text.substr(quote + 2, end - quote - 2);
-      if (value.find_first_of("<>'\n") != std::string::npos) return "an attribute with a bare character: " + value;
+      if (value.find_first_of("<>'\n") != std::string::npos) {
+        return "an attribute with a bare character: " + value;
+      }
       for (std::size_t i = value.find('&'); i != std::string::npos; i = value.find('&', i + 1)) {
         const std::string entity = value.substr(i, value.find(';', i) - i + 1);
-        if (entity != "&amp;" && entity != "&lt;" && entity != "&gt;" && entity != "&quot;" && entity != "&#39;")
+        if (entity != "&amp;" && entity != "&lt;" && entity != "&gt;" && entity != "&quot;" && entity != "&#39;") {
           return "an unknown entity " + entity;
+        }
       }
       at = end + 1;
     }
     const bool empty = text[at] == '/';
     at += empty ? 1 : 0;
-    if (text[at] != '>') return "an element that does not end at " + std::to_string(at);
+    if (text[at] != '>') {
+      return "an element that does not end at " + std::to_string(at);
+    }
     ++at;
     if (closing) {
-      if (open.empty() || open.back() != name) return "</" + name + "> closes what is not open";
+      if (open.empty() || open.back() != name) {
+        return "</" + name + "> closes what is not open";
+      }
       open.pop_back();
     } else if (!empty) {
       open.push_back(name);
@@ -65,7 +78,9 @@ std::string xml_mistake(const std::string& text) {
 }
 
 void count(RunData& data) {
-  for (CellArmRecord& row : data.cell_arms) row.counters = {{"allocations", 3}, {"op.aten::cat", 4}};
+  for (CellArmRecord& row : data.cell_arms) {
+    row.counters = {{"allocations", 3}, {"op.aten::cat", 4}};
+  }
 }
 
 GateDecision passed() { return decide_gate(gate_run(), {}, 0); }
@@ -73,14 +88,18 @@ GateDecision failed() { return decide_gate(gate_run({.slow_down = 0.06}), {}, 0)
 GateDecision undecided() { return decide_gate(gate_run({.gate_blocks = 24, .noise = 0.15, .seed = 4}), {}, 3); }
 GateDecision of_many_cells() {
   std::vector<std::int64_t> lengths;
-  for (std::int64_t length = 64; length < 64 + 25; ++length) lengths.push_back(length);
+  for (std::int64_t length = 64; length < 64 + 25; ++length) {
+    lengths.push_back(length);
+  }
   return decide_gate(gate_run({.lengths = lengths, .slow_down = 0.06}), {}, 0);
 }
 GateDecision counted(std::int64_t cats) {
   RunData data = gate_run();
   count(data);
   for (CellArmRecord& row : data.cell_arms) {
-    if (row.arm_id == 2) row.counters["op.aten::cat"] = cats;
+    if (row.arm_id == 2) {
+      row.counters["op.aten::cat"] = cats;
+    }
   }
   return decide_gate(data, {}, 0);
 }
@@ -92,16 +111,23 @@ GateDecision hostile(GateDecision decision) {
       "\xff " +
       std::string(10'000, 'x');
   decision.run.name = decision.baseline = decision.candidate = evil;
-  for (GateProblem& problem : decision.problems) problem.words = evil;
+  for (GateProblem& problem : decision.problems) {
+    problem.words = evil;
+  }
   decision.problems.push_back({std::nullopt, evil});
   decision.notes.push_back(evil);
   for (GateRow& row : decision.rows) {
-    if (row.cell) row.cell->dtype = row.cell->device = row.cell->scope = row.cell->fill = evil;
-    if (row.cell) row.cell->batch = row.cell->length = INT64_MAX;
+    if (row.cell) {
+      row.cell->dtype = row.cell->device = row.cell->scope = row.cell->fill = evil;
+    }
+    if (row.cell) {
+      row.cell->batch = row.cell->length = INT64_MAX;
+    }
   }
-  for (GateCounterCheck& check : decision.counters)
+  for (GateCounterCheck& check : decision.counters) {
     check.findings.push_back(
         {.outcome = CounterOutcome::regression, .cell = check.cell, .arm = evil, .counter = evil, .words = evil});
+  }
   return decision;
 }
 
@@ -185,7 +211,9 @@ TEST(GatePage, MarkdownShowsTenRowsByEvidenceAndFoldsTheRest) {
   EXPECT_EQ(gate_markdown(passed()).find("<details>"), std::string::npos);
   const auto rows = rows_by_evidence(decision);
   for (std::size_t i = 1; i < rows.size(); ++i) {
-    if (rows[i]->look.verdict != LookVerdict::slower) continue;
+    if (rows[i]->look.verdict != LookVerdict::slower) {
+      continue;
+    }
     EXPECT_LE(rows[i - 1]->look.p_family, rows[i]->look.p_family);
   }
 }
@@ -198,7 +226,9 @@ TEST(GatePage, MarkdownKeepsTextFromOutsideInItsPlace) {
     EXPECT_EQ(count_of(text, "</details>"), count_of(plain, "</details>"));
     EXPECT_EQ(text.find("[l](http"), std::string::npos) << "a link";
     EXPECT_LT(text.size(), 100'000U);
-    for (const std::string& line : lines_of(text)) EXPECT_FALSE(line.starts_with("::")) << line;
+    for (const std::string& line : lines_of(text)) {
+      EXPECT_FALSE(line.starts_with("::")) << line;
+    }
   }
 }
 
@@ -277,13 +307,17 @@ TEST(GatePage, AnnotationsAreTenLinesAtMostAndEachIsACommand) {
 TEST(GatePage, JsonHasTheDocumentedKeys) {
   const auto json = nlohmann::ordered_json::parse(gate_json(failed()));
   std::string keys;
-  for (const auto& [key, value] : json.items()) keys += key + " ";
+  for (const auto& [key, value] : json.items()) {
+    keys += key + " ";
+  }
   EXPECT_EQ(
       keys,
       "schema_version decision exit_code stage headline run baseline candidate plan policy looks_done gate_blocks "
       "next_look gate_block_s problems notes counters rows ");
   std::string row_keys;
-  for (const auto& [key, value] : json["rows"][0].items()) row_keys += key + " ";
+  for (const auto& [key, value] : json["rows"][0].items()) {
+    row_keys += key + " ";
+  }
   EXPECT_EQ(
       row_keys,
       "cell composite label gate_blocks time_ratio time_ratio_low time_ratio_high interval p_t p_sign_flip p_family "

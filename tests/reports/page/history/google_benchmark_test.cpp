@@ -43,7 +43,9 @@ TEST(GoogleBenchmark, HasARepetitionForEachVisitWithWhatReadersLookFor) {
     EXPECT_EQ(entry["time_unit"], "ns");
     EXPECT_GT(entry["real_time"].get<double>(), 0);
     EXPECT_EQ(entry["repetitions"], 4) << "two launches of a block in which an arm visits twice";
-    if (entry["run_type"] != "iteration") continue;
+    if (entry["run_type"] != "iteration") {
+      continue;
+    }
     EXPECT_EQ(entry["name"], entry["run_name"]);
     EXPECT_EQ(entry["repetition_index"], iterations++ % 4);
     EXPECT_EQ(entry["iterations"], 16);
@@ -60,11 +62,15 @@ TEST(GoogleBenchmark, TakesTheVisitStatisticAndAggregatesIt) {
   std::vector<double> times;
   for (const BlockRecord& block : data.blocks) {
     for (const VisitRecord& visit : block.visits) {
-      if (visit.arm_id == 1 && block.cell_id == 1) times.push_back(visit_statistic(visit.samples_ns));
+      if (visit.arm_id == 1 && block.cell_id == 1) {
+        times.push_back(visit_statistic(visit.samples_ns));
+      }
     }
   }
   ASSERT_EQ(times.size(), 4U);
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(entries[i]["real_time"].get<double>(), times[i]);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_DOUBLE_EQ(entries[i]["real_time"].get<double>(), times[i]);
+  }
   EXPECT_EQ(entries[4]["aggregate_name"], "mean");
   EXPECT_EQ(entries[4]["name"], "decode/batch:1/length:64_mean");
   EXPECT_DOUBLE_EQ(entries[4]["real_time"].get<double>(), mean(times));
@@ -78,7 +84,9 @@ TEST(GoogleBenchmark, OfOneArmHasNamesThatAnotherArmHasToo) {
   const json first = json::parse(to_google_benchmark(data, "causal"))["benchmarks"];
   const json second = json::parse(to_google_benchmark(data, "bigcode"))["benchmarks"];
   ASSERT_EQ(first.size(), second.size());
-  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i]["name"], second[i]["name"]);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(first[i]["name"], second[i]["name"]);
+  }
   EXPECT_NE(first[0]["real_time"], second[0]["real_time"]);
   EXPECT_TRUE(contains(message_of([&] { to_google_benchmark(data, "flash"); }), {"flash", "causal, bigcode"}));
 }

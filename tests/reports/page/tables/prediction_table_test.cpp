@@ -1,10 +1,10 @@
 // Predicted completions: sums of what was measured, an interval over launches, and refusals instead of guesses.
-#include "reports/statistics/prediction.h"
+#include "reports/page/tables/prediction_table.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "reports/page/tables/prediction_table.h"
+#include "reports/statistics/prediction.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/message_of.h"
 #include "tests/reports/sample_run.h"

@@ -34,7 +34,9 @@ TEST(ResultTables, ShowTheShareOfTheBoundWhereTheRunHasRooflines) {
   EXPECT_TRUE(contains(field(0), {"40 % [", "]"}));
   EXPECT_TRUE(contains(field(1), {"50 % [", "]"}));
   EXPECT_EQ(field(2), "") << "a roofline is the bound";
-  for (const std::string& note : table.notes) EXPECT_EQ(note.find("No ratio"), std::string::npos) << note;
+  for (const std::string& note : table.notes) {
+    EXPECT_EQ(note.find("No ratio"), std::string::npos) << note;
+  }
 }
 
 TEST(ResultTables, RankTheSwitchesOfAnAblationByTheirEffect) {

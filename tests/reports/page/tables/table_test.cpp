@@ -1,12 +1,11 @@
 // Tables of a run fit 100 columns, carry every row and explain every blank.
-#include "base/text.h"
-#include "reports/page/tables/result_tables.h"
-
 #include <set>
 #include <sstream>
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+#include "reports/page/tables/result_tables.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/sample_run.h"
 
@@ -20,7 +19,9 @@ using testing::SampleOptions;
 std::size_t widest_line(const std::string& text) {
   std::istringstream lines(text);
   std::size_t widest = 0;
-  for (std::string line; std::getline(lines, line);) widest = std::max(widest, display_width(line));
+  for (std::string line; std::getline(lines, line);) {
+    widest = std::max(widest, display_width(line));
+  }
   return widest;
 }
 
@@ -62,7 +63,9 @@ TEST(ResultTables, FitAHundredColumnsWithLongLabels) {
       EXPECT_EQ(table.notes.at(0), "~ stands for bigcode,");
       EXPECT_TRUE(contains(table.notes.at(1), {"~+d", "..", " is bigcode,+decode-attention-split:parts=16,"}));
     }
-    for (const Table& table : latency_tables(summary)) EXPECT_LE(table_width(table, 3, 2), kTableWidth);
+    for (const Table& table : latency_tables(summary)) {
+      EXPECT_LE(table_width(table, 3, 2), kTableWidth);
+    }
   }
 }
 
@@ -78,7 +81,9 @@ TEST(ResultTables, TellArmsApartThatDifferInTheirMiddle) {
   const std::string tail = ",+kv-preallocated:multiple=8,-token-choice-vectorized";
   options.arms = {{"causal"}, {head + "16" + tail, 0.7}, {head + "32" + tail, 0.8}};
   std::set<std::string> names;
-  for (const TableRow& row : comparison_tables(summarize(sample_run(options))).at(0).rows) names.insert(row.fields[1]);
+  for (const TableRow& row : comparison_tables(summarize(sample_run(options))).at(0).rows) {
+    names.insert(row.fields[1]);
+  }
   EXPECT_EQ(names.size(), 3U);
 }
 
@@ -93,20 +98,25 @@ TEST(ResultTables, HaveTheColumnsAndRowsOfTgi) {
   EXPECT_TRUE(contains(
       text, {"causal, length 512", "Step", "Batch Size", "Average", "Lowest", "Highest", "p50", "p90", "p99"}));
   std::vector<std::string> steps;
-  for (const TableRow& row : tables[0].rows) steps.push_back(row.fields[0] + " " + row.fields[1]);
+  for (const TableRow& row : tables[0].rows) {
+    steps.push_back(row.fields[0] + " " + row.fields[1]);
+  }
   EXPECT_EQ(steps, (std::vector<std::string>{"Prefill 1", "Prefill 4", "Decode (token) 1", "Decode (token) 4",
                                              "Decode (total) 1", "Decode (total) 4"}));
 }
 
 TEST(ResultTables, HaveDecodeTotalOnlyWhereWholeCompletionsWereTimed) {
-  for (const Table& table : latency_tables(summarize(sample_run())))
+  for (const Table& table : latency_tables(summarize(sample_run()))) {
     EXPECT_EQ(to_text(table).find("Decode (total)"), std::string::npos);
+  }
 }
 
 TEST(ResultTables, KeepUnequalScopesApart) {
   RunData data = sample_run();
   for (CellRecord& cell : data.cells) {
-    if (cell.phase == "decode") cell.scope = "forward";
+    if (cell.phase == "decode") {
+      cell.scope = "forward";
+    }
   }
   const auto tables = comparison_tables(summarize(data));
   ASSERT_EQ(tables.size(), 2U);

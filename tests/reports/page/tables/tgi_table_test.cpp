@@ -27,13 +27,17 @@ SampleOptions options() {
 
 std::vector<std::string> names(const Table& table) {
   std::vector<std::string> names;
-  for (const TableColumn& column : table.columns) names.push_back(column.name);
+  for (const TableColumn& column : table.columns) {
+    names.push_back(column.name);
+  }
   return names;
 }
 
 std::vector<std::string> first_two(const Table& table) {
   std::vector<std::string> fields;
-  for (const TableRow& row : table.rows) fields.push_back(row.fields.at(0) + "|" + row.fields.at(1));
+  for (const TableRow& row : table.rows) {
+    fields.push_back(row.fields.at(0) + "|" + row.fields.at(1));
+  }
   return fields;
 }
 
@@ -53,8 +57,9 @@ TEST(TgiTable, ShowsMillisecondsAndTokensASecond) {
   const RunSummary summary = summarize(sample_run(options()));
   const SummaryRow* decode = nullptr;
   for (const SummaryRow& row : summary.rows) {
-    if (row.cell.phase == "decode" && row.cell.batch == 4 && row.cell.length == 64 && row.arm.label == "causal")
+    if (row.cell.phase == "decode" && row.cell.batch == 4 && row.cell.length == 64 && row.arm.label == "causal") {
       decode = &row;
+    }
   }
   ASSERT_NE(decode, nullptr);
   const auto tables = tgi_tables(summary, "causal");
@@ -78,7 +83,9 @@ TEST(TgiTable, KeepsThreeDigitsOfTheStepsOfASmallModel) {
   RunData data = sample_run(options());
   for (BlockRecord& block : data.blocks) {
     for (VisitRecord& visit : block.visits) {
-      for (std::int64_t& ns : visit.samples_ns) ns = 1'234;
+      for (std::int64_t& ns : visit.samples_ns) {
+        ns = 1'234;
+      }
     }
   }
   EXPECT_EQ(tgi_tables(summarize(data)).front().rows[0].fields[2], "0.00123 ms");

@@ -1,10 +1,10 @@
 // Where the time went, in a line, in a table, in JSON and on the page.
 #include "reports/page/tables/time_table.h"
 
-#include "reports/page/exports/json.h"
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "reports/page/exports/json.h"
 
 namespace decodelab {
 namespace {
