@@ -7,6 +7,7 @@
 namespace decodelab {
 
 inline constexpr double kSecondsOfAMinute = 60;
+inline constexpr double kNsOfASecond = 1e9;
 
 /// Four significant digits with the unit that fits: `812 ns`, `12.34 us`, `1.234 ms`, `1.234 s`.
 std::string format_time(double ns);

@@ -71,7 +71,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->kv_layout = plan.kv_layout.value();
   impl_->key_multiple = plan.key_padding.value();
   impl_->read_back = plan.read_back.value();
-  impl_->make_memory = plan.workspace.factory();
+  impl_->make_workspace = plan.workspace.factory();
   impl_->make_runner = plan.step_runner.factory();
   impl_->lm_head_rows = plan.lm_head_rows.factory()();
   impl_->make_token_choice = plan.token_choice.factory();

@@ -75,7 +75,7 @@ void CellRunner::prepare(std::int64_t steps) {
   make_session(cell_.length + steps);
   const auto start = std::chrono::steady_clock::now();
   fill();
-  synchronize(engine_.model().device());
+  decodelab::synchronize(engine_.model().device());
   snapshots_.filling_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -142,7 +142,7 @@ void CellRunner::keep(const FilledCache& filled) const {
   }
 }
 
-void CellRunner::synchronize() {
+void CellRunner::discard_first_step() {
   if (cell_.phase == "decode") {
     session_->decode();
     session_->truncate(cell_.length);

@@ -54,7 +54,7 @@ class CellRunner final {
 
   /// Makes what a session makes in its first step, and takes the step back: what is counted after it is what every step
   /// does.
-  void synchronize();
+  void discard_first_step();
 
   bool has_room() const { return steps_left_ > 0; }
 

@@ -114,7 +114,7 @@ class EngineWorker final : public Worker {
     const auto count = [&](std::int64_t counted_steps) {
       StepCounters counting(engine_->model().device());
       runner.prepare(steps);
-      runner.synchronize();
+      runner.discard_first_step();
       counting.restart();
       std::vector<Counters> counted;
       for (std::int64_t step = 0; step < counted_steps; ++step) {

@@ -198,12 +198,12 @@ class LaunchRunner {
     }
   }
 
-  void flag_external_rows(const char* flag) {
+  void flag_external_rows(const char* name) {
     for (CellArmRecord& row : data_.cell_arms) {
       const auto arm = std::ranges::find(data_.arms, row.arm_id, &ArmRecord::id);
-      if (!arm->command.empty() && std::ranges::find(row.flags, flag) == row.flags.end()) {
+      if (!arm->command.empty() && std::ranges::find(row.flags, name) == row.flags.end()) {
         CellArmRecord flagged = row;
-        flagged.flags.emplace_back(flag);
+        flagged.flags.emplace_back(name);
         update(row, flagged);
       }
     }

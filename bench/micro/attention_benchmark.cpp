@@ -26,7 +26,7 @@ void run(benchmark::State& state, const AttentionFactory& factory, bool prefill,
   for (auto _ : state) {
     const StepRows rows(rows_of(L - T), rows_of(T), config.positions, at::kCPU);
     benchmark::DoNotOptimize(attention->forward(
-        {.layer = 0, .query = query, .keys = keys, .values = values, .rows = rows, .workspace = memory}));
+        {.layer = 0, .query = query, .keys = keys, .values = values, .rows = rows, .workspace = workspace}));
   }
   // Every query meets half of the keys in a causal prefill and all of them in a decode step.
   const double pairs = static_cast<double>(B * T) * static_cast<double>(L) / (prefill ? 2 : 1);

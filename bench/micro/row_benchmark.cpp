@@ -39,7 +39,7 @@ void run_softmax(benchmark::State& state, const SoftmaxFactory& factory) {
   PlainWorkspace workspace;
   for (auto _ : state) {
     benchmark::DoNotOptimize(softmax->forward(
-        {.scores = scores, .bias = nullptr, .rows = rows, .upcast = false, .unscale = 1, .workspace = memory}));
+        {.scores = scores, .bias = nullptr, .rows = rows, .upcast = false, .unscale = 1, .workspace = workspace}));
   }
   state.SetBytesProcessed(state.iterations() * 2 * static_cast<std::int64_t>(scores.nbytes()));
 }

@@ -15,7 +15,7 @@ class TokenDetailsPolicy;
 
 /// When a step's tokens are read on the host. `each`: before the next step begins. `late`: after the next step was
 /// handed to the device, which then never waits for the host to have read; a row that ends is noticed one step late.
-enum class ReadBack : std::uint8_t { each, late };
+enum class ReadBack : std::uint8_t { each, async };
 
 using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;
 using RngFactory = std::function<std::unique_ptr<Rng>(const RngOptions&)>;

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -42,6 +43,22 @@ class ASweep(ProgramTest):
                 self.assertLess(row["time_ratio"], row["time_ratio_high"])
         prefill = {(row["batch"], row["length"], row["arm"]): row for row in rows if row["phase"] == "prefill"}
         self.assertLess(prefill[2, 16, "bigcode"]["peak_bytes"], prefill[2, 16, "causal"]["peak_bytes"])
+
+    def test_says_the_answer_first_and_adds_the_launches_that_a_verdict_needs(self):
+        one_cell = [*SMALL, "--phase", "decode"]
+        text = self.run_program("sweep", "--store", self.store, *one_cell, "--launches", 2, "--blocks", 1).stdout
+        sentence = " ".join(text.split("\n\n")[0].split())
+        self.assertRegex(sentence, r"^(bigcode takes|No difference between bigcode and causal was resolved)")
+        more = re.search(r"Not a verdict yet: 2 launches, 6 needed \(about .* more: `decodelab (sweep --resume 1) --store \S+ (--launches 6)`\)", sentence)
+        self.assertTrue(more, sentence)
+        self.assertNotIn("Batch Size", text, "latency tables are for --verbose")
+        answer = self.sweep(*more[1].split()[1:], *more[2].split())
+        self.assertEqual([(row["launches"], row["blocks"]) for row in answer["rows"]], [(6, 6)] * 2)
+        self.assertTrue(answer["rows"][1]["verdict"])
+        refused = self.run_program("sweep", "--store", self.store, "--resume", "1", "--launches", 8, expect=2)
+        self.assert_one_sentence(refused, "false alarms")
+        fewer = self.run_program("sweep", "--store", self.store, "--resume", "1", "--launches", 3, expect=2)
+        self.assert_one_sentence(fewer, "--launches 3")
 
     def test_says_what_it_would_do_and_does_nothing(self):
         result = self.run_program("sweep", "--store", self.store, *SMALL, "--dry-run")

@@ -57,7 +57,7 @@ class ReusedWorkspace final : public Workspace {
   void end_layers() override { current_ = &outside_; }
   at::Tensor allocate(at::IntArrayRef shape, const at::TensorOptions& options) override {
     // A prefill has its own shape, and would hold the workspace of the longest prompt for ever.
-    return decodes_ ? current_->take(shape, options) : at::empty(shape, options);
+    return decodes_ ? current_->allocate(shape, options) : at::empty(shape, options);
   }
   bool reuses() const override { return decodes_; }
   const StepTables* tables() const override { return &tables_; }

@@ -20,7 +20,6 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kMostEffects = 3;  // in the answer; the table has all
-constexpr double kNsOfASecond = 1e9;
 constexpr double kSecondsShown = 90;  // from here on minutes are
 
 std::string cells_words(std::int64_t cells) { return fmt::format("{} cell{}", cells, cells == 1 ? "" : "s"); }

@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {
 
 constexpr double kNsOfAMs = 1e6;
-constexpr double kNsOfASecond = 1e9;
 // Two digits, as there, are none for the steps of a small model: below that three significant ones are shown.
 constexpr int kDecimals = 2;
 constexpr int kSignificant = 3;

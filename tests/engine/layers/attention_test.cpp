@@ -45,7 +45,7 @@ void expect_naive(const ModelConfig& config, std::vector<std::int64_t> past, std
   PlainWorkspace workspace;
   const auto attention = make_math_attention(config, make_unfused_softmax);
   const at::Tensor got = attention->forward(
-      {.layer = 3, .query = query, .keys = keys, .values = values, .rows = rows, .workspace = memory});
+      {.layer = 3, .query = query, .keys = keys, .values = values, .rows = rows, .workspace = workspace});
   ASSERT_EQ(got.scalar_type(), dtype);
   const at::Tensor expected = naive(config, query, keys, values, rows);
   for (std::int64_t b = 0; b < B; ++b) {
@@ -84,7 +84,7 @@ TEST(MathAttention, GivesFiniteNumbersForPadding) {
   PlainWorkspace workspace;
   const at::Tensor got =
       make_math_attention(config, make_unfused_softmax)
-          ->forward({.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .workspace = memory});
+          ->forward({.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .workspace = workspace});
   EXPECT_TRUE(at::isfinite(got).all().item<bool>());
 }
 
