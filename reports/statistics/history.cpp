@@ -62,7 +62,7 @@ std::optional<double> spread(const std::vector<double>& logs) {
   return logs.size() < 2 ? std::nullopt : std::optional(standard_deviation(logs));
 }
 
-/// The deviation of one block from the others: of the mean log time of the arm in it, or of its contrast.
+/// Returns the standard deviation between blocks: of the mean log time of the arm in a block, or of its contrast.
 std::optional<double> deviation_of(const RunData& data, const SummaryRow& row, Noise noise) {
   std::vector<double> logs;
   if (noise == Noise::of_contrasts) {
@@ -93,7 +93,7 @@ std::string machine_of(const MachineRecord& machine) {
                      machine.accelerator);
 }
 
-/// `b4 tg @ d4096`: reports/page names cells so, and statistics may not ask it.
+/// Returns `b4 tg @ d4096`, the same text as cell_label().
 std::string label_of(const CellRecord& cell) {
   if (cell.phase == "prefill") {
     return fmt::format("b{} pp{}", cell.batch, cell.length);
@@ -101,7 +101,7 @@ std::string label_of(const CellRecord& cell) {
   return fmt::format("b{} {} @ d{}", cell.batch, cell.phase == "generate" ? "gen" : "tg", cell.length);
 }
 
-/// What one series is: all of this must be equal.
+/// Returns the key of a series: points belong to one series where all of this is equal.
 std::string key_of(const RunData& data, const SummaryRow& row) {
   const CellRecord& cell = row.cell;
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", row.arm.label, label_of(cell), cell.dtype, cell.device,
