@@ -1,4 +1,4 @@
-// FNV-1a, twice.
+// Computes two FNV-1a hashes of 64 bits in one pass.
 #include "base/digest.h"
 
 #include <cstdint>

@@ -4,7 +4,8 @@
 namespace decodelab {
 namespace {
 
-// Each character as `replacement(character, the one after it or 0)` says; itself where that is empty.
+// Replaces each character with what `replacement(character, the next character or 0)` returns, and keeps the characters
+// for which that is empty.
 std::string replace_each(std::string_view text, auto&& replacement) {
   std::string result;
   result.reserve(text.size());

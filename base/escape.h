@@ -1,4 +1,4 @@
-// Makes text harmless where HTML, Markdown or CSV would take a character of it for their own.
+// Escapes text for HTML, Markdown and CSV, so that none of its characters is read as syntax.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace decodelab {
 std::string escape_html(std::string_view text);
 /// Returns text that is safe in a cell of a Markdown table and in running text: no tag, link, emphasis or column break.
 std::string escape_markdown(std::string_view text);
-/// Returns a field of RFC 4180.
+/// Returns the text as one field of RFC 4180, quoted where it holds a comma, a quote or a line break.
 std::string escape_csv(std::string_view text);
 
 }  // namespace decodelab

@@ -25,7 +25,7 @@ bool written(const std::filesystem::path& path, const std::string& text) {
 
 std::optional<std::string> read_if_there(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
-  // A folder can be opened and not read.
+  // A folder can be opened but not read.
   if (!stream || std::filesystem::is_directory(path)) {
     return std::nullopt;
   }

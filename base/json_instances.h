@@ -1,5 +1,5 @@
-// The templates of nlohmann::json that would otherwise be compiled again in every file: base/json_instances.cpp has
-// them once.
+// Declares the templates of nlohmann::json that would otherwise be compiled again in every file;
+// base/json_instances.cpp compiles them once.
 #pragma once
 
 #include <nlohmann/json.hpp>

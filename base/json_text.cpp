@@ -16,7 +16,7 @@ namespace decodelab {
 namespace {
 
 constexpr int kMaxDepth = 64;  // Real files need 5; without a limit a few megabytes of '[' are a denial of service.
-constexpr std::size_t kMaxShown = 80;  // What of a hostile name is worth a line.
+constexpr std::size_t kMaxShown = 80;  // Bytes of a hostile name that a message shows.
 constexpr std::size_t kMaxReason = 240;
 
 // Follows the parser's events and refuses what the JSON grammar allows and we do not. Throws through the parser.

@@ -1,4 +1,4 @@
-// JSON as text: reads what nobody vouched for strictly, and appends rows by the million fast.
+// Parses untrusted JSON strictly, and writes millions of rows of JSON fast.
 #pragma once
 
 #include <charconv>
@@ -12,8 +12,7 @@
 
 namespace decodelab {
 
-/// The value as a reader of a message wants to see it: compact JSON, cut and cleaned like in_quotes() but without
-/// quotes around it.
+/// Returns a value for an error message: compact JSON, cut and cleaned like in_quotes() but without quotes around it.
 std::string shown(const nlohmann::json& value);
 
 /// Parses one JSON object.
@@ -32,17 +31,17 @@ nlohmann::ordered_json or_null(const std::optional<Value>& value) {
 /// once, not in each file. Throws nlohmann::json::parse_error.
 nlohmann::json parse_json(std::string_view text);
 nlohmann::ordered_json parse_ordered_json(std::string_view text);
-/// The same, but returns a discarded value (`is_discarded()`) for what is no JSON.
+/// Parses like parse_json(), but returns a discarded value (`is_discarded()`) for what is no JSON.
 nlohmann::json parse_json_or_discard(std::string_view text);
 
-/// Throws std::invalid_argument naming `place` for a key of `object` that is not in `known`: it could change what the
-/// rest means.
+/// Throws std::invalid_argument naming `place` for a key of `object` that is not in `known`, since an unknown key could
+/// change what the rest means.
 void check_keys(const nlohmann::json& object, std::span<const std::string_view> known, const std::string& place);
 
-/// The text between quotes; what is not UTF-8 becomes U+FFFD.
+/// Returns the text as it stands between the quotes of a JSON string. Bytes that are not UTF-8 become U+FFFD.
 std::string json_escaped(std::string_view text);
 
-/// Objects of one line. Keys and raw texts are taken as they are; they must need no escaping.
+/// Writes JSON objects of one line. Keys and raw texts are appended as they are, so they must need no escaping.
 class JsonText final {
  public:
   std::string& text() { return text_; }
@@ -63,7 +62,7 @@ class JsonText final {
     text_.append(digits, end);
     return *this;
   }
-  /// The shortest text that reads back as the same value; JSON has no infinities.
+  /// Appends the shortest text that reads back as the same value, or null for an infinity or NaN, which JSON lacks.
   JsonText& number(double value) {
     if (!std::isfinite(value)) {
       return raw("null");
@@ -73,7 +72,7 @@ class JsonText final {
     text_.append(digits, end);
     return *this;
   }
-  /// Microseconds with three decimals, exactly.
+  /// Appends a time as microseconds with three decimals, exactly.
   JsonText& micros(std::int64_t ns) {
     if (ns < 0) {
       text_ += '-';
@@ -86,7 +85,7 @@ class JsonText final {
     text_.append(decimals, sizeof decimals);
     return *this;
   }
-  /// One more member of the object that `raw` opened: ,"key":value.
+  /// Appends one more member to the object that raw() opened: ,"key":value.
   template <typename Number>
   JsonText& member(std::string_view key, Number value) {
     text_ += ",\"";

@@ -1,4 +1,5 @@
-// Asks, before memory is taken, whether it is there: on a CPU its end is a signal, which nobody can catch.
+// Checks before an allocation whether enough memory is available: a CPU process that runs out of memory is ended by a
+// signal, which it cannot catch.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +9,17 @@
 
 namespace decodelab {
 
-/// Bytes that may still be taken; no function: nobody asks.
+/// Returns the bytes that may still be allocated. An empty function turns the check off.
 using MemoryAtHand = std::function<std::int64_t()>;
 
-/// Something was not made, since it would not fit.
+/// Thrown instead of an allocation that would not fit.
 class NotEnoughMemory : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Throws NotEnoughMemory, naming `what`, where fewer than `bytes` are at hand.
+/// Throws NotEnoughMemory, naming `what`, where fewer than `bytes` are available. Does nothing where `at_hand` is
+/// empty.
 void require_memory(std::int64_t bytes, const MemoryAtHand& at_hand, const std::string& what);
 
 }  // namespace decodelab

@@ -7,7 +7,7 @@
 
 namespace decodelab {
 
-/// The values of `rows`, in their order; a row may be named twice.
+/// Returns the elements of `values` at the indices `rows`, in the order of `rows`; an index may appear twice.
 template <typename Value>
 std::vector<Value> select_rows(const std::vector<Value>& values, std::span<const std::int64_t> rows) {
   std::vector<Value> kept;

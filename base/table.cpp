@@ -35,7 +35,7 @@ std::string without_trailing_spaces(std::string line) {
   return line;
 }
 
-// The same table with every text escaped for Markdown, so that widths are those of what is printed.
+// Returns the table with every text escaped for Markdown, so that column widths are those of the printed text.
 Table escaped_for_markdown(Table table) {
   for (TableColumn& column : table.columns) {
     column.name = escape_markdown(column.name);
@@ -117,7 +117,7 @@ std::string to_html(const Table& table) {
     html += fmt::format("<th{}>{}", column.number ? " class=n" : "", escape_html(column.name));
   }
   html += "</thead>\n<tbody>\n";
-  // HTML lets the end tags of fields and rows out, and a page has ten thousand of them.
+  // HTML allows the end tags of fields and rows to be left out, and a page has ten thousand of them.
   for (const TableRow& row : table.rows) {
     html += row.run_id == 0 ? "<tr>" : fmt::format("<tr data-run={} data-cell={}>", row.run_id, row.cell_id);
     for (std::size_t column = 0; column < table.columns.size(); ++column) {

@@ -1,4 +1,4 @@
-// A table as data, and how it looks as text, Markdown and HTML.
+// Holds a table as data and renders it as text, Markdown and HTML.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ struct TableColumn {
 };
 
 struct TableRow {
-  std::int64_t run_id = 0;  ///< Where the numbers come from in the store, `data-run` and `data-cell` in HTML; 0 where a
-                            ///< row is no single cell.
+  /// The run and the cell of the store that the numbers come from, `data-run` and `data-cell` in HTML; both are 0 where
+  /// a row is not of a single cell.
+  std::int64_t run_id = 0;
   std::int64_t cell_id = 0;
   std::vector<std::string> fields;  ///< One for each column; plain text, escaped by the renderers.
 };
@@ -29,14 +30,15 @@ struct Table {
   std::vector<std::string> notes;  ///< Sentences beneath the table.
 };
 
-/// Columns of a rendering in which fields are separated by `separator` columns and lines begin and end with `margin`.
+/// Returns the width in columns of a rendering that puts `separator` columns between fields and `margin` columns at
+/// both ends of a line.
 std::size_t table_width(const Table& table, std::size_t separator, std::size_t margin);
 
-/// Columns aligned with spaces; title and notes are wrapped at kTableWidth.
+/// Renders columns aligned with spaces; title and notes are wrapped at kTableWidth.
 std::string to_text(const Table& table);
-/// A GitHub-flavoured table under a third-level heading.
+/// Renders a GitHub-flavoured table under a third-level heading.
 std::string to_markdown(const Table& table);
-/// A <table> in a scrolling <div>, with its title as caption and the notes as a list.
+/// Renders a <table> in a scrolling <div>, with its title as caption and the notes as a list.
 std::string to_html(const Table& table);
 
 }  // namespace decodelab

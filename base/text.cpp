@@ -1,4 +1,4 @@
-// Decodes UTF-8 character by character, keeps what may stand anywhere, and breaks lines.
+// Decodes UTF-8 character by character, replaces unsafe characters, and breaks lines.
 #include "base/text.h"
 
 #include <charconv>
@@ -10,7 +10,7 @@ namespace decodelab {
 namespace {
 
 constexpr const char* kReplacement = "\xef\xbf\xbd";
-constexpr std::size_t kMaxQuoted = 80;  // What of a hostile name is worth a line.
+constexpr std::size_t kMaxQuoted = 80;  // Bytes of a hostile name that a message shows.
 constexpr const char* kEllipsis = "\xe2\x80\xa6";
 
 struct Character {
@@ -19,7 +19,7 @@ struct Character {
   bool valid = false;
 };
 
-// The character at the start of `text`, which is not empty (Unicode 15, table 3-7: no overlong forms, no surrogates).
+// Decodes the first character of `text`, which is not empty (Unicode 15, table 3-7: no overlong forms, no surrogates).
 Character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
   const std::uint32_t lead = byte(0);

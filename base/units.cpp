@@ -15,7 +15,7 @@ struct Unit {
   const char* name;
 };
 
-// Four significant digits; never in the form 1.234e+04.
+// Returns four significant digits, never in the form 1.234e+04.
 std::string significant(double value) {
   const double magnitude = std::abs(value);
   return fmt::format("{:.{}f}", value, magnitude < 9.9995 ? 3 : magnitude < 99.995 ? 2 : magnitude < 999.95 ? 1 : 0);

@@ -66,8 +66,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return fail(ExitCode::internal, error.what());
   }
-  // Nothing of ours is left. libtorch would need 0.15 s to take itself apart, which a sweep or a gate would pay at each
-  // launch.
+  // All objects of ours are destroyed. The clean-up of libtorch would take 0.15 s, which a sweep or a gate would pay at
+  // each launch.
   std::cout.flush();
   std::fflush(nullptr);
   std::_Exit(static_cast<int>(exit_code));

@@ -14,7 +14,7 @@
 namespace decodelab {
 namespace {
 
-/// Null where there is no place for them: everything is packed anew then.
+/// Returns null where there is no cache directory: all weights are then packed anew.
 std::unique_ptr<PackedFiles> packed_files(const std::filesystem::path& checkpoint) {
   try {
     return std::make_unique<PackedFiles>(checkpoint, default_cache_directory());

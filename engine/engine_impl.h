@@ -1,4 +1,4 @@
-// What stands behind Model and Engine; for the engine's own files only.
+// The private parts of Model, FilledCache and Engine, for the engine's own files only.
 #pragma once
 
 #include <memory>
@@ -50,7 +50,7 @@ struct Engine::Impl {
   RngFactory make_rng;
   std::unique_ptr<TokenDetailsPolicy> token_details;
 
-  /// What runs the decode steps of one session; it refers to this engine.
+  /// Makes the runner of one session's decode steps; it refers to this engine.
   std::unique_ptr<StepRunner> step_runner() const {
     return make_runner({.transformer = *transformer,
                         .attention = *decode_attention,
@@ -58,7 +58,8 @@ struct Engine::Impl {
                         .device = model->device()});
   }
 
-  /// A cache by the plan's growth rule. One without rows takes no memory, and knows the slots that the rule gives.
+  /// Makes a cache that follows the plan's growth rule. A cache of 0 rows takes no memory, and still knows the slots
+  /// that the rule gives.
   std::unique_ptr<KvCache> cache(std::int64_t batch_size, std::int64_t max_tokens, std::int64_t spare_rows) const {
     const ModelConfig& config = model->config();
     return make_cache({.layers = config.layers,

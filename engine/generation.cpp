@@ -11,7 +11,7 @@
 namespace decodelab {
 namespace {
 
-/// The rows of a batch while it decodes: which completion each is, and which are still open.
+/// Tracks the rows of a batch while it decodes: which completion each row belongs to, and which rows are still open.
 class OpenRows {
  public:
   OpenRows(const GenerationRequest& request, std::vector<Completion>& completions)
@@ -83,11 +83,11 @@ class OpenRows {
 
   const GenerationRequest& request_;
   std::vector<Completion>& completions_;
-  std::vector<std::size_t> rows_;  ///< Of each row of the session: its completion.
+  std::vector<std::size_t> rows_;  ///< Index of each row's completion.
 };
 
-/// Decodes until every row has ended. Where tokens are read late, one step is under way that a row may turn out not to
-/// need; the step after the last possible token is never begun.
+/// Decodes until every row has ended. Where tokens are read late, one more step may be running that no open row needs;
+/// the step after the last possible token is never started.
 void decode_rows(const Engine& engine, const GenerationRequest& request, Session& session, OpenRows& rows) {
   for (std::int64_t step = 1; rows.any(); ++step) {  // Step 0 is the prefill.
     if (step >= request.max_tokens) {

@@ -38,7 +38,7 @@ class Slot {
  public:
   explicit Slot(std::string name) : name_(std::move(name)) {}
 
-  /// Puts the plainest implementation in; for reference_plan() only.
+  /// Sets the plainest implementation; for reference_plan() only.
   void set_reference(Factory factory) { factory_ = std::move(factory); }
 
   /// Binds `variant`. Throws std::invalid_argument, naming both, when another variant is bound already.
@@ -56,7 +56,7 @@ class Slot {
   /// The variant's name; empty for the reference.
   const std::string& variant() const { return variant_; }
   const Factory& factory() const { return factory_; }
-  /// Of a slot that holds a setting rather than a maker.
+  /// Returns the setting of a slot that holds a setting rather than a factory.
   const Factory& value() const { return factory_; }
 
  private:
@@ -65,7 +65,7 @@ class Slot {
   Factory factory_{};
 };
 
-/// The engine calls it once a session.
+/// The engine calls it once per session.
 using StepRunnerFactory = std::function<std::unique_ptr<StepRunner>(const StepRunnerOptions&)>;
 
 /// A slot for every replaceable part; a variant binds one or more of them.
@@ -95,10 +95,10 @@ struct BoundSlot {
   std::string variant;
 };
 
-/// Every slot of a plan, in the order of EnginePlan.
+/// Returns every slot of a plan, in the order of EnginePlan.
 std::vector<BoundSlot> slots_of(const EnginePlan& plan);
 
-/// The plan with every slot on its plainest implementation: the oracle, and the preset `causal`.
+/// Returns the plan with every slot on its plainest implementation: the oracle, and the preset `causal`.
 EnginePlan reference_plan();
 
 }  // namespace decodelab

@@ -7,34 +7,35 @@
 
 namespace decodelab {
 
-/// Threads that every operator may use. Process-wide.
+/// Sets the number of threads that every operator may use, for the whole process.
 void set_threads(std::int64_t threads);
 std::int64_t threads();
 
-/// Binds each of the threads to one of `places`, which are as many as threads; nothing for none. Processes that the
-/// calling thread starts later inherit its one core, unless they are told otherwise. Throws std::invalid_argument where
-/// a thread cannot be bound.
+/// Binds each of the threads to one of `places`, of which there are as many as threads; does nothing for an empty list.
+/// Processes that the calling thread starts later inherit its one core, unless they are told otherwise. Throws
+/// std::invalid_argument where a thread cannot be bound.
 void place_threads(const std::vector<std::int64_t>& places);
 
-/// The devices that are present: `cpu`, then `cuda:n`.
+/// Returns the devices that are present: `cpu`, then `cuda:n`.
 std::vector<std::string> present_devices();
 
-/// A device's name and whether it is there.
+/// Says whether a device's name is valid and whether the device is present.
 struct DeviceCheck {
   bool well_named = false;
   bool present = false;
-  std::string message;  ///< One sentence where it is not both.
+  std::string message;  ///< One sentence where the name is invalid or the device is missing.
 };
 DeviceCheck check_device(const std::string& name);
 
 /// Waits until everything issued on `device` is done; returns at once on a CPU.
 void synchronize(const std::string& device);
 
-/// Bytes that a CUDA device has free now. Throws std::invalid_argument for a CPU, whose memory bench/machine knows.
+/// Returns the bytes that are free now on a CUDA device. Throws std::invalid_argument for a CPU, whose memory
+/// bench/machine reports.
 std::int64_t free_device_bytes(const std::string& device);
 
 std::string libtorch_version();
-/// The CUDA version that the build was made with; empty without.
+/// Returns the CUDA version that the build was made with; empty in a build without CUDA.
 std::string cuda_version();
 
 }  // namespace decodelab

@@ -1,4 +1,4 @@
-// Says which part of a step is running, to whoever listens; free when nobody does.
+// Tells a listener which part of a step is running; costs one check of a pointer where there is no listener.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,7 @@
 
 namespace decodelab {
 
-/// The parts of a step: the one enum that counters, traces and reports name them by. `other` is what lies in none of
-/// them.
+/// Names the parts of a step, for counters, traces and reports alike. `other` is what lies in none of the other parts.
 enum class Stage : std::uint8_t {
   other,
   embed,
@@ -33,23 +32,23 @@ constexpr const char* stage_name(Stage stage) {
   return kStageNames[std::min(static_cast<std::size_t>(stage), kStageNames.size() - 1)];
 }
 
-/// Amounts of work that nobody can see from outside.
+/// Names amounts of work that the engine counts because they cannot be seen from outside.
 enum class Amount : std::uint8_t {
   lm_head_rows,        ///< Rows that the language-model head computed logits for.
   copied_cache_bytes,  ///< Bytes of keys and values that were held already and were copied to make room.
   cache_writes,        ///< Tensors that new keys and values were written into.
-  padding_keys,        ///< Keys that attention was shown beyond those that the longest row holds.
+  padding_keys,        ///< Padding: keys given to attention beyond those that the longest row holds.
   padding_tokens,      ///< Tokens of padding that went through the layers.
   random_draws,        ///< Times that a generator was run, for one row or for many.
-  graph_launches,      ///< Times that recorded work was run again: launches of CUDA graphs.
+  graph_launches,      ///< Launches of CUDA graphs, each of which runs recorded work again.
   late_reads,          ///< Steps whose tokens were read after the next step was handed to the device.
 };
 inline constexpr std::array<const char*, 8> kAmountNames{"lm_head_rows",   "copied_cache_bytes", "cache_writes",
                                                          "padding_keys",   "padding_tokens",     "random_draws",
                                                          "graph_launches", "late_reads"};
 
-/// Told of every range and amount of one thread. Calls come in pairs, properly nested. Layers and steps are for those
-/// who want them: counters do without.
+/// Receives every range and amount of one thread. The calls that enter and leave come in pairs, properly nested. Layers
+/// and steps are optional: their functions do nothing unless a listener overrides them, and counters do not.
 class RangeListener {
  public:
   virtual ~RangeListener() = default;
@@ -62,11 +61,11 @@ class RangeListener {
   virtual void leave_step() {}
 };
 
-/// The listener of this thread, or null; set it only while a measurement lasts. libtorch's callbacks take no argument
-/// of ours, which is why this is a variable.
+/// Holds the listener of this thread, or null; set it only while a measurement lasts. It is a variable because
+/// libtorch's callbacks take no argument of ours.
 inline thread_local RangeListener* range_listener = nullptr;
 
-/// The stage that runs while this lives.
+/// Reports a stage to the thread's listener for as long as this object lives.
 class Range final {
  public:
   explicit Range(Stage stage) : listener_(range_listener) {
@@ -86,7 +85,7 @@ class Range final {
   RangeListener* listener_;
 };
 
-/// The layer that runs while this lives; it has stages inside.
+/// Reports a layer to the thread's listener for as long as this object lives. Stages nest inside layers.
 class LayerRange final {
  public:
   explicit LayerRange(std::int64_t layer) : listener_(range_listener) {
@@ -106,8 +105,8 @@ class LayerRange final {
   RangeListener* listener_;
 };
 
-/// The step that runs while this lives, by the count of whoever runs steps: a generation from its prefill (0), a trace
-/// from its window.
+/// Reports a step to the thread's listener for as long as this object lives. The code that runs the steps numbers them:
+/// a generation counts from its prefill (0), a trace from its window.
 class StepRange final {
  public:
   explicit StepRange(std::int64_t index) : listener_(range_listener) {
@@ -127,7 +126,7 @@ class StepRange final {
   RangeListener* listener_;
 };
 
-/// The result of `work`, run as that stage.
+/// Runs `work` as that stage and returns its result.
 template <typename Work>
 auto in_stage(Stage stage, Work&& work) {
   const Range range(stage);

@@ -6,14 +6,14 @@
 
 namespace decodelab {
 
-/// A name for a set of variants on top of the reference.
+/// Names a set of variants on top of the reference.
 struct Preset {
   std::string name;
   std::string summary;                ///< One sentence.
   std::vector<std::string> variants;  ///< With parameters where they are not the defaults: `kv-grow:tokens=16`.
 };
 
-/// All presets, the reference first.
+/// Returns all presets, the reference first.
 const std::vector<Preset>& presets();
 
 }  // namespace decodelab

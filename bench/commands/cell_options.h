@@ -28,8 +28,8 @@ struct CellOptions {
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 
 /// Reads the lists, binds this process and those that it starts to the cores, finds the device and the number of
-/// threads, and notes the command line. Throws std::invalid_argument that names the flag, AbsentDevice for a device
-/// that is well named and not there.
+/// threads, and notes the command line. Throws std::invalid_argument that names the flag, AbsentDevice for a valid name
+/// of a device that is not there.
 void complete_cells(const CellOptions& options, SweepRequest& request);
 
 }  // namespace decodelab

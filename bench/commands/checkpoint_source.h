@@ -16,12 +16,13 @@ struct CheckpointSource {
   bool synthetic = false;
 };
 
-/// The configuration behind `--model`, without touching any weight. Throws std::invalid_argument where there is none.
+/// Returns the configuration of the model that `--model` names, without reading any weight. Throws
+/// std::invalid_argument where there is none.
 ModelConfig config_of(const std::string& model);
 
-/// A directory with the weights of `model`, checked as check_checkpoint() does; a synthetic one is written to the cache
-/// first, with progress on stderr. Throws NotEnoughMemory for a synthetic one that is for a CPU whose memory could not
-/// hold it, and makes nothing.
+/// Returns a directory with the weights of `model`, checked as check_checkpoint() does; a synthetic one is written to
+/// the cache first, with progress on stderr. Throws NotEnoughMemory, and writes nothing, for a synthetic one that is
+/// for a CPU whose memory could not hold it.
 CheckpointSource open_checkpoint(const std::string& model, ElementType dtype, const std::string& device);
 
 }  // namespace decodelab

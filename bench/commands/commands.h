@@ -21,13 +21,13 @@ enum class ExitCode : int {
   interrupted = 130,
 };
 
-/// A device that is well named but not there: exit code 77.
+/// Thrown for a valid name of a device that is not there: exit code 77.
 class AbsentDevice : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Adds one subcommand; its callback sets `exit_code` and throws on errors (std::invalid_argument: usage).
+/// Add one subcommand each; its callback sets `exit_code` and throws on errors (std::invalid_argument: usage).
 void add_sweep_command(CLI::App& app, ExitCode& exit_code);
 void add_launch_command(CLI::App& app, ExitCode& exit_code);
 void add_report_command(CLI::App& app, ExitCode& exit_code);
@@ -45,11 +45,11 @@ void add_list_command(CLI::App& app, ExitCode& exit_code);
 /// The store that is used where `--store` is not given.
 inline constexpr const char* kDefaultStore = "decodelab.sqlite";
 
-/// Commit, compiler, libtorch and CUDA in one line each.
+/// Returns commit, compiler, libtorch and CUDA in one line each.
 std::string version_text();
 
-/// `cuda` as `cuda:0`. Throws std::invalid_argument for a name that is no device, AbsentDevice for one that is not
-/// there.
+/// Returns the full name of a device that is there, `cuda:0` for `cuda`. Throws std::invalid_argument for a name that
+/// is no device, AbsentDevice for one that is not there.
 std::string require_device(const std::string& name);
 
 }  // namespace decodelab

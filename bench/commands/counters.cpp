@@ -1,4 +1,4 @@
-// `decodelab counters`: the exact counters of a run, held against a file of accepted ones.
+// `decodelab counters`: compares the exact counters of a run with a file of accepted ones.
 #include <filesystem>
 #include <iostream>
 #include <memory>

@@ -26,16 +26,17 @@ struct DoctorOptions {
   std::string dtype = "fp32";
 };
 
-/// Rates are repeated for so long; a shared machine's wander, so the range is shown.
+/// How long each rate is measured; rates of a shared machine vary, so the range is shown.
 constexpr auto kRateTime = std::chrono::seconds(3);
 constexpr std::int64_t kReadBytes = std::int64_t{256} << 20;
 constexpr std::int64_t kFlops = 1'000'000'000;
 
-/// Median and range of what a second holds of `amount` units, each repetition of which takes `run()` nanoseconds.
+/// Returns the median and range of a rate: each call of `run` processes `amount` and returns the nanoseconds that it
+/// took.
 template <typename Run>
 std::string rate(double amount, const char* unit, Run&& run) {
   std::vector<double> rates;
-  run();  // The first makes the buffers.
+  run();  // The first call makes the buffers.
   const auto end = std::chrono::steady_clock::now() + kRateTime;
   while (rates.empty() || std::chrono::steady_clock::now() < end) {
     rates.push_back(amount / static_cast<double>(run()));

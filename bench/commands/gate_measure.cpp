@@ -41,7 +41,7 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-/// What a replay needs beside the blocks.
+/// Returns what a replay needs besides the blocks.
 nlohmann::json gate_json_of(const GateRequest& request, const GateChecks& checks) {
   nlohmann::json json{{"policy", parse_json(to_json(request.policy))},
                       {"plan", checks.plan},
@@ -53,8 +53,8 @@ nlohmann::json gate_json_of(const GateRequest& request, const GateChecks& checks
   return json;
 }
 
-/// What a launch may take so that the time budget holds the fewest gate blocks that can fail a gate: the first look's,
-/// and as many fresh ones.
+/// Returns the seconds that a launch may take so that the time budget holds the fewest gate blocks that can fail a
+/// gate: those of the first look, and as many fresh ones.
 double launch_seconds(const GatePolicy& policy) {
   const std::size_t first = policy.looks.looks.front();
   const auto launches =
@@ -79,7 +79,7 @@ LaunchEnd measure(Store& store, std::int64_t run_id, const GatePolicy& policy, c
     wanted = static_cast<std::int64_t>(gate_blocks);
     return gate.run_until(wanted);
   };
-  // Counters and outputs are known after the first gate block, and may decide without any time.
+  // Counters and outputs are known after the first gate block, and may decide the gate without any timing.
   if (run_until(1) == LaunchEnd::stopped) {
     return LaunchEnd::stopped;
   }
@@ -127,7 +127,7 @@ std::optional<GateDecision> measure_gate(const GateRequest& request) {
   sweep.workers = {fmt::format("{}={}", kBaseline, request.baseline_command),
                    fmt::format("{}={}", kCandidate, request.candidate_command)};
   sweep.baseline = kBaseline;
-  // Both are stopped and go on in the same way.
+  // Slices are fair here, since both builds are stopped and continued in the same way.
   sweep.slice_ns = sweep.slice_ns.value_or(kSliceNs);
   sweep.fill = sweep.fill.empty() ? "random" : sweep.fill;
   sweep.launches = kLaunchesOfAGateBlock *
@@ -178,7 +178,7 @@ GateSelfTest self_test_gate(GateRequest request) {
   }
   test.same = *measured;
   if (test.same.outcome != GateOutcome::pass) {
-    // A build that is slower than itself says that the machine lies, not the build.
+    // Where a build does not pass against itself, the machine is at fault, not the build.
     test.exit_code = test.same.outcome == GateOutcome::inconclusive ? ExitCode::inconclusive : ExitCode::invalid;
     test.words =
         "self-test failed: the same build against itself did not pass, so that no gate here would mean anything";

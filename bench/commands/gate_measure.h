@@ -12,8 +12,9 @@
 namespace decodelab {
 
 struct GateRequest {
-  /// Cells, dtype, device and so on; its arms and workers are set from the two commands. Launches are as many as the
-  /// looks need; of blocks each has as many as its start asks for (kFittedBlocks), if none are given.
+  /// Cells, dtype, device and so on; arms and workers are set from the two commands below. The looks decide the number
+  /// of launches. Where no number of blocks is given, the first launch fits it to the time that workers take to start
+  /// (kFittedBlocks).
   SweepRequest sweep{.launches = 0, .blocks = kFittedBlocks};
   std::string baseline_command;
   std::string candidate_command;
@@ -23,26 +24,27 @@ struct GateRequest {
   std::string store = kDefaultStore;
 };
 
-/// A command that starts this very program as the worker of an arm, quoted for a shell. Throws std::invalid_argument
-/// for no arm.
+/// Returns a command, quoted for a shell, that starts this very program as the worker of `arm`. Throws
+/// std::invalid_argument for a text that is no arm.
 std::string own_worker(const std::string& arm);
 
-/// Why a gate had better not begin now; empty: nothing speaks against it. Takes about a second.
+/// Returns why a gate should not begin now; empty where nothing speaks against it. Takes about a second.
 std::string preflight();
 
-/// Measures look after look until the gate is decided; none where it was interrupted.
+/// Measures look after look until the gate is decided, and returns the decision; nothing where it was interrupted.
 std::optional<GateDecision> measure_gate(const GateRequest& request);
 
-/// Decides a stored gate again by the policy that it was measured by. Throws std::invalid_argument where the run is no
-/// gate's.
+/// Decides a stored gate again, by the policy that it was measured with. Throws std::invalid_argument where the run is
+/// not of a gate.
 GateDecision replay_stored_gate(const std::string& store, const std::string& selector);
 
-/// What a gate of a build against itself says, and against itself with every step made longer by twice the margin.
+/// The decisions of a gate between a build and itself, and between the build and itself with every step made longer by
+/// twice the margin.
 struct GateSelfTest {
   GateDecision same;
-  std::optional<GateDecision> slower;  ///< None where the first said all, or was interrupted.
+  std::optional<GateDecision> slower;  ///< Empty where the first gate did not pass, or where this one was interrupted.
   std::int64_t slow_ns = 0;
-  ExitCode exit_code = ExitCode::ok;  ///< 0: the first passed and the second was found.
+  ExitCode exit_code = ExitCode::ok;  ///< ok: the first gate passed, and the second one found the slow-down.
   std::string words;
 };
 GateSelfTest self_test_gate(GateRequest request);

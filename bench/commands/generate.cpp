@@ -58,7 +58,7 @@ std::vector<std::int64_t> parse_ids(const std::string& text) {
   return ids;
 }
 
-/// Why there is no tokenizer, or the tokenizer.
+/// The tokenizer, or why there is none.
 struct TokenizerLookup {
   std::optional<Tokenizer> tokenizer;
   std::string why_not;
@@ -77,7 +77,7 @@ TokenizerLookup find_tokenizer(const std::filesystem::path& directory) {
   }
 }
 
-/// Of each completion, up to the stop string that ended it; empty without a tokenizer.
+/// Returns the text of each completion, up to the stop string that ended it; empty without a tokenizer.
 std::vector<std::string> texts_of(const std::vector<Completion>& completions, const TokenizerLookup& lookup,
                                   const std::optional<StopStrings>& stop) {
   std::vector<std::string> texts;

@@ -31,12 +31,12 @@ struct LaunchOptions {
 
 void send(const LaunchEvent& event) {
   const std::string line = to_json_line(event);
-  // A parent that is gone has already taken this process with it.
+  // Errors are ignored: where the parent is gone, this process ends with it.
   [[maybe_unused]] const auto written = write(ChildProcess::kEventDescriptor, line.data(), line.size());
 }
 
-/// What does not change while program, weights and machine stay the same is computed once. Gives `input` the caches of
-/// prefilled cells, and returns the reference's outputs; nothing where there is no cache folder.
+/// Lets runs share what stays the same for one program, weights and machine. Gives `input` the kept caches of prefilled
+/// cells, and returns the kept outputs of the reference; null where there is no cache folder.
 std::shared_ptr<const KeptOutputs> keep_across_runs(const BuildRecord& build, const LaunchPlan& plan,
                                                     CellInput& input) {
   try {
@@ -56,11 +56,11 @@ ExitCode run_launch(const LaunchOptions& options) {
   Store store(options.store, StoreAccess::write);
   const RunData planned = store.load_plan(options.run);
   const LaunchPlan plan = launch_plan_from_json(planned.run.plan_json);
-  bind_to_cores(plan.affinity);  // a resumed run's parent knows nothing of it
+  bind_to_cores(plan.affinity);  // the parent of a resumed run does not know these cores
   set_threads(plan.threads);
   place_threads(places_of(plan));
   std::shared_ptr<const Model> model;
-  std::exception_ptr no_model;  // Becomes the rows of the arms that need it.
+  std::exception_ptr no_model;  // Becomes the reason in the rows of the arms that need it.
   // Where every arm is another process, there is nothing to load.
   if (!all_external(planned.arms)) {
     try {
@@ -133,7 +133,7 @@ void add_launch_command(CLI::App& app, ExitCode& exit_code) {
     try {
       exit_code = run_launch(*options);
     } catch (const std::exception& error) {
-      // The parent says it to people.
+      // The parent reports the error to the user.
       const bool of_store = dynamic_cast<const StoreError*>(&error) != nullptr;
       send({.event = "error", .kind = of_store ? kStoreFailed : "", .message = error.what()});
       exit_code = ExitCode::internal;

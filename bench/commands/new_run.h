@@ -10,7 +10,7 @@
 
 namespace decodelab {
 
-/// The command line of this process as a person would type it again.
+/// Returns the command line of this process as a person would type it again.
 std::string own_command();
 
 /// Fills in what every launch needs (LaunchPlan), when the run began, and on what: build, machine, model.

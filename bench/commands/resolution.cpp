@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 /// More than any half minute holds.
 constexpr std::int64_t kManyBlocks = 10'000;
 constexpr std::int64_t kManyLaunches = 1'000;
-/// Fewer values have no spread that is worth a word.
+/// Fewer values give no useful spread.
 constexpr std::size_t kFewestValues = 3;
 
 class TemporaryStore {
@@ -140,7 +140,8 @@ NullContrasts relaunched(Store& store, const ResolutionRequest& asked, const Che
   return result;
 }
 
-/// Found with 80 % power by a two-sided test at .05 after `seconds`, or why that cannot be said.
+/// Returns the effect that a two-sided test at .05 finds with 80 % power after `seconds`, or `-` where that cannot be
+/// said.
 std::string found_after(const NullContrasts& null, double seconds, std::size_t fewest) {
   const auto count = static_cast<std::size_t>(seconds / null.seconds_each);
   if (null.values.size() < kFewestValues || count < fewest) {

@@ -1,4 +1,5 @@
-// What differences a machine can resolve, and in what time: an A/A of one build, in one process and relaunched.
+// Which differences a machine can resolve, and in what time: an A/A test of one build, in one process and in fresh
+// processes.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 namespace decodelab {
 
 struct ResolutionRequest {
-  double seconds = 60;  ///< Half for each of both ways.
+  double seconds = 60;  ///< Half for each of the two ways to measure.
   std::string model = "synthetic:tiny";
   std::string arm = "bigcode";
   std::int64_t batch = 1;
@@ -28,15 +29,15 @@ struct NullContrasts {
   double seconds_each = 0;
 };
 struct Resolution {
-  NullContrasts in_process;  ///< A value a mirrored block, all in one process.
-  NullContrasts relaunched;  ///< A value a gate block: four fresh processes.
+  NullContrasts in_process;  ///< One value for each mirrored block, all in one process.
+  NullContrasts relaunched;  ///< One value for each gate block of four fresh processes.
 };
 
-/// Measures both; none where it was interrupted. Runs go into a store that is removed afterwards.
+/// Measures both; returns nothing where it was interrupted. Runs go into a store that is removed afterwards.
 std::optional<Resolution> measure_resolution(const ResolutionRequest& request,
                                              const std::function<void(double seconds_left)>& display);
 
-/// The smallest effects that are found with 80 % power after half a minute and more.
+/// Returns a table of the smallest effects that are found with 80 % power after half a minute and more.
 Table resolution_table(const Resolution& resolution, const ResolutionRequest& request);
 
 }  // namespace decodelab

@@ -13,7 +13,7 @@ namespace decodelab {
 
 /// What the flags of one command said; it must outlive the parsing.
 struct SamplingOptions {
-  SamplingParameters all;            ///< Of every row, but for the seed.
+  SamplingParameters all;            ///< Parameters of every row, without the seed.
   std::vector<std::uint64_t> seeds;  ///< One for all rows, or one a row.
   std::vector<std::string> stop;
 };
@@ -25,8 +25,8 @@ void add_sampling_flags(CLI::App& command, SamplingParameters& parameters);
 /// Adds --seed, which turns sampling on too, and --stop.
 void add_completion_flags(CLI::App& command, SamplingOptions& options);
 
-/// What each of `rows` rows asks. Throws std::invalid_argument as complete_sampling(), and for another number of seeds
-/// than 1 or `rows`.
+/// Returns the sampling parameters of each of `rows` rows. Throws std::invalid_argument as complete_sampling() does,
+/// and for several seeds that are not one for each row.
 std::vector<SamplingParameters> sampling_of(const SamplingOptions& options, std::size_t rows);
 
 }  // namespace decodelab

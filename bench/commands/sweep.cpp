@@ -88,7 +88,7 @@ void print_dry_run(const RunData& data, const SweepRequest& request, const Model
       duration_words(total));
 }
 
-/// The plan of a new run, stored; or of the run that goes on.
+/// A new run that was stored, or the run that is resumed.
 struct OpenRun {
   std::int64_t id;
   ModelConfig config;
@@ -218,7 +218,7 @@ ExitCode run_sweep(SweepOptions& options) {
     source = source_of(request, config, *planned);
   }
   if (!planned) {
-    // A store that is not there must not come into being by looking for a run in it.
+    // Looking for a run must not create a store.
     Store(options.store, StoreAccess::read).find_run(options.resume);
   }
   Store store(options.store, StoreAccess::write);

@@ -1,4 +1,4 @@
-// Launches by plan, by time and by looks.
+// Decides the number of launches: by the plan, by the time, or by the looks.
 #include "bench/commands/sweep_length.h"
 
 #include <algorithm>

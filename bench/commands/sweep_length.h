@@ -9,18 +9,19 @@
 
 namespace decodelab {
 
-/// Says after each launch how many there shall be in all.
+/// Decides after each launch how many launches the sweep makes in all.
 ///
 /// With a time budget the number is fixed after the second launch, by how long a launch takes and by nothing that it
-/// measured, so that tests over launches stay what they are; it is never more than planned. An adaptive run
-/// (is_adaptive()) ends at the first look that decides every contrast, at the last look, or before a look that would
-/// end after the budget.
+/// measured, so that tests over launches stay valid; it is never more than planned. An adaptive run (is_adaptive())
+/// ends at the first look that decides every contrast, at the last look, or before a look that would end after the
+/// budget.
 class SweepLength {
  public:
-  /// `store` must outlive it. `budget_s` counts from now on; none: as much as it takes.
+  /// `store` must outlive this object. `budget_s` are seconds from now on; empty: no limit.
   SweepLength(Store& store, std::int64_t run_id, std::optional<double> budget_s);
 
-  /// Launches that there shall be in all, when `done` of them are; fixed where it equals `done`.
+  /// Returns how many launches there shall be in all when `done` of them are done; the sweep ends where the two are
+  /// equal.
   std::int64_t operator()(std::int64_t done);
 
  private:
@@ -34,7 +35,7 @@ class SweepLength {
   bool adaptive_;
   std::optional<double> budget_s_;
   std::chrono::steady_clock::time_point start_;
-  std::int64_t first_ = -1;    ///< Launches that were done when it was asked first.
+  std::int64_t first_ = -1;    ///< Launches that were done at the first call.
   double last_elapsed_s_ = 0;  ///< When the launch before the last one had ended.
   double launch_s_ = 0;        ///< How long the last launch took.
 };

@@ -15,7 +15,7 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
-  /// Columns that a line may fill.
+  /// Returns the columns that a line may fill.
   int columns() const;
   void show(const std::string& line);
   void clear();
@@ -25,7 +25,7 @@ class StatusLine {
   bool shown_ = false;
 };
 
-/// A share of bytes done, shown once a second when it takes longer than a second.
+/// Shows the share of bytes done, once a second, when the work takes longer than a second.
 class ByteProgress {
  public:
   explicit ByteProgress(std::string label);

@@ -102,7 +102,7 @@ Plan plan_of_run(const TraceOptions& options, const Store& store) {
   return plan;
 }
 
-/// A file name that no shell and no file system minds.
+/// Replaces the characters that a shell or a file system may not take in a file name.
 std::string plain(std::string text) {
   std::ranges::replace_if(
       text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '.' && c != '+'; },
@@ -135,7 +135,7 @@ void print(const Job& job, const TracedCell& traced, const std::vector<std::stri
   fmt::print("\n");
 }
 
-/// Traces one job, writes its files, and keeps the account where the job is of a run.
+/// Traces one job, writes its files, and keeps the account in the store where the job belongs to a run.
 TraceVerdict run_job(const TraceOptions& options, const Plan& plan, const Job& job,
                      const std::shared_ptr<const Model>& model, Store* store) {
   const Arm arm = parse_arm(job.arm.label);
@@ -175,7 +175,7 @@ ExitCode run_trace(TraceOptions& options) {
   }
   std::optional<Store> store;
   if (!options.run.empty()) {
-    // A store that is not there must not come into being by looking for a run in it.
+    // Looking for a run must not create a store.
     Store(options.store, StoreAccess::read).find_run(options.run);
     store.emplace(options.store, StoreAccess::write);
   }

@@ -1,4 +1,4 @@
-// `decodelab trace verify|diff|sql|import|explain`: what can be asked of a trace that is a file.
+// `decodelab trace verify|diff|sql|import|explain`: the subcommands that read trace files.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -33,14 +33,14 @@ struct ReadTrace {
   Attribution attribution;
 };
 
-/// What a command asks to see: the file's options in the words of the command line.
+/// What a command shall show of a file, in the words of the command line.
 struct Seen {
   std::vector<std::int64_t> process;
   std::vector<std::int32_t> device;
   std::string step_range;
   std::vector<std::string> windows;
 
-  /// The window of the `place`-th file; one window is for all.
+  /// Returns the request for the `place`-th file; a single window is for all files.
   ViewRequest request(std::size_t place) const;
 };
 
@@ -79,7 +79,7 @@ ViewRequest Seen::request(std::size_t place) const {
   return request;
 }
 
-/// Files are of people: what is wrong with them is a mistake in the command, and one sentence.
+/// Reads a file that the user names: what is wrong with it is a mistake in the command, and one sentence.
 TraceEvents read_events(const std::string& path) {
   try {
     return import_trace(path);
@@ -95,7 +95,7 @@ ReadTrace judge(TraceEvents events, const TraceView& view) {
   return read;
 }
 
-/// All rows of a file; an account only where one view is all there is.
+/// Returns all rows of a file, with an account only where the file has a single view.
 ReadTrace read_whole(TraceEvents events) {
   const std::vector<TraceView> views = views_of(events, {});
   if (views.size() == 1) {
@@ -107,7 +107,7 @@ ReadTrace read_whole(TraceEvents events) {
   return judge(std::move(events), {});
 }
 
-/// Every process and device that was asked for, each with its account.
+/// Returns every process and device that was asked for, each with its account.
 std::vector<ReadTrace> read(const TraceEvents& events, const ViewRequest& request) {
   std::vector<ReadTrace> traces;
   for (const TraceView& view : views_of(events, request)) {
@@ -121,7 +121,7 @@ ExitCode code_of(const std::vector<ReadTrace>& traces) {
   return all ? ExitCode::ok : ExitCode::invalid;
 }
 
-/// One account after the other, each with its name where there are several.
+/// Prints one account after the other, each with its name where there are several.
 template <typename Text>
 void print_each(const std::vector<ReadTrace>& traces, Text text) {
   for (const ReadTrace& one : traces) {
@@ -147,7 +147,7 @@ ExitCode explain_file(const std::string& path, const Seen& seen) {
   return code_of(traces);
 }
 
-/// What the two files are called: by their arms, else by their paths and windows.
+/// Returns the names of the two files: their arms, else their paths or windows.
 std::pair<std::string, std::string> names_of(const ReadTrace& a, const ReadTrace& b, const std::string& first,
                                              const std::string& second, const Seen& seen) {
   const auto name = [](const ReadTrace& one, const std::string& path) {
@@ -183,7 +183,7 @@ ExitCode compare_files(const std::string& first, const std::string& second, cons
   return comparable ? ExitCode::ok : ExitCode::invalid;
 }
 
-/// A file of several accounts keeps all its rows; whoever reads it accounts for each again.
+/// Converts a file. One of several accounts keeps all its rows, from which each account can be made again.
 ExitCode convert_file(const std::string& input, const std::string& output, const Seen& seen) {
   check_trace_path("--out", output);
   const TraceEvents events = read_events(input);
@@ -199,7 +199,7 @@ ExitCode convert_file(const std::string& input, const std::string& output, const
   return code_of(traces);
 }
 
-/// A SQLite file that goes away with this.
+/// A SQLite file that is removed together with the object.
 class TemporaryDatabase final {
  public:
   TemporaryDatabase()
@@ -216,7 +216,7 @@ class TemporaryDatabase final {
   std::filesystem::path path_;
 };
 
-/// Rows as lines of fields between tabs, under the names of the columns.
+/// Prints rows as lines of fields between tabs, under the names of the columns.
 void print_rows(const std::string& database, const std::string& question) {
   const SQLite::Database open(database, SQLite::OPEN_READONLY);
   SQLite::Statement statement(open, question);
@@ -260,7 +260,7 @@ struct Names {
   Seen seen;
 };
 
-/// What an account may be asked of.
+/// How many windows a command takes: no options of views, one window, or one for each of two files.
 enum class Views : std::uint8_t { none, one, two };
 
 void add_view_options(CLI::App& command, Seen& seen, Views views) {
@@ -280,7 +280,7 @@ void add_view_options(CLI::App& command, Seen& seen, Views views) {
       ->allow_extra_args(false);
 }
 
-/// One subcommand over one or two texts.
+/// Adds a subcommand with one or two arguments.
 template <typename Run>
 void add(CLI::App& trace, ExitCode& exit_code, const char* name, const char* help, const char* footer,
          const std::vector<std::pair<const char*, const char*>>& arguments, Views views, Run&& run) {

@@ -12,20 +12,21 @@
 
 namespace decodelab {
 
-/// Throws std::invalid_argument that names the flag for a file whose ending is no format, or whose folder is not there.
+/// Throws std::invalid_argument that names the flag for a file whose ending stands for no format, or whose folder is
+/// not there.
 void check_trace_path(const std::string& flag, const std::string& path);
 
-/// In the format of its ending; `.summary.json` is the account without the rows.
+/// Writes the trace in the format of the path's ending; `.summary.json` is the account without the rows.
 void write_trace_file(const Trace& trace, const TraceQuality& quality, const Attribution& attribution,
                       const std::string& path);
 
-/// How a person looks at the file, by its ending.
+/// Returns how a person opens the file, by its ending.
 std::string how_to_open(const std::string& path);
 
-/// A table of counted beside modelled bytes, or the sentence why there is none.
+/// Returns a table of counted beside modelled bytes, or the sentence why there is none.
 std::string bytes_text(const CountedBytes& counted);
 
-/// The account as the store keeps it; without `cell_id` and `arm_id`.
+/// Returns the account as the store keeps it, without `cell_id` and `arm_id`.
 TraceRecord trace_record(const Trace& trace, const TraceQuality& quality, const Attribution& attribution);
 
 }  // namespace decodelab

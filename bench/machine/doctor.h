@@ -20,7 +20,7 @@ struct Finding {
 /// quota of the control group, huge pages, memory. Never throws for what is absent.
 std::vector<Finding> examine_system(const std::filesystem::path& root);
 
-/// What reading the steady clock costs, and the smallest step that it was seen to take.
+/// The time that reading the steady clock takes, and the smallest difference seen between two readings.
 struct TimerCost {
   double call_ns = 0;
   std::int64_t resolution_ns = 0;

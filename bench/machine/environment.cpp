@@ -102,7 +102,7 @@ std::optional<std::int64_t> folder_headroom(const std::filesystem::path& folder,
   return *limit - std::max<std::int64_t>(*usage - cache, 0);
 }
 
-/// The tightest of `group` below `mount` and all its ancestors up to `mount` itself.
+/// Returns the least headroom of `group` below `mount` and all its ancestors up to `mount` itself.
 std::optional<std::int64_t> hierarchy_headroom(const std::filesystem::path& mount, std::string_view group,
                                                const CgroupFiles& files) {
   std::optional<std::int64_t> headroom;
@@ -389,8 +389,8 @@ double other_cpu_seconds_since(const CpuSnapshot& from, const CpuSnapshot& to) {
 double other_cpu_share(const CpuSnapshot& from, const CpuSnapshot& to, double ours_too) {
   const double core_seconds = (to.wall_seconds - from.wall_seconds) * static_cast<double>(to.cores);
   const double others = other_cpu_seconds_since(from, to) - ours_too;
-  // Counters of the whole machine advance by ticks, own time by microseconds: less than two ticks is what they differ
-  // by.
+  // Counters of the whole machine advance by ticks, own time by microseconds: a difference of less than two ticks may
+  // be due to that alone.
   const double resolution = 2.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
   return core_seconds > 0 && others >= resolution ? std::min(1.0, others / core_seconds) : 0.0;
 }

@@ -15,38 +15,40 @@
 
 namespace decodelab {
 
-/// The stable facts of this machine, from /proc, /etc/os-release and cpuid; `accelerator` is left empty, for this file
-/// knows of none.
+/// Returns the stable facts of this machine, from /proc, /etc/os-release and cpuid; `accelerator` is left empty, since
+/// accelerators are not detected here.
 ///
 /// `cores` are as many as usable_cores().
 MachineRecord detect_machine();
 
-/// The cores that this process may use, ascending: those of the calling thread when this was called first, or of
-/// bind_to_cores() since. That threads are bound to one core each later changes nothing, so it is called before that.
+/// Returns the cores that this process may use, ascending: those of the calling thread at the first call, or those of a
+/// later bind_to_cores(). Call it before threads are bound to one core each; binding them changes no later result.
 const std::vector<std::int64_t>& usable_cores();
 
-/// The core of each of `threads` threads, where each can have one of its own: all usable cores, if they are as many as
-/// threads; else none, and the system places them.
+/// Returns the core of each of `threads` threads: all usable cores, where there are as many as threads; else nothing,
+/// and the system places the threads.
 ///
-/// Without places a thread wanders, and a process may stay on the worse side of a machine for its whole life: on a
-/// shared 2-core machine that spread the contrasts of launches of a build with itself by 14 %, and 2.7 % with places.
+/// Threads without places migrate, and a process may stay on the slower side of a machine for its whole life: on a
+/// shared 2-core machine the contrasts between launches of a build with itself spread by 14 %, and by 2.7 % with
+/// places.
 std::vector<std::int64_t> thread_places(std::int64_t threads);
 
-/// Cores as the system's calls take them. A number of CPU_SETSIZE or more, which they cannot take, is left out.
+/// Returns the cores as a set for the system's calls. A number of CPU_SETSIZE or more, which the set cannot hold, is
+/// left out.
 cpu_set_t set_of_cores(const std::vector<std::int64_t>& cores);
 
-/// Binds this thread, and every thread and process that it starts from now on, to these cores; nothing for an empty
-/// list. Throws std::invalid_argument for a core that is not there or that this process may not use.
+/// Binds this thread, and every thread and process that it starts from now on, to these cores; does nothing for an
+/// empty list. Throws std::invalid_argument for a core that is not there or that this process may not use.
 void bind_to_cores(const std::vector<std::int64_t>& cores);
 
-/// Bytes that this process can still take before something refuses or kills it: the least of MemAvailable, the headroom
-/// of its cgroups and that of RLIMIT_AS. Running out of memory on a CPU is SIGKILL and no exception, so a cell is
-/// compared with this beforehand. Throws std::runtime_error where /proc/meminfo cannot be read.
+/// Returns the bytes that this process can still allocate before something refuses or kills it: the least of
+/// MemAvailable, the headroom of its cgroups and that of RLIMIT_AS. Running out of memory on a CPU is SIGKILL and no
+/// exception, so a cell is compared with this beforehand. Throws std::runtime_error where /proc/meminfo cannot be read.
 std::int64_t available_memory_bytes();
 
-/// What may still be taken, whenever it is asked, if a tenth of what is available now stays free: what allocators keep
-/// for themselves and what other processes take meanwhile has to fit too. No function for a device other than `cpu`,
-/// where taking too much is an exception.
+/// Returns a function that returns the bytes that may be allocated at the time of its call, while a tenth of what is
+/// available now stays free: what allocators keep for themselves and what other processes take meanwhile has to fit
+/// too. Returns no function for a device other than `cpu`, where running out of memory is an exception.
 std::function<std::int64_t()> memory_to_take(const std::string& device);
 
 /// Nanoseconds since 1970, UTC, by a clock that may be set: for when something happened, never for how long it took.
@@ -82,7 +84,7 @@ std::string parse_os_name(std::string_view os_release);
 /// by the text are absent and only the root counts.
 std::optional<std::int64_t> cgroup_headroom(const std::filesystem::path& root_path, std::string_view proc_self_cgroup);
 
-/// One look at the clocks of the CPU.
+/// CPU times, all read at one moment.
 struct CpuSnapshot {
   double busy_seconds = 0;  ///< user + nice + system + irq + softirq + steal of all cores since boot.
   double own_seconds = 0;   ///< User and system time of this process's threads, and of no other process.
@@ -97,8 +99,8 @@ CpuSnapshot parse_proc_stat(std::string_view text, double ticks_per_second);
 /// Core seconds that other processes and the hypervisor used between two snapshots, never below 0.
 double other_cpu_seconds_since(const CpuSnapshot& from, const CpuSnapshot& to);
 
-/// The same as a share, 0 to 1, of all core time that passed (wall time * cores); 0 where no time passed.
-/// `ours_too` are core seconds that this process's own workers used meanwhile.
+/// Returns the same as a share, 0 to 1, of all core time that passed (wall time * cores); 0 where no time passed.
+/// `ours_too` are core seconds that this process's own workers used meanwhile; they are not counted as others'.
 double other_cpu_share(const CpuSnapshot& from, const CpuSnapshot& to, double ours_too = 0);
 
 /// Measures what others use of the machine's cores from its start on.

@@ -7,7 +7,7 @@
 
 namespace decodelab {
 
-/// Each of the `arms` twice, A B C C B A, with the order A B C uniform over all permutations.
+/// Returns each of the `arms` twice, as A B C C B A, with the order A B C drawn uniformly from all permutations.
 ///
 /// The mirror cancels a drift that is linear within a block; drawing anew for each block is what keeps the sign-flip
 /// test exact under any other drift. The draw depends on the four keys alone (a counter-based generator), so that a

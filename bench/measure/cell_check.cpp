@@ -1,4 +1,4 @@
-// Memory first, then outputs, then a probe of time and memory: what a cell goes through before its first block.
+// Checks a cell before its first block: its memory, then its outputs, then its step time and counters in a probe.
 #include "bench/measure/cell_check.h"
 
 #include <algorithm>
@@ -15,12 +15,13 @@
 namespace decodelab {
 namespace {
 
-/// Part of the memory at hand that the visits of all arms may hold at once.
+/// Share of the available memory that the visits of all arms may hold at once.
 constexpr double kSharedMemory = 0.5;
 
 std::string gigabytes(std::int64_t bytes) { return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9); }
 
-/// Whole periods where the model's positions leave room for one, at least one step.
+/// Limits the steps of a decode cell to the model's positions: to whole periods where there is room for one, and to one
+/// step at least.
 std::int64_t limit_steps(const CellRecord& cell, std::int64_t steps, std::int64_t positions) {
   if (cell.phase != "decode" || cell.length + steps <= positions) {
     return steps;
@@ -29,8 +30,8 @@ std::int64_t limit_steps(const CellRecord& cell, std::int64_t steps, std::int64_
   return room >= kPeriodSteps ? room / kPeriodSteps * kPeriodSteps : room;
 }
 
-/// Whether the arms of the rows that are left may run in slices: each can, their open visits fit into memory together,
-/// and no visit has to end for its tokens to be seen.
+/// Returns whether the arms of the open rows may run in slices: each of them can, their open visits fit into memory
+/// together, and tokens are not read only at the end of a visit.
 bool run_slices(const CellRecord& cell, const std::vector<CellArmRecord>& rows, const ArmWorkers& workers,
                 std::int64_t available) {
   if (cell.phase != "generate" && step_scope_from_string(cell.scope).visible_end) {
@@ -50,7 +51,7 @@ bool run_slices(const CellRecord& cell, const std::vector<CellArmRecord>& rows, 
   return static_cast<double>(bytes) <= kSharedMemory * static_cast<double>(available);
 }
 
-/// Two visits of each arm: its warm-up and its timed steps.
+/// Returns the seconds of two visits of each arm, with warm-up and timed steps.
 double block_seconds(const std::vector<std::int64_t>& step_ns, std::int64_t steps) {
   double total = 0;
   for (const std::int64_t step : step_ns) {
@@ -75,7 +76,8 @@ void exclude_too_large(std::vector<CellArmRecord>& rows, const CellRecord& cell,
   }
 }
 
-/// Proves one arm right and counts its steps: its fastest step, or nothing where it is wrong.
+/// Verifies one arm and counts what its steps do. Returns the nanoseconds of its fastest step, or nothing where it is
+/// wrong.
 std::optional<std::int64_t> prove_and_count(CellArmRecord& row, const CellRecord& cell, ReferenceOutputs& reference,
                                             const ArmWorkers& workers, CellProofRecord& proof) {
   Worker& worker = *workers.by_arm.at(row.arm_id);
@@ -121,7 +123,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
   try {
     reference.get();
   } catch (const std::runtime_error&) {
-    // The rows will say so.
+    // The loop below asks again, and writes the reason into the rows.
   }
   const std::int64_t available = available_memory_bytes();  // The reference may have taken some.
   exclude_too_large(rows, cell, workers, available);

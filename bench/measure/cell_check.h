@@ -11,14 +11,14 @@
 
 namespace decodelab {
 
-/// What is asked of the visits of a launch.
+/// What a plan asks of each visit of a launch.
 struct VisitPlan {
-  std::int64_t fewest_steps = 0;  ///< Timed steps of a visit, as many as kMaximumSteps, however long they take.
-  std::int64_t slice_ns = 0;      ///< That an arm's slice fills; 0: whole visits.
+  std::int64_t fewest_steps = 0;  ///< The fewest timed steps of a visit, up to kMaximumSteps, however long they take.
+  std::int64_t slice_ns = 0;      ///< Time that one slice of a visit fills; 0: a visit is one slice.
 };
 
-/// The flag of a row in whose cell arms do not run in slices, although the plan asks for it: an arm cannot, or all
-/// together need too much memory.
+/// The flag of the rows of a cell whose arms do not run in slices although the plan asks for it: an arm cannot, all
+/// open visits together need too much memory, or the tokens of a visit are read only at its end.
 inline constexpr const char* kWholeVisitsFlag = "whole-visits";
 
 /// The result of a check: the cell's rows with their new status, the steps that every visit will time (0: no arm is
@@ -28,8 +28,8 @@ struct CellCheck {
   std::int64_t steps = 0;
   std::int64_t slice_steps = 0;
   double block_seconds = 0;
-  std::optional<CellProofRecord>
-      proof{};  ///< What later launches are held against; empty where there was no reference.
+  /// What later launches compare the arms' choices with; empty where there was no reference.
+  std::optional<CellProofRecord> proof{};
 };
 
 /// Checks the `planned` rows of one cell; see run_launch(). `positions` is the model's limit.

@@ -16,11 +16,12 @@
 namespace decodelab {
 namespace {
 
-/// Part of the memory at hand that a cell may ask for: closed forms leave out what allocators and matrix libraries keep
-/// for themselves.
+/// Share of the available memory that a cell may ask for: closed forms leave out what allocators and matrix libraries
+/// keep for themselves.
 constexpr double kUsableMemory = 0.9;
 
-/// The cell itself, or the largest one by halving the batch and then the length in which the reference fits.
+/// Returns the cell itself where the reference fits, else the first one that it fits into while the batch and then the
+/// length are halved; nothing where it fits into none.
 std::optional<CellRecord> cell_for_reference(const CellRecord& cell, const Worker& reference, std::int64_t available) {
   CellRecord smaller = cell;
   while (!fits(reference, smaller, available)) {
@@ -39,7 +40,8 @@ std::int64_t verified_steps(const CellRecord& cell) {
   return cell.phase == "decode" ? kVerifiedDecodeSteps : kVerifiedPrefillSteps;
 }
 
-/// A digest for each step, each followed by a space: those of fewer steps are the beginning of those of more.
+/// Returns a digest for each step, each followed by a space, so that the text of fewer steps is the beginning of the
+/// text of more.
 std::string digests_of_choices(const OutputTrace& trace) {
   std::string digests;
   for (const std::vector<std::int64_t>& step : trace.tokens) {
@@ -48,12 +50,12 @@ std::string digests_of_choices(const OutputTrace& trace) {
   return digests;
 }
 
-/// What the arm is fed where its rule says so: the reference's tokens; else null.
+/// Returns the reference's tokens where the arm is compared by teacher forcing, else null.
 const OutputTrace* fed_to(const Worker& worker, const CellRecord& compared, const OutputTrace& expected) {
   return worker.output_rule(compared) == OutputRule::teacher_forced ? &expected : nullptr;
 }
 
-/// Steps of the cell's visits for each step that a later launch holds against what was proved.
+/// A later launch compares one step for so many steps of a visit.
 constexpr std::int64_t kVisitStepsOfARecheck = 4;
 
 void add_flag(CellArmRecord& row, const char* flag) {
@@ -62,7 +64,7 @@ void add_flag(CellArmRecord& row, const char* flag) {
   }
 }
 
-/// Whether the arm chooses what it chose when it was proved right.
+/// Returns whether the arm chooses what it chose when it was verified.
 bool chooses_as_proved(Worker& worker, const CellRecord& compared, const CellProofRecord& proof, std::int64_t arm_id) {
   const auto chosen = proof.chosen.find(arm_id);
   if (chosen == proof.chosen.end()) {

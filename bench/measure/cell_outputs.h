@@ -1,4 +1,4 @@
-// Holds the outputs of a cell's arms against the reference's: in full once a run, by the digest of their choices in
+// Compares the outputs of a cell's arms with the reference's: in full once a run, and by a digest of their choices in
 // every later launch.
 #pragma once
 
@@ -15,36 +15,39 @@
 
 namespace decodelab {
 
-/// The flag of another engine's row that showed no logits: only its tokens were held against the reference's.
+/// The flag of the row of another engine that returns no logits: only its tokens were compared with the reference's.
 inline constexpr const char* kTokensOnlyFlag = "tokens-only";
 
 /// The arms of a launch, ready to run.
 struct ArmWorkers {
-  std::map<std::int64_t, Worker*> by_arm;  ///< By the arm's id, of those that run in some cell; borrowed.
-  /// The oracle, made when it is first asked for, which may be one of the arms. Throws std::runtime_error where there
-  /// is none, and says why.
+  std::map<std::int64_t, Worker*> by_arm;  ///< Workers by arm id, for the arms that run in some cell; not owned.
+  /// Returns the worker that computes the reference outputs, made at the first call; it may be one of the arms. Throws
+  /// std::runtime_error, with the reason, where there is none.
   std::function<Worker*()> reference;
-  std::int64_t reference_arm = 0;                    ///< Its id, or 0 where it is no arm.
-  std::function<void(std::int64_t arm_id)> started;  ///< Told before an arm runs.
-  TimeAccount* account = nullptr;                    ///< Of the launch.
+  std::int64_t reference_arm = 0;                    ///< Arm id of the reference, or 0 where it is no arm of the run.
+  std::function<void(std::int64_t arm_id)> started;  ///< Called before an arm runs.
+  TimeAccount* account = nullptr;                    ///< The time account of the launch; not owned.
   const KeptOutputs* kept = nullptr;                 ///< The reference's outputs of earlier runs; may be null.
 };
 
-/// Whether the cell's need in closed form fits into the memory at hand.
+/// Returns whether the bytes that the cell needs on this worker (Worker::bytes_needed()) fit into `available` bytes,
+/// less a margin for what allocators and matrix libraries keep for themselves.
 bool fits(const Worker& worker, const CellRecord& cell, std::int64_t available);
 
-/// The reference's outputs of one cell: those that an earlier run kept, or computed when they are first asked for.
+/// Holds the reference's outputs of one cell, which the first get() reads from what an earlier run kept, or computes.
 class ReferenceOutputs {
  public:
-  /// Of `cell`, or of the largest one by halving the batch and then the length in which the reference fits into the
-  /// memory at hand. What it is made with must outlive it.
+  /// Prepares the outputs of `cell`. Where the reference does not fit into the available memory, get() halves the batch
+  /// and then the length until it does. `workers` and `available_memory_bytes` must outlive this object.
   ReferenceOutputs(const CellRecord& cell, const ArmWorkers& workers,
                    const std::function<std::int64_t()>& available_memory_bytes)
       : workers_(workers), available_memory_bytes_(available_memory_bytes), compared_(cell) {}
 
-  /// Throws std::runtime_error, with the sentence for the rows that nothing proves right, where there are none.
+  /// Returns the outputs. Throws std::runtime_error where there are none; the message is the reason for the rows of the
+  /// arms that cannot be verified.
   const OutputTrace& get();
-  /// The cell that get() compared in.
+  /// Returns the cell that the outputs of get() belong to, smaller than the one asked for where the reference did not
+  /// fit.
   const CellRecord& compared() const { return compared_; }
 
  private:
@@ -54,29 +57,30 @@ class ReferenceOutputs {
   const std::function<std::int64_t()>& available_memory_bytes_;
   CellRecord compared_;
   std::optional<OutputTrace> outputs_;
-  std::string none_;  ///< Why there are none.
+  std::string none_;  ///< Why there are no outputs.
 };
 
-/// What is kept of a check of `cell`, without any arm yet.
+/// Returns the record that is kept of a check of `cell`, with the reference's tokens and no arm's choices yet.
 CellProofRecord proof_of(const CellRecord& cell, const CellRecord& compared, const OutputTrace& expected);
 
-/// Compares one arm with the reference's outputs in full. Leaves the row open when they agree, and keeps the arm's
-/// choices in `proof`.
+/// Compares one arm with the reference's outputs in full. When they agree, leaves the row open and keeps the arm's
+/// choices in `proof`; otherwise makes the row `incorrect`.
 void verify(CellArmRecord& row, Worker& worker, const CellRecord& compared, OutputTrace expected,
             CellProofRecord& proof);
 
-/// Holds what each open arm of a cell chooses in this process against what it chose when it was proved right.
+/// Compares what each open arm of a cell chooses in this process with what it chose when it was verified. Returns the
+/// rows and updates `proof`.
 ///
-/// An arm that chooses otherwise is compared with the reference in full, since two processes may round differently; so
-/// is every arm where `proof` is empty. It does so for as many steps as a quarter of a visit, at least one: what is
-/// done in every launch must not take as long as its timed steps. One that throws, or is wrong, gets that for a status.
-/// Returns the rows; `proof` is brought up to date.
+/// This compares a quarter of the steps of a visit, at least one and no more than were verified: what is done in every
+/// launch must not take as long as its timed steps. An arm that chooses otherwise is compared with the reference in
+/// full, since two processes may round differently; so is every arm where `proof` is empty. An arm that throws or is
+/// wrong gets the status that says so.
 std::vector<CellArmRecord> recheck_cell(const CellRecord& cell, std::vector<CellArmRecord> rows,
                                         std::optional<CellProofRecord>& proof, const ArmWorkers& workers,
                                         const std::function<std::int64_t()>& available_memory_bytes);
 
-/// The row of an arm that threw `error` in a cell: `oom` where memory ran out, else `failed`, with the first line of
-/// the message.
+/// Returns the row of an arm that threw `error` in a cell, with the first line of the message as its reason. The status
+/// is that of a WorkerError, else `oom` where memory ran out, else `failed`.
 CellArmRecord row_of_exception(CellArmRecord row, const std::exception& error);
 
 }  // namespace decodelab

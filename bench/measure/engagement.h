@@ -10,12 +10,12 @@
 namespace decodelab {
 
 struct Engagement {
-  /// Empty where no variant of the arm expects anything of such steps: nothing proves or disproves it.
+  /// Whether the counters are as expected; empty where no variant of the arm expects anything of such steps.
   std::optional<bool> engaged;
   std::string missing;  ///< Where false: the first variant whose counter is wrong, with both values, in one sentence.
 };
 
-/// Holds the counters against what each variant of the arm expects.
+/// Compares the counters of the counted steps with what each variant of the arm expects of them.
 Engagement check_engagement(const Arm& arm, const CountedSteps& counted, const Counters& counters);
 
 }  // namespace decodelab

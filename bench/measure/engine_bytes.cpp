@@ -13,12 +13,12 @@
 namespace decodelab {
 namespace {
 
-/// Ranges that there is room for: a layer has some nine stages, a step some more outside of its layers.
+/// Ranges to have room for: a layer has some nine stages, a step some more outside of its layers.
 constexpr std::int64_t kRangesOfALayer = 16;
-/// One that loads the kernels, and the one that is counted.
+/// Decode steps to run: one that loads the kernels, and the one that is counted.
 constexpr std::int64_t kSteps = 2;
 
-/// Listens to the ranges of this thread while it lives.
+/// Makes the listener receive the ranges of this thread while the object lives.
 class Listening final {
  public:
   explicit Listening(RangeListener& listener) : before_(std::exchange(range_listener, &listener)) {}

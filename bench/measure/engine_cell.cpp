@@ -79,8 +79,8 @@ void CellRunner::prepare(std::int64_t steps) {
   snapshots_.filling_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
 }
 
-/// What a prefill leaves beside keys and values (the state of random numbers, the history of penalties) is in no
-/// snapshot.
+/// A snapshot holds keys and values alone. A prefill that leaves more (the state of random numbers, the history of
+/// penalties) is run again.
 void CellRunner::fill() {
   const bool generated = cell_.fill == "generated";
   const bool restores = !generated || !(input_.sampling.sample || input_.sampling.penalizes());
@@ -127,7 +127,7 @@ bool CellRunner::restore_kept() {
     first_tokens_ = first_tokens;
     snapshots_.keep(cell_, {.cache = std::move(filled), .first_tokens = std::move(first_tokens)});
     return true;
-  } catch (const std::logic_error&) {  // not what this model needs: it is prefilled
+  } catch (const std::logic_error&) {  // the bytes do not fit this model: prefill instead
     make_session(session_tokens_);
     return false;
   }

@@ -15,63 +15,68 @@
 
 namespace decodelab {
 
-/// Decode steps that the model's positions leave after the cell's length, as far as any visit goes.
+/// Returns the decode steps that the model's positions leave after the cell's length, at most as many as any visit
+/// runs.
 std::int64_t decode_room(const ModelConfig& config, const CellRecord& cell);
 
-/// Filled caches of the cells of one arm: a cell is filled once a launch, and restored at each visit.
+/// Keeps copies of the filled caches of one arm: a cell is filled once a launch, and restored at each visit.
 ///
-/// They hold kMostBytes at most; the one that was used longest ago goes first, and one that is larger is not kept.
+/// All copies together hold at most kMostBytes: the least recently used ones are dropped first, and a larger one is not
+/// kept.
 class CacheSnapshots final {
  public:
   static constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
 
   struct Snapshot {
     FilledCache cache;
-    std::vector<std::int64_t> first_tokens;  ///< What the first decode step after it is fed.
+    std::vector<std::int64_t> first_tokens;  ///< One id a row, which the first decode step after it is fed.
   };
 
-  /// That of a decode cell's batch, length and fill; null where there is none.
+  /// Returns the snapshot of a decode cell's batch, length and fill; null where none is kept.
   const Snapshot* find(const CellRecord& cell);
   void keep(const CellRecord& cell, Snapshot snapshot);
 
-  std::int64_t filling_ns = 0;  ///< What filling and restoring has taken until now.
+  std::int64_t filling_ns = 0;  ///< Time spent on filling and restoring so far.
 
  private:
   using Key = std::tuple<std::int64_t, std::int64_t, std::string>;
   static Key key_of(const CellRecord& cell) { return {cell.batch, cell.length, cell.fill}; }
 
-  std::list<std::pair<Key, Snapshot>> kept_;  ///< The last used first.
+  std::list<std::pair<Key, Snapshot>> kept_;  ///< The most recently used first.
 };
 
-/// Runs one cell of one engine step by step, restarting where the cell says so. What it is made with must outlive it.
+/// Runs one cell of one engine step by step; rewind() goes back to the start where the scope of the cell says so. The
+/// references that it is made with must outlive it.
 class CellRunner final {
  public:
   CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns,
              CacheSnapshots& snapshots);
 
-  /// Puts the session where the next step may run; `steps` decode steps must fit after it. Never timed.
+  /// Makes and fills the session of a decode cell, with room for `steps` decode steps. In other phases the next step
+  /// makes its own session. Never timed.
   void prepare(std::int64_t steps);
 
-  /// Makes what a session makes in its first step, and takes the step back: what is counted after it is what every step
-  /// does.
+  /// Runs one decode step and takes it back, so that what a session makes only in its first step is not counted later.
+  /// Does nothing in other phases.
   void discard_first_step();
 
   bool has_room() const { return steps_left_ > 0; }
 
-  /// One step: a decode step, a prefill with its session's allocation, or a completion. Without tokens in the scope
-  /// `forward`; of an engine that reads late, a decode step's are those of the step before.
+  /// Runs one step: a decode step, a prefill with its session's allocation, or a completion. Returns no tokens in the
+  /// scope `forward`. With asynchronous read-back, a decode step returns the tokens of the step before it.
   StepResult step();
   std::int64_t timed_step_ns();
-  /// Takes the last decode step back where every step starts from the cell's length. Never timed.
+  /// Takes the last decode step back, if the scope starts every step from the cell's length. Never timed.
   void rewind();
-  /// Times of `steps` decode steps whose tokens are read at their end, by marks on the device, which is no CPU;
-  /// `whole_ns` becomes the host's clock around all of them.
+  /// Runs `steps` decode steps whose tokens are read only after the last one, and returns the nanoseconds of each,
+  /// measured by events on the device, which must not be a CPU. Sets `whole_ns` to the time of all of them by the
+  /// host's clock.
   std::vector<std::int64_t> visible_end_ns(std::int64_t steps, std::int64_t& whole_ns);
 
   const StepScope& scope() const { return scope_; }
 
   Session& session() { return *session_; }
-  /// What the first decode step after prepare() is fed.
+  /// Returns one id a row: what the first decode step after prepare() is fed.
   const std::vector<std::int64_t>& first_tokens() const { return first_tokens_; }
   const std::vector<std::vector<std::int64_t>>& prompts() const { return prompts_; }
   void make_session(std::int64_t max_tokens);

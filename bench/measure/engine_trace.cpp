@@ -34,20 +34,20 @@ namespace {
 constexpr double kRoomForMore = 1.5;
 constexpr std::int64_t kSpareRows = 4096;
 
-/// Pairs of visits: so many as fit the time, of which the fewest still give an interval.
+/// Pairs of visits: as many as fit into the time, within the limits; the fewest still give an interval.
 constexpr std::int64_t kPairsNs = 2'000'000'000;
 constexpr std::int64_t kFewestPairs = 8;
 constexpr std::int64_t kMostPairs = 64;
 
-/// Reads for the bandwidth: each some tens of milliseconds, the best of them is what the machine can do.
+/// Reads that measure the bandwidth: each takes some tens of milliseconds, and the fastest one counts.
 constexpr std::int64_t kBandwidthBytes = std::int64_t{256} << 20;
 constexpr int kBandwidthReads = 3;
-/// roofline-read holds 1 GiB; so much more must be free before it is asked.
+/// Memory that must be available before the bandwidth is measured, which allocates 1 GiB.
 constexpr std::int64_t kBandwidthHeadroomBytes = 2 * kRooflineBufferBytes;
 
 bool is_cpu(const std::string& device) { return device == "cpu"; }
 
-/// The cell's runner between its restarts, step by step as a timed visit has them.
+/// Runs a cell step by step as a timed visit does, and restarts it where it has no more room.
 class StepSource {
  public:
   StepSource(const Engine& engine, const Arm& arm, const CellInput& input, const CellRecord& cell, std::int64_t steps)
@@ -67,13 +67,13 @@ class StepSource {
     }
   }
 
-  /// Begins the cell afresh.
+  /// Goes back to the start of the cell.
   void prepare() {
     runner_.prepare(steps_);
     done_ = 0;
   }
 
-  /// Makes room for a step where there is none, and says which step it will be.
+  /// Restarts the cell where there is no room for a step, and describes the step that run() will run.
   Step next(std::int64_t index) {
     if (!runner_.has_room()) {
       prepare();
@@ -83,7 +83,7 @@ class StepSource {
             .keys = cell_.phase == "decode" ? cell_.length + done_ : cell_.length};
   }
 
-  /// Runs it as a timed visit does; the span of the step holds the wait for the device.
+  /// Runs the step as a timed visit does; the span of the step includes the wait for the device.
   StepResult run(Step& step) {
     StepResult result;
     const std::string& device = engine_.model().device();
@@ -112,7 +112,7 @@ class StepSource {
   std::int64_t done_ = 0;
 };
 
-/// The collectors of one device, and the spans among them, which others write into.
+/// The collectors of one device; `spans` is the one of them that others write into.
 struct Collectors {
   TraceWindow window;
   SpanCollector* spans;
@@ -140,7 +140,7 @@ std::int64_t rows_of(const TraceEvents& events) {
                                    events.waits.size() + events.overheads.size() + events.counters.size());
 }
 
-/// Steps with everything on; `tokens` may be null.
+/// Runs steps with all collectors on; `tokens` may be null.
 void run_window(StepSource& source, Collectors& collectors, const TraceConfig& config, std::int64_t steps,
                 TraceEvents& events, std::vector<std::vector<std::int64_t>>* tokens) {
   TraceWindow& window = collectors.window;
@@ -154,7 +154,7 @@ void run_window(StepSource& source, Collectors& collectors, const TraceConfig& c
     StepResult result = source.run(step);
     if (before) {
       step.launches = collectors.devices.launches()->launches - before->launches;
-      // The engine's own count: what CUPTI is held against.
+      // The engine's own count, which that of CUPTI is compared with.
       step.graph_launches = collectors.spans->main_thread()->amount(Amount::graph_launches) - replays_before;
       events.session.launches_counted = true;
     }
@@ -169,7 +169,7 @@ void run_window(StepSource& source, Collectors& collectors, const TraceConfig& c
   window.drain(events);
 }
 
-/// The statistic of an untraced visit, as the timed passes take it.
+/// Returns the statistic of a visit's steps that the timed passes use.
 double visit_ns(const std::vector<Step>& steps) {
   std::vector<std::int64_t> samples;
   for (const Step& step : steps) {
@@ -178,7 +178,7 @@ double visit_ns(const std::vector<Step>& steps) {
   return visit_statistic(samples);
 }
 
-/// Traced over untraced, pair by pair, the two in the one order and then in the other.
+/// Measures the ratio of traced to untraced visits, in pairs whose order alternates.
 Perturbation measure_perturbation(StepSource& source, Collectors& collectors, const TraceConfig& config,
                                   std::int64_t steps, std::optional<std::int64_t> asked) {
   const auto traced = [&] {
@@ -216,8 +216,8 @@ Perturbation measure_perturbation(StepSource& source, Collectors& collectors, co
   return {.ratio = std::exp(middle), .low = std::exp(interval.low), .high = std::exp(interval.high), .pairs = pairs};
 }
 
-/// Writes what the model says a stage moves onto the first span of that stage in its layer and step. Completions have
-/// no such form.
+/// Writes the modelled bytes of a stage to the first span of that stage in its layer and step. Completions have no
+/// modelled bytes.
 void add_expected_bytes(TraceEvents& events, const ModelConfig& config, const CellRecord& cell) {
   if (cell.phase == "generate") {
     return;
@@ -244,7 +244,7 @@ void add_expected_bytes(TraceEvents& events, const ModelConfig& config, const Ce
 }
 
 double read_bandwidth() {
-  std::int64_t best = read_memory_ns(kBandwidthBytes);  // The first makes the buffer.
+  std::int64_t best = read_memory_ns(kBandwidthBytes);  // The first call makes the buffer.
   for (int read = 0; read < kBandwidthReads; ++read) {
     best = std::min(best, read_memory_ns(kBandwidthBytes));
   }
@@ -291,7 +291,7 @@ TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& inp
   if (request.steps < 1) {
     throw std::invalid_argument(fmt::format("--steps: a trace needs at least 1 step, got {}", request.steps));
   }
-  DeviceCollectors devices(cell.device);  // Before sessions: graphs are told of when they are captured.
+  DeviceCollectors devices(cell.device);  // Made before sessions, since it must see graphs being captured.
   std::optional<NvtxRanges> nvtx;
   if (NvtxRanges::tool_attached()) {
     nvtx.emplace();
@@ -299,7 +299,7 @@ TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& inp
   StepSource source(engine, arm, input, cell, request.steps);
   source.warm_up();
 
-  // One step on trial says how much room the others need.
+  // A trial step says how much room the others need.
   const TraceConfig config{.tier = request.tier, .most_events = request.most_events};
   TraceEvents trial;
   {
@@ -354,7 +354,7 @@ std::vector<CollectorState> trace_collectors() {
   add(spans);
   add(operators);
   add(*make_soft_perf_collector());
-  // Asked as for a GPU: that there is none is one of the reasons.
+  // Probed as for a GPU; where there is none, that is the reason.
   DeviceCollectors devices("cuda:0");
   add(*devices.nvml());
   add(*devices.cupti());

@@ -17,10 +17,11 @@
 namespace decodelab {
 namespace {
 
-/// Counted in a decode cell: a whole period of what comes now and then (a cache that grows by 8 tokens).
+/// Steps that are counted in a decode cell: a whole period of what does not happen in every step (a cache that grows by
+/// 8 tokens).
 constexpr std::int64_t kCountedDecodeSteps = kPeriodSteps;
-/// Counting is repeated, since a counter that is exact once may not be again: once at least, and twice where that fits
-/// into kCountingNs. Where steps are slow, the first of them is all that is repeated.
+/// Counting is repeated, since not every counter repeats exactly: once at least, and twice where that fits into
+/// kCountingNs. Where steps are slow, as few as one step are counted again.
 constexpr int kRepetitions = 2;
 constexpr std::int64_t kCountingNs = 500'000'000;
 
@@ -53,7 +54,7 @@ class EngineVisit final : public OpenVisit {
     times_.warmup_ns = warmup.total_ns();
     times_.quiet = warmup.quiet();
     times_.samples_ns.reserve(static_cast<std::size_t>(cell.steps));
-    // The cell starts afresh, so that its timed steps are those from its length on, with the growth that belongs to
+    // Restart the cell, so that its timed steps begin at its length and include the growth of the cache that belongs to
     // them.
     runner_.prepare(cell.steps);
   }
@@ -110,7 +111,7 @@ class EngineWorker final : public Worker {
       runner.prepare(steps);  // so that no pass counts how the snapshot is made
     }
     std::int64_t left_ns = kCountingNs;
-    // What was counted after each of so many steps.
+    // Returns the counters after each of `counted_steps` steps.
     const auto count = [&](std::int64_t counted_steps) {
       StepCounters counting(engine_->model().device());
       runner.prepare(steps);

@@ -12,21 +12,24 @@
 
 namespace decodelab {
 
-/// How the cells of a sweep are made up.
+/// What the cells of a sweep are filled with, and how they choose tokens.
 struct CellInput {
   std::uint64_t seed = 1;        ///< Prompts and random cache contents come from it, the same for every arm.
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
-  /// Prefilled caches of earlier processes, by a key that computed_by() begins; null: none are kept.
+  /// Prefilled caches of earlier processes; null: none are kept. Their keys begin with `kept_key`, which is a
+  /// computed_by().
   std::shared_ptr<const KeptBytes> kept{};
   std::string kept_key{};
-  SamplingParameters
-      sampling;  ///< Of every row, but where outputs are compared: arms draw random numbers in ways of their own.
+  /// Sampling of every row. Outputs are compared in greedy decoding, since each arm draws random numbers in its own
+  /// way.
+  SamplingParameters sampling;
 };
 
-/// What the cells of a plan are made of.
+/// Returns the inputs of the cells of a plan.
 CellInput cell_input(const LaunchPlan& plan);
 
-/// Cells run by `engine`, whose plan has `arm` bound, and which is shared with nobody while a call is under way.
+/// Returns a worker that runs cells on `engine`, whose plan has `arm` bound. Nobody else may use the engine during a
+/// call.
 std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input);
 
 }  // namespace decodelab

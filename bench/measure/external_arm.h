@@ -10,11 +10,12 @@
 
 namespace decodelab {
 
-/// Whether every arm is another process, so that this one has nothing to load.
+/// Returns whether every arm is another process, so that this one has nothing to load.
 bool all_external(const std::vector<ArmRecord>& arms);
 
-/// The worker of `arm`, not started yet. What it says of itself goes into the store; another answer than the run
-/// already holds is a WorkerError. Throws std::invalid_argument where the plan's checkpoint cannot be read.
+/// Returns the worker of `arm`, not started yet. Whenever it starts, its engine, version and settings are written into
+/// the store; values that differ from those that the run already holds are a WorkerError. Throws std::invalid_argument
+/// where the plan's checkpoint cannot be read.
 std::unique_ptr<Worker> make_process_worker(Store& store, const ArmRecord& arm, const LaunchPlan& plan);
 
 }  // namespace decodelab

@@ -12,20 +12,21 @@
 
 namespace decodelab {
 
-/// A sweep of workers alone, to be measured by GateRun. Where the request's blocks are kFittedBlocks, the first launch
-/// fixes them. Throws as make_sweep() does.
+/// Plans a sweep whose arms are all workers, to be measured by GateRun. Where the request's blocks are kFittedBlocks,
+/// the first launch fixes them. Throws as make_sweep() does.
 RunData plan_gate_run(const SweepRequest& request, const ModelConfig& config);
 
-/// Told after each launch and check: launches that are done, and seconds that one took on average.
+/// Called after each launch with the number of launches that are done, and the seconds that one took on average.
 using GateDisplay = std::function<void(std::int64_t launches, double seconds_each)>;
 
 /// Runs launches in this process, which only asks its workers, and stores each block as it ends.
 class GateRun {
  public:
-  /// `store` must outlive it; the run may have launches already. `fitted_seconds` as in LaunchContext.
+  /// Opens a run of the store, which must outlive this object; the run may have launches already. `fitted_seconds` is
+  /// as in LaunchContext.
   GateRun(Store& store, std::int64_t run_id, GateDisplay display, double fitted_seconds);
 
-  /// Runs until so many gate blocks are there; `stopped` where SIGINT or SIGTERM came first.
+  /// Runs launches until `gate_blocks` gate blocks are done; returns `stopped` where SIGINT or SIGTERM came first.
   LaunchEnd run_until(std::int64_t gate_blocks);
 
  private:

@@ -1,4 +1,4 @@
-// The signal handler: one flag, and the default action for whoever insists.
+// The signal handler: sets a flag; a second signal has its default action.
 #include "bench/measure/interrupt.h"
 
 #include <csignal>

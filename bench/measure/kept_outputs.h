@@ -14,9 +14,9 @@
 
 namespace decodelab {
 
-/// Names all that what an engine of this program computes on a checkpoint depends on: the program's file, the build,
-/// the machine, the content of the weights, and the seed of prompts and random keys. Throws std::invalid_argument where
-/// there are no weights.
+/// Returns a key that names everything that the results of an engine of this program on a checkpoint depend on: the
+/// program's file, the build, the machine, the content of the weights, and the seed of prompts and random keys. Throws
+/// std::invalid_argument where there are no weights.
 std::string computed_by(const BuildRecord& build, const std::filesystem::path& checkpoint, std::int64_t seed,
                         const std::filesystem::path& cache_directory);
 
@@ -25,7 +25,7 @@ class KeptOutputs {
   /// `key` is that of computed_by().
   KeptOutputs(KeptBytes bytes, std::string key) : bytes_(std::move(bytes)), key_(std::move(key)) {}
 
-  /// Tokens and logits of `steps` steps of the cell; nothing where they are not there, or are damaged.
+  /// Returns the kept tokens and logits of `steps` steps of the cell; nothing where they are absent or damaged.
   std::optional<OutputTrace> find(const CellRecord& cell, std::int64_t steps) const;
   void keep(const CellRecord& cell, std::int64_t steps, const OutputTrace& trace) const;
 

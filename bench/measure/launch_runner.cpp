@@ -104,7 +104,8 @@ class LaunchRunner {
     return context_.make_worker(arm);
   }
 
-  /// Made when it is first asked for: a launch whose arms choose what they were proved right with needs none.
+  /// Returns the reference, which the first call makes: a launch whose arms choose what they were verified with needs
+  /// none.
   Worker* reference() {
     if (reference_ == nullptr && no_reference_.empty()) {
       if (no_engine_) {
@@ -140,14 +141,14 @@ class LaunchRunner {
     store_.set_blocks_per_launch(data_.run.id, data_.run.blocks_per_launch);
   }
 
-  /// An arm that the plan or an earlier launch ruled out in every cell has no worker: its variants may not even fit
-  /// each other.
+  /// Returns whether an arm has an open row. An arm that the plan or an earlier launch ruled out in every cell gets no
+  /// worker: its variants may even exclude each other.
   bool runs_anywhere(const ArmRecord& arm) const {
     return std::ranges::any_of(
         data_.cell_arms, [&arm](const CellArmRecord& row) { return row.arm_id == arm.id && is_open(row.status); });
   }
 
-  /// What made the arm's worker impossible is why none of its open rows goes on.
+  /// Closes the open rows of an arm whose worker cannot be made, with the error as the reason.
   void rule_out(const ArmRecord& arm, const std::exception& error) {
     for (CellArmRecord& row : data_.cell_arms) {
       if (row.arm_id == arm.id && is_open(row.status)) {
@@ -166,7 +167,8 @@ class LaunchRunner {
     context_.piece_done(piece, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 
-  /// One that cannot start says so again, and gets its rows, when its first cell is checked or visited.
+  /// Starts all workers. One that cannot start throws again when its first cell is checked or visited, and gets its
+  /// rows then.
   void start_workers() {
     std::vector<std::pair<std::int64_t, Worker*>> order;  // with the arm's id
     for (std::size_t index = 0; index < data_.arms.size(); ++index) {
@@ -232,7 +234,8 @@ class LaunchRunner {
     store_.update_cell_arm(row);
   }
 
-  /// The largest cells first: they tell most about the time that the whole sweep will take.
+  /// Checks the cells, the largest first: they tell most about the time that the whole sweep will take. Returns false
+  /// where a stop was requested.
   bool check_cells() {
     std::vector<std::size_t> order(data_.cells.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -257,7 +260,8 @@ class LaunchRunner {
     return true;
   }
 
-  /// Cells that an earlier process checked, and that have blocks left here.
+  /// Rechecks the cells that an earlier process checked and that have blocks left in this launch. Returns false where a
+  /// stop was requested.
   bool recheck_cells() {
     for (std::size_t index = 0; index < data_.cells.size(); ++index) {
       const CellRecord& cell = data_.cells[index];
@@ -373,8 +377,8 @@ class LaunchRunner {
     return true;
   }
 
-  /// Opens a visit of each of the `order`, runs them in slices, and adds them to the record; false where one threw,
-  /// whose row says why.
+  /// Opens a visit of each arm in `order`, runs the visits in slices, and adds them to the record. Returns false where
+  /// an arm threw; its row then says why.
   bool visit_together(const CellRecord& cell, const std::vector<CellArmRecord*>& active,
                       std::span<const std::size_t> order, BlockRecord& record) {
     CellArmRecord* row = nullptr;
@@ -419,7 +423,7 @@ class LaunchRunner {
     }
   }
 
-  /// A whole visit of a worker that knows no slices warms up in its only slice.
+  /// Times a slice and accounts for it. A worker that knows no slices warms up in its only slice.
   void run_slice(OpenVisit& visit, std::int64_t arm_id, std::int64_t steps) {
     const Worker& worker = *workers_.by_arm.at(arm_id);
     const std::int64_t wall_before = visit.times().wall_ns;

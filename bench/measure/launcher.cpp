@@ -29,10 +29,11 @@ constexpr int kInterruptedExit = 130;
 struct LastHeard {
   std::optional<std::int64_t> cell;
   std::string error;
-  bool store_failed = false;  ///< No fault of the cell.
+  bool store_failed = false;  ///< The store failed the launch, not the cell.
 };
 
-/// Makes rows of a death, of every arm of the cell where `arm_id` is 0; false when the launch died outside of any cell.
+/// Writes a death into the row of the arm that was running, or of every arm of the cell where `arm_id` is 0. Returns
+/// false when the launch died outside of any cell.
 bool record_death(Store& store, const RunData& data, const LastHeard& last, std::int64_t arm_id, int status) {
   if (!last.cell) {
     return false;

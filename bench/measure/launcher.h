@@ -23,20 +23,21 @@ struct LaunchEvent {
 };
 inline constexpr const char* kStoreFailed = "store";
 std::string to_json_line(const LaunchEvent& event);
-/// Throws std::invalid_argument for a line that is none.
+/// Parses a line of to_json_line(). Throws std::invalid_argument for any other line.
 LaunchEvent launch_event_from_json(const std::string& line);
 
 /// How a sweep ended, as far as its launches are concerned.
 enum class SweepEnd { complete, interrupted };
 
-/// Asked before each launch: how many there shall be in all, when so many are done; at most the run's own.
+/// Called before each launch with the number of launches that are done; returns how many there shall be in all, at most
+/// the run's own number.
 using LaunchesWanted = std::function<std::int64_t(std::int64_t done)>;
 
-/// Runs every launch of the run that is not there yet, one after the other, as `program launch --store ... --run ...
-/// --launch i`, until there are as many as `wanted` says.
+/// Runs every missing launch of the run, one after the other, as `program launch --store ... --run ... --launch i`,
+/// until there are as many as `wanted` says.
 ///
 /// A launch that dies leaves `failed` on the row that it was running (`oom` where the system killed it) and is started
-/// again for what is left. SIGINT and SIGTERM let the block in hand finish. Throws StoreError when the store fails a
+/// again for what is left. SIGINT and SIGTERM let the current block finish. Throws StoreError when the store fails a
 /// launch, std::runtime_error when a launch cannot start or fails outside of any cell.
 SweepEnd run_launches(Store& store, const std::filesystem::path& store_path, std::int64_t run_id,
                       const ModelConfig& config, std::int64_t max_tokens, const LaunchesWanted& wanted,

@@ -102,9 +102,10 @@ class Progress::Model final {
   std::map<std::string, Seen> phases_;
   std::map<std::pair<std::string, std::string>, Seen> kinds_;  ///< By kind and phase.
   std::map<std::int64_t, Seen> cells_;
-  /// By kind: its times against what the ratios of the other kinds, each in the same cell, made of its priors.
+  /// By kind: its times, and its priors times the ratio of the other kinds in the same cell.
   std::map<std::string, Seen> beside_others_;
-  std::map<std::string, Seen> calibrated_;  ///< By phase: calibrated groups, each with one more piece that was right.
+  /// By phase: calibrated groups, each with one more piece that took what was expected.
+  std::map<std::string, Seen> calibrated_;
 };
 
 Progress::Progress(std::vector<ProgressPiece> pieces)
@@ -202,7 +203,7 @@ std::string duration_words(double seconds) {
 
 std::string progress_line(double fraction, double remaining_seconds, std::string_view label, int columns) {
   const double done = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0.0;
-  // Rounded down, so that 100 % is said at the end only; the hair undoes 0.29 * 100 = 28.999...
+  // Rounded down, so that 100 % is shown at the end only; 1e-9 is added because 0.29 * 100 = 28.999...
   const int percent = static_cast<int>(done * 100 + 1e-9);
   const std::size_t filled = static_cast<std::size_t>(percent) * kBarCharacters / 100;
   const std::string bar = std::string(filled, '#') + std::string(kBarCharacters - filled, '.');

@@ -42,17 +42,20 @@ class Progress final {
 
   /// These throw std::invalid_argument for a piece that does not exist or is done or skipped already.
   void piece_started(std::size_t piece);
-  /// `seconds` may also be of an earlier session of the run that is resumed; such pieces need no piece_started().
+  /// Records that the piece took `seconds`, also of an earlier session of a resumed run; such a piece needs no
+  /// piece_started().
   void piece_done(std::size_t piece, double seconds);
   /// The piece will not run (a cell that is unsupported); it is no evidence of anything.
   void piece_skipped(std::size_t piece);
 
-  /// `seconds` is what the piece, and all others of its kind and cell, are now expected to take. Throws as above.
+  /// Sets the seconds that the piece, and all others of its kind and cell, are expected to take from now on. Throws as
+  /// above.
   void calibrate(std::size_t piece, double seconds);
 
-  /// Seconds left, `elapsed_in_current` of the running piece being over (0 where none runs).
+  /// Returns the seconds left when the running piece has already taken `elapsed_in_current` (0 where none runs).
   double remaining_seconds(double elapsed_in_current = 0) const;
-  /// Share of the time, 0 to 1, that is over; it falls where pieces turn out longer than expected. 1 at the end.
+  /// Returns the share of the whole time that has passed, 0 to 1. It falls where pieces turn out longer than expected,
+  /// and is 1 at the end.
   double fraction(double elapsed_in_current = 0) const;
 
  private:

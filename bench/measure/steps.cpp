@@ -12,7 +12,8 @@
 namespace decodelab {
 namespace {
 
-constexpr std::int64_t kVisitNs = 200'000'000;          ///< Long beside the clock's and the scheduler's grain.
+/// Long compared with the resolution of the clock and of the scheduler.
+constexpr std::int64_t kVisitNs = 200'000'000;
 constexpr std::int64_t kPeriodLimitNs = 2'000'000'000;  ///< A period that takes longer would make blocks too few.
 static_assert(kMaximumSteps % kPeriodSteps == 0);
 

@@ -11,7 +11,8 @@
 namespace decodelab {
 namespace {
 
-/// What a launch costs before its first cell: a start, and the weights at the speed of a disk's cache.
+/// Estimates of the time before the first cell of a launch: the start of a process, and reading the weights from the
+/// page cache.
 constexpr double kStartSeconds = 0.5;
 constexpr double kLoadBytesPerSecond = 1e9;
 /// Checks run about this many steps for each arm, those of later launches fewer, and a block two visits of a warm-up

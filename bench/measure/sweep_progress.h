@@ -32,7 +32,7 @@ class SweepProgress final {
   /// `block_seconds`: what a check expects a block of its cell to take; 0 where it is no check or the cell has no
   /// blocks.
   void done(double seconds, double block_seconds);
-  /// What a launch left undone when it was through will not run.
+  /// Marks the pieces that the launch left undone as skipped.
   void launch_ended(std::int64_t launch);
   void show(const ProgressDisplay& display) const;
 

@@ -1,4 +1,4 @@
-// Adds times up, and takes side work out of what it was done in.
+// Adds times up, and subtracts side work from the activity during which it was done.
 #include "bench/measure/time_account.h"
 
 #include <algorithm>

@@ -13,7 +13,8 @@
 
 namespace decodelab {
 
-/// What is done along with what was asked for, in nanoseconds since the beginning.
+/// Cumulative nanoseconds of work that is done on the way to what was asked for: loading weights, packing them, and
+/// filling caches.
 struct SideWork {
   std::int64_t loading_ns = 0;
   std::int64_t packing_ns = 0;
@@ -25,18 +26,18 @@ struct SideWork {
 /// Adds up what a launch spends, by arm and activity.
 class TimeAccount {
  public:
-  /// A time below 0 counts as 0: two clocks may differ by their grain.
+  /// Adds a time; one below 0 counts as 0, since two clocks may differ by their resolution.
   void add(std::int64_t arm_id, Activity activity, std::int64_t ns);
   std::int64_t total_ns() const;
-  /// What is not 0.
+  /// Returns a record for each arm and activity whose time is not 0.
   std::vector<TimeSpentRecord> records(const std::string& shard, std::int64_t launch) const;
 
  private:
   std::map<std::pair<std::int64_t, Activity>, std::int64_t> spent_;
 };
 
-/// Adds its own lifetime to an account. What `side` grew by meanwhile goes to the activities of that work, the
-/// remainder to `activity`.
+/// Adds its own lifetime to an account. The growth of `side` in that time is added to loading, packing and filling, and
+/// the remainder to `activity`.
 class TimeSpan {
  public:
   /// `side` may be empty; it and the account must outlive this.

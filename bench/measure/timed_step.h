@@ -9,8 +9,8 @@
 
 namespace decodelab {
 
-/// Nanoseconds from the call of `step` until its work on `device` is done. `slow_ns` above 0 makes it so much longer
-/// (kSlowPrefix).
+/// Runs `step` and returns the nanoseconds until its work on `device` is done. A `slow_ns` above 0 adds a wait of that
+/// length (kSlowPrefix).
 template <typename Step>
 std::int64_t timed_ns(Step&& step, const std::string& device, std::int64_t slow_ns) {
   using Clock = std::chrono::steady_clock;

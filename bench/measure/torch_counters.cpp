@@ -18,8 +18,8 @@ struct StageCounts {
   std::int64_t allocated_bytes = 0;
 };
 
-/// Receives everything that is counted. Ranges, operators and allocations come from the thread that made it; releases
-/// may come from any.
+/// Receives everything that is counted. Ranges, operators and allocations come from the thread that made the recorder;
+/// releases may come from any thread.
 class Recorder final : public RangeListener, public c10::MemoryReportingInfoBase {
  public:
   explicit Recorder(at::DeviceType device) : device_(device) {}
@@ -96,8 +96,8 @@ class Recorder final : public RangeListener, public c10::MemoryReportingInfoBase
   std::atomic<std::int64_t> peak_{0};
 };
 
-/// libtorch's callbacks take no argument of ours. Not range_listener: that may stand for another listener while work is
-/// recorded.
+/// The recorder of this thread, a variable since libtorch's callbacks take no argument of ours. It is not
+/// range_listener, which may stand for another listener while work is recorded.
 thread_local Recorder* recorder_of_thread = nullptr;
 
 Recorder& recorder_of_this_thread() { return *recorder_of_thread; }

@@ -11,13 +11,13 @@
 
 namespace decodelab {
 
-/// Counts on this thread while it lives; slows every operator and allocation down, so it is never alive in a timed
-/// pass.
+/// Counts what this thread does while the object lives. Counting slows every operator and allocation down, so such an
+/// object is never alive in a timed pass.
 ///
-/// Operators are those that the engine calls, not those that they are made of. Allocations are those of libtorch's
+/// Operators are those that the engine calls, without those that they call in turn. Allocations are those of libtorch's
 /// allocators, on a CPU those of the calling thread. Names of the counters: `operators`, `allocations`,
-/// `allocated_bytes`, each alone and as
-/// `<stage>.<counter>`; `op.<operator>`; and those of Amount. A counter that would be 0 is absent.
+/// `allocated_bytes`, each alone and as `<stage>.<counter>`; `op.<operator>`; and those of Amount. A counter that would
+/// be 0 is absent.
 class StepCounters {
  public:
   explicit StepCounters(const std::string& device);
@@ -25,10 +25,10 @@ class StepCounters {
   StepCounters(const StepCounters&) = delete;
   StepCounters& operator=(const StepCounters&) = delete;
 
-  /// Forgets all counts; the peak goes on.
+  /// Sets all counts to 0, but not the bytes held nor their peak.
   void restart();
   Counters counters() const;
-  /// The most bytes held at one time above those held at the start; empty where it cannot be known.
+  /// Returns the most bytes held at one time above those held at the start; empty where it cannot be known.
   std::optional<std::int64_t> peak_bytes() const;
 
   struct Impl;

@@ -25,15 +25,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What one task reads: many tasks for few threads, and each longer than it takes to hand out.
+/// Bytes that one task reads: there are many tasks for few threads, and each takes longer than it takes to hand out.
 constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;
 /// Large enough for every kernel to be at its best, small enough (some milliseconds on two cores) for a visit to hold
 /// many.
 constexpr std::int64_t kProductSize = 768;
 constexpr double kProductFlops = 2.0 * kProductSize * kProductSize * kProductSize;
-/// Before one that is timed.
+/// Untimed products before each timed one.
 constexpr int kColdProducts = 4;
-/// Of each library, the first of them unseen, to choose by the best.
+/// Timed products of each library, the first one not counted; the library with the fastest product is used.
 constexpr int kTrials = 6;
 
 std::int64_t nanoseconds_since(Clock::time_point start) {
@@ -73,7 +73,7 @@ class ReadBuffer {
   std::int64_t next_ = 0;
 };
 
-/// Eight independent sums, so that loads and not additions are what it waits for.
+/// 32 independent sums, so that the loop waits for loads and not for additions.
 __attribute__((target_clones("avx512f", "avx2", "default"))) std::uint64_t sum_of(const std::uint64_t* words,
                                                                                   std::int64_t count) {
   constexpr std::int64_t kSums = 32;
@@ -86,19 +86,19 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) std::uint64_t sum_o
   return std::accumulate(std::begin(sums), std::end(sums), std::uint64_t{0});
 }
 
-/// Keeps the sum from being left out.
+/// Receives the sums, so that the compiler cannot leave them out.
 std::atomic<std::uint64_t> sink{0};
 
-/// Of all slices of a visit. A product may take far longer than the cell's step that it stands for; it need not be
-/// repeated as often.
+/// Most nanoseconds of all slices of a visit together. A product may take far longer than the step that it stands for,
+/// and need not be repeated as often.
 constexpr double kLongestVisitNs = 5e8;
 
 at::ScalarType scalar_type(const std::string& dtype) {
   return dtype == "fp32" ? at::kFloat : dtype == "fp16" ? at::kHalf : at::kBFloat16;
 }
 
-/// A large product by the fastest library at hand, since a bound that another one passes is none: libtorch's own (MKL's
-/// fp32 leaves half of an AMD processor unused) or oneDNN's on weights in its order.
+/// A large product by the faster library, since a limit that another library exceeds is none: by libtorch itself (MKL's
+/// fp32 leaves half of an AMD processor unused), or by oneDNN on weights in its own order.
 class LargeProduct {
  public:
   LargeProduct(const std::string& dtype, const std::string& device) : device_(device) {
@@ -114,9 +114,9 @@ class LargeProduct {
     }
   }
 
-  /// Of a product whose matrices are in the caches. Where arms run in slices, others have filled them before each step:
-  /// on AMX in bf16 the first product then took twice as long as one among many, the third 1.1 times, the fifth as
-  /// long.
+  /// Returns the nanoseconds of a product whose matrices are in the caches, after untimed ones that bring them there.
+  /// Where arms run in slices, others have filled the caches before each step: on AMX in bf16 the first product then
+  /// took twice as long as one among many, the third 1.1 times, the fifth as long.
   std::int64_t multiply_ns() {
     for (int product = 0; product < kColdProducts; ++product) {
       multiply();
@@ -181,7 +181,7 @@ class RooflineWorker final : public Worker {
       times_.quiet = warmup.quiet();
     }
 
-    /// At least one step, and no more than the slice's share of the longest visit.
+    /// Times at least one step, and ends early after the slice's share of kLongestVisitNs.
     void time_slice(std::int64_t steps) override {
       const double longest = kLongestVisitNs * static_cast<double>(steps) / static_cast<double>(cell_.steps);
       const auto start = Clock::now();
@@ -233,7 +233,7 @@ std::int64_t read_memory_ns(std::int64_t bytes) {
     sink += sum;
   });
   const auto took = static_cast<double>(nanoseconds_since(start));
-  // Pieces are whole; the time is that of the bytes asked for.
+  // Whole pieces were read; the time is scaled to the bytes asked for.
   return std::max<std::int64_t>(
       1, std::llround(took * static_cast<double>(bytes) / static_cast<double>(pieces * kPieceBytes)));
 }

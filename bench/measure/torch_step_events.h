@@ -1,4 +1,4 @@
-// Marks between steps on a device that runs ahead of the host. No torch in this header.
+// Events between steps on a device that runs asynchronously to the host. No torch in this header.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,20 @@
 
 namespace decodelab {
 
-/// Marks on the device's current stream; nobody waits for one until the times are asked for. Made before what it times,
-/// since making marks allocates.
+/// Records events on the device's current stream, and waits for none of them before step_ns(). Construct it before the
+/// steps that it times, since creating events allocates.
 class StepEvents {
  public:
-  /// Room for the marks of `steps` steps on `device`, a CUDA device.
+  /// Creates the events for `steps` steps on `device`, a CUDA device.
   StepEvents(const std::string& device, std::int64_t steps);
   ~StepEvents();
   StepEvents(const StepEvents&) = delete;
   StepEvents& operator=(const StepEvents&) = delete;
 
-  /// The first mark is the start of the first step, each other one the end of a step.
+  /// Records the next event: the first call marks the start of the first step, each later one the end of a step.
   void mark();
-  /// Nanoseconds between each two marks, with the half microsecond of the device's clock; waits for the last.
+  /// Waits for the last event and returns the nanoseconds between consecutive events, to the half microsecond of the
+  /// device's clock.
   std::vector<std::int64_t> step_ns() const;
 
  private:

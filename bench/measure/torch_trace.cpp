@@ -10,7 +10,7 @@
 namespace decodelab {
 namespace {
 
-/// libtorch's callbacks take no argument of ours.
+/// What libtorch's callbacks record into; a variable of the thread, since the callbacks take no argument of ours.
 struct OperatorTarget {
   ThreadSpans* spans = nullptr;
   std::int64_t depth = 0;
@@ -37,9 +37,9 @@ std::unique_ptr<at::ObserverContext> any_entered(const at::RecordFunction& funct
 
 void any_left(const at::RecordFunction&, at::ObserverContext*) { target.spans->leave_operator(); }
 
-/// libtorch's allocator of a CPU, and whom to tell of it. Its own reports cost a lock and a map for each allocation and
-/// each release, more than everything else that a trace does. It lives for ever, since storages keep a pointer to what
-/// made them.
+/// Wraps libtorch's allocator of a CPU and reports allocations to `target`. libtorch's own reports cost a lock and a
+/// map for each allocation and each release, more than everything else that a trace does. The wrapper lives until the
+/// process ends, since storages keep a pointer to the allocator that made them.
 class ToldAllocator final : public c10::Allocator {
  public:
   static ToldAllocator& instance() {
@@ -63,7 +63,7 @@ class ToldAllocator final : public c10::Allocator {
   c10::Allocator& inner_;
 };
 
-/// Allocator reports of a GPU, of the thread that made them; releases are of no interest to a trace.
+/// Receives the allocator reports of a GPU on the thread that allocates; a trace does not need releases.
 class AllocationReports final : public c10::MemoryReportingInfoBase {
  public:
   explicit AllocationReports(at::DeviceType device) : device_(device) {}
@@ -79,7 +79,7 @@ class AllocationReports final : public c10::MemoryReportingInfoBase {
   at::DeviceType device_;
 };
 
-/// Tells of allocations on a device while it lives.
+/// Reports the allocations on a device while the object lives.
 class AllocationsTold final {
  public:
   explicit AllocationsTold(at::DeviceType device) : cpu_(device == at::kCPU) {

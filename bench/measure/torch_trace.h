@@ -8,11 +8,11 @@
 
 namespace decodelab {
 
-/// Writes into the ring of `spans`, which is started before it, stopped after it and drains what both recorded. Of one
-/// thread.
+/// Records the operators and allocations of the thread that called start() into the ring buffer of `spans`. Start
+/// `spans` before it and stop `spans` after it; `spans` drains what both recorded.
 ///
 /// At TraceTier::kernels operators are those that the engine calls, as in StepCounters; at TraceTier::causes also those
-/// that they are made of. Allocations are those of libtorch's allocator of `device`, and belong to the innermost span
+/// that they call in turn. Allocations are those of libtorch's allocator of `device`, and belong to the innermost span
 /// that is open.
 class OperatorCollector final : public Collector {
  public:
@@ -29,7 +29,7 @@ class OperatorCollector final : public Collector {
   struct Impl;
   SpanCollector& spans_;
   std::string device_;
-  std::unique_ptr<Impl> impl_;  ///< While it records.
+  std::unique_ptr<Impl> impl_;  ///< Not null while it records.
   bool started_ = false;
 };
 

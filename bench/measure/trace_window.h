@@ -1,5 +1,4 @@
-// The collectors of a trace as one: started, told of steps, stopped and drained in an order in which none records
-// another.
+// Runs all collectors of a trace as one: starts, stops and drains them in an order in which none records another.
 #pragma once
 
 #include <memory>
@@ -18,7 +17,8 @@ class TraceWindow final {
   void begin_step(const Step& step);
   void end_step(const Step& step);
   void stop();
-  /// Rows and counts of all, and one CollectorState each, in the order in which they were started.
+  /// Adds the rows and counts of all collectors to `events`, and one CollectorState each, in the order in which they
+  /// were started.
   void drain(TraceEvents& events);
 
  private:

@@ -43,7 +43,8 @@ const DtypeRule& rule_of(std::string_view dtype) {
   return *rule;
 }
 
-/// A row's two largest logits and what they stand at; of equal ones the first counts as larger.
+/// The id of a row's largest logit, its distance to the second largest, and the scale of the row; of equal logits the
+/// first counts as larger.
 struct RowShape {
   std::size_t top = 0;
   double gap =
@@ -51,7 +52,7 @@ struct RowShape {
   double scale = 0;                             ///< max|b|.
 };
 
-/// Nothing where a value is NaN or infinite.
+/// Returns nothing where a value is NaN or infinite.
 std::optional<RowShape> shape_of(std::span<const float> row) {
   RowShape shape;
   double second = -std::numeric_limits<double>::infinity();
@@ -83,7 +84,8 @@ double relative_error(std::span<const float> candidate, std::span<const float> r
   return scale > 0 ? largest / scale : std::numeric_limits<double>::infinity();
 }
 
-/// Of softmax(a) from softmax(b), in nats: sum of p_b (log p_b - log p_a). Never below 0, as in exact arithmetic.
+/// Returns the Kullback-Leibler divergence of softmax(a) from softmax(b), in nats: sum of p_b (log p_b - log p_a).
+/// Never below 0, as in exact arithmetic.
 double kl_divergence(std::span<const float> b, std::span<const float> a, double largest_b, double largest_a) {
   double sum_b = 0;
   double sum_a = 0;
@@ -99,7 +101,7 @@ double kl_divergence(std::span<const float> b, std::span<const float> a, double 
   return std::max(0.0, weighted / sum_b - std::log(sum_b) + std::log(sum_a));
 }
 
-/// What is wrong with the dimensions of one trace; empty if nothing.
+/// Returns what is wrong with the dimensions of one trace; empty if nothing.
 std::string malformed(const OutputTrace& trace, const char* who) {
   const auto rows = static_cast<std::size_t>(trace.batch);
   if (trace.batch < 1 || trace.tokens.empty()) {
@@ -144,7 +146,7 @@ std::string shape_difference(const OutputTrace& reference, const OutputTrace& ca
   return {};
 }
 
-/// The walk over all rows that both comparisons share; `step` and `row` are where it stands.
+/// Compares all rows, one after the other, by either rule; `step_` and `row_` are those of the current row.
 class OutputComparison {
  public:
   OutputComparison(const OutputTrace& reference, const OutputTrace& candidate, const DtypeRule& rule, bool free_running)

@@ -13,11 +13,13 @@ namespace decodelab {
 
 /// What an arm put out for one cell, on the host.
 struct OutputTrace {
-  /// [row]: what the first decode step of a decode cell was fed: the reference's goes to every arm that is fed the
-  /// reference's tokens, since arms in 16-bit types may differ in the choice after a prompt. Empty for a prefill.
+  /// [row]: the id that the first decode step of a decode cell was fed; empty for a prefill. An arm that is fed the
+  /// reference's tokens is fed the reference's first ids too, since arms in 16-bit types may differ in the choice after
+  /// a prompt.
   std::vector<std::int64_t> first{};
   std::vector<std::vector<std::int64_t>> tokens;  ///< [step][row]: the ids that the arm chose.
-  std::vector<std::vector<float>> logits;         ///< [step], each [B * V] by rows: chosen from; 16-bit types widened.
+  /// [step][B * V], by rows: what the tokens were chosen from; 16-bit types widened.
+  std::vector<std::vector<float>> logits;
   std::int64_t batch = 0;
   std::int64_t vocabulary = 0;
 };
@@ -29,7 +31,8 @@ struct VerificationResult {
   double worst = 0;        ///< Largest max|a - b| / max|b| of any row that was compared, b being the reference.
 };
 
-/// The largest max|a - b| / max|b| of a row that is not a difference, float32 1e-3, float16 5e-3, bfloat16 3e-2.
+/// Returns the largest max|a - b| / max|b| of a row that does not count as a difference: float32 1e-3, float16 5e-3,
+/// bfloat16 3e-2.
 ///
 /// `dtype` may also be fp32, fp16 or bf16. Throws std::invalid_argument, naming the known ones, for any other.
 double logit_tolerance(std::string_view dtype);
@@ -53,8 +56,8 @@ VerificationResult compare_free_running(const OutputTrace& reference, const Outp
 VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
                                           std::string_view dtype);
 
-/// How near two runs come to each other that were fed the same tokens; nothing where either shows no logits, their
-/// shapes differ, or a logit is NaN or infinite. It takes no side: compare_teacher_forced() says what is a difference.
+/// Returns how closely two runs agree that were fed the same tokens; nothing where either has no logits, their shapes
+/// differ, or a logit is NaN or infinite. It does not judge them: compare_teacher_forced() says what is a difference.
 std::optional<Agreement> agreement_of(const OutputTrace& reference, const OutputTrace& candidate);
 
 }  // namespace decodelab

@@ -14,7 +14,7 @@ constexpr std::size_t kHalf = 4;
 
 struct Half {
   double median = 0;
-  double gap = 0;  ///< Between the two steps about the median: what steps differ by that show no trend.
+  double gap = 0;  ///< Between the two steps about the median: how much steps differ without a trend.
 };
 
 Half describe(std::array<std::int64_t, kHalf> steps) {

@@ -1,4 +1,5 @@
-// Something that decodes and can be timed: an arm of our own engine now, another build or engine later.
+// The interface of everything that decodes and can be timed: an arm of our own engine, another build, or another
+// engine.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +18,21 @@ namespace decodelab {
 /// What one visit measured.
 struct VisitTimes {
   std::int64_t warmup_steps = 0;
-  std::int64_t warmup_ns =
-      0;  ///< Of a worker that warms up with its first slice; else opening the visit is warming up.
+  /// Needed of a worker that warms up in its first slice; else opening the visit is the warm-up.
+  std::int64_t warmup_ns = 0;
   bool quiet = false;
   std::int64_t wall_ns = 0;
   std::vector<std::int64_t> samples_ns;
 };
 
-/// A visit in hand: it has warmed up, and its steps are timed in one slice or in several, between which other arms may
+/// An open visit: it has warmed up, and its steps are timed in one slice or in several, between which other arms may
 /// run.
 class OpenVisit {
  public:
   virtual ~OpenVisit() = default;
   /// Times the next `steps` steps. All slices together are the cell's steps.
   virtual void time_slice(std::int64_t steps) = 0;
-  /// What was measured until now.
+  /// Returns what was measured so far.
   virtual const VisitTimes& times() const = 0;
 };
 
@@ -43,50 +44,51 @@ struct Probe {
   std::vector<std::string> unsteady{};     ///< Names of counters that differed when the same steps were counted again.
   std::optional<bool> engaged{};           ///< Whether the counters are what every variant of the arm expects.
   std::string missing{};                   ///< The first expectation that was not met, in one sentence.
-  std::int64_t step_ns = 0;                ///< The fastest step seen: what the number of timed steps is planned by.
+  std::int64_t step_ns = 0;                ///< The fastest step seen, from which the number of timed steps is planned.
 };
 
-/// How an arm's outputs are held against the reference's; see verification.h.
+/// How an arm's outputs are compared with the reference's; see verification.h.
 enum class OutputRule {
   free_running,    ///< Equal tokens and logits, each run fed its own choices.
   teacher_forced,  ///< Logits within the tolerance, fed the reference's tokens.
-  none,            ///< It puts out nothing: a roofline.
+  none,            ///< Not compared, since it has no outputs: a roofline.
   tokens_only,     ///< Equal tokens of free runs, from an engine that shows no logits.
 };
 
-/// Why a worker has no result, and what that makes of its row: failed, oom, unsupported or timeout.
+/// Says why a worker has no result, and which status its row gets: failed, oom, unsupported or timeout.
 class WorkerError : public std::runtime_error {
  public:
   WorkerError(RowStatus row_status, const std::string& message) : std::runtime_error(message), status(row_status) {}
   RowStatus status;
 };
 
-/// One arm that cells can be run on. Calls throw what the engine throws; the caller makes a row of it.
+/// Runs cells for one arm. Calls throw what the engine throws; the caller makes a row of it.
 class Worker {
  public:
   virtual ~Worker() = default;
 
-  /// Bytes that the cell needs at most beyond the weights, in closed form.
+  /// Returns the most bytes that the cell needs beyond the weights, in closed form.
   virtual std::int64_t bytes_needed(const CellRecord& cell) const = 0;
-  /// Runs `steps` steps of the cell and keeps their tokens and logits. With `forced`, each decode step is fed what that
-  /// run's was instead of its own choice: teacher forcing.
+  /// Runs `steps` steps of the cell and returns their tokens and logits. With `forced`, each decode step is fed the
+  /// tokens of that run instead of its own choice: teacher forcing.
   virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) = 0;
-  /// outputs() without logits, which are large to copy and to send.
+  /// Does what outputs() does, without logits, which are large to copy and to send.
   virtual OutputTrace choices(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) {
     OutputTrace trace = outputs(cell, steps, forced);
     trace.logits.clear();
     return trace;
   }
-  /// Runs a step or a few outside of any timed visit, to learn what they hold and about how long they take.
+  /// Runs one or a few steps outside of any timed visit, to learn how much memory they need, what they count, and about
+  /// how long they take.
   virtual Probe probe(const CellRecord& cell) = 0;
-  /// Warms up at the cell's own shape. The worker and `cell` must outlive the visit; a worker has one open visit at a
-  /// time.
+  /// Opens a visit, which warms up at the cell's own shape. The worker and `cell` must outlive the visit; a worker has
+  /// one open visit at a time.
   virtual std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) = 0;
   /// Whether the steps of a visit may be timed in several slices; asked once the worker has started.
   virtual bool times_slices() const { return true; }
   /// Fewest steps of a slice.
   virtual std::int64_t fewest_slice_steps() const { return 1; }
-  /// A whole visit in one slice of `cell.steps` steps.
+  /// Runs a whole visit in one slice of `cell.steps` steps.
   VisitTimes visit(const CellRecord& cell) {
     const auto open = open_visit(cell);
     open->time_slice(cell.steps);
@@ -96,18 +98,18 @@ class Worker {
   virtual OutputRule output_rule(const CellRecord& cell) const {
     return cell.dtype == "fp32" ? OutputRule::free_running : OutputRule::teacher_forced;
   }
-  /// Brings up what has to run before a first visit; for a worker in this process there is nothing.
+  /// Starts whatever must run before a first visit; does nothing for a worker in this process.
   virtual void start() {}
-  /// Sets going what start() or the destructor will wait for, so that several workers come up, or go, at the same time.
-  /// The worker is not used between begin_start() and start(), nor after begin_end().
+  /// Begins what start() or the destructor will wait for, so that several workers start, or end, at the same time. The
+  /// worker is not used between begin_start() and start(), nor after begin_end().
   virtual void begin_start() {}
   virtual void begin_end() {}
-  /// What it has loaded, packed and filled until now, whatever it was asked for.
+  /// Returns the time spent on loading, packing and filling so far, in any call.
   virtual SideWork side_work() const { return {}; }
-  /// Core seconds used and bytes held by processes of its own, beside this one.
+  /// Returns the core seconds used, or the bytes held, by processes of its own, without this one.
   virtual double cpu_seconds() const { return 0; }
   virtual std::int64_t resident_bytes() const { return 0; }
-  /// Asked to hold nothing between its calls, since all workers together need too much memory.
+  /// Makes the worker hold nothing between its calls; called where all workers together need too much memory.
   virtual void leave_between_calls() {}
 };
 

@@ -28,7 +28,7 @@ void run(benchmark::State& state, const AttentionFactory& factory, bool prefill,
     benchmark::DoNotOptimize(attention->forward(
         {.layer = 0, .query = query, .keys = keys, .values = values, .rows = rows, .workspace = workspace}));
   }
-  // Every query meets half of the keys in a causal prefill and all of them in a decode step.
+  // Every query attends to half of the keys in a causal prefill, and to all of them in a decode step.
   const double pairs = static_cast<double>(B * T) * static_cast<double>(L) / (prefill ? 2 : 1);
   state.counters["FLOPs"] = benchmark::Counter(4 * pairs * static_cast<double>(config.hidden_size),
                                                benchmark::Counter::kIsIterationInvariantRate);

@@ -39,7 +39,7 @@ void run_choice(benchmark::State& state, const TokenChoiceFactory& factory) {
   }
 }
 
-/// Arguments: batch and prompt length. Nobody asked for details: what is computed is what the policy computes anyway.
+/// Arguments: batch and prompt length. No details are asked for: only what the policy computes anyway is computed.
 void run_details(benchmark::State& state, const TokenDetailsFactory& factory) {
   const c10::InferenceMode inference;
   const ModelConfig config = santacoder();

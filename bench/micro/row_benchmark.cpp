@@ -1,4 +1,4 @@
-// Norms and softmaxes of SantaCoder's shapes by each variant, fp32: bytes a second, to be held against the machine's
+// Norms and softmaxes of SantaCoder's shapes by each variant, fp32: bytes a second, to be compared with the machine's
 // own.
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/residual_norm.h"
@@ -22,7 +22,7 @@ void run_norm(benchmark::State& state, const ResidualNormFactory& factory) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(norm->forward(addend, residual, workspace));
   }
-  // Two are read, two are written.
+  // Two tensors are read, and two are written.
   state.SetBytesProcessed(state.iterations() * 4 * static_cast<std::int64_t>(addend.nbytes()));
 }
 

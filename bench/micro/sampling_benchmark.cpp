@@ -11,7 +11,7 @@ namespace {
 
 const std::vector<std::int64_t> kBatches{1, 2, 4, 8, 16, 32, 64};
 
-/// Wishes of every row, by the name of what they cost.
+/// Sampling parameters of every row, by the name of what they cost.
 const std::vector<std::pair<std::string, SamplingParameters>> kWishes{
     {"greedy", {}},
     {"plain", {.sample = true}},

@@ -19,8 +19,8 @@ namespace decodelab {
 /// The shape of SantaCoder, whose single operations the study optimized.
 inline ModelConfig santacoder() { return *synthetic_config("synthetic:santacoder"); }
 
-/// (`reference` or the variant's name, a plan that binds it) for every implementation of `slot` that a CPU can run in
-/// fp32.
+/// Returns (`reference` or the variant's name, a plan that binds it) for every implementation of `slot` that a CPU can
+/// run in fp32.
 inline std::vector<std::pair<std::string, EnginePlan>> plans_of_slot(const std::string& slot) {
   std::vector<std::pair<std::string, EnginePlan>> plans{{"reference", reference_plan()}};
   for (const auto& [name, variant] : registered_variants()) {
@@ -37,8 +37,8 @@ inline std::vector<std::pair<std::string, EnginePlan>> plans_of_slot(const std::
   return plans;
 }
 
-/// The whole of a benchmark program. Registers in main() and not at start-up: the variants must have registered
-/// themselves before.
+/// Runs a whole benchmark program. Calls `register_all` from main() and not at start-up, since the variants must have
+/// registered themselves before.
 inline int run_benchmarks(int argc, char** argv, void (*register_all)()) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) {

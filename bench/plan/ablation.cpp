@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kAddOne = "add-one";
 constexpr std::string_view kLeaveOneOut = "leave-one-out";
 
-/// Without the variant, and without the one that needs it.
+/// Returns the arm without the variant; where one other variant cannot run without it, without both.
 Arm without(const Arm& arm, const std::string& name, const RunsOn& where) {
   Arm alone = read_arm(fmt::format("{},-{}", arm.label, name));
   if (unsupported_reason(alone, where).empty() || !unsupported_reason(arm, where).empty()) {

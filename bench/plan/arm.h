@@ -1,4 +1,4 @@
-// The grammar of arms: a preset with variants added or removed, and the plan that comes of it.
+// The grammar of arms: a preset with variants added or removed, and the engine plan that it stands for.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,14 @@ struct Arm {
   /// left out.
   std::string label;
   VariantSet variants;
-  std::int64_t slow_ns = 0;  ///< Each step is made so much longer; see kSlowPrefix.
+  std::int64_t slow_ns = 0;  ///< Nanoseconds by which each step is made longer; see kSlowPrefix.
 };
 
-/// Before an arm: the same arm a second time, with workers and buffers of its own, whose true ratio to the first is 1.
+/// Prefix of an arm that is measured a second time, with workers and buffers of its own; its true ratio to the first is
+/// 1.
 inline constexpr std::string_view kNullPrefix = "null:";
 
-/// Before an arm, with a number of nanoseconds: `slow-25000:causal` is causal with a wait of 25 us in every step, so
+/// Prefix of an arm, with a number of nanoseconds: `slow-25000:causal` is causal with a wait of 25 us in every step, so
 /// that anybody can see what a slow-down of known size looks like.
 inline constexpr std::string_view kSlowPrefix = "slow-";
 
@@ -37,15 +38,15 @@ inline constexpr std::string_view kSlowPrefix = "slow-";
 /// that is not there, and two variants on one slot.
 Arm parse_arm(std::string_view text);
 
-/// The same without asking whether the variants can be bound together: an arm that has a label and a row, and cannot
-/// run.
+/// Parses like parse_arm(), but also accepts variants that cannot be bound together: such an arm has a label and a row,
+/// and cannot run.
 Arm read_arm(std::string_view text);
 
-/// `base` with the arm's variants bound. Throws std::invalid_argument for two variants on one slot, and for two that
-/// exclude each other.
+/// Returns `base` with the arm's variants bound. Throws std::invalid_argument for two variants on one slot, and for two
+/// that exclude each other.
 EnginePlan bind_arm(const Arm& arm, EnginePlan base);
 
-/// Why the arm cannot run there, or anywhere, in one sentence; empty: it can.
+/// Returns in one sentence why the arm cannot run on `where`, or anywhere; empty where it can.
 std::string unsupported_reason(const Arm& arm, RunsOn where);
 
 }  // namespace decodelab

@@ -10,27 +10,29 @@
 
 namespace decodelab {
 
-/// Over all counted steps.
+/// Bytes and floating-point operations of all counted steps together.
 struct ModelledWork {
   std::int64_t weight_bytes = 0;  ///< Every matrix and norm once a step; of embeddings the rows that are looked up.
   std::int64_t kv_bytes = 0;      ///< Keys and values: read by every step that holds them, written once.
   std::int64_t flops = 0;  ///< 2 for each multiply-add: matrices, causal attention, the head for one position a row.
 };
 
-/// The same work `count` times.
+/// Returns the work multiplied by `count`.
 ModelledWork times(const ModelledWork& work, std::int64_t count);
 
-/// `steps` prefills of the cell, or decode steps from its length on. Rows have the cell's length.
+/// Returns the work of `steps` prefills of the cell, or of `steps` decode steps from its length on. Rows have the
+/// cell's length.
 ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps);
 
-/// Bytes of one step by the stage that must move them: weight_bytes + kv_bytes of ModelledWork, told apart.
+/// Bytes of one step, split by the stage that must move them; over all layers they sum to weight_bytes + kv_bytes of
+/// ModelledWork.
 struct StageBytes {
   using ByStage = std::array<std::int64_t, kStageNames.size()>;
   ByStage in_layer{};  ///< Of each layer.
   ByStage outside{};   ///< Of all that is in no layer: embeddings, the last norm, the head.
 };
 
-/// Of the prefill of a cell, or of the decode step that finds `past` keys in every row.
+/// Returns the bytes of the prefill of a cell, or of the decode step that finds `past` keys in every row.
 StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cell, std::int64_t past);
 
 }  // namespace decodelab

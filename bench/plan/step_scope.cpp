@@ -1,4 +1,4 @@
-// Scopes as words.
+// Turns scopes into words and back.
 #include "bench/plan/step_scope.h"
 
 #include <array>

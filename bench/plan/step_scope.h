@@ -9,22 +9,25 @@ namespace decodelab {
 
 /// Only rows of one scope share a table.
 struct StepScope {
-  bool forward = false;  ///< Ids in, last logits out; else the choice too, and its tokens on the host.
-  bool at_length =
-      false;  ///< Decode: every timed step starts from the cell's length; else the steps follow one another.
-  bool visible_end =
-      false;  ///< Tokens are read when the last step of a visit is issued, not after each: what running ahead hides.
-  bool warped =
-      false;  ///< Tokens are drawn at random, or a penalty is laid on them, instead of the plain greedy choice.
+  /// The step ends with the last logits; else it includes the choice of tokens and their copy to the host.
+  bool forward = false;
+  /// Decode: every timed step starts from the cell's length; else the steps follow one another.
+  bool at_length = false;
+  /// Tokens are read once, when the last step of a visit is issued, not after each step; shows what asynchronous steps
+  /// hide.
+  bool visible_end = false;
+  /// Tokens are drawn at random, or chosen under a penalty, instead of by the plain greedy choice.
+  bool warped = false;
   bool operator==(const StepScope&) const = default;
 };
 
 /// `step`, `forward`, `step-at-length`, `step-visible-end`, `step-warped`, ....
 std::string to_string(const StepScope& scope);
-/// Throws std::invalid_argument that names the scopes there are.
+/// Parses a scope. Throws std::invalid_argument, naming the known scopes, for any other text.
 StepScope step_scope_from_string(std::string_view text);
 
-/// That of a phase, as asked for: completions have one of their own, and a prefill has no length to go back to.
+/// Returns the scope that cells of a phase get where `asked` was asked for. Completions have scopes of their own; a
+/// prefill is neither at_length nor visible_end.
 std::string scope_of(std::string_view phase, const StepScope& asked);
 
 }  // namespace decodelab

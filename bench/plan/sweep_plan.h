@@ -17,13 +17,13 @@
 
 namespace decodelab {
 
-/// Time that an arm's slice fills before the next arm's, nanoseconds, where nothing else is asked for; see
-/// slice_ns_of().
+/// The default time of an arm's slice in nanoseconds, after which the next arm runs; see slice_ns_of().
 ///
-/// Short beside the slow spells of a shared machine, so that all arms of a block meet the same ones. There the noise of
-/// a block falls down to slices of one step: of steps of 1.4 and 4 ms on a shared 2-core machine, one arm's dealt out
-/// to two, from 2.4 and 2.4 % in slices of 25 ms to 0.8 and 1.1 % in slices of one step. Long beside what a step far
-/// below a millisecond pays for caches that another arm has filled.
+/// It is short compared with the slow spells of a shared machine, so that each spell slows all arms of a block alike.
+/// On such a machine the noise of a block falls with shorter slices, down to slices of one step: for steps of 1.4 and 4
+/// ms on a shared 2-core machine, with the steps of one arm dealt out to two, from 2.4 and 2.4 % in slices of 25 ms to
+/// 0.8 and 1.1 % in slices of one step. It is long compared with what a step far below a millisecond pays for caches
+/// that another arm has filled.
 inline constexpr std::int64_t kSliceNs = 4'000'000;
 
 /// A sweep as asked for. Everything is checked by make_sweep().
@@ -40,7 +40,7 @@ struct SweepRequest {
   std::int64_t threads = 0;              ///< 0: one for each core that the process may use.
   std::vector<std::int64_t> affinity{};  ///< Cores that all threads are bound to; empty: wherever the system puts them.
   std::int64_t launches = 5;
-  std::int64_t blocks = 2;  ///< In each launch.
+  std::int64_t blocks = 2;  ///< Blocks of each launch.
   std::int64_t seed = 1;
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
   std::string fill;  ///< random or generated; empty: generated where there are workers, since another engine's cache
@@ -48,18 +48,18 @@ struct SweepRequest {
   /// `NAME=CMD`: arms that are processes of their own.
   std::vector<std::string> workers;
   std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
-  StepScope scope{};                  ///< As far as it fits the phase.
-  SamplingParameters
-      sampling{};  ///< Of every row, in arms of our own in this process: other processes choose greedily.
-  std::optional<std::int64_t>
-      slice_ns{};     ///< Time of an arm's slice in a block; 0: whole visits; empty: by slice_ns_of().
+  StepScope scope{};                  ///< Used as far as it fits the phase; see scope_of().
+  /// Sampling of every row, in our own arms in this process; arms in other processes choose greedily.
+  SamplingParameters sampling{};
+  /// Time of an arm's slice in a block, in nanoseconds; 0: whole visits; empty: by slice_ns_of().
+  std::optional<std::int64_t> slice_ns{};
   bool pin = true;    ///< Each thread on a core of its own, where there are as many; see thread_places().
-  bool tail = false;  ///< As many launches and steps as the p99 of a row needs.
+  bool tail = false;  ///< Measures as many launches and steps as the p99 of a row needs.
   bool quick = false;
   bool adaptive = false;  ///< Launches are added until the looks decide; `launches` is the most.
   bool roofline = false;  ///< Adds the arms roofline-read and roofline-gemm.
   bool null_arm = false;  ///< Adds a second copy of the baseline.
-  /// The command of a process for an arm of our own; empty: all share one process, and its weights.
+  /// Returns the command that runs an arm of our own in another process; empty: all share one process, and its weights.
   std::function<std::string(const std::string& arm)> apart{};
   std::optional<Shard> shard;  ///< Only these cells are measured; the rows of the others stay `planned`.
   std::string name;
@@ -87,35 +87,36 @@ struct LaunchPlan {
   std::optional<Shard> shard;     ///< Read back by shard_of() too, which needs no more than the store.
 };
 
-/// Where the threads of a launch run; none on a GPU, or where the plan leaves it to the system.
+/// Returns the core of each thread of a launch; empty on a GPU, or where the plan leaves the threads to the system.
 std::vector<std::int64_t> places_of(const LaunchPlan& plan);
 
 std::string to_json(const LaunchPlan& plan);
 LaunchPlan launch_plan_from_json(const std::string& text);
 
-/// The time of a slice: as the request says; else kSliceNs, and whole visits where there are workers: another engine
-/// may pay more for being stopped and going on than this one.
+/// Returns the nanoseconds of a slice: those of the request, else kSliceNs, but 0 (whole visits) where there are
+/// workers, since another engine may pay more for being stopped and continued than this one.
 std::int64_t slice_ns_of(const SweepRequest& request);
 
-/// How the cells of a request are filled: as it says, or by its rule.
+/// Returns the fill of a request's cells: the given one, or that of the rule of SweepRequest::fill.
 std::string fill_of(const SweepRequest& request);
 
-/// The element type of `--dtype`: fp32, fp16, bf16. Throws std::invalid_argument with the names that are known.
+/// Returns the element type of `--dtype`: fp32, fp16, bf16. Throws std::invalid_argument with the names that are known.
 ElementType dtype_from_name(std::string_view name);
 
 /// Steps that a decode cell must have room for beyond its length: one period of 8.
 inline constexpr std::int64_t kFewestDecodeSteps = 8;
 
-/// Positions that a cell needs of the model.
+/// Returns how many positions a cell needs the model to have.
 std::int64_t positions_needed(const CellRecord& cell, std::int64_t max_tokens);
 
-/// The cells and arms of a request, each pair with a status: `planned`, or `unsupported` with its reason. Cells are in
-/// the order phase, batch, length. Throws std::invalid_argument for anything that no row can stand for: no arm, an arm
-/// twice, a baseline that is no arm, nothing to ablate, launches or blocks under 1, a sweep none of whose cells fits
-/// the model, and a shard that has no cell.
+/// Returns the cells and arms of a request, each pair with a status: `planned`, or `unsupported` with its reason. Cells
+/// are in the order phase, batch, length. Throws std::invalid_argument for anything that no row can stand for: no arm,
+/// an arm twice, a baseline that is no arm, nothing to ablate, launches or blocks under 1, a sweep none of whose cells
+/// fits the model, and a shard that has no cell.
 RunData make_sweep(const SweepRequest& request, const ModelConfig& config);
 
-/// Seconds that one step of a cell may take on a typical core, only to weigh cells against each other for a first ETA.
+/// Returns the seconds that one step of a cell may take on a typical core, only to weigh cells against each other for a
+/// first ETA.
 double prior_step_seconds(const CellRecord& cell, const ModelConfig& config, std::int64_t max_tokens);
 
 }  // namespace decodelab

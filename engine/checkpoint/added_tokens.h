@@ -14,14 +14,14 @@
 
 namespace decodelab {
 
-/// A stretch of the text between added tokens, or one of them.
+/// Holds a stretch of the text between added tokens, or one added token.
 struct AddedTokenPiece {
   std::string_view text;
   std::int64_t id = -1;  ///< -1: no added token.
 };
 
-/// Finds added tokens, the leftmost first and of those the longest; first those of the raw text (normalized: false),
-/// then the others in what is left.
+/// Finds added tokens, the leftmost first and the longest of those that begin there. Tokens of the raw text
+/// (normalized: false) are matched first, the others in what is left.
 class AddedTokens {
  public:
   struct Token {
@@ -29,8 +29,8 @@ class AddedTokens {
     bool special = false;
   };
 
-  /// Takes the value of the key `added_tokens`. Throws std::invalid_argument, naming `file_name`, for a malformed list,
-  /// a token that stands twice, an id that is neither the one in `model` nor the next after it, and for tokens that
+  /// Reads the value of the key `added_tokens`. Throws std::invalid_argument, naming `file_name`, for a malformed list,
+  /// a token that appears twice, an id that is neither the one in `model` nor the next after it, and for tokens that
   /// take spaces or match whole words only (lstrip, rstrip, single_word).
   AddedTokens(const nlohmann::json& list, const Bpe& model, const std::string& file_name);
 

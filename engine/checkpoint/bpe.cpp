@@ -21,7 +21,7 @@ struct Symbol {
   bool live;
 };
 
-// A pair that could be merged when it was seen; it may be gone when its turn comes.
+// A pair that could be merged when it was queued; it may no longer exist when it is taken from the queue.
 struct Candidate {
   std::int64_t rank;
   std::ptrdiff_t position;
@@ -92,7 +92,8 @@ void Bpe::encode(std::string_view word, std::vector<std::int64_t>& ids) const {
       continue;
     }
     Symbol& right = at(left.next);
-    // As in Hugging Face's tokenizers a stale entry still counts if the pair that is there now gives the same token.
+    // As in Hugging Face's tokenizers, a stale entry still counts if the pair that is there now merges into the same
+    // token.
     const Merge* merge = find_merge(left.id, right.id);
     if (merge == nullptr || merge->result != best.result) {
       continue;

@@ -17,10 +17,11 @@ namespace decodelab {
 /// The largest id of a token: Hugging Face's ids have 32 bits, and no vocabulary has a billion tokens.
 inline constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 31) - 1;
 
-/// Merges pairs of neighbours by rank until none is left (Sennrich 2016, arXiv:1508.07909), from single bytes on.
+/// Splits a word into bytes and merges pairs of neighbours by rank until none is left (Sennrich 2016,
+/// arXiv:1508.07909).
 class Bpe {
  public:
-  /// Takes the value of the key `model`. Throws std::invalid_argument, naming `file_name`, when it is no byte-level BPE
+  /// Reads the value of the key `model`. Throws std::invalid_argument, naming `file_name`, when it is no byte-level BPE
   /// (unigram, word pieces, a prefix or suffix for parts of words, dropout, byte fallback), or when a merge names a
   /// token that is not in the vocabulary.
   Bpe(const nlohmann::json& model, const std::string& file_name);
@@ -29,9 +30,9 @@ class Bpe {
   /// that the vocabulary lacks.
   void encode(std::string_view word, std::vector<std::int64_t>& ids) const;
 
-  /// The id of a token as the file writes it; -1 when there is none.
+  /// Returns the id of a token as the file writes it; -1 when there is none.
   std::int64_t id_of(const std::string& token) const;
-  /// What every id stands for, as bytes.
+  /// Returns the bytes that every id stands for.
   const std::unordered_map<std::int64_t, std::string>& bytes_of() const { return bytes_of_; }
 
  private:

@@ -7,11 +7,12 @@
 
 namespace decodelab {
 
-/// `bytes` in GPT-2's alphabet, as UTF-8: printable Latin-1 stands for itself, the 68 other bytes for U+0100 on, in
-/// order (github.com/openai/gpt-2, src/encoder.py, bytes_to_unicode).
+/// Returns `bytes` in GPT-2's alphabet, as UTF-8: printable Latin-1 stands for itself, the 68 other bytes for U+0100
+/// on, in order (github.com/openai/gpt-2, src/encoder.py, bytes_to_unicode).
 std::string to_byte_alphabet(std::string_view bytes);
 
-/// The bytes that `text` stands for; nothing when it is no UTF-8 or has a character that is not in the alphabet.
+/// Returns the bytes that `text` stands for; nothing when it is not UTF-8 or has a character that is not in the
+/// alphabet.
 std::optional<std::string> from_byte_alphabet(std::string_view text);
 
 }  // namespace decodelab

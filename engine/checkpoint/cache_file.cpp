@@ -1,4 +1,4 @@
-// Names by checksums, and drafts that are renamed.
+// Names cache files by checksums, and writes them as drafts that are renamed.
 #include "engine/checkpoint/cache_file.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Files of the cache folder: how they are named, and how they are written whole or not at all.
+// Names files of the cache folder, and writes them whole or not at all.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace decodelab {
 
-/// Left free on the disk for everybody else.
+/// Bytes left free on the disk for other uses.
 inline constexpr std::uintmax_t kSpareCacheBytes = std::uintmax_t{1} << 30;
 
-/// 32 hexadecimal digits of two checksums.
+/// Returns 32 hexadecimal digits of two checksums.
 std::string hex_digest(std::span<const std::byte> bytes);
 std::string hex_digest(const std::string& text);
 
-/// Writes the parts one after the other into a draft, waits until it is on the disk, and renames it to `target`; false,
-/// and nothing is left behind, where any of that fails.
+/// Writes the parts one after the other into a draft, waits until it is on the disk, and renames it to `target`.
+/// Returns false, and leaves nothing behind, where any of that fails.
 bool write_cache_file(const std::filesystem::path& target, std::initializer_list<std::span<const std::byte>> parts);
 
-/// What changes when somebody writes to a file, whether or not its length does: path, inode, size and times. Throws
-/// std::invalid_argument where it cannot be read.
+/// Returns a string that changes when a file is written to, even if its length stays the same: path, inode, size and
+/// times. Throws std::invalid_argument where the file cannot be read.
 std::string stamp_of(const std::filesystem::path& file);
 
 }  // namespace decodelab

@@ -1,4 +1,4 @@
-// Multiplies words into lanes.
+// The steps of the checksum: each multiplies a word into its lane.
 #include "engine/checkpoint/checksum.h"
 
 #include <cstring>
@@ -12,7 +12,7 @@ constexpr std::uint64_t kPrime = 0x100000001b3ULL;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) { return (hash ^ word) * kPrime; }
 
-/// Brings the upper bits down, which multiplication alone never does (Murmur3's finalizer).
+/// Mixes the upper bits into the lower ones, which multiplication alone never does (Murmur3's finalizer).
 std::uint64_t folded(std::uint64_t hash) {
   hash ^= hash >> 33;
   hash *= 0xff51afd7ed558ccdULL;

@@ -7,11 +7,11 @@
 
 namespace decodelab {
 
-/// A checksum that may be fed piece by piece: FNV-1a's step on eight lanes of 64-bit words, which a processor
-/// multiplies side by side.
+/// Computes a checksum of data that is added in pieces: FNV-1a's step on eight lanes of 64-bit words, which a processor
+/// multiplies in parallel.
 ///
-/// Each step is a bijection of its lane, so that a change of one word is always seen, and any other with all but 2^-64.
-/// It guards against mistakes, not against malice.
+/// Each step is a bijection of its lane, so that a change of one word is always detected, and any other change with
+/// probability 1 - 2^-64. The checksum guards against mistakes, not against malice.
 class Checksum {
  public:
   explicit Checksum(std::uint64_t seed = 0);

@@ -1,4 +1,4 @@
-// A read-only memory map of one file, unmapped when it goes.
+// A read-only memory map of one file, unmapped by its destructor.
 #include "engine/checkpoint/file_map.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// A read-only memory map of one file, unmapped when it goes.
+// A read-only memory map of one file.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace decodelab {
 
-/// The bytes of a file without reading them: pages come in when they are touched.
+/// Maps a file into memory without reading it: pages are loaded when they are touched.
 ///
 /// Throws std::invalid_argument when the file is missing or no regular file, std::runtime_error when the system
 /// refuses. A file that is cut short while mapped raises SIGBUS on access; checkpoints are written by rename, which

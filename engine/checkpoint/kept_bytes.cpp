@@ -1,4 +1,4 @@
-// A file a value: a checksum over all that follows, the key, the value.
+// One file per value: a checksum over all that follows, the key, the value.
 #include "engine/checkpoint/kept_bytes.h"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ void KeptBytes::keep(const std::string& key, std::span<const std::byte> value) c
     require_free_bytes(folder_, value.size() + kSpareCacheBytes);
     write_cache_file(path_of(key), {std::span<const std::byte>(file_of(key, value))});
   } catch (const std::runtime_error&) {
-    return;  // there is no room: it is computed again the next time
+    return;  // there is no room: the value is computed again the next time
   }
 }
 

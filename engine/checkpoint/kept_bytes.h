@@ -1,4 +1,4 @@
-// Keeps what is dear to compute and follows from its key, in a folder of the cache that stays within bounds.
+// Keeps values that are expensive to compute and follow from their key, in a folder of the cache with a size limit.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,20 @@
 
 namespace decodelab {
 
-/// Values by key, a file each. A value that cannot be read or kept, or is not what was written, is as if it were not
-/// there: nothing here throws but std::bad_alloc.
+/// Stores values by key, one file each. A value that cannot be read or kept, or differs from what was written, is
+/// treated as missing: nothing here throws but std::bad_alloc.
 class KeptBytes {
  public:
-  /// A larger value is not kept.
+  /// Values above this size are not kept.
   static constexpr std::size_t kMostOfOne = std::size_t{256} << 20;
-  /// What all values of a folder may take; beyond it those that were not used for longest go.
+  /// Limit on the bytes of all values of a folder; beyond it the values that were not used for longest are removed.
   static constexpr std::uintmax_t kMostOfAll = std::uintmax_t{2} << 30;
 
   explicit KeptBytes(std::filesystem::path folder, std::uintmax_t most_of_all = kMostOfAll)
       : folder_(std::move(folder)), most_of_all_(most_of_all) {}
 
   std::optional<std::vector<std::byte>> read(const std::string& key) const;
-  /// Returns when the value is on the disk: nothing is written later, beside a timed step.
+  /// Returns when the value is on the disk, so that no later write disturbs a timed step.
   void keep(const std::string& key, std::span<const std::byte> value) const;
 
  private:
@@ -35,7 +35,7 @@ class KeptBytes {
   std::uintmax_t most_of_all_;
 };
 
-/// Takes values apart that BytesWriter put together. read() throws std::out_of_range past the end.
+/// Reads the values that BytesWriter wrote, in the same order. Throws std::out_of_range past the end.
 class BytesReader {
  public:
   explicit BytesReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

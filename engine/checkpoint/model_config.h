@@ -1,4 +1,4 @@
-// What a model is: the fields of config.json that the engine needs, checked, and nothing else.
+// The description of a model: the fields of config.json that the engine needs, checked.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace decodelab {
 
-/// A decoder-only transformer.
+/// Describes a decoder-only transformer.
 ///
 /// Letters used everywhere: N layers, d hidden_size, H heads, G kv_heads, k head_dim, V vocabulary.
 struct ModelConfig {
@@ -34,7 +34,7 @@ struct ModelConfig {
   std::int64_t eos_token_id = -1;  ///< -1: the model has none.
 
   std::int64_t kv_width() const { return 2 * kv_heads * head_dim; }
-  /// What scores are multiplied by.
+  /// Returns the factor that scores are multiplied by.
   double attention_scale() const {
     return scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(head_dim)) : 1.0;
   }
@@ -56,19 +56,20 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file_na
 /// Reads `directory`/config.json. Throws as parse_model_config, and std::invalid_argument when the file is missing.
 ModelConfig load_model_config(const std::filesystem::path& directory);
 
-/// A config.json with these fields, as transformers and load_model_config read it.
+/// Returns the text of a config.json with these fields, as transformers and load_model_config read it.
 std::string config_json(const ModelConfig& config);
 
-/// One weight that a checkpoint of this configuration must have.
+/// Describes one weight that a checkpoint of this configuration must have.
 struct WeightSpec {
   std::string name;  ///< As Hugging Face saves it, e.g. transformer.h.0.attn.c_attn.weight.
   std::vector<std::int64_t> shape;
 };
 
-/// All weights of a configuration, in file order; lm_head.weight is tied to transformer.wte.weight and not listed.
+/// Returns all weights of a configuration, in file order; lm_head.weight is tied to transformer.wte.weight and not
+/// listed.
 std::vector<WeightSpec> weight_specs(const ModelConfig& config);
 
-/// Number of parameters, the tied head counted once.
+/// Returns the number of parameters, the tied head counted once.
 std::int64_t parameter_count(const ModelConfig& config);
 
 }  // namespace decodelab

@@ -24,11 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of the file's own form; another number, and no older file is read.
+/// Version of the file format: files with another number are not read.
 constexpr char kMagic[8] = {'d', 'l', 'p', 'a', 'c', 'k', '0', '1'};
 /// Where pieces begin: a page, so that reads are aligned.
 constexpr std::size_t kPage = 4096;
-constexpr const char* kUsedFile = "used";  ///< Its time says when a checkpoint's folder was last of use.
+constexpr const char* kUsedFile = "used";  ///< Its modification time says when a checkpoint's folder was last used.
 
 bool read_all(int descriptor, std::span<std::byte> bytes, std::size_t offset) {
   while (!bytes.empty()) {
@@ -45,7 +45,7 @@ bool read_all(int descriptor, std::span<std::byte> bytes, std::size_t offset) {
   return true;
 }
 
-/// What stands before the pieces. The checksum of the head itself follows the key.
+/// Returns what precedes the pieces. The checksum of the head itself follows the key.
 std::vector<std::byte> head_of(const std::string& key, std::size_t piece_bytes,
                                const std::vector<std::uint64_t>& checksums) {
   std::vector<std::byte> head;
@@ -64,7 +64,7 @@ std::vector<std::byte> head_of(const std::string& key, std::size_t piece_bytes,
   return head;
 }
 
-/// The checkpoint's files of weights, in the order of their names.
+/// Returns the checkpoint's weight files, sorted by name.
 std::vector<fs::path> weight_files(const fs::path& checkpoint) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(checkpoint)) {
@@ -154,7 +154,7 @@ std::optional<PackedFile> PackedFiles::open(const std::string& key, std::size_t 
   if (file.descriptor_ < 0) {
     return std::nullopt;
   }
-  // The head that the key, the sizes and the stored checksums make is the one that must be there.
+  // The file must begin with exactly the head that the key, the sizes and the stored checksums produce.
   std::vector<std::uint64_t> checksums(pieces);
   const std::size_t before = sizeof kMagic + 3 * sizeof(std::uint64_t) + key.size();
   std::vector<std::byte> head = head_of(key, piece_bytes, checksums);
@@ -178,7 +178,7 @@ void PackedFiles::keep(const std::string& key, std::span<const std::byte> bytes,
     make_room(bytes.size());
     require_free_bytes(folder(), bytes.size() + kSpareCacheBytes);
   } catch (const std::runtime_error&) {
-    return;  // there is no room: it is packed again the next time
+    return;  // there is no room: the weight is packed again the next time
   }
   std::vector<std::uint64_t> checksums;
   for (std::size_t first = 0; first < bytes.size(); first += piece_bytes) {

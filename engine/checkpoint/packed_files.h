@@ -12,21 +12,21 @@
 
 namespace decodelab {
 
-/// 32 hexadecimal digits of what is in the safetensors files of a checkpoint directory.
+/// Returns 32 hexadecimal digits of the contents of a checkpoint directory's safetensors files.
 ///
-/// The files are read once and their digest is remembered in `cache_directory`/digests by path, size, inode and times,
-/// so that it is read again when any of them changes. Throws std::invalid_argument where there are no weights.
+/// The files are read once and their digest is stored in `cache_directory`/digests by path, size, inode and times, so
+/// that they are read again when any of these changes. Throws std::invalid_argument where there are no weights.
 std::string weights_digest(const std::filesystem::path& checkpoint, const std::filesystem::path& cache_directory);
 
-/// One packed weight on disk: pieces of equal size, each with a checksum.
+/// Refers to one packed weight on disk: pieces of equal size, each with a checksum.
 class PackedFile {
  public:
   ~PackedFile();
   PackedFile(PackedFile&& other) noexcept;
   PackedFile& operator=(PackedFile&&) = delete;
 
-  /// Reads a piece into `bytes`, which has its size; false where the disk fails or the piece is not what was written.
-  /// Threads may read different pieces at once.
+  /// Reads a piece into `bytes`, which has the size of a piece; returns false where the disk fails or the piece differs
+  /// from what was written. Threads may read different pieces at once.
   bool read(std::size_t piece, std::span<std::byte> bytes) const;
 
  private:
@@ -39,28 +39,29 @@ class PackedFile {
   std::vector<std::uint64_t> checksums_;
 };
 
-/// The packed weights of one checkpoint in `cache_directory`/packed/DIGEST, a file a weight. What cannot be read or
-/// kept is as if it were not there: nothing here throws but std::bad_alloc.
+/// Stores the packed weights of one checkpoint in `cache_directory`/packed/DIGEST, one file per weight. What cannot be
+/// read or kept is treated as missing: nothing here throws but std::bad_alloc.
 class PackedFiles {
  public:
-  /// Weights below this many bytes are packed faster than a file is opened.
+  /// Weights below this many bytes are packed in less time than a file is opened.
   static constexpr std::size_t kWorthKeeping = std::size_t{1} << 20;
-  /// What all packed weights of all checkpoints may take; beyond it the checkpoints that were not used for longest go.
+  /// Limit on the bytes of all packed weights of all checkpoints; beyond it the checkpoints that were not used for
+  /// longest are removed.
   static constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 30;
 
   PackedFiles(std::filesystem::path checkpoint, std::filesystem::path cache_directory,
               std::uintmax_t most_bytes = kMostBytes)
       : checkpoint_(std::move(checkpoint)), cache_directory_(std::move(cache_directory)), most_bytes_(most_bytes) {}
 
-  /// What was kept under `key`, which names all that the bytes depend on beside the checkpoint's content (weight,
-  /// shape, dtype, order and its version); nothing where it is not there, or has other pieces.
+  /// Opens what was kept under `key`, which names all that the bytes depend on besides the checkpoint's content
+  /// (weight, shape, dtype, order and its version). Returns nothing where it is missing or has other pieces.
   std::optional<PackedFile> open(const std::string& key, std::size_t piece_bytes, std::size_t pieces);
-  /// Keeps `bytes` under `key`, in the place of what is there, and returns when they are on the disk: nothing is
-  /// written later, beside a timed step. A reader sees the old file or the new one.
+  /// Writes `bytes` under `key`, replacing what is there, and returns when they are on the disk, so that no later write
+  /// disturbs a timed step. A reader sees the old file or the new one.
   void keep(const std::string& key, std::span<const std::byte> bytes, std::size_t piece_bytes);
 
  private:
-  /// The checkpoint's folder, found out once; empty where there can be none.
+  /// Returns the checkpoint's folder, determined once; empty where there can be none.
   const std::filesystem::path& folder();
   void make_room(std::uintmax_t bytes) const;
 

@@ -137,7 +137,7 @@ class Builder {
     return pattern;
   }
 
-  // A default would hide a misspelt key; Hugging Face's tokenizers have one for use_regex alone, which is young.
+  // A default would hide a misspelt key; Hugging Face's tokenizers have a default for use_regex alone, a recent key.
   bool flag(const json& part, const char* key) const {
     const auto value = part.find(key);
     if (value == part.end() || !value->is_boolean()) {

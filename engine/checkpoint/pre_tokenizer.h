@@ -12,15 +12,16 @@
 
 namespace decodelab {
 
-/// ByteLevel, alone or last in a Sequence with Split and Digits; they mean what they do in Hugging Face's tokenizers.
+/// Applies ByteLevel, alone or as the last part of a Sequence with Split and Digits; they mean what they do in Hugging
+/// Face's tokenizers.
 class PreTokenizer {
  public:
-  /// Takes the value of the key `pre_tokenizer`. Throws std::invalid_argument, naming `file_name` and the kind that was
+  /// Reads the value of the key `pre_tokenizer`. Throws std::invalid_argument, naming `file_name` and the kind that was
   /// found, for anything else.
   PreTokenizer(const nlohmann::json& description, const std::string& file_name);
 
-  /// The words of `text` as bytes, none of them empty. Together they are the text, but for spaces that add_prefix_space
-  /// puts in front and for matches that a Split with the behavior Removed leaves out.
+  /// Returns the words of `text` as bytes, none of them empty. Together they are the text, except for spaces that
+  /// add_prefix_space puts in front and for matches that a Split with the behavior Removed leaves out.
   std::vector<std::string> split(std::string_view text) const;
 
   /// What happens to the stretches that a pattern matched.

@@ -68,7 +68,7 @@ Regex::Regex(std::string_view oniguruma_pattern) {
     throw std::invalid_argument(
         fmt::format("the pattern {} cannot be compiled: {}", in_quotes(oniguruma_pattern), message_of(error)));
   }
-  pcre2_jit_compile(code->code.get(), PCRE2_JIT_COMPLETE);  // Where there is no JIT, matching interprets.
+  pcre2_jit_compile(code->code.get(), PCRE2_JIT_COMPLETE);  // Without a JIT, PCRE2 interprets the pattern.
   code_ = std::move(code);
 }
 

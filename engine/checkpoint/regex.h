@@ -9,27 +9,28 @@
 
 namespace decodelab {
 
-/// A stretch of a text: bytes [begin, end), and whether the pattern matched them or they lie between matches.
+/// Holds a stretch of a text: bytes [begin, end), and whether the pattern matched them or they lie between matches.
 struct TextSpan {
   std::size_t begin = 0;
   std::size_t end = 0;
   bool matched = false;
 };
 
-/// The same pattern for PCRE2 (UTF and UCP), with \s spelled out: PCRE2 counts U+180E as a space, Unicode does not.
+/// Returns the same pattern for PCRE2 (UTF and UCP), with \s spelled out: PCRE2 counts U+180E as a space, Unicode does
+/// not.
 ///
 /// Throws std::invalid_argument for what the two libraries understand differently: \w \b \h and their like, ^ and $,
 /// inline flags but (?i:...), nested classes and && within them, `}+`, verbs.
 std::string pcre2_pattern(std::string_view oniguruma_pattern);
 
-/// A compiled pattern; may be used from several threads at once.
+/// Holds a compiled pattern; may be used from several threads at once.
 class Regex {
  public:
   /// Throws std::invalid_argument for a pattern that pcre2_pattern() or PCRE2 refuses.
   explicit Regex(std::string_view oniguruma_pattern);
 
-  /// All of `text` in order: matches (perhaps empty ones) and what lies between them. Bytes that are no UTF-8 match
-  /// nothing. Throws std::invalid_argument when PCRE2 gives up on the pattern (too many steps).
+  /// Returns all of `text` in order: matches (perhaps empty ones) and what lies between them. Bytes that are not UTF-8
+  /// match nothing. Throws std::invalid_argument when PCRE2 gives up on the pattern (too many steps).
   std::vector<TextSpan> split(std::string_view text) const;
 
  private:

@@ -95,7 +95,8 @@ std::vector<std::int64_t> shape_of(const json& value, const std::string& file_na
   return shape;
 }
 
-// Bytes of a shape, multiplied in the order of the shape, like the official code: both refuse the same files.
+// Returns the bytes of a shape, multiplied in the order of the shape like the official code, so that both refuse the
+// same files.
 std::uint64_t bytes_of(const std::vector<std::int64_t>& shape, std::uint64_t bits_each, const std::string& file_name,
                        std::string_view tensor) {
   std::uint64_t count = 1;
@@ -158,7 +159,7 @@ void check_metadata(const json& value, const std::string& file_name) {
   }
 }
 
-// The tensors must cover the data without holes and overlap: a file has one meaning and hides nothing.
+// The tensors must cover the data without holes and overlap, so that a file has one meaning and no hidden bytes.
 void check_cover(std::vector<Entry>& entries, std::uint64_t data_bytes, const std::string& file_name) {
   std::ranges::sort(entries, {}, [](const Entry& entry) { return std::pair(entry.begin, entry.end); });
   std::uint64_t covered = 0;

@@ -15,40 +15,42 @@
 
 namespace decodelab {
 
-/// F32, F16 or BF16: the type's name in a safetensors file.
+/// Returns F32, F16 or BF16: the type's name in a safetensors file.
 std::string_view safetensors_name(ElementType type);
 
-/// A file begins with the length of its header, in so many bytes.
+/// Bytes of the header's length, with which a file begins.
 inline constexpr std::uint64_t kLengthBytes = 8;
 
-/// One tensor of a file. Types other than ElementType's are listed, and refused when a weight asks for them. `data`
-/// lies in the map, little-endian and row-major, and lives as long as the reader does. It is aligned to its element
-/// only if the writer saw to it, as the official one and ours do.
+/// Describes one tensor of a file. Types other than ElementType's are listed, and refused when a weight asks for them.
+/// `data` lies in the map, little-endian and row-major, and is valid as long as the reader lives. It is aligned to its
+/// element only if the writer aligned it, as the official one and ours do.
 struct StoredTensor {
   std::string dtype;  ///< As the file names it: F32, F16, BF16, I64, ...
   std::vector<std::int64_t> shape;
   std::span<const std::byte> data;
 
-  /// Throws std::invalid_argument naming `name` when the dtype is none of F32, F16, BF16.
+  /// Returns the element type. Throws std::invalid_argument naming `name` when the dtype is none of F32, F16, BF16.
   ElementType element_type(std::string_view name) const;
 };
 
-/// The table in the header of one safetensors file, every entry checked against `file` (the whole file's bytes).
+/// Returns the table in the header of one safetensors file, every entry checked against `file` (the whole file's
+/// bytes).
 ///
 /// Refused with std::invalid_argument naming `file_name`: a file shorter than its header says, a header over 100 MB or
 /// that is no JSON object, a tensor without dtype, shape or data_offsets, a negative or overflowing dimension, offsets
 /// outside of the file, reversed or overlapping, data bytes that belong to no tensor, a byte count that is not shape x
-/// element size, an unknown dtype name, a key that stands twice. Tensors of no elements are fine. `__metadata__` is not
-/// read. The data of the result points into `file`. Format: github.com/huggingface/safetensors (README, "Format").
+/// element size, an unknown dtype name, a key that appears twice. Tensors of no elements are allowed. `__metadata__` is
+/// not read. The data of the result points into `file`. Format: github.com/huggingface/safetensors (README, "Format").
 std::map<std::string, StoredTensor> parse_safetensors(std::span<const std::byte> file, const std::string& file_name);
 
-/// The file of each tensor, from the text of a model.safetensors.index.json; `file_name` is only for messages.
+/// Returns the file of each tensor, from the text of a model.safetensors.index.json; `file_name` is only for messages.
 ///
 /// Throws std::invalid_argument naming the file for text that is no JSON object with a `weight_map`, and for a shard
 /// name with '/' or '..'.
 std::map<std::string, std::string> parse_safetensors_index(std::string_view text, const std::string& file_name);
 
-/// The tensors of a checkpoint directory: `model.safetensors`, or the shards that `model.safetensors.index.json` names.
+/// Maps the files of a checkpoint directory and lists their tensors: `model.safetensors`, or the shards that
+/// `model.safetensors.index.json` names.
 class SafetensorsReader {
  public:
   /// Throws std::invalid_argument when neither is there, a shard is missing, a tensor is in two shards, or a file is
@@ -65,7 +67,7 @@ class SafetensorsReader {
   std::unique_ptr<Impl> impl_;
 };
 
-/// One tensor to be written; `data` is borrowed.
+/// Describes one tensor to write; `data` is borrowed.
 struct TensorToWrite {
   std::string name;
   ElementType type;

@@ -25,7 +25,7 @@ bool plain_file_name(std::string_view name) {
          name.find('\0') == std::string_view::npos;
 }
 
-// Says what is there instead: people point us at checkpoints of older or other formats.
+// Says what is there instead: users pass checkpoints of older or other formats.
 [[noreturn]] void refuse_directory(const std::filesystem::path& directory) {
   std::error_code error;
   if (!std::filesystem::is_directory(directory, error)) {
@@ -72,7 +72,7 @@ std::map<std::string, std::string> parse_safetensors_index(std::string_view text
 struct SafetensorsReader::Impl {
   std::vector<FileMap> maps;
   std::map<std::string, StoredTensor> tensors;
-  std::map<std::string, std::string> file_of;  // Of each tensor, for messages.
+  std::map<std::string, std::string> file_of;  // The file of each tensor, for messages.
 
   void add(const std::filesystem::path& file) {
     FileMap map(file);

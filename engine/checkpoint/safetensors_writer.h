@@ -14,15 +14,15 @@
 
 namespace decodelab {
 
-/// Name, type and shape of a tensor whose data comes later.
+/// Declares the name, type and shape of a tensor whose data comes later.
 struct TensorToDeclare {
   std::string name;
   ElementType type;
   std::vector<std::int64_t> shape;
 };
 
-/// Writes to a temporary neighbour of `path` and renames it on commit(); without one the temporary goes with the
-/// writer.
+/// Writes to a temporary file next to `path` and renames it on commit(); without commit() the destructor removes the
+/// temporary file.
 ///
 /// The header is padded so that the data begins at a multiple of 64 bytes. Tensors lie in the declared order, 4-byte
 /// types before 2-byte ones, so that every element is aligned in a memory map. `__metadata__` is {"format": "pt"},
@@ -30,8 +30,8 @@ struct TensorToDeclare {
 /// with the file's name when the system refuses (disk full, no permission).
 class SafetensorsWriter {
  public:
-  /// Creates the temporary at its full size. Throws std::invalid_argument for a name that stands twice or is not UTF-8
-  /// or is `__metadata__`, for a negative dimension and for sizes that overflow.
+  /// Creates the temporary file at its full size. Throws std::invalid_argument for a name that appears twice or is not
+  /// UTF-8 or is `__metadata__`, for a negative dimension and for sizes that overflow.
   SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorToDeclare> tensors);
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;

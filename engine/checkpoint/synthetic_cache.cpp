@@ -27,11 +27,11 @@ namespace decodelab {
 namespace {
 
 constexpr std::int64_t kChunkElements = std::int64_t{1}
-                                        << 20;  // 4 MB of fp32 a thread: stays in the second cache or close to it.
-constexpr int kThreads = 2;                     // One fills while the other writes; more wait for the disk.
+                                        << 20;  // 4 MB of fp32 per thread: fit into the second-level cache, or nearly.
+constexpr int kThreads = 2;                     // One fills while the other writes; more would wait for the disk.
 constexpr std::uintmax_t kSpareBytes = std::uintmax_t{64}
-                                       << 20;  // Left free for the header, config.json and everybody else.
-constexpr int kLayoutVersion = 1;              // Of the generator and the files; another number is another directory.
+                                       << 20;  // Left free on the disk for the header, config.json and other files.
+constexpr int kLayoutVersion = 1;              // Version of the generator and the files; part of the directory name.
 
 const char* short_name(ElementType type) {
   switch (type) {
@@ -42,7 +42,7 @@ const char* short_name(ElementType type) {
   return "bf16";
 }
 
-// A directory that goes when it was not kept.
+// A directory that is removed unless it was renamed.
 class TemporaryDirectory {
  public:
   TemporaryDirectory(const std::filesystem::path& parent, const std::string& name) {
@@ -64,7 +64,7 @@ class TemporaryDirectory {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // False when somebody else put a directory there first.
+  // Returns false when another process put a directory there first.
   bool rename_to(const std::filesystem::path& target) {
     std::error_code error;
     std::filesystem::permissions(path_, std::filesystem::perms(0755),
@@ -105,7 +105,7 @@ std::vector<Chunk> chunks_of(const std::vector<WeightSpec>& weights) {
   return chunks;
 }
 
-// The chunks of one file, taken by several threads, and what came of them.
+// Hands the chunks of one file to several threads, and collects what came of them.
 class ChunkQueue {
  public:
   ChunkQueue(std::vector<Chunk> chunks, int threads) : chunks_(std::move(chunks)), running_(threads) {}
@@ -128,7 +128,7 @@ class ChunkQueue {
     --running_;
     changed_.notify_one();
   }
-  // Waits until more than `reported` bytes are done or all threads have left; the bytes done now.
+  // Waits until more than `reported` bytes are done or all threads have left; returns the bytes done now.
   std::int64_t wait_beyond(std::int64_t reported, bool& finished) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_bytes_ > reported || running_ == 0; });
@@ -208,7 +208,7 @@ void write_config(const std::filesystem::path& file, const ModelConfig& config) 
   }
 }
 
-// A look at what the cache holds: the right shapes in a file of the right length. The values are not read.
+// Checks that the cache holds the right shapes in a file of the right length. The values are not read.
 void check_cached(const std::filesystem::path& directory, const ModelConfig& config, ElementType type) {
   try {
     load_model_config(directory);

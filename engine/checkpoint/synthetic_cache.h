@@ -10,7 +10,7 @@
 
 namespace decodelab {
 
-/// $DECODELAB_CACHE, else $XDG_CACHE_HOME/decodelab, else ~/.cache/decodelab; it may not exist yet.
+/// Returns $DECODELAB_CACHE, else $XDG_CACHE_HOME/decodelab, else ~/.cache/decodelab; the directory may not exist yet.
 ///
 /// Throws std::invalid_argument when none of DECODELAB_CACHE, XDG_CACHE_HOME and HOME is set.
 std::filesystem::path default_cache_directory();
@@ -19,15 +19,17 @@ std::filesystem::path default_cache_directory();
 /// `bytes` free.
 void require_free_bytes(const std::filesystem::path& directory, std::uintmax_t bytes);
 
-/// Told how much of a model's data is written, on the caller's thread; what it throws ends the work and passes on.
+/// Called on the caller's thread with the bytes of a model's data that are written so far; an exception that it throws
+/// ends the work and reaches the caller.
 using MaterializeProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
-/// The checkpoint that `name` (synthetic:tiny, ...), a type and a seed stand for: config.json and model.safetensors.
+/// Returns the checkpoint directory that `name` (synthetic:tiny, ...), a type and a seed stand for: config.json and
+/// model.safetensors.
 ///
-/// It is `cache_directory`/synthetic-tiny-bf16-seed0-v1 and is made if it is not there yet, in a temporary directory
-/// that is renamed at the end: several processes may ask for the same one at once. Two threads fill; memory stays below
-/// 50 MB. Throws std::invalid_argument for an unknown name, std::runtime_error when the disk has too little room or the
-/// directory is there but damaged. `progress` may be empty.
+/// The directory is `cache_directory`/synthetic-tiny-bf16-seed0-v1 and is made if it does not exist yet, in a temporary
+/// directory that is renamed at the end: several processes may ask for the same one at once. Two threads fill it and
+/// use less than 50 MB of memory. Throws std::invalid_argument for an unknown name, std::runtime_error when the disk
+/// has too little room or the directory exists but is damaged. `progress` may be empty.
 std::filesystem::path materialize_synthetic(std::string_view name, ElementType type, std::uint64_t seed,
                                             const std::filesystem::path& cache_directory,
                                             const MaterializeProgress& progress);

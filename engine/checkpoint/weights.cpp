@@ -27,7 +27,7 @@ namespace {
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 /// Every tensor starts on a cache line.
 constexpr std::size_t kAlignmentBytes = 64;
-/// More names than this in an error help nobody.
+/// Maximum number of names in an error message.
 constexpr std::size_t kNamesInAnError = 8;
 
 std::size_t round_up(std::size_t bytes, std::size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
@@ -89,7 +89,8 @@ void check_tied_head(const std::filesystem::path& directory, const std::map<std:
   }
 }
 
-/// The stored tensors by full name, every one that the model needs with its shape and a dtype that can be read.
+/// Returns the stored tensors by full name: every tensor that the model needs, with its shape and a dtype that can be
+/// read.
 std::map<std::string, StoredTensor> match(const std::filesystem::path& directory,
                                           const std::map<std::string, StoredTensor>& stored,
                                           const std::vector<WeightSpec>& specs) {
@@ -134,20 +135,20 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
   return by_name;
 }
 
-/// Brings a part of a file into the page tables at once, instead of a fault for every few pages.
+/// Loads a part of a file into the page tables at once, instead of by one page fault for every few pages.
 void fault_in(std::span<const std::byte> bytes) {
 #ifdef MADV_POPULATE_READ
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size();
-  // An older system refuses; then the faults come one by one.
+  // An older system refuses; the pages are then loaded by page faults.
   madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_READ);
 #else
   static_cast<void>(bytes);
 #endif
 }
 
-/// A tensor over the file's own bytes, valid while the reader lives.
+/// Returns a tensor over the file's own bytes, valid while the reader lives.
 at::Tensor view_of(const std::string& name, const StoredTensor& stored) {
   return at::from_blob(const_cast<std::byte*>(stored.data.data()), stored.shape,
                        at::TensorOptions(scalar_type(stored.element_type(name))));
@@ -165,7 +166,7 @@ struct Weights::Impl {
   at::TensorOptions options;
   std::int64_t total_bytes;
   MemoryAtHand at_hand;
-  std::shared_ptr<Arena> arena;  ///< Null on another device than a CPU.
+  std::shared_ptr<Arena> arena;  ///< Null unless the device is a CPU.
   std::mutex mutex{};
   std::map<std::string, at::Tensor> loaded{};
   std::map<std::string, at::Tensor> in_file{};

@@ -17,26 +17,26 @@ class Tensor;
 
 namespace decodelab {
 
-/// What all weights of a configuration take in that dtype.
+/// Returns the bytes that all weights of a configuration take in that dtype.
 std::int64_t weight_bytes(const ModelConfig& config, ElementType dtype);
 
-/// Bytes that are done and bytes in all, for a progress display.
+/// Called with the bytes that are done and the bytes in all, for a progress display.
 using LoadProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
-/// Immutable weights, all of one dtype on one device. On a CPU they lie in one arena that asks for huge pages: a decode
-/// step reads every weight once, and with small pages the address translation is a cost of its own.
+/// Holds immutable weights, all of one dtype on one device. On a CPU they lie in one arena that requests huge pages: a
+/// decode step reads every weight once, and with small pages the address translation would add to its cost.
 ///
-/// On a CPU a weight is brought into the arena when it is first asked for: an arm that has packed its weights needs
+/// On a CPU a weight is brought into the arena when it is first requested: an arm that has packed its weights needs
 /// none of them there.
 class Weights {
  public:
-  /// Finds what `config` asks for in a checkpoint directory, which it is converted from to `dtype`. With `progress`,
-  /// and on another device than a CPU, all of it is read at once. `at_hand` is asked before a weight is brought into
-  /// memory.
+  /// Finds the weights that `config` asks for in a checkpoint directory; they are converted to `dtype`. With
+  /// `progress`, and on another device than a CPU, all of them are read at once. `at_hand` is asked before a weight is
+  /// brought into memory.
   ///
-  /// Names may lack the `transformer.` prefix; attention's mask buffers (`.attn.bias`, `.attn.masked_bias`) are passed
-  /// over; a separate `lm_head.weight` must equal the tied embedding. Throws std::invalid_argument with lists of what
-  /// is missing and what is unknown, and for a tensor whose shape is not what `config` says.
+  /// Names may lack the `transformer.` prefix; attention's mask buffers (`.attn.bias`, `.attn.masked_bias`) are
+  /// ignored; a separate `lm_head.weight` must equal the tied embedding. Throws std::invalid_argument with lists of
+  /// what is missing and what is unknown, and for a tensor whose shape is not what `config` says.
   static Weights load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
                       const std::string& device, const LoadProgress& progress = {}, const MemoryAtHand& at_hand = {});
   /// Throws what load() would throw for that directory, without copying any weight.
@@ -45,14 +45,14 @@ class Weights {
   Weights(Weights&&) noexcept;
   Weights& operator=(Weights&&) noexcept;
 
-  /// The tensor of a Hugging Face name, in memory. Threads may ask at the same time. Throws std::logic_error for a name
-  /// that weight_specs() does not list, and NotEnoughMemory where it does not fit.
+  /// Returns the tensor of a Hugging Face name, in memory. Threads may call it at the same time. Throws
+  /// std::logic_error for a name that weight_specs() does not list, and NotEnoughMemory where the tensor does not fit.
   const at::Tensor& at(const std::string& name) const;
-  /// The same values in the same dtype, to be read a few times and not in steps: where the file has them in that dtype
-  /// they stay there, in small pages.
+  /// Returns the same values in the same dtype, to be read a few times and not in steps: where the file has that dtype,
+  /// the tensor stays in the file's map, in small pages.
   const at::Tensor& source(const std::string& name) const;
   std::int64_t bytes() const;
-  /// What bringing weights into memory has taken until now.
+  /// Returns the time spent so far on bringing weights into memory.
   std::int64_t loading_ns() const;
 
  private:

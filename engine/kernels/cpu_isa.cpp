@@ -1,4 +1,4 @@
-// Asks the processor what it has.
+// Asks the processor which instruction sets it has.
 #include "engine/kernels/cpu_isa.h"
 
 #if defined(__x86_64__)
@@ -10,8 +10,8 @@ namespace decodelab {
 namespace {
 
 #if defined(__x86_64__)
-/// Linux saves the tiles of a process only once it has asked for them (arch_prctl(2), ARCH_REQ_XCOMP_PERM; headers
-/// before 5.16 lack both names).
+/// Linux saves the tile registers of a process only after the process has requested them (arch_prctl(2),
+/// ARCH_REQ_XCOMP_PERM; headers before 5.16 lack both names).
 bool may_use_tiles() {
   constexpr long kRequestPermission = 0x1023;
   constexpr long kTileData = 18;

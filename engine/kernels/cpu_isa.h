@@ -1,4 +1,4 @@
-// The sets of instructions that kernels are written or compiled for.
+// The instruction sets that kernels are written or compiled for.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace decodelab {
 
-/// Best last. `avx512_bf16` has the dot product of pairs of bf16, `amx_bf16` that of tiles too: they matter to
-/// products, and tiles to attention.
+/// Names the instruction sets, the best last. `avx512_bf16` has the dot product of pairs of bf16, `amx_bf16` also the
+/// product of tiles: matrix products and prefill attention use both, decode attention uses tiles.
 enum class CpuIsa : std::uint8_t { portable, avx2, avx512, avx512_bf16, amx_bf16 };
 const char* to_string(CpuIsa isa);
-/// The best that this processor has for products in that type; for kernels that compute in fp32, whatever they read,
-/// the default.
+/// Returns the best set that this processor has for products in that type. Kernels that compute in fp32, whatever type
+/// they read, use the default.
 CpuIsa best_cpu_isa(ElementType dtype = ElementType::float32);
 
 }  // namespace decodelab

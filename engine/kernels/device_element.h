@@ -15,14 +15,14 @@ inline DeviceElement device_element(at::ScalarType type) {
 }
 
 #ifdef DECODELAB_HAS_CUDA
-/// Multiprocessors of the device that a tensor is on.
+/// Returns the number of multiprocessors of the device that a tensor is on.
 inline std::int64_t processors_of(const at::Tensor& where) {
   int processors = 0;
   C10_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, where.device().index()));
   return processors;
 }
 
-/// Calls `launch` with the current stream of the device of `where`, and throws what the launch left.
+/// Calls `launch` with the current stream of the device of `where`, and throws if the launch failed.
 template <typename Launch>
 void on_stream_of(const at::Tensor& where, Launch&& launch) {
   const c10::cuda::CUDAGuard guard(where.device());

@@ -60,8 +60,8 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
-/// The sum over all threads of a block, known to each; `scratch` is 32 floats of shared memory that nobody else uses
-/// meanwhile.
+/// Returns the sum over all threads of a block, to each of them; `scratch` is 32 floats of shared memory that no other
+/// code uses meanwhile.
 __device__ inline float block_sum(float value, float* scratch) {
   value = warp_sum(value);
   __syncthreads();  // An earlier sum may still be read.

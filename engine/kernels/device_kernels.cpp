@@ -1,4 +1,4 @@
-// Arithmetic of launches.
+// Computes the sizes of launches.
 #include "engine/kernels/device_kernels.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace decodelab {
 namespace {
 
 constexpr std::int64_t kMostThreads = 1024;
-/// Warps of a block that share nothing: enough to fill a processor with few blocks.
+/// Warps per block where warps share nothing: enough to fill a multiprocessor with few blocks.
 constexpr std::int64_t kWarpsOfABlock = 4;
 /// Blocks that keep a multiprocessor busy while one of them waits for memory.
 constexpr std::int64_t kBlocksOfAProcessor = 2;
@@ -21,7 +21,8 @@ std::int64_t power_of_two(std::int64_t value) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
-/// Elements of 16 bytes where a row of `count` ends at, and `addresses` begin at, multiples of them.
+/// Returns how many elements a thread may read at once: 16 bytes of them if a row of `count` and `addresses` are
+/// multiples of 16 bytes, else 1.
 std::int64_t vector_of(std::int64_t count, DeviceElement element, std::uintptr_t addresses) {
   const std::int64_t elements = kVectorBytes / bytes_of(element);
   return count % elements == 0 && addresses % kVectorBytes == 0 ? elements : 1;
@@ -29,7 +30,7 @@ std::int64_t vector_of(std::int64_t count, DeviceElement element, std::uintptr_t
 
 std::int64_t threads_for(std::int64_t items) { return std::clamp(power_of_two(items), kWarpThreads, kMostThreads); }
 
-/// The floats of shared memory that attend_splits() in decode_attention.cu lays out, in its order.
+/// Returns the floats of shared memory that attend_splits() in decode_attention.cu lays out, in its order.
 std::int64_t shared_floats(std::int64_t shared_heads, std::int64_t head_dim) {
   const std::int64_t queries = shared_heads * rounded_up(head_dim, 4);
   const std::int64_t tile = kTileKeys * (rounded_up(head_dim, 4) + 4);

@@ -1,4 +1,4 @@
-// Runs one source of a kernel in the instructions that this processor has.
+// Compiles one source of a kernel for several instruction sets, and runs the best one that this processor has.
 #pragma once
 
 #include <utility>
@@ -6,13 +6,13 @@
 #include "engine/kernels/cpu_isa.h"
 #include "engine/kernels/simd.h"
 
-/// What a kernel of CpuIsa::avx512 and above is compiled for.
+/// Compiler target of kernels of CpuIsa::avx512 and above.
 #define DECODELAB_AVX512 "avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"
 
 namespace decodelab::simd {
 
-/// `Body::run(arguments...)` compiled for AVX-512, for AVX2 and for any processor. Body::run is always_inline, and so
-/// is all that it calls.
+/// Run `Body::run(arguments...)` compiled for AVX-512, for AVX2 and for any processor. Body::run and all that it calls
+/// must be always_inline.
 template <typename Body, typename... Arguments>
 [[gnu::target(DECODELAB_AVX512)]] void run_avx512(Arguments... arguments) {
   Body::run(arguments...);
@@ -39,7 +39,7 @@ void run_best(CpuIsa isa, Arguments... arguments) {
   run_portable<Body>(arguments...);
 }
 
-/// The same for the storage type of `dtype`.
+/// Does what run_best() does for `Body` of the storage type of `dtype`.
 template <template <typename> class Body, typename... Arguments>
 void run_typed(ElementType dtype, CpuIsa isa, Arguments... arguments) {
   switch (dtype) {

@@ -1,5 +1,5 @@
-// Launches and dynamic shared memory of kernels, in words that g++ reads too: tests/cuda_on_cpu runs the same .cu files
-// on a CPU.
+// Launches of kernels and their dynamic shared memory, in a form that g++ compiles too: tests/cuda_on_cpu runs the same
+// .cu files on a CPU.
 #pragma once
 
 // Without a CUDA compiler these names come from tests/cuda_on_cpu/cuda_on_cpu.h, which is included before the kernel's

@@ -24,12 +24,12 @@ struct PhiloxWords {
   std::uint32_t word[4];
 };
 
-/// The ten rounds of Philox4x32 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", SC11,
+/// Runs the ten rounds of Philox4x32 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", SC11,
 /// doi:10.1145/2063384.2063405).
 ///
-/// The four words of `counter` under the 64-bit `key` (its low half is the paper's first key word). A pure function:
-/// any element of a stream can be had without the ones before it. Constants and key schedule are those of the authors'
-/// Random123 (philox.h), so its known answers hold.
+/// Returns the four words of `counter` under the 64-bit `key` (its low half is the paper's first key word). The
+/// function is pure: any element of a stream can be computed without the ones before it. Constants and key schedule are
+/// those of the authors' Random123 (philox.h), so its known answers hold.
 DECODELAB_HOST_DEVICE inline PhiloxWords philox4x32(PhiloxWords counter, std::uint64_t key) {
   std::uint32_t key_0 = static_cast<std::uint32_t>(key);
   std::uint32_t key_1 = static_cast<std::uint32_t>(key >> 32);
@@ -51,17 +51,17 @@ DECODELAB_HOST_DEVICE inline PhiloxWords philox4x32(PhiloxWords counter, std::ui
   return counter;
 }
 
-/// The counter of block `block` (four values) of the stream `stream`: two 64-bit numbers, low words first.
+/// Returns the counter of block `block` (four values) of the stream `stream`: two 64-bit numbers, low words first.
 DECODELAB_HOST_DEVICE inline PhiloxWords philox_counter(std::uint64_t block, std::uint64_t stream) {
   return {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
            static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)}};
 }
 
-/// mean + half_width * u with u uniform in [-1, 1), from 32 random bits.
+/// Returns mean + half_width * u with u uniform in [-1, 1), from 32 random bits.
 ///
-/// The top 24 bits, read as a signed integer, become a float without rounding, and so does the division by 2^23. What
-/// is left is one fused multiply-add, rounded once by definition of IEEE 754: no compiler may contract or split it, so
-/// that every machine gives the same bits.
+/// The top 24 bits, read as a signed integer, become a float without rounding, and the division by 2^23 does not round
+/// either. The one fused multiply-add that remains is rounded once by definition of IEEE 754: no compiler may contract
+/// or split it, so that every machine gives the same bits.
 DECODELAB_HOST_DEVICE inline float uniform_float(std::uint32_t bits, float mean, float half_width) {
   const float unit = static_cast<float>(static_cast<std::int32_t>(bits) >> 8) * (1.0f / 8388608.0f);
   return std::fma(half_width, unit, mean);

@@ -6,7 +6,7 @@
 
 namespace decodelab {
 
-/// libtorch's element type for ours.
+/// Returns libtorch's element type for ours.
 inline at::ScalarType scalar_type(ElementType type) {
   switch (type) {
     case ElementType::float32: return at::kFloat;
@@ -16,7 +16,7 @@ inline at::ScalarType scalar_type(ElementType type) {
   return at::kBFloat16;
 }
 
-/// Ours for libtorch's; for one of the three.
+/// Returns our element type for libtorch's, which must be one of the three.
 inline ElementType element_type(at::ScalarType type) {
   switch (type) {
     case at::kFloat: return ElementType::float32;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-// No value of these types crosses a call that is not inlined.
+// A value of these types never crosses a call that is not inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace decodelab::simd {
@@ -33,8 +33,8 @@ enum class Half : std::uint16_t {};
   std::memcpy(&halves, from, sizeof halves);
   return reinterpret_cast<Floats>(__builtin_convertvector(halves, Words) << 16);
 }
-/// fp16's exponent and digits, moved to where fp32 has them, are the number times 2^-112; only infinity and NaN need
-/// their exponent filled.
+/// Loads fp16. Its exponent and digits, moved to where fp32 has them, are the number times 2^-112; only infinity and
+/// NaN need their exponent filled.
 [[gnu::always_inline]] inline Floats load(const Half* from) {
   constexpr float kTwoTo112 = 5192296858534827628530496329220096.0f;
   Halves halves;
@@ -47,8 +47,8 @@ enum class Half : std::uint16_t {};
   return reinterpret_cast<Floats>(size | ((bits & 0x8000U) << 16));
 }
 [[gnu::always_inline]] inline void store(float* to, const Floats& value) { std::memcpy(to, &value, sizeof value); }
-/// The numbers as bf16, each in the lower half of a word. Rounds to nearest, halves to even. Not for NaN, which it may
-/// turn into infinity.
+/// Returns the numbers as bf16, each in the lower half of a word. Rounds to nearest, ties to even. Not for NaN, which
+/// it may turn into infinity.
 [[gnu::always_inline]] inline Words bfloat16_words(const Floats& value) {
   const Words bits = reinterpret_cast<Words>(value);
   return (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
@@ -58,7 +58,7 @@ enum class Half : std::uint16_t {};
   std::memcpy(to, &halves, sizeof halves);
 }
 
-/// Rounds to nearest, halves to even, beyond the largest to infinity; a NaN stays one.
+/// Rounds to nearest, ties to even, and beyond the largest number to infinity; a NaN stays a NaN.
 [[gnu::always_inline]] inline void store(Half* to, const Floats& value) {
   constexpr float kTwoToMinus112 = 1.925929944387235853055977942584927e-34f;
   const Words bits = reinterpret_cast<Words>(value);
@@ -71,7 +71,7 @@ enum class Half : std::uint16_t {};
   std::memcpy(to, &halves, sizeof halves);
 }
 
-/// The first `count` < 16 elements, the others 0.
+/// Load and store the first `count` < 16 elements; the others load as 0.
 template <typename Element>
 [[gnu::always_inline]] inline Floats load_some(const Element* from, std::int64_t count) {
   Element elements[kLanes] = {};
@@ -85,7 +85,7 @@ template <typename Element>
   std::memcpy(to, elements, static_cast<std::size_t>(count) * sizeof(Element));
 }
 
-/// The same for any count of at least 1: sixteen elements where there are as many.
+/// Load and store the first `count` >= 1 elements, at most sixteen.
 template <typename Element>
 [[gnu::always_inline]] inline Floats load_up_to(const Element* from, std::int64_t count) {
   return count >= kLanes ? load(from) : load_some(from, count);
@@ -102,8 +102,8 @@ template <typename Element>
 [[gnu::always_inline]] inline Floats max(const Floats& a, const Floats& b) { return a > b ? a : b; }
 [[gnu::always_inline]] inline Floats min(const Floats& a, const Floats& b) { return a < b ? a : b; }
 
-/// One number of sixteen, by halves: `combined` of two values is taken of what is left and itself, turned by 8, 4, 2
-/// and 1 lanes.
+/// Reduces sixteen numbers to one: `combined` is applied to the vector and a copy of itself, rotated by 8, 4, 2 and 1
+/// lanes.
 template <typename Combine>
 [[gnu::always_inline]] inline float reduced(const Floats& of, Combine&& combined) {
   Floats value = of;
@@ -120,13 +120,14 @@ template <typename Combine>
   return reduced(value, [](const Floats& a, const Floats& b) __attribute__((always_inline)) { return max(a, b); });
 }
 
-/// p(r) * 2^n, n being the integer whose bits stand lowest in `shifted`, a number to which kRounder was added.
+/// Returns p(r) * 2^n. The integer n is in the lowest bits of `shifted`, a number to which kRounder was added.
 inline constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
 [[gnu::always_inline]] inline Floats scaled(const Floats& p, const Floats& shifted) {
   return reinterpret_cast<Floats>(reinterpret_cast<Ints>(p) + (reinterpret_cast<Ints>(shifted) << 23));
 }
 
-/// 2^x within 3 units in the last place, for x clamped to [-126, 127]: Taylor's polynomial of degree 6 on |r| <= 1 / 2.
+/// Returns 2^x within 3 units in the last place, for x clamped to [-126, 127]: Taylor's polynomial of degree 6 on |r|
+/// <= 1 / 2.
 [[gnu::always_inline]] inline Floats exp2(const Floats& x) {
   const Floats clamped = max(broadcast(-126.0f), min(broadcast(127.0f), x));
   const Floats shifted = clamped + kRounder;
@@ -141,9 +142,9 @@ inline constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
   return scaled(p, shifted);
 }
 
-/// e^x within 2 units in the last place, for x clamped to [-87, 88]. 2^n * p(r), n = round(x / ln 2): the classic
-/// reduction (Cody and Waite 1980), with Taylor's polynomial of degree 7, whose error on |r| <= ln 2 / 2 lies below
-/// fp32's.
+/// Returns e^x within 2 units in the last place, for x clamped to [-87, 88]: 2^n * p(r) with n = round(x / ln 2), the
+/// classic reduction (Cody and Waite 1980), and Taylor's polynomial of degree 7, whose error on |r| <= ln 2 / 2 lies
+/// below that of fp32.
 [[gnu::always_inline]] inline Floats exp(const Floats& x) {
   constexpr float kLog2E = 1.44269504088896341f;
   constexpr float kLn2High = 0.693359375f;

@@ -16,20 +16,20 @@ struct ModelConfig;
 class Workspace;
 class StepRows;
 
-/// What one layer's attention is asked. B rows, T queries and L keys each, L >= rows.keys(), what is more being hidden
-/// by rows.visible(L); H heads, G kv_heads, k head_dim.
+/// Holds the inputs of one layer's attention. B rows, T queries and L keys each; L may exceed rows.keys(), and
+/// rows.visible(L) hides the keys beyond it. H heads, G kv_heads, k head_dim.
 struct AttentionCall {
   std::int64_t layer;        ///< Index of the layer; the study's scaling rule depends on it.
   const at::Tensor& query;   ///< [B, T, H * k]
   const at::Tensor& keys;    ///< [B, L, G * k], zero past each row's length; rows may be strided
   const at::Tensor& values;  ///< [B, L, G * k], likewise
-  const StepRows& rows;      ///< Lengths, and which keys each query sees
+  const StepRows& rows;      ///< Lengths, and the keys that each query sees
   Workspace& workspace;
   const at::Tensor* bias = nullptr;  ///< Added to the scores before the mask, broadcast to [B, H, T, L] (relative
                                      ///< positions, ALiBi); none so far
 };
 
-/// Softmax(query . keys * scale + bias) . values, every query over the keys that it may see.
+/// Computes softmax(query . keys * scale + bias) . values, for every query over the keys that it may see.
 class Attention {
  public:
   virtual ~Attention() = default;
@@ -37,8 +37,8 @@ class Attention {
   /// Returns [B, T, H * k] in the dtype of `query`. Queries of padding give finite numbers that nobody reads.
   virtual at::Tensor forward(const AttentionCall& call) const = 0;
 
-  /// Bytes that forward() holds at most beyond its inputs and its output, in closed form; `element_bytes` of the
-  /// model's dtype.
+  /// Returns the most bytes that forward() holds beyond its inputs and its output, in closed form; `element_bytes` is
+  /// the size of the model's dtype.
   virtual std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
                                        std::int64_t element_bytes) const = 0;
 };

@@ -1,4 +1,4 @@
-// The slots of a plan that layers are built from: their settings, and what makes their implementations.
+// The slots of a plan that layers are built from: settings, and factories of implementations.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ class ResidualNorm;
 class Softmax;
 class Workspace;
 
-/// How the prompts of a batch go through the layers: as rows filled up to the longest prompt (the reference), or one
-/// after the other without padding, so that matrix products see real tokens only (SantaCoder study: its `flash` build).
+/// Says how the prompts of a batch go through the layers: as rows padded to the longest prompt (the reference), or
+/// concatenated without padding, so that matrix products see real tokens only (SantaCoder study: its `flash` build).
 /// Attention and cache see padded rows either way.
 enum class PrefillLayout : std::uint8_t { padded, packed };
 
-/// How keys and values of a layer lie in memory: in a tensor each (the reference), or side by side in one, so that a
-/// step writes once (SantaCoder study, step 3: a row of the merged tensor is a key and its value).
+/// Says how keys and values of a layer lie in memory: in a tensor each (the reference), or side by side in one, so that
+/// a step writes once (SantaCoder study, step 3: a row of the merged tensor is a key and its value).
 enum class KvLayout : std::uint8_t { split, merged };
 
-/// A decode step is shown a number of keys that is a multiple of this; those past a row's length are zero, and hidden
-/// by its mask. 1, the reference, shows none that is not there. Multiples of 8 take the aligned 16-bit matrix kernels
-/// (SantaCoder study, step 3).
+/// The number of keys that a decode step passes to attention is rounded up to a multiple of this; keys past a row's
+/// length are zero, and hidden by its mask. 1, the reference, adds none. Multiples of 8 take the aligned 16-bit matrix
+/// kernels (SantaCoder study, step 3).
 using KeyMultiple = std::int64_t;
 
 using SoftmaxFactory = std::function<std::unique_ptr<Softmax>()>;
@@ -43,11 +43,11 @@ using KvCacheFactory = std::function<std::unique_ptr<KvCache>(const KvCacheOptio
 using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&, PreparedWeights&)>;
 using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
 using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
-/// The engine calls it once a session; the string is a device.
+/// The engine calls it once per session; the string is a device.
 using WorkspaceFactory = std::function<std::unique_ptr<Workspace>(const ModelConfig&, const std::string&)>;
 using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
 
-/// What a model family builds its layers from.
+/// Holds the factories that a model family builds its layers from.
 struct LayerSlots {
   LinearFactory linear;
   MlpFactory mlp;

@@ -27,7 +27,7 @@ class PlainLinear final : public Linear {
     return y;
   }
 
-  /// libtorch's product with an activation behind it knows one form of gelu a device: tanh on CUDA, erf on a CPU.
+  /// libtorch's product with a fused activation supports one form of gelu per device: tanh on CUDA, erf on a CPU.
   at::Tensor activated(const at::Tensor& x, Activation activation, Workspace& workspace) const override {
     if (!bias_ || (activation == Activation::gelu_erf) != x.is_cpu()) {
       return Linear::activated(x, activation, workspace);

@@ -16,29 +16,28 @@ namespace decodelab {
 class PreparedWeights;
 class Workspace;
 
-/// The weights of one product, as the checkpoint has them. They outlive every Linear.
+/// Refers to the weights of one product, as the checkpoint has them. They outlive every Linear.
 struct LinearWeights {
-  std::string name;  ///< Of the checkpoint's tensors, without `.weight`: the key of what is prepared.
-  const at::Tensor&
-      weight;  ///< [N, K], to be read a few times, for it may lie in a file; what steps read is in_memory().
-  const at::Tensor* bias;                     ///< [N], or null
-  std::function<const at::Tensor&()> load{};  ///< Brings `weight` into memory; empty where it is there.
+  std::string name;          ///< Name of the checkpoint's tensors without `.weight`; prepared weights are keyed by it.
+  const at::Tensor& weight;  ///< [N, K], maybe still in a file: to be read a few times only; steps read in_memory().
+  const at::Tensor* bias;    ///< [N], or null
+  std::function<const at::Tensor&()> load{};  ///< Brings `weight` into memory; empty where it is already there.
 
   const at::Tensor& in_memory() const { return load ? load() : weight; }
 };
 
-/// y = x W^T + b.
+/// Computes y = x W^T + b.
 class Linear {
  public:
   virtual ~Linear() = default;
 
   /// x is [.., K] in the model's dtype; returns [.., N].
   virtual at::Tensor forward(const at::Tensor& x, Workspace& workspace) const = 0;
-  /// activation(forward(x)), where the activation can be had with the product.
+  /// Returns activation(forward(x)); an implementation may compute both in one pass.
   virtual at::Tensor activated(const at::Tensor& x, Activation activation, Workspace& workspace) const;
 };
 
-/// activation(x), written over x where the memory is reused.
+/// Returns activation(x), written over x where the workspace reuses memory.
 at::Tensor activate(const at::Tensor& x, Activation activation, Workspace& workspace);
 
 /// The reference: libtorch's linear.

@@ -16,7 +16,7 @@ class LmHeadRows {
   virtual bool all_positions(const DetailsRequest& requested) const = 0;
 };
 
-/// The reference: every position, whoever asked.
+/// The reference: every position, whatever was requested.
 std::unique_ptr<LmHeadRows> make_all_lm_head_rows();
 
 }  // namespace decodelab

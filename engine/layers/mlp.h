@@ -20,11 +20,11 @@ class Mlp {
  public:
   virtual ~Mlp() = default;
 
-  /// [.., d] -> [.., d]
+  /// Maps [.., d] to [.., d].
   virtual at::Tensor forward(const at::Tensor& x, Workspace& workspace) const = 0;
 };
 
-/// The reference: product, activation, product, an operator each.
+/// The reference: product, activation and product, one operator each.
 std::unique_ptr<Mlp> make_plain_mlp(const MlpWeights& weights, const LinearFactory& linear, PreparedWeights& prepared);
 
 }  // namespace decodelab

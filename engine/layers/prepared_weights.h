@@ -1,4 +1,4 @@
-// What variants make of weights before the first step, made once for all engines of a model.
+// Weights that variants prepare before the first step, once for all engines of a model.
 #pragma once
 
 #include <atomic>
@@ -15,17 +15,17 @@
 
 namespace decodelab {
 
-/// Weights in other orders or types, by role and transform (`packed transformer.h.0.mlp.c_fc`). Twelve arms that pack a
-/// model pack it once; it goes with the last engine that uses it.
+/// Holds weights in other orders or types, by transform and role (`packed transformer.h.0.mlp.c_fc`). Twelve arms that
+/// pack a model pack it once; a packed weight is freed with the last engine that uses it.
 class PreparedWeights {
  public:
-  /// `files` keeps packed weights between processes; null: nothing does.
+  /// `files` keeps packed weights between processes; with null they are not kept.
   explicit PreparedWeights(MemoryAtHand at_hand = {}, std::unique_ptr<PackedFiles> files = nullptr)
       : at_hand_(std::move(at_hand)), files_(std::move(files)) {}
 
   /// Calls `make()`, which returns a std::unique_ptr<Prepared> that holds about `bytes`, and returns its result; later
   /// calls for the same key return the same object while anyone holds it. A key stands for one type. Throws
-  /// NotEnoughMemory, and makes nothing, where fewer are at hand.
+  /// NotEnoughMemory, without calling `make()`, where fewer bytes are available.
   template <typename Prepared, typename Make>
   std::shared_ptr<const Prepared> prepare(const std::string& key, std::size_t bytes, Make&& make) {
     const std::lock_guard lock(mutex_);

@@ -16,7 +16,7 @@ struct NormWeights {
   double epsilon;
 };
 
-/// The stream of a layer: what was added up so far, and its norm.
+/// Holds the residual, which is the sum so far, and its norm.
 struct NormedResidual {
   at::Tensor residual;
   at::Tensor normed;
@@ -26,9 +26,9 @@ class ResidualNorm {
  public:
   virtual ~ResidualNorm() = default;
 
-  /// residual + addend, rounded to the model's dtype, and its norm; both [.., d].
+  /// Returns residual + addend, rounded to the model's dtype, and its norm; both [.., d].
   virtual NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, Workspace& workspace) const = 0;
-  /// The norm of a residual that nothing is added to.
+  /// Returns the norm of a residual that nothing is added to.
   virtual at::Tensor norm(const at::Tensor& residual, Workspace& workspace) const = 0;
 };
 

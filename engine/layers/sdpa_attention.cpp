@@ -38,7 +38,7 @@ class SdpaAttention final : public Attention {
     const std::int64_t H = config_.heads;
     const std::int64_t k = config_.head_dim;
     const bool causal = rows.tokens() > 1;
-    // Rows of one length see all that they hold, once what was shown beyond it is cut off.
+    // Rows of one length see all keys that they hold; keys shown beyond those are cut off.
     const bool all_seen = causal || rows.uniform();
     const std::int64_t shown = all_seen ? rows.keys() : call.keys.size(1);
     const at::Tensor query = call.query.unflatten(2, {H, k}).transpose(1, 2);

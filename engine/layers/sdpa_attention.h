@@ -1,4 +1,4 @@
-// Attention by one of libtorch's fused kernels, named and never chosen by libtorch.
+// Attention by one of libtorch's fused kernels. The caller names the kernel; libtorch does not choose.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,13 @@ namespace decodelab {
 /// The kernels behind scaled_dot_product_attention. On a CPU there is `flash` alone.
 enum class SdpaKernel : std::uint8_t { flash, efficient, cudnn };
 
-/// Serves a prefill from position 0, whose causal flag stands for the mask, and decode steps, whose rows may have any
-/// lengths. Key heads are repeated by a stride of 0; `efficient`, which takes no such strides, copies them. Throws
-/// std::invalid_argument for a bias, for several queries that follow held keys, and for what the kernel does not do.
+/// Makes attention that handles a prefill from position 0, where the kernel's causal flag replaces the mask, and decode
+/// steps, whose rows may have any lengths. Key heads are repeated by a stride of 0; `efficient`, which takes no such
+/// strides, copies them. Throws std::invalid_argument for a bias, for several queries that follow held keys, and for
+/// what the kernel does not support.
 std::unique_ptr<Attention> make_sdpa_attention(const ModelConfig& config, SdpaKernel kernel, std::string variant);
 
-/// The operator that a call of the kernel is counted as.
+/// Returns the name of the operator that a call of the kernel is counted as.
 const char* sdpa_operator(SdpaKernel kernel, bool cpu);
 
 }  // namespace decodelab

@@ -28,7 +28,8 @@ class UnfusedSoftmax final : public Softmax {
   }
 
   std::int64_t workspace_bytes(std::int64_t scores, std::int64_t element_bytes) const override {
-    // Masked scores and weights stand side by side; 16-bit scores are raised to fp32 twice (upcast and its product).
+    // Masked scores and weights exist at the same time; 16-bit scores are raised to fp32 twice (upcast and its
+    // product).
     return scores * (element_bytes == 4 ? 2 * 4 : element_bytes + 3 * 4);
   }
 };

@@ -10,8 +10,8 @@
 
 namespace decodelab {
 
-/// The rows of a decode step that is recorded once and run again and again: nothing of them is known to the host but
-/// how many there are and how many keys attention is shown. All tensors are on the device, and read when the step runs.
+/// Describes the rows of a decode step that is recorded once and replayed. The host knows only how many rows there are
+/// and how many keys attention is shown. All tensors are on the device, and are read when the step runs.
 struct RecordedRows {
   const at::Tensor& held;       ///< [B] int64: keys that each row holds.
   const at::Tensor& row_index;  ///< [B] int64: 0 .. B - 1.
@@ -19,51 +19,53 @@ struct RecordedRows {
   std::int64_t shown_keys = 0;  ///< Keys that attention is shown; more than any row holds.
 };
 
-/// B rows that add up to T tokens each in one step. Rows start at key 0; a row that adds fewer than T tokens is padded
-/// at its end.
+/// Describes B rows that add up to T tokens each in one step. Rows start at key 0; a row that adds fewer than T tokens
+/// is padded at its end.
 ///
 /// Because rows are aligned at their start, causal visibility alone keeps every real query from every padding key:
 /// query t of row b stands at position past[b] + t and sees the keys 0 .. past[b] + t.
 class StepRows {
  public:
-  /// `past[b]` keys are held, `added[b]` >= 1 real tokens come. `positions` is the model's limit: positions of padding
-  /// are clamped to it. Rows of different lengths go through the layers in `layout`; `tables`, where there are any,
+  /// Row b holds `past[b]` keys and adds `added[b]` >= 1 real tokens. `positions` is the model's limit: positions of
+  /// padding are clamped to it. Rows of different lengths go through the layers in `layout`; `tables`, if any, must
   /// outlive the step.
   StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions, at::Device device,
            PrefillLayout layout = PrefillLayout::padded, const StepTables* tables = nullptr);
-  /// One new token a row, for the rows of a recorded step.
+  /// Describes a recorded step, in which each row adds one token.
   explicit StepRows(const RecordedRows& recorded);
 
   std::int64_t batch_size() const { return static_cast<std::int64_t>(added_.size()); }
-  /// T: the most tokens that a row adds.
+  /// Returns T, the most tokens that a row adds.
   std::int64_t tokens() const { return tokens_; }
-  /// L: the most keys that a row holds after this step.
+  /// Returns L, the most keys that a row holds after this step.
   std::int64_t keys() const { return keys_; }
-  /// Throws std::logic_error in a recorded step, whose lengths are not the host's to know.
+  /// Returns the keys that each row holds before this step. Throws std::logic_error for a recorded step, whose lengths
+  /// the host does not know.
   const std::vector<std::int64_t>& past() const;
-  /// Keys that each row holds before this step, [B] int64 on the device; made once a step, when first asked for. Its
-  /// stride is 0 where one number serves all rows.
+  /// Returns the keys that each row holds before this step, [B] int64 on the device; made at the first call of a step.
+  /// Its stride is 0 where one number serves all rows.
   const at::Tensor& held_on_device() const;
   const std::vector<std::int64_t>& added() const { return added_; }
-  /// All rows hold the same number of keys and add the same number of tokens.
+  /// Returns whether all rows hold the same number of keys and add the same number of tokens.
   bool uniform() const { return uniform_; }
   at::Device device() const { return device_; }
-  /// Padding that goes through the layers, all rows together.
+  /// Returns the number of padding tokens that go through the layers, over all rows.
   std::int64_t padding_tokens() const;
 
-  /// [1, S, ..] as [B, T, ..], padding zero, where rows go through the layers packed; otherwise `x` itself.
+  /// Converts [1, S, ..] to [B, T, ..] with zero padding where rows go through the layers packed; otherwise returns `x`
+  /// itself.
   at::Tensor padded(const at::Tensor& x) const;
-  /// [B, T, ..] as [1, S, ..] where rows go through the layers packed; otherwise `x` itself.
+  /// Converts [B, T, ..] to [1, S, ..] where rows go through the layers packed; otherwise returns `x` itself.
   at::Tensor packed(const at::Tensor& x) const;
 
-  /// Position ids, [B, T] int64 (uniform: [1, T]; packed: [1, S]).
+  /// Returns position ids, [B, T] int64 (uniform: [1, T]; packed: [1, S]).
   const at::Tensor& position_ids() const;
-  /// True where a query may see a key, [B, T, K] bool (uniform: [1, T, K]) for K = `held_keys` >= L keys, as many as
-  /// the cache gave; made once a step, when first asked for.
+  /// Returns a mask that is true where a query may see a key, [B, T, K] bool (uniform: [1, T, K]). K = `held_keys` >= L
+  /// is the number of keys that the cache returned. Made at the first call of a step.
   const at::Tensor& visible(std::int64_t held_keys) const;
 
-  /// Where the real tokens of a ragged step go: `source` indexes [B * T], `row` and `position` the cache; each [sum of
-  /// added] int64.
+  /// Says where the real tokens of a ragged step go: `source` indexes [B * T], `row` and `position` index the cache;
+  /// each is [sum of added] int64.
   struct Scatter {
     at::Tensor source;
     at::Tensor row;
@@ -71,7 +73,7 @@ class StepRows {
   };
   const Scatter& scatter() const;
 
-  /// Index of each row's last real token in [B * T], or in [S] where rows are packed; [B] int64.
+  /// Returns the index of each row's last real token in [B * T], or in [S] where rows are packed; [B] int64.
   const at::Tensor& last_token_index() const;
 
  private:
@@ -82,8 +84,8 @@ class StepRows {
   std::int64_t positions_;
   at::Device device_;
   const StepTables* tables_;
-  at::Tensor key_index_;  ///< Of a recorded step.
-  bool packs_ = false;    ///< Rows are of different lengths, and go through the layers without padding.
+  at::Tensor key_index_;  ///< Set in a recorded step only.
+  bool packs_ = false;    ///< Rows have different lengths and go through the layers without padding.
   std::int64_t tokens_ = 0;
   std::int64_t keys_ = 0;
   bool uniform_ = true;

@@ -9,17 +9,18 @@ namespace decodelab {
 
 class StepTables {
  public:
-  /// For positions [0, `positions`) of a model.
+  /// Makes the tables for positions [0, `positions`) of a model.
   StepTables(std::int64_t positions, at::Device device)
       : positions_(at::arange(positions, at::TensorOptions(at::kLong).device(device))),
         visible_(at::cat({at::ones({positions}, at::TensorOptions(at::kBool).device(device)),
                           at::zeros({positions}, at::TensorOptions(at::kBool).device(device))})) {}
 
-  /// `past` .. `past + tokens - 1`, [1, tokens] int64.
+  /// Returns the positions `past` .. `past + tokens - 1`, [1, tokens] int64.
   at::Tensor position_ids(std::int64_t past, std::int64_t tokens) const {
     return positions_.narrow(0, past, tokens).unsqueeze(0);
   }
-  /// True for the keys 0 .. `past`, [1, 1, keys] bool; `keys` is at most the number of positions.
+  /// Returns a mask that is true for the keys 0 .. `past`, [1, 1, keys] bool; `keys` is at most the number of
+  /// positions.
   at::Tensor visible(std::int64_t past, std::int64_t keys) const {
     return visible_.narrow(0, positions_.size(0) - 1 - past, keys).view({1, 1, keys});
   }

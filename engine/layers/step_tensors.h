@@ -1,4 +1,4 @@
-// What passes between the parts of a layer in one step.
+// The tensors that pass between the parts of a layer in one step.
 #pragma once
 
 #include "engine/layers/workspace.h"
@@ -6,22 +6,23 @@
 
 namespace decodelab {
 
-/// What stands between a layer's projections and its attention: queries [B, T, H * k] and new keys and values [B, T, 2
-/// * G * k], keys first.
+/// Holds the outputs of a layer's projections: queries [B, T, H * k], and new keys and values [B, T, 2 * G * k], keys
+/// first.
 struct Projected {
   at::Tensor query;
   at::Tensor key_value;
 };
 
-/// What a cache hands to attention for one layer: keys and values, [B, L, G * k] each. They may be views with any
-/// strides.
+/// Holds what a cache returns to attention for one layer: keys and values, [B, L, G * k] each. They may be views with
+/// any strides.
 struct KeysValues {
   at::Tensor keys;
   at::Tensor values;
 };
 
-/// The sum of the layers so far, in two parts: what the last one put out is added where the next norm needs the sum, so
-/// that a slot may do both at once. Each is [B, T, d]; `addend` is undefined where nothing is to be added.
+/// Holds the sum of the layers so far in two parts: the output of the last part (`addend`) is added where the next norm
+/// needs the sum, so that one slot may compute sum and norm together. Each is [B, T, d]; `addend` is undefined where
+/// nothing is to be added.
 struct ResidualStream {
   at::Tensor residual;
   at::Tensor addend;

@@ -1,4 +1,4 @@
-// Hides work from whoever counts the steps of this thread.
+// Hides work of this thread from the step counters.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace decodelab {
 
-/// While it lives, neither operators nor allocations nor ranges of this thread are reported: for what is made once, in
-/// the first step that needs it, and is no part of what that step does.
+/// While an object lives, no operators, allocations or ranges of this thread are reported. Used for what is made once,
+/// in the first step that needs it, and is not part of the work of that step.
 class Uncounted {
  public:
   Uncounted() : memory_(c10::DebugInfoKind::PROFILER_STATE, std::make_shared<Silence>()) {}

@@ -16,20 +16,19 @@ class Workspace {
 
   /// Begins a step; `decodes` is false for a prefill.
   virtual void begin_step(bool decodes) = 0;
-  /// Begins a layer, counted from 0. What was allocated in a layer stays valid until the end of the next one, what was
+  /// Begins a layer, counted from 0. A tensor allocated in a layer stays valid until the end of the next layer, one
   /// allocated outside of layers until the next step.
   virtual void begin_layer(std::int64_t layer) = 0;
   virtual void end_layers() = 0;
   /// Returns a tensor whose contents are undefined.
   virtual at::Tensor allocate(at::IntArrayRef shape, const at::TensorOptions& options) = 0;
-  /// Returns one for the rows of `x` with another last dimension.
+  /// Returns such a tensor with the shape of `x`, but with `width` as last dimension.
   at::Tensor allocate_rows(const at::Tensor& x, std::int64_t width) {
     at::DimVector shape(x.sizes());
     shape.back() = width;
     return allocate(shape, x.options());
   }
-  /// Returns true while allocate() hands out memory that is there already: operators then write into it instead of
-  /// allocating.
+  /// Returns true while allocate() reuses memory: operators then write into it instead of allocating.
   virtual bool reuses() const = 0;
   /// Returns positions and masks that were made once for the session, or null where each step makes its own.
   virtual const StepTables* tables() const { return nullptr; }

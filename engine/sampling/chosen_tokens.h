@@ -1,4 +1,4 @@
-// The tokens that a step chose, on the device and on their way to the host.
+// The tokens that a step chose, on the device and as an asynchronous copy to the host.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace decodelab {
 
-/// One token a row on its way to the host: the copy is under way, and whoever reads waits for it. On a CPU it is there
-/// at once.
+/// Holds an asynchronous copy of one token per row to the host; read() waits for the copy. On a CPU the tokens are
+/// available at once.
 class HostTokens {
  public:
-  /// Nothing is under way.
+  /// Holds no copy.
   HostTokens() = default;
   explicit HostTokens(std::vector<std::int64_t> tokens) : tokens_(std::move(tokens)) {}
-  /// Begins the copy of `device_tokens` ([B, 1] int64): into pinned memory, behind what the current stream does
-  /// already.
+  /// Starts to copy `device_tokens` ([B, 1] int64) into pinned memory, after the work that the current stream already
+  /// has.
   explicit HostTokens(const at::Tensor& device_tokens);
 
   bool empty() const { return tokens_.empty() && !copy_.defined(); }
-  /// The tokens, and nothing is under way any more.
+  /// Waits for the copy, returns its tokens, and leaves the object empty.
   std::vector<std::int64_t> read();
 
  private:
@@ -30,7 +30,7 @@ class HostTokens {
   std::optional<c10::Event> copied_;
 };
 
-/// One token a row, B rows.
+/// Holds one token per row, B rows.
 struct ChosenTokens {
   HostTokens host;
   at::Tensor device;  ///< [B, 1] int64: the next step's input ids.

@@ -10,8 +10,8 @@
 namespace decodelab {
 namespace {
 
-/// A seed of which the low half depends on both: libtorch's CPU generator reads no more. Different seeds stay
-/// different.
+/// Mixes a seed so that its low half depends on both halves: libtorch's CPU generator reads the low half only.
+/// Different seeds stay different.
 std::uint64_t folded(std::uint64_t seed) { return seed ^ seed >> 32; }
 
 class RowRng final : public Rng {
@@ -37,7 +37,7 @@ class RowRng final : public Rng {
   void select(const std::vector<std::int64_t>& rows) override {
     std::vector<at::Generator> kept;
     for (const std::int64_t row : rows) {
-      // A handle to the same generator would be shared by a row that is named twice.
+      // Cloned, since a row that is named twice would otherwise share its generator.
       kept.push_back(generators_.at(static_cast<std::size_t>(row)).clone());
     }
     generators_ = std::move(kept);

@@ -12,9 +12,9 @@ class Tensor;
 
 namespace decodelab {
 
-/// What a generator is made for: the S rows of one session that are sampled.
+/// Says which rows a generator is made for: the S sampled rows of one session.
 struct RngOptions {
-  std::vector<std::uint64_t> seeds;  ///< One a sampled row.
+  std::vector<std::uint64_t> seeds;  ///< One per sampled row.
   std::string device;
 };
 
@@ -27,18 +27,18 @@ class Rng {
  public:
   virtual ~Rng() = default;
 
-  /// One token a row, [S, 1] int64 on the device, from `probabilities` [S, V] fp32, contiguous. Every call goes on to
+  /// Draws one token per row, [S, 1] int64 on the device, from `probabilities` [S, V] fp32, contiguous. Every call uses
   /// new numbers.
   virtual at::Tensor draw(const at::Tensor& probabilities) = 0;
-  /// Goes on with these of its S rows, in this order, each with the state that it has. A row that is named twice draws
-  /// the same numbers twice.
+  /// Keeps these of its S rows, in this order, each with its state. A row that is named twice draws the same numbers
+  /// twice.
   virtual void select(const std::vector<std::int64_t>& rows) = 0;
-  /// Puts the rows of `other`, with their states, under its own. Both were made by one factory; `other` is of no use
+  /// Appends the rows of `other`, with their states. Both were made by one factory; `other` must not be used
   /// afterwards.
   virtual void append(Rng&& other) = 0;
 };
 
-/// The reference: a generator of libtorch for each row, seeded by the row, and a draw for each. The same seed gives the
+/// The reference: one libtorch generator per row, seeded by the row, and one draw for each. The same seed gives the
 /// same tokens whatever else is in the batch, on one kind of device.
 std::unique_ptr<Rng> make_row_rng(const RngOptions& options);
 

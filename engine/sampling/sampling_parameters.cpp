@@ -1,4 +1,4 @@
-// Refuses sampling parameters that mean nothing, and gives each row its own.
+// Refuses sampling parameters without a meaning, and completes the parameters of each row.
 #include "engine/sampling/sampling_parameters.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What a row asks of the choice of its tokens: greedy, or drawn at random from warped logits. No torch.
+// How the tokens of a row are chosen: greedy, or drawn at random from warped logits. No torch.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace decodelab {
 
-/// One row's wishes; the defaults are neutral, and greedy. Names, meanings and order (repetition penalty, temperature,
-/// top-k, top-p, typical-p, each on what the one before left) are those of Hugging Face's generate().
+/// Holds one row's sampling parameters; the defaults are neutral and greedy. Names, meanings and order (repetition
+/// penalty, temperature, top-k, top-p, typical-p, each applied to what the one before left) are those of Hugging Face's
+/// generate().
 struct SamplingParameters {
   bool sample = false;     ///< Draw from the softmax of the warped logits; false: the token of the highest logit.
   double temperature = 1;  ///< Divides the logits; above 0.
@@ -20,10 +21,11 @@ struct SamplingParameters {
   /// Divides positive logits of tokens that the row holds, prompt included, and multiplies negative ones (Keskar 2019,
   /// arXiv:1909.05858). The one parameter that greedy rows may set too.
   double repetition_penalty = 1;
-  std::optional<std::uint64_t> seed;  ///< Of a sampled row's random numbers; none: complete_sampling() draws one.
+  std::optional<std::uint64_t>
+      seed;  ///< Seeds a sampled row's random numbers; where empty, complete_sampling() draws one.
 
   bool penalizes() const { return repetition_penalty != 1; }
-  /// Nothing but the highest logit counts.
+  /// Returns whether the highest logit alone decides.
   bool plain_greedy() const { return !sample && !penalizes(); }
   bool has_top_k() const { return top_k != 0; }
   bool has_top_p() const { return top_p != 1; }
@@ -34,9 +36,9 @@ struct SamplingParameters {
 /// seed of a greedy row.
 void check_sampling(const SamplingParameters& parameters);
 
-/// What each of `batch_size` rows asks: `given` is empty (all greedy), one for all rows, or one a row. Sampled rows
-/// without a seed get a random one below 2^53, which every reader of JSON keeps. Throws std::invalid_argument for
-/// another count, and as check_sampling().
+/// Returns the parameters of each of `batch_size` rows: `given` is empty (all greedy), one for all rows, or one per
+/// row. Sampled rows without a seed get a random one below 2^53, which every reader of JSON keeps exact. Throws
+/// std::invalid_argument for another count, and what check_sampling() throws.
 std::vector<SamplingParameters> complete_sampling(std::span<const SamplingParameters> given, std::int64_t batch_size);
 
 }  // namespace decodelab

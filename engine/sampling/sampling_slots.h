@@ -1,4 +1,4 @@
-// The slots of a plan that choose tokens: their settings, and what makes their implementations.
+// The slots of a plan that choose tokens: settings, and factories of implementations.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ class Rng;
 class TokenChoice;
 class TokenDetailsPolicy;
 
-/// When a step's tokens are read on the host. `each`: before the next step begins. `late`: after the next step was
-/// handed to the device, which then never waits for the host to have read; a row that ends is noticed one step late.
+/// Says when a step's tokens are read on the host. `each`: before the next step begins. `async`: after the next step
+/// was launched on the device, which then never waits for the host to read; the end of a row is noticed one step late.
 enum class ReadBack : std::uint8_t { each, async };
 
 using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;

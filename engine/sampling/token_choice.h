@@ -20,32 +20,33 @@ struct ChosenTokens;
 class Workspace;
 class TokenHistory;
 
-/// What the choice of one session's tokens is made for.
+/// Says what a TokenChoice is made for: one session's rows.
 struct ChoiceOptions {
-  std::vector<SamplingParameters> rows;  ///< One a row, as complete_sampling() gives them; empty: all greedy.
+  std::vector<SamplingParameters> rows;  ///< One per row, as complete_sampling() returns them; empty: all greedy.
   std::string device;
-  RngFactory make_rng;  ///< Called only where a row is sampled.
+  RngFactory make_rng;  ///< Called only if a row is sampled.
 
   bool samples() const;
   bool penalizes() const;
-  /// Nothing but the highest logit counts in any row.
+  /// Returns whether the highest logit alone decides in every row.
   bool plain_greedy() const { return !samples() && !penalizes(); }
 };
 
-/// The rows of one session as every choice needs them: what each asks, and the generator of those that are sampled.
+/// Holds the rows of one session, as every implementation of TokenChoice needs them: their parameters, and the
+/// generator of the sampled ones.
 class ChoiceRows {
  public:
   explicit ChoiceRows(const ChoiceOptions& options);
 
-  /// One a row; empty: all greedy.
+  /// Returns one set of parameters per row; empty: all rows are greedy.
   const std::vector<SamplingParameters>& parameters() const { return parameters_; }
   bool penalizes() const;
-  /// Indices of the sampled rows, in order.
+  /// Returns the indices of the sampled rows, in order.
   const std::vector<std::int64_t>& sampled() const { return sampled_; }
-  /// Draws for the sampled rows, in their order; null where there is none.
+  /// Returns the generator of the sampled rows, in their order; null where there are none.
   Rng* rng() const { return rng_.get(); }
 
-  /// As TokenChoice::select() and TokenChoice::append().
+  /// Do what TokenChoice::select() and TokenChoice::append() do.
   void select(const std::vector<std::int64_t>& rows);
   void append(ChoiceRows&& other);
 
@@ -57,23 +58,23 @@ class ChoiceRows {
   std::unique_ptr<Rng> rng_;
 };
 
-/// Chooses one token a row, for one session: in greedy rows the highest logit, ties to the lowest id; in sampled rows
-/// at random. B rows, V vocabulary. Greedy rows consume no random numbers, and a plain greedy session pays for no
-/// sampling.
+/// Chooses one token per row, for one session: in greedy rows the token of the highest logit, ties to the lowest id; in
+/// sampled rows a random one. B rows, V vocabulary. Greedy rows consume no random numbers, and a plain greedy session
+/// does no work for sampling.
 class TokenChoice {
  public:
   virtual ~TokenChoice() = default;
 
-  /// `logits` is [B, V], the last real position of each row, and stays as it is; `history` is null where no row
+  /// `logits` is [B, V], the last real position of each row, and is not modified; `history` is null where no row
   /// penalizes.
   virtual ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace& workspace) = 0;
-  /// Goes on with these rows, in this order; each keeps its parameters and the state of its random numbers.
+  /// Keeps these rows, in this order; each keeps its parameters and the state of its random numbers.
   virtual void select(const std::vector<std::int64_t>& rows) = 0;
-  /// Puts the rows of `other` under its own. Both were made by one factory; `other` is of no use afterwards.
+  /// Appends the rows of `other`. Both were made by one factory; `other` must not be used afterwards.
   virtual void append(TokenChoice&& other) = 0;
 };
 
-/// The reference: one row at a time, its warpers, a reduction and a read-back each.
+/// The reference: handles one row at a time, with its warpers, one reduction and one read-back each.
 std::unique_ptr<TokenChoice> make_row_by_row_choice(const ChoiceOptions& options);
 
 }  // namespace decodelab

@@ -46,7 +46,7 @@ std::vector<TokenDetails> compute_token_details(const DetailsInput& input, const
 
 std::int64_t token_details_workspace_bytes(const DetailsRequest& wanted, std::int64_t tokens,
                                            std::int64_t vocabulary_size, std::int64_t element_bytes) {
-  // One row at a time: its log-softmax in fp32, and in 16-bit types the raised logits beside it.
+  // One row at a time: its log-softmax in fp32 and, for 16-bit types, its logits raised to fp32.
   const std::int64_t positions = wanted.prefill_log_probs ? tokens : (wanted.any() ? 1 : 0);
   return positions * vocabulary_size * (element_bytes == 4 ? 4 : 8);
 }

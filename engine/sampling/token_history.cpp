@@ -1,4 +1,4 @@
-// A bit a row and token: set by one scatter a step, and set anew after a truncation.
+// One bit per row and token: set by one scatter per step, and set anew after a truncation.
 #include "engine/sampling/token_history.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void TokenHistory::mark_prompts() {
 
 void TokenHistory::add(const at::Tensor& ids, const std::vector<std::int64_t>& positions) {
   seen_.scatter_(1, ids, true);
-  // A copy: the next step may write its tokens where these are.
+  // Copied, since the next step may write its tokens over these.
   Step step{.ids = ids.clone(), .held = {}};
   for (std::size_t row = 0; row < positions.size(); ++row) {
     const auto index = static_cast<std::int64_t>(row);
@@ -55,7 +55,7 @@ void TokenHistory::truncate(std::int64_t length) {
 }
 
 void TokenHistory::select(const std::vector<std::int64_t>& rows) {
-  std::vector<std::vector<std::int64_t>> places(prompts_.size());  // Of each row, where it comes to stand.
+  std::vector<std::vector<std::int64_t>> places(prompts_.size());  // Of each old row: its new indices.
   for (std::size_t place = 0; place < rows.size(); ++place) {
     places.at(static_cast<std::size_t>(rows[place])).push_back(static_cast<std::int64_t>(place));
   }

@@ -1,4 +1,4 @@
-// The warpers, plainly: each takes one row and gives a new one.
+// The plain implementation of the warpers: each takes one row and returns a new one.
 #include "engine/sampling/warpers.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ at::Tensor keep_top_k(const at::Tensor& logits, std::int64_t k) {
   return logits.masked_fill(logits < highest[-1], kDropped);
 }
 
-/// Drops where `dropped` ([V] bool, in the order of `order`) says so.
+/// Drops the tokens where `dropped` ([V] bool, in the order of `order`) is true.
 at::Tensor drop_in_order(const at::Tensor& logits, const at::Tensor& order, const at::Tensor& dropped) {
   return logits.masked_fill(at::empty_like(dropped).scatter_(0, order, dropped), kDropped);
 }
@@ -30,12 +30,12 @@ at::Tensor keep_top_p(const at::Tensor& logits, double p) {
 
 at::Tensor keep_typical_p(const at::Tensor& logits, double p) {
   const at::Tensor log_probs = at::log_softmax(logits, 0);
-  // A token without probability adds 0, though 0 times -infinity is no number.
+  // A token of probability 0 adds 0, though 0 * -infinity would be NaN.
   const at::Tensor entropy = -(log_probs * log_probs.exp()).nan_to_num(0.0).cumsum(0)[-1];
   const auto [distances, order] =
       at::sort((-log_probs - entropy).abs(), /*stable=*/true, /*dim=*/0, /*descending=*/false);
   const at::Tensor mass = at::softmax(logits.gather(0, order), 0).cumsum(0);
-  // Rounding may leave the whole mass below p.
+  // After rounding, the whole mass may lie below p.
   const std::int64_t last = std::min((mass < p).sum().item<std::int64_t>(), logits.size(0) - 1);
   at::Tensor dropped = distances > distances[last];
   dropped[0].fill_(false);

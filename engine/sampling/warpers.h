@@ -9,12 +9,12 @@ class Tensor;
 
 namespace decodelab {
 
-/// `logits` [V] fp32 with those of the `seen` tokens ([V] bool) brought down by the row's repetition penalty.
+/// Returns `logits` [V] fp32 with those of the `seen` tokens ([V] bool) lowered by the row's repetition penalty.
 at::Tensor penalize_row(const at::Tensor& logits, const at::Tensor& seen, const SamplingParameters& row);
 
-/// `logits` [V] fp32 after temperature, top-k, top-p and typical-p; tokens that they drop are -infinity, and one is
-/// always kept. What is neutral is left out, and `logits` itself is never written to. Tokens with a probability of 0
-/// may be dropped by any of them.
+/// Returns `logits` [V] fp32 after temperature, top-k, top-p and typical-p. Tokens that they drop are -infinity, and
+/// one is always kept. Neutral parameters are skipped, and `logits` itself is never written to. Tokens with a
+/// probability of 0 may be dropped by any of them.
 ///
 /// The arithmetic is that of the LogitsProcessors of Hugging Face Transformers 5 with min_tokens_to_keep = 1, except
 /// that sorts are stable and the entropy behind typical-p is summed in fp64, so that neither threads nor neighbours

@@ -1,4 +1,5 @@
-// What fills the rows of a trace while steps run, and the collector that stands where none can run and says why.
+// Declares the collectors that fill the rows of a trace while steps run, and one that replaces a collector that cannot
+// run and says why.
 #pragma once
 
 #include <cstdint>
@@ -20,38 +21,38 @@ inline constexpr std::int64_t kMostTraceEvents = 4'000'000;
 
 struct TraceConfig {
   TraceTier tier = TraceTier::kernels;
-  std::int64_t most_events =
-      kMostTraceEvents;  ///< Of one collector; what comes after is counted in TraceSession::dropped_records.
+  /// The most rows of one collector; later ones are counted in TraceSession::dropped_records.
+  std::int64_t most_events = kMostTraceEvents;
 };
 
-/// One listener. The calls come from the thread that runs the steps, in this order: probe, start, (begin_step,
-/// end_step)*, stop, drain.
+/// Collects rows of one sort. The calls come from the thread that runs the steps, in this order: probe, start,
+/// (begin_step, end_step)*, stop, drain.
 class Collector {
  public:
   virtual ~Collector() = default;
 
-  /// As CollectorState::name: spans, operators, cupti, graph-nodes, nvml, perf.
+  /// Returns the name for CollectorState::name: spans, operators, cupti, graph-nodes, nvml, perf.
   virtual std::string name() const = 0;
 
-  /// Asks without starting anything. A collector that is not available may be started all the same, and then records
-  /// nothing.
+  /// Returns whether the collector can run, without starting anything. A collector that is not available may be started
+  /// all the same, and then records nothing.
   virtual Capability probe() = 0;
 
   virtual void start(const TraceConfig& config) = 0;
 
-  /// Of the step only index, batch and keys are set at its begin; times and counts are set at its end.
+  /// begin_step() gets a step of which only index, batch and keys are set; end_step() gets its times and counts too.
   virtual void begin_step(const Step& step) { static_cast<void>(step); }
   virtual void end_step(const Step& step) { static_cast<void>(step); }
 
-  /// After this no row is added; devices have been waited for by the caller.
+  /// Ends the collection: no row is added after this call. The caller must have waited for the devices before.
   virtual void stop() = 0;
 
   /// Appends the rows, adds to the counts of the session (never sets them), appends one CollectorState, and forgets all
-  /// of it. Steps are not a collector's: whoever runs them appends TraceEvents::steps.
+  /// of it. A collector appends no steps: the code that runs them appends TraceEvents::steps.
   virtual void drain(TraceEvents& events) = 0;
 };
 
-/// Stands where a collector was asked for that cannot run.
+/// Replaces a collector that was asked for and cannot run.
 class NullCollector final : public Collector {
  public:
   NullCollector(std::string name, std::string reason) : name_(std::move(name)), reason_(std::move(reason)) {}

@@ -25,31 +25,30 @@
 namespace decodelab {
 namespace {
 
-/// 128 MiB: 600,000 kernels. What is not used is never touched.
+/// Buffers of 128 MiB in all, for 600,000 kernels. What is not used is never touched.
 constexpr std::size_t kBuffers = 16;
-/// Of 3 MiB of device memory each; CUPTI's own limit of 250 takes memory that the cell may need.
+/// Each takes 3 MiB of device memory; CUPTI's own limit of 250 takes memory that the cell may need.
 constexpr std::size_t kDeviceBuffers = 20;
 constexpr int kBracketReads = 5;
 
 constexpr std::array kKernelKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                   CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
-/// GRAPH_TRACE is never among them: it takes the place of the kernels in graphs.
+/// GRAPH_TRACE is never among them: its records replace those of the kernels in graphs.
 constexpr std::array kCauseKinds{CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                                  CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_OVERHEAD};
 constexpr std::array kNodeCallbacks{CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
 
 std::uint64_t CUPTIAPI clock_of_traces() { return static_cast<std::uint64_t>(trace_clock_ns()); }
 
-/// Once a process: each further registration garbles a record (pytorch/pytorch#192021). True where this call was the
-/// first.
+/// Returns true in the first call of a process: each further registration garbles a record (pytorch/pytorch#192021).
 bool first_registration(const CuptiFunctions& functions) {
   static std::mutex mutex;
-  static std::set<void*> registered;  // By function, so that a test's CUPTI is another one.
+  static std::set<void*> registered;  // Keyed by function, so that a test's CUPTI counts as another one.
   const std::scoped_lock lock(mutex);
   return registered.insert(reinterpret_cast<void*>(functions.register_timestamp)).second;
 }
 
-/// Calls inside of calls: the driver's inside of the runtime's launch one thing.
+/// Counts calls inside of calls: a driver's call inside of a runtime's launches the same thing.
 thread_local int call_depth = 0;
 
 }  // namespace
@@ -57,7 +56,7 @@ thread_local int call_depth = 0;
 struct CuptiSession::Impl {
   explicit Impl(const CuptiFunctions& functions) : cupti(functions), places(functions), buffers(kBuffers) {}
 
-  /// Tries one call; the first failure is the one that is told.
+  /// Returns whether a call succeeded, and keeps the reason of the first one that failed.
   bool try_call(const char* what, CUptiResult result) {
     if (result != CUPTI_SUCCESS && reason.empty()) {
       reason = cupti_reason(cupti, what, result, old_subscriber.data());
@@ -78,7 +77,7 @@ struct CuptiSession::Impl {
   std::array<char, 128> old_subscriber{};
   std::string reason;
   CUpti_SubscriberHandle subscriber = nullptr;
-  std::vector<std::pair<CUpti_CallbackId, ApiKind>> runtime_calls;  ///< Those that launch, sorted by id.
+  std::vector<std::pair<CUpti_CallbackId, ApiKind>> runtime_calls;  ///< Calls that launch, sorted by id.
   std::vector<std::pair<CUpti_CallbackId, ApiKind>> driver_calls;
   std::atomic<bool> counting{false};
   std::atomic<std::int64_t> launches{0};
@@ -88,7 +87,7 @@ struct CuptiSession::Impl {
 
 namespace {
 
-/// CUPTI's callbacks for buffers take no argument of ours.
+/// The open session. It is a global since CUPTI's callbacks for buffers take no argument of ours.
 std::atomic<CuptiSession::Impl*> session{nullptr};
 
 void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
@@ -165,7 +164,8 @@ void CuptiCollector::start(const TraceConfig& config) {
   if (config.tier >= TraceTier::causes) {
     all = all && std::ranges::all_of(kCauseKinds, [this](CUpti_ActivityKind kind) { return enable(kind); });
     for (const auto& [id, kind] : impl_.driver_calls) {
-      // Of the driver only what launches: libraries that go past the runtime. That alone does not enable the kind.
+      // Of the driver's calls only launches are recorded, for libraries that bypass the runtime. Enabling those calls
+      // does not enable the kind.
       all = all && impl_.try_call("cuptiActivityEnableDriverApi", impl_.cupti.enable_driver_api(id, 1));
     }
   }
@@ -196,7 +196,7 @@ void CuptiCollector::stop() {
     }
   }
   disable_all();
-  // No lock is held: CUPTI hands the buffers over from a thread of its own meanwhile.
+  // No lock is held during the flush: CUPTI hands the buffers over from a thread of its own.
   impl_.try_call("cuptiActivityFlushAll", impl_.cupti.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
   impl_.cupti.dropped_records(nullptr, 0, &dropped_);
 }
@@ -240,7 +240,7 @@ bool CuptiSession::Impl::subscribe() {
   session = this;
   std::size_t limit = kDeviceBuffers;
   std::size_t size = sizeof limit;
-  // Threads as the kernel numbers them, which is how spans name theirs.
+  // CUPTI reports the thread ids of the kernel, which spans use too.
   bool all = try_call("cuptiSetThreadIdType", cupti.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM)) &&
              try_call("cuptiActivitySetAttribute",
                       cupti.set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, &size, &limit));

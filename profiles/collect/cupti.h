@@ -1,4 +1,4 @@
-// CUPTI's activity records of a device, asked for in the order of calls in which CUPTI gives all of them.
+// Collects CUPTI's activity records of a device, with calls in the order in which CUPTI gives all of them.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,12 @@ namespace decodelab {
 
 struct CuptiFunctions;
 
-/// The one subscription of this process: the engine's place when nodes of graphs are made, and a collector of records.
+/// Holds the one CUPTI subscription of this process. Records the layer and stage of the engine in which each node of a
+/// graph is made, and makes a collector of activity records.
 ///
-/// Made before the first graph is captured, on the thread that runs the steps, whose listener it replaces while it
-/// lives (and goes on telling). Never more than one: CUPTI has one subscriber.
+/// Construct it before the first graph is captured, on the thread that runs the steps. While it lives it is the
+/// listener of that thread, and it passes every call on to the listener before it. There is never more than one: CUPTI
+/// has one subscriber.
 class CuptiSession final {
  public:
   /// Subscribes. Where that fails, why_not() says why and nothing else is done.
@@ -24,13 +26,13 @@ class CuptiSession final {
   CuptiSession(const CuptiSession&) = delete;
   CuptiSession& operator=(const CuptiSession&) = delete;
 
-  /// Empty where it is subscribed.
+  /// Returns why subscribing failed; empty where it succeeded.
   const std::string& why_not() const;
 
-  /// Must not outlive this.
+  /// Returns a collector of records, which must not outlive this session.
   std::unique_ptr<Collector> collector();
 
-  /// Launches that callbacks counted since the collector was started; empty while none runs.
+  /// Returns the launches that callbacks counted since the collector was started; empty while none runs.
   std::optional<LaunchCounts> launches() const;
 
   struct Impl;
@@ -39,8 +41,8 @@ class CuptiSession final {
   std::unique_ptr<Impl> impl_;
 };
 
-/// With the functions of the CUPTI that is loaded. Null, with the reason, where there is none, or where subscribing
-/// failed.
+/// Opens a session with the functions of the CUPTI that is loaded. Returns null, with the reason, where there is none,
+/// or where subscribing failed.
 std::unique_ptr<CuptiSession> open_cupti(std::string& reason);
 
 }  // namespace decodelab

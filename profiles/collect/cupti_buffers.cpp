@@ -39,8 +39,8 @@ std::uint8_t* CuptiBuffers::take() {
   }
   ++refused_;
   if (free_lost_.empty()) {
-    // The one allocation while steps run: without a buffer CUPTI before 12.9 would write to null. The trace is broken
-    // by then.
+    // This is the only allocation while steps run: without a buffer CUPTI before 12.9 would write to null. The trace is
+    // broken by then.
     free_lost_.push_back(lost_.emplace_back(allocate(bytes_)).get());
   }
   std::uint8_t* const buffer = free_lost_.back();

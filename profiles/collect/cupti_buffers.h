@@ -1,4 +1,4 @@
-// The buffers that CUPTI writes records into: allocated before, handed out without a lock being held for long, parsed
+// Holds the buffers that CUPTI writes records into: allocated in advance, handed out under a short lock, and parsed
 // afterwards.
 #pragma once
 
@@ -10,36 +10,40 @@
 
 namespace decodelab {
 
-/// NVIDIA's samples use 8 MiB at 8 bytes, which holds 38,000 kernels.
+/// NVIDIA's samples use buffers of 8 MiB, aligned to 8 bytes; one holds 38,000 kernels.
 inline constexpr std::size_t kCuptiBufferBytes = std::size_t{8} << 20;
 
-/// A pool of one size. Its functions may be called from any thread.
+/// A pool of buffers of one size. Its functions may be called from any thread.
 class CuptiBuffers final {
  public:
-  /// Pages are touched when CUPTI writes to them, so that a large pool costs what is used of it.
+  /// Allocates the buffers without touching them: CUPTI touches a page when it writes to it, so that a large pool takes
+  /// only the memory that is used.
   explicit CuptiBuffers(std::size_t count, std::size_t bytes = kCuptiBufferBytes);
   CuptiBuffers(const CuptiBuffers&) = delete;
   CuptiBuffers& operator=(const CuptiBuffers&) = delete;
 
-  /// A free buffer; where there is none a buffer whose records will be lost, so that CUPTI never waits and never writes
-  /// nowhere.
+  /// Returns a free buffer. Where there is none, returns a buffer whose records will be lost, so that CUPTI never waits
+  /// and never writes to null.
   std::uint8_t* take();
   std::size_t buffer_bytes() const { return bytes_; }
 
-  /// Whether give() will forget what is in the buffer: take() found the pool empty when it handed it out.
+  /// Returns whether give() will discard what is in the buffer, because take() found the pool empty when it handed the
+  /// buffer out.
   bool loses(const std::uint8_t* buffer) const;
-  /// A buffer is full, or was flushed: keeps it for filled(), or puts it back into the pool where nothing is in it.
+  /// Takes back a buffer that is full or was flushed: keeps it for filled(), or returns it to the pool where it holds
+  /// nothing.
   void give(std::uint8_t* buffer, std::size_t valid_bytes);
 
   struct Filled {
     std::uint8_t* buffer = nullptr;
     std::size_t valid_bytes = 0;
   };
-  /// What was kept, in the order in which it came, until reuse() gives it back to the pool.
+  /// Returns the buffers that give() kept, in the order in which they came. They are valid until reuse() returns them
+  /// to the pool.
   std::vector<Filled> filled() const;
   void reuse();
 
-  /// Times that take() found the pool empty since the last reuse().
+  /// Returns how often take() found the pool empty since the last reuse().
   std::int64_t refused() const;
 
  private:
@@ -52,7 +56,7 @@ class CuptiBuffers final {
   mutable std::mutex mutex_;
   std::size_t bytes_;
   std::vector<Memory> memory_;
-  std::vector<Memory> lost_;  ///< Of refusals.
+  std::vector<Memory> lost_;  ///< Buffers handed out while the pool was empty.
   std::vector<std::uint8_t*> free_;
   std::vector<std::uint8_t*> free_lost_;
   std::vector<Filled> filled_;

@@ -12,7 +12,7 @@ struct CallRule {
   std::string_view part;
   ApiKind kind;
 };
-/// The first that a name contains says its kind.
+/// The first rule whose part a name contains gives its kind.
 constexpr std::array<CallRule, 12> kCallRules{{{"LaunchHostFunc", ApiKind::other},
                                                {"GraphLaunch", ApiKind::graph_launch},
                                                {"Launch", ApiKind::launch},

@@ -9,7 +9,7 @@
 
 namespace decodelab {
 
-/// Null where a function was not found; load_cupti() gives all or none.
+/// Pointers to the functions of CUPTI; null where a function was not found. load_cupti() fills all or none.
 struct CuptiFunctions {
   decltype(&::cuptiSubscribe_v2) subscribe = nullptr;
   decltype(&::cuptiUnsubscribe) unsubscribe = nullptr;
@@ -34,8 +34,8 @@ struct CuptiFunctions {
   decltype(&::cuptiGetGraphId) graph_id = nullptr;
 };
 
-/// Those of the library that libtorch has loaded, or else of `path`. `reason` says in one sentence why there are none,
-/// and is left as it is where there are.
+/// Returns the functions of the library that libtorch has loaded, or else of `path`. Where there are none, `reason`
+/// gets one sentence that says why; otherwise it is left as it is.
 CuptiFunctions load_cupti(std::string& reason, const std::string& path = "libcupti.so.13");
 
 }  // namespace decodelab

@@ -11,10 +11,10 @@
 namespace decodelab {
 namespace {
 
-/// Deeper than ranges nest, so that the stack never grows while steps run.
+/// A depth that nested ranges do not reach, so that the stack never grows while steps run.
 constexpr std::size_t kUsualDepth = 16;
 
-/// The one that follows this thread: a node that another thread makes has no place.
+/// The CuptiPlaces that follows this thread. A node that another thread makes has no layer and stage.
 thread_local const CuptiPlaces* places_of_thread = nullptr;
 
 }  // namespace

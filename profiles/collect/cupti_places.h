@@ -1,4 +1,4 @@
-// Where in the engine things are launched from: the open layer and stage, and those of every node of a CUDA graph.
+// Follows the layer and stage that are open in the engine, and notes those of every node of a CUDA graph.
 #pragma once
 
 #include "profiles/collect/cupti_functions.h"
@@ -16,18 +16,19 @@
 
 namespace decodelab {
 
-/// Follows the ranges of one thread. NVTX cannot see into a graph, and a replay runs nothing of the host; but when a
-/// node is captured the range that captures it is open.
+/// Follows the ranges of one thread. NVTX cannot see into a graph, and a replay runs no code of the host; but while a
+/// node is captured, the range that it belongs to is open.
 class CuptiPlaces final : public RangeListener {
  public:
   explicit CuptiPlaces(const CuptiFunctions& functions) : cupti_(functions) {}
 
-  /// Takes the place of this thread's listener, who goes on being told; detach() gives it back, on the same thread.
+  /// Becomes the listener of this thread and passes every call on to the listener before it. detach() restores that
+  /// one, on the same thread.
   void attach();
   void detach();
 
-  /// Whether each range is pushed to CUPTI as an external correlation, so that records of calls carry it. Ranges that
-  /// are open are not.
+  /// Sets whether each range is pushed to CUPTI as an external correlation, so that records of calls carry it. Ranges
+  /// that are open already are not pushed.
   void push_correlations(bool on);
 
   void enter(Stage stage) override;
@@ -38,11 +39,11 @@ class CuptiPlaces final : public RangeListener {
   void enter_step(std::int64_t index) override;
   void leave_step() override;
 
-  /// A node was made, on the thread that calls.
+  /// Notes a node that was made on the calling thread.
   void created(const CUpti_GraphData& data);
-  /// A graph was instantiated or copied: each clone is what its original is.
+  /// Notes a node of a graph that was instantiated or copied: a clone has the layer and stage of its original.
   void cloned(const CUpti_GraphData& data);
-  /// By id, all that were made since attach().
+  /// Returns all nodes that were made since attach(), by id.
   std::vector<GraphNode> nodes() const;
 
  private:
@@ -61,7 +62,7 @@ class CuptiPlaces final : public RangeListener {
   bool attached_ = false;
   bool pushes_ = false;
   std::vector<OpenRange> open_;
-  mutable std::mutex mutex_;  ///< Of the nodes, which any thread may make.
+  mutable std::mutex mutex_;  ///< Guards nodes_, since any thread may make a node.
   std::unordered_map<std::uint64_t, GraphNode> nodes_;
 };
 

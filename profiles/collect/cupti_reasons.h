@@ -1,4 +1,4 @@
-// Why CUPTI cannot run here, in words that say what to do.
+// Says why CUPTI cannot run here, and what to do about it.
 #pragma once
 
 #include "profiles/collect/cupti_functions.h"
@@ -9,7 +9,7 @@
 
 namespace decodelab {
 
-/// One sentence for a call that failed. `other` names who holds CUPTI already, and may be empty.
+/// Returns one sentence for a call that failed. `other` names the tool that holds CUPTI already, and may be empty.
 std::string cupti_reason(const CuptiFunctions& functions, const char* call, CUptiResult result,
                          const std::string& other);
 

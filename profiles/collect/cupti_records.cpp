@@ -1,4 +1,4 @@
-// One function for each kind of record.
+// Turns each kind of record into a row, one function for each.
 #include "profiles/collect/cupti_records.h"
 
 #ifdef DECODELAB_HAS_CUPTI
@@ -14,7 +14,7 @@ namespace decodelab {
 namespace {
 
 constexpr unsigned kLayerShift = 32;
-/// CUPTI's kinds of overhead are its small numbers shifted up, but for the driver's compiler.
+/// CUPTI's kinds of overhead are small numbers shifted up by this, except for the driver's compiler.
 constexpr unsigned kOverheadShift = 16;
 
 std::int64_t ns(std::uint64_t time) { return static_cast<std::int64_t>(time); }

@@ -13,29 +13,31 @@
 
 namespace decodelab {
 
-/// What the span that launched something said of itself, as the id of an external correlation: layer + 1 in the upper
-/// half, stage in the lower one.
+/// Packs the layer and stage of the span that launched something into the id of an external correlation: layer + 1 in
+/// the upper half, stage in the lower one.
 std::uint64_t correlation_of(std::int32_t layer, Stage stage);
 
 /// Walks buffers with CUPTI's own cuptiActivityGetNextRecord, which needs no driver.
 class CuptiRecords final {
  public:
-  /// Rows go to `events`, counts of what could not become a row to its session.
+  /// Appends rows to `events`, and counts in its session what could not become a row.
   CuptiRecords(const CuptiFunctions& functions, TraceEvents& events, std::int64_t process)
       : cupti_(functions), events_(events), process_(process) {}
 
-  /// All records of one buffer. One whose stamps are 0 is counted and left out; one that ends before it starts is a
-  /// row, for the verifier to see. The rest of a buffer that CUPTI cannot walk counts as one dropped record.
+  /// Adds all records of one buffer. A record whose start or end is 0 is counted and left out; one that ends before it
+  /// starts becomes a row, so that the verifier sees it. Where CUPTI cannot walk a buffer to its end, the rest counts
+  /// as one dropped record.
   void add(std::uint8_t* buffer, std::size_t valid_bytes);
 
-  /// Once, after the last buffer: threads of waits, and layers and stages of operations, both by correlation.
+  /// Fills the threads of waits and the layers and stages of operations, both by correlation. Call it once, after the
+  /// last buffer.
   void finish();
 
   std::int64_t records() const { return records_; }
 
  private:
   void add(const CUpti_Activity& record);
-  /// What kernels, copies and sets have in common.
+  /// Returns an operation with the fields that kernels, copies and sets have in common.
   template <typename Record>
   DeviceOperation operation(const Record& record, DeviceOperationKind kind, StringId name) const;
   void add_kernel(const CUpti_ActivityKernel10& record);
@@ -60,7 +62,7 @@ class CuptiRecords final {
   std::int64_t records_ = 0;
   std::unordered_map<const char*, StringId> kernel_names_;  ///< CUPTI keeps one pointer for each name.
   std::unordered_map<std::uint64_t, Call> calls_;
-  std::unordered_map<std::uint32_t, std::uint64_t> correlations_;  ///< CUPTI's own to ours.
+  std::unordered_map<std::uint32_t, std::uint64_t> correlations_;  ///< From CUPTI's id to that of correlation_of().
 };
 
 }  // namespace decodelab

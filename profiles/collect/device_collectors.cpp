@@ -13,7 +13,7 @@ constexpr const char* kOnCpu = "the steps run on the CPU, which launches nothing
 
 bool is_cpu(const std::string& device) { return device == "cpu"; }
 
-/// n of cuda:n; 0 where none is named.
+/// Returns n of cuda:n; 0 where none is named.
 unsigned index_of(const std::string& device) {
   unsigned index = 0;
   const std::size_t colon = device.find(':');

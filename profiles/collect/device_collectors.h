@@ -1,4 +1,4 @@
-// The collectors of one device, and what must be in place before anything runs on it.
+// Makes the collectors of one device, and sets up what must exist before anything runs on it.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace decodelab {
 
 class CuptiSession;
 
-/// What a device was given, counted from outside of the rows of a trace.
+/// What the host launched on a device, counted apart from the rows of a trace.
 struct LaunchCounts {
-  std::int64_t launches = 0;  ///< Kernels, copies and sets that calls asked for by themselves.
+  std::int64_t launches = 0;  ///< Kernels, copies and sets that were launched outside of graphs.
   std::int64_t graph_launches = 0;
 };
 
-/// Made before the first CUDA graph of a session is captured, on the thread that runs the steps, and alive until the
-/// last trace is drained. For a CPU it holds nothing.
+/// Construct it before the first CUDA graph of a session is captured, on the thread that runs the steps, and keep it
+/// until the last trace is drained. For a CPU it holds nothing.
 class DeviceCollectors final {
  public:
   /// `device` is cpu or cuda:n.
@@ -32,7 +32,7 @@ class DeviceCollectors final {
   std::unique_ptr<Collector> nvml() const;
   std::unique_ptr<Collector> cupti();
 
-  /// Since the collector of cupti() was started; empty where nobody counts.
+  /// Returns what was launched since the collector of cupti() was started; empty where nothing counts.
   std::optional<LaunchCounts> launches() const;
 
  private:

@@ -66,7 +66,7 @@ class NvmlCollector final : public Collector {
     return nvml_.error_text != nullptr ? nvml_.error_text(result) : "result " + std::to_string(result);
   }
 
-  /// What the device does not tell has no point.
+  /// Adds a point for each value that the device reports; other values get none.
   void read() {
     if (!reason_.empty()) {
       return;

@@ -1,4 +1,4 @@
-// The state of an NVIDIA device while steps run: its clocks, and whether something holds it back.
+// Reads the state of an NVIDIA device before and after the steps: its clocks, and whether something throttles it.
 #pragma once
 
 #include <memory>
@@ -21,14 +21,15 @@ struct NvmlFunctions {
   const char* (*error_text)(Result result) = nullptr;
 };
 
-/// Those of libnvidia-ml.so.1, which comes with the driver; null members where there is none, and then `reason` says
-/// so.
+/// Returns the functions of libnvidia-ml.so.1, which comes with the driver. Where there are none, the members are null
+/// and `reason` says so.
 NvmlFunctions load_nvml(std::string& reason);
 
-/// Reads before the first step and after the last, and not between: a read takes some hundred microseconds of the
-/// driver. Series: `sm_clock_mhz`, `memory_clock_mhz`, `throttle_reasons` (NVML's bits), `power_w`, `temperature_c`.
+/// Makes a collector that reads before the first step and after the last, and not between: a read takes some hundred
+/// microseconds of the driver. Series: `sm_clock_mhz`, `memory_clock_mhz`, `throttle_reasons` (NVML's bits), `power_w`,
+/// `temperature_c`.
 std::unique_ptr<Collector> make_nvml_collector(unsigned device_index);
-/// The same over other functions, for tests.
+/// Makes the same collector with other functions, for tests.
 std::unique_ptr<Collector> make_nvml_collector(unsigned device_index, const NvmlFunctions& functions,
                                                const std::string& reason);
 

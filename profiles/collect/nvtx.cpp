@@ -18,7 +18,7 @@ struct NvtxRanges::Strings {
   nvtxStringHandle_t window = registered(kNvtxWindowName);
   nvtxStringHandle_t step = registered("step");
   std::array<nvtxStringHandle_t, kStageNames.size()> stages{};
-  std::vector<nvtxStringHandle_t> layers;  ///< As many as were seen.
+  std::vector<nvtxStringHandle_t> layers;  ///< Names of the layers that were seen so far.
 
   Strings() {
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {

@@ -1,4 +1,4 @@
-// The engine's ranges as NVTX ranges, so that Nsight Systems and other tools show the same story.
+// Reports the engine's ranges as NVTX ranges, so that Nsight Systems and other tools show the same ranges.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,17 @@ inline constexpr const char* kNvtxWindowName = "window";
 /// each with the index of the step as its payload.
 class NvtxRanges final : public RangeListener {
  public:
-  /// Takes the place of this thread's listener while it lives; that one goes on being told. Made and ended on one
-  /// thread.
+  /// Becomes the listener of this thread while it lives, and passes every call on to the listener before it. Construct
+  /// and destroy it on one thread.
   NvtxRanges();
   ~NvtxRanges() override;
   NvtxRanges(const NvtxRanges&) = delete;
   NvtxRanges& operator=(const NvtxRanges&) = delete;
 
-  /// Whether a tool listens: a profiler that was injected, or a test. Without one nothing needs to be made.
+  /// Returns whether a tool listens: a profiler that was injected, or a test. Without one there is no need for an
+  /// object of this class.
   static bool tool_attached();
-  /// Why none listens, in one sentence.
+  /// Returns in one sentence why no tool listens; empty where one does.
   static std::string why_not();
 
   void enter(Stage stage) override;
@@ -37,7 +38,7 @@ class NvtxRanges final : public RangeListener {
   void enter_step(std::int64_t index) override;
   void leave_step() override;
 
-  /// The range around the steps of a trace.
+  /// Opens the range around the steps of a trace; leave_window() closes it.
   void enter_window();
   void leave_window();
 

@@ -1,5 +1,5 @@
-// CUPTI's calls by name, and what its range profiler does on the host: which counters of a chip answer a metric, and
-// what they say.
+// Calls functions of CUPTI by name, and runs the host's part of its range profiler: it chooses the counters of a chip
+// that a metric needs, and computes the metric from them.
 #pragma once
 
 #include "profiles/collect/range_counters.h"
@@ -24,7 +24,7 @@ inline void* library(const char* name) {
   return opened;
 }
 
-/// What CUPTI says where it will not count, whatever is asked of it.
+/// Returns whether CUPTI says that it will not count here, whatever is asked of it.
 inline bool is_refusal(CUptiResult result) {
   return result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES || result == CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED ||
          result == CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED || result == CUPTI_ERROR_HARDWARE_BUSY ||
@@ -36,7 +36,8 @@ inline void* cupti_function(const char* name) {
   return dlsym(cupti, name);
 }
 
-/// Calls the function of CUPTI that is named; `params` has its size set.
+/// Calls the function of CUPTI of that name; `params` must have its size set. Returns CUPTI_ERROR_NOT_SUPPORTED where
+/// there is no such function.
 template <typename Params>
 CUptiResult try_cupti(const char* name, Params& params) {
   const auto function = reinterpret_cast<CUptiResult (*)(Params*)>(cupti_function(name));
@@ -62,10 +63,11 @@ void call_cupti(const char* name, Params& params) {
   throw std::runtime_error(sentence);
 }
 
-/// What runs on the host: which counters a chip needs for the metrics, and what counts mean.
+/// The host's part of the range profiler: says which counters a chip needs for the metrics, and computes the metrics
+/// from counts.
 class ProfilerHost final {
  public:
-  /// `available` may be empty: then all counters of the chip are.
+  /// `available` is CUPTI's image of the counters that are available; empty means all counters of the chip.
   ProfilerHost(const char* chip, const std::vector<std::uint8_t>& available) {
     CUpti_Profiler_Host_Initialize_Params params{};
     params.structSize = CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE;

@@ -12,7 +12,7 @@
 namespace decodelab {
 namespace {
 
-/// Calls the function of the driver that is named.
+/// Calls the function of the driver with that name.
 template <typename... Arguments>
 CUresult call_driver(const char* name, Arguments... arguments) {
   static void* const driver = library("libcuda.so.1");

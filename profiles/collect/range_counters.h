@@ -1,5 +1,5 @@
-// A device's counters of memory traffic over ranges of work, by CUPTI's range profiler. Never beside a trace: counting
-// stretches work.
+// Counts a device's memory traffic over ranges of work, with CUPTI's range profiler. Never use it during a trace:
+// counting slows work down.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace decodelab {
 
-/// The device, its driver or its owner does not let us count; the text is one sentence.
+/// Thrown where the device, its driver or its owner does not let us count; the text is one sentence.
 class CountersRefused final : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -24,14 +24,14 @@ struct CountedRange {
   double written_bytes = 0;
 };
 
-/// Passes that a count of both amounts takes on a chip, as CUPTI names it; no device is asked. Throws
-/// std::runtime_error.
+/// Returns how many passes it takes to count both amounts on a chip, which is named as CUPTI names it; no device is
+/// asked. Throws std::runtime_error.
 std::int64_t passes_to_count(const std::string& chip);
 
-/// Counts ranges that do not nest: those of push() and pop(), and, while it is the listener of a thread, each outermost
-/// stage.
+/// Counts ranges that do not nest: those between push() and pop(), and, while this is the listener of a thread, each
+/// outermost stage.
 ///
-/// Made, used and destroyed on the thread whose context of CUDA is current, with no session of CUPTI alive. Throws
+/// Construct, use and destroy it on the thread whose context of CUDA is current, with no session of CUPTI alive. Throws
 /// CountersRefused where counting is not allowed, and std::runtime_error where a call of CUPTI fails for another
 /// reason.
 class RangeCounters final : public RangeListener {
@@ -44,10 +44,10 @@ class RangeCounters final : public RangeListener {
   void start();
   void push(const std::string& name);
   void pop();
-  /// In the order in which they were pushed. Once.
+  /// Stops counting and returns the ranges in the order in which they were pushed. Call it once.
   std::vector<CountedRange> stop();
 
-  /// Ranges are named "3 mlp": their place, and the stage.
+  /// Pushes a range for an outermost stage. It is named "3 mlp": its place in the order, and the stage.
   void enter(Stage stage) override;
   void leave() override;
   void add(Amount, std::int64_t) override {}

@@ -35,8 +35,8 @@ class EventFile final {
     attributes.size = sizeof attributes;
     attributes.config = number;
     attributes.inherit = 1;
-    // The kernel's own part needs a privilege where kernel.perf_event_paranoid is 2, as it is by default. A context
-    // switch happens in the kernel and is counted as 0 without it; so the whole is asked for first.
+    // Counting inside the kernel needs a privilege where kernel.perf_event_paranoid is 2, as it is by default. Context
+    // switches happen in the kernel and are counted as 0 without it; so the count with the kernel is tried first.
     for (const bool without_kernel : {false, true}) {
       attributes.exclude_kernel = without_kernel ? 1 : 0;
       attributes.exclude_hv = attributes.exclude_kernel;
@@ -100,7 +100,7 @@ class SoftPerfCollector final : public Collector {
     events_.clear();
     for (const SoftEvent& event : kSoftEvents) {
       EventFile file(event.number);
-      // Switches and migrations happen in the kernel: without it their count is 0, which would be a lie.
+      // Switches and migrations happen in the kernel: without the kernel their count is 0, which would be wrong.
       const bool in_kernel =
           event.number == PERF_COUNT_SW_CONTEXT_SWITCHES || event.number == PERF_COUNT_SW_CPU_MIGRATIONS;
       if (file.open() && !(file.without_kernel() && in_kernel)) {

@@ -1,5 +1,5 @@
-// What the system did to the thread of the steps: context switches, page faults, migrations and its time on a core,
-// step by step.
+// Counts what the system did to the thread of the steps: context switches, page faults, migrations and its time on a
+// core, step by step.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace decodelab {
 
-/// Counts Linux' software events (perf_event_open(2)) of the calling thread and of those that it starts from then on; a
-/// CounterPoint of each at the start of the step that it counts, since viewers hold a value until the next:
-/// `context_switches`, `page_faults`, `cpu_migrations`, `task_clock_ns`. An event that cannot be opened has no series,
-/// never zeros; where none can be, the collector says why.
+/// Makes a collector that counts Linux' software events (perf_event_open(2)) of the calling thread and of those that it
+/// starts from then on. Each event has one CounterPoint a step, at the start of the step that it counts, since viewers
+/// hold a value until the next. The series are `context_switches`, `page_faults`, `cpu_migrations` and `task_clock_ns`.
+/// An event that cannot be opened has no series, never zeros; where none can be opened, the collector says why.
 std::unique_ptr<Collector> make_soft_perf_collector();
 
 }  // namespace decodelab

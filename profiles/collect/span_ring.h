@@ -1,5 +1,5 @@
-// Finished spans on their way from the thread that made them to the one that collects them: preallocated, lock-free,
-// drops counted.
+// Passes finished spans from the thread that records them to the one that collects them: preallocated, lock-free, with
+// a count of dropped spans.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace decodelab {
 
-/// A span as its thread wrote it down. Texts are pointers: they are looked up when the ring is drained, not while a
-/// step runs.
+/// A span as its thread recorded it. Texts are pointers: they are looked up when the ring is drained, not while a step
+/// runs.
 struct SpanRecord {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;  ///< 0: was still open when its thread stopped recording.
-  const char* name =
-      nullptr;  ///< Of operators; must live until the drain. Null: the kind, stage and layer say the name.
+  /// Name of an operator, which must live until the drain. Null: the name follows from kind, stage and layer.
+  const char* name = nullptr;
   std::int32_t step = kNoStep;
   std::int32_t layer = kNoLayer;
   SpanKind kind = SpanKind::other;
@@ -28,16 +28,16 @@ struct SpanRecord {
   std::int64_t allocated_bytes = 0;
 };
 
-/// One producer, one consumer, which may be different threads.
+/// A ring with one producer and one consumer, which may be different threads.
 class SpanRing final {
  public:
-  /// Room for at least `capacity` records, allocated and touched here, so that no push meets a page fault.
+  /// Allocates room for at least `capacity` records and touches it, so that no push causes a page fault.
   explicit SpanRing(std::size_t capacity)
       : records_(std::bit_ceil(std::max<std::size_t>(capacity, 2))), mask_(records_.size() - 1) {}
   SpanRing(const SpanRing&) = delete;
   SpanRing& operator=(const SpanRing&) = delete;
 
-  /// Of the producer. A full ring drops the record and counts it.
+  /// Adds a record; only the producer calls this. A full ring drops the record and counts it.
   void push(const SpanRecord& record) {
     const std::size_t head = head_.load(std::memory_order_relaxed);
     if (head - seen_tail_ > mask_) {
@@ -51,7 +51,7 @@ class SpanRing final {
     head_.store(head + 1, std::memory_order_release);
   }
 
-  /// Of the consumer: takes the oldest record; false where there is none.
+  /// Takes the oldest record; only the consumer calls this. Returns false where there is none.
   bool pop(SpanRecord& record) {
     const std::size_t tail = tail_.load(std::memory_order_relaxed);
     if (tail == head_.load(std::memory_order_acquire)) {
@@ -63,11 +63,11 @@ class SpanRing final {
   }
 
   std::size_t capacity() const { return mask_ + 1; }
-  /// Records that found no room since the ring was made.
+  /// Returns how many records found no room since the ring was made.
   std::int64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr std::size_t kCacheLine = 64;  // What two threads write lies on lines of their own.
+  static constexpr std::size_t kCacheLine = 64;  // Members that different threads write lie on different lines.
 
   std::vector<SpanRecord> records_;
   std::size_t mask_;

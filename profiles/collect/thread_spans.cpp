@@ -35,7 +35,7 @@ void ThreadSpans::open(const SpanRecord& span) {
 void ThreadSpans::close() {
   const std::int64_t now = trace_clock_ns();
   if (depth_ == 0) {
-    return;  // Began before anybody listened.
+    return;  // The range began before this listener was set.
   }
   if (--depth_ >= kMostDepth) {
     return;
@@ -43,7 +43,7 @@ void ThreadSpans::close() {
   SpanRecord& record = open_[depth_];
   record.end_ns = now;
   ring_.push(record);
-  // The layer and stage of what is around it.
+  // Restores the layer and stage of the span around it.
   layer_ = depth_ > 0 ? open_[depth_ - 1].layer : kNoLayer;
   stage_ = depth_ > 0 ? open_[depth_ - 1].stage : Stage::other;
 }

@@ -1,4 +1,4 @@
-// What one thread records of its ranges, operators and allocations while it is listened to.
+// Records the ranges, operators and allocations of one thread while a collector listens to it.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace decodelab {
 
-/// The clock of every trace that is collected here: CLOCK_MONOTONIC in ns, about 20 ns a read.
+/// Reads the clock of every trace that is collected here: CLOCK_MONOTONIC in ns. A read takes about 20 ns.
 inline std::int64_t trace_clock_ns() {
   constexpr std::int64_t kNsPerSecond = 1'000'000'000;
   timespec time{};
@@ -19,10 +19,10 @@ inline std::int64_t trace_clock_ns() {
   return time.tv_sec * kNsPerSecond + time.tv_nsec;
 }
 
-/// The listener of one thread: times what it is told of and writes it into a ring. Nothing here allocates or locks.
+/// Listens to one thread: times its ranges and operators and writes them into a ring. Nothing here allocates or locks.
 class ThreadSpans final : public RangeListener {
  public:
-  /// `next` is told of every range and amount too, and may be null. `step` is the index of the step that runs, kNoStep
+  /// `next` receives every range and amount too, and may be null. `step` is the index of the step that runs, kNoStep
   /// between steps: the thread that opens steps writes it, and all threads of a collection read it.
   ThreadSpans(std::size_t capacity, RangeListener* next, std::atomic<std::int32_t>& step);
 
@@ -37,7 +37,7 @@ class ThreadSpans final : public RangeListener {
   /// `name` must live until the ring is drained.
   void enter_operator(const char* name) { open({.name = name, .kind = SpanKind::operator_call}); }
   void leave_operator() { close(); }
-  /// Belongs to the innermost open span.
+  /// Counts an allocation for the innermost open span.
   void allocated(std::int64_t bytes) {
     if (depth_ > 0 && depth_ <= kMostDepth) {
       ++open_[depth_ - 1].allocations;
@@ -45,11 +45,11 @@ class ThreadSpans final : public RangeListener {
     }
   }
 
-  /// Forgets amounts and drops, before another collection with the same ring.
+  /// Forgets amounts and dropped spans, before another collection with the same ring.
   void restart();
 
-  /// Writes what is still open, with an end of 0, and what came deeper than kMostDepth to the drops. Of the recording
-  /// thread.
+  /// Writes the spans that are still open, with an end of 0, and counts those that were deeper than kMostDepth as
+  /// dropped. Only the recording thread may call this.
   void finish();
 
   std::int32_t layer() const { return layer_; }

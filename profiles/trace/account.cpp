@@ -78,7 +78,7 @@ class Account {
             name};
   }
 
-  /// The pieces of `segments` (disjoint, in order) inside of each step.
+  /// Visits the pieces of `segments` (disjoint, in order) that lie inside of one step.
   template <typename Segment, typename Visit>
   void for_each_in_step(const std::vector<Segment>& segments, std::size_t step, Visit visit) {
     const std::int64_t start_ns = steps_[step]->start_ns;
@@ -292,7 +292,7 @@ class Account {
   const TraceEvents& events_;
   Attribution result_;
   HostTimes times_;
-  std::vector<const Step*> steps_;  // As result_.steps.
+  std::vector<const Step*> steps_;  // In the order of result_.steps.
   std::unordered_map<std::int32_t, std::size_t> places_;
   std::int32_t last_index_ = kNoStep;
   StepAccount* last_step_ = nullptr;

@@ -1,4 +1,5 @@
-// The account of a trace as if it could be believed: what attribute() hands out, and what check I16 adds up.
+// Computes the account of a trace without asking whether the trace can be believed. attribute() returns it, and check
+// I16 adds it up.
 #pragma once
 
 #include "profiles/trace/attribution.h"
@@ -6,11 +7,11 @@
 
 namespace decodelab {
 
-/// Whether the account is of a device's time: a CPU device without operations has none.
+/// Returns whether the account covers the time of a device; that of a CPU without device operations does not.
 bool has_device(const TraceEvents& events);
 
-/// Everything of an Attribution but `believable`, `refusal` and `bound_by`. Needs times whose sums do not overflow, as
-/// check I2 sees to.
+/// Returns an Attribution with everything but `believable`, `refusal` and `bound_by`. Needs times whose sums do not
+/// overflow, which check I2 makes sure of.
 Attribution account(const Trace& trace);
 
 }  // namespace decodelab

@@ -1,4 +1,4 @@
-// Edges by the correlations of each process.
+// Finds the edges of a capture by the correlations of each process.
 #include "profiles/trace/capture.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void mark_edges(TraceEvents& events) {
   for (ApiCall& call : events.api_calls) {
     Process& process = processes[call.process];
     call.outlasts = is_launch(call) && call.correlation > process.last_operation;
-    // A call of the driver inside of the runtime's is the same launch.
+    // A call of the driver inside of a call of the runtime is the same launch.
     session.outlasting += call.outlasts && process.operations.insert(call.correlation).second ? 1 : 0;
   }
 }

@@ -1,4 +1,4 @@
-// Operations with the calls that launched them, by process and correlation, and with the graph nodes that they are.
+// Joins operations with the calls that launched them, by process and correlation, and with their graph nodes.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -10,7 +10,7 @@
 namespace decodelab {
 namespace {
 
-/// A graph is cloned when it is instantiated, and again when it is a child; more than that is a circle.
+/// A graph is cloned when it is instantiated, and again when it is a child; a longer chain of clones is a cycle.
 constexpr int kMostClonings = 8;
 
 struct CallKey {
@@ -47,7 +47,8 @@ bool can_launch(ApiKind call, DeviceOperationKind operation) {
   return false;
 }
 
-/// The call of the runtime where a call of the driver inside of it has the same correlation.
+/// Returns the call that launched the operation: that of the runtime where a call of the driver inside of it has the
+/// same correlation.
 std::int64_t launching_call(const std::vector<CallKey>& keys, const std::vector<ApiCall>& calls,
                             const DeviceOperation& operation) {
   const CallKey first{.process = operation.process, .correlation = operation.correlation, .row = 0};
@@ -68,7 +69,7 @@ std::int64_t launching_call(const std::vector<CallKey>& keys, const std::vector<
   return found;
 }
 
-/// Where captured operations come from; a clone that says nothing itself is its original.
+/// Finds where in the engine captured operations come from. A clone without layer and stage has those of its original.
 class NodeMap {
  public:
   explicit NodeMap(const std::vector<GraphNode>& nodes) {
@@ -128,8 +129,8 @@ void place_by_call(const TraceEvents& events, const std::vector<std::int64_t>& s
 
 using LaunchKey = std::tuple<std::int64_t, std::uint32_t>;
 
-/// The step of each launch, when they are dealt out in their order to steps that counted them; empty if the counts do
-/// not add up.
+/// Returns the step of each launch, with launches given in their order to the steps that counted them; empty if the
+/// counts do not add up.
 std::map<LaunchKey, std::int32_t> deal_out(const std::vector<Step>& steps, const std::vector<LaunchKey>& launches,
                                            std::int64_t Step::* count) {
   std::map<LaunchKey, std::int32_t> dealt;
@@ -148,13 +149,14 @@ std::map<LaunchKey, std::int32_t> deal_out(const std::vector<Step>& steps, const
   return dealt;
 }
 
-/// Without calls the n-th launch belongs to the step that counted it: correlations rise in the order of launching.
+/// Places operations without calls: the n-th launch belongs to the step that counted it, since correlations rise in the
+/// order of launching.
 void place_by_counts(TraceEvents& events) {
   std::vector<LaunchKey> plain;
   std::vector<LaunchKey> replays;
   for (const DeviceOperation& operation : events.operations) {
     if (operation.step != kNoStep) {
-      return;  // The collector knew better.
+      return;  // The collector filled in the steps already.
     }
     const bool graph = operation.graph_id != 0 || operation.kind == DeviceOperationKind::graph;
     (graph ? replays : plain).emplace_back(operation.process, operation.correlation);
@@ -177,7 +179,7 @@ void place_by_counts(TraceEvents& events) {
   }
 }
 
-/// A step that is a piece of the device's time has what starts in it.
+/// Puts each operation into the step that it starts in, for steps that are pieces of the device's time.
 void place_by_time(TraceEvents& events) {
   for (DeviceOperation& operation : events.operations) {
     const std::int64_t step = step_row_at(events.steps, operation.start_ns);

@@ -1,4 +1,4 @@
-// The busy time of a device as a sweep, and the causes of its gaps from the calls and waits of the host.
+// Finds the busy time of a device in a sweep, and the causes of its gaps from the calls and waits of the host.
 #include "profiles/trace/device_time.h"
 
 #include <algorithm>
@@ -76,8 +76,8 @@ GapCauses::GapCauses(const TraceEvents& events) : events_(events), first_(first_
     waits_[wait.thread].push_back({.start_ns = wait.start_ns, .end_ns = wait.end_ns});
   }
   for (const ApiCall& call : events.api_calls) {
-    // A copy to pageable memory returns when it is done. One that does not wait covers no operation's end but by
-    // chance.
+    // A copy to pageable memory returns when it is done. A copy that does not wait covers the end of an operation only
+    // by chance.
     if (call.kind != ApiKind::synchronize && call.kind != ApiKind::copy) {
       continue;
     }
@@ -151,8 +151,8 @@ void GapCauses::explain(std::int64_t start_ns, std::int64_t end_ns, std::int64_t
     return;
   }
   if (next.api_row == kNoRow) {
-    // What was launched before the capture was in the queue, but for the last of it, whose launch may not have
-    // returned.
+    // An operation that was launched before the capture was in the queue already, except for the last of them, whose
+    // launch may not have returned.
     if (next.launched_before && next.correlation != last_before_) {
       piece.cause = GapCause::dependency;
     }
@@ -184,7 +184,7 @@ void GapCauses::explain(std::int64_t start_ns, std::int64_t end_ns, std::int64_t
   }
   append_until(launch.start_ns, waited ? GapCause::host_after_sync : GapCause::dispatch, overheads);
   append_until(launch.end_ns, GapCause::launch_latency, overheads);
-  // The call has returned: what its thread does from here on delays nothing.
+  // The call has returned: overheads of its thread delay nothing from here on.
   append_until(launch.end_ns + kLongestLaunchNs, GapCause::launch_latency, nullptr);
   append_until(end_ns, GapCause::unknown, nullptr);
 }

@@ -13,7 +13,7 @@
 namespace decodelab {
 namespace {
 
-/// How far apart the rows of a table tell places.
+/// How finely the rows of a table tell places apart.
 enum class Detail { stages, layers, operations };
 
 struct Sums {
@@ -29,17 +29,17 @@ Key key_of(const Trace& trace, const TimeShare& share, Detail detail) {
   const bool by_layer = detail != Detail::stages && share.kind == ShareKind::operation;
   const bool by_name = detail == Detail::operations && share.kind != ShareKind::gap;
   const bool named = by_name && share.name < trace.events().strings.size();
-  // Time in no stage is told apart by its operators at most: a layer of it means nothing.
+  // Time in no stage is told apart by operators at most: its layer means nothing.
   const Stage stage = share.kind == ShareKind::operation ? share.stage : Stage::other;
   std::string name = named ? trace.text(share.name) : "";
-  // Kernels of others come in dozens of kinds of one template.
+  // Foreign traces have kernels in dozens of kinds of one template.
   if (trace.events().session.foreign) {
     name = short_name(name);
   }
   return {share.kind, share.cause, stage, by_layer ? share.layer : kNoLayer, std::move(name)};
 }
 
-/// b / b_steps - a / a_steps as a whole number and a rest of 1 / (a_steps * b_steps).
+/// b / b_steps - a / a_steps as a whole number and a rest in units of 1 / (a_steps * b_steps).
 struct Quotient {
   std::int64_t whole = 0;
   std::int64_t rest = 0;
@@ -111,7 +111,7 @@ class Differ {
       row.b_ns += share.ns;
       row.b_calls += share.calls;
     }
-    // A row of its own even where it is nothing.
+    // The residual has a row of its own even where it is 0.
     if (!result_.on_device) {
       rows[{ShareKind::residual, GapCause::unknown, Stage::other, kNoLayer, ""}];
     }
@@ -151,7 +151,7 @@ class Differ {
     return rows;
   }
 
-  /// Every row was rounded down; the `missing_ns` go to those that lost most.
+  /// Adds the `missing_ns`, which are missing because every row was rounded down, to the rows that lost most.
   static void round_up_largest(const std::vector<std::int64_t>& rests, std::int64_t missing_ns,
                                std::vector<DifferenceRow>& rows) {
     std::vector<std::size_t> order(rows.size());

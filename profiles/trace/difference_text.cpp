@@ -14,8 +14,8 @@ constexpr std::size_t kMostRows = 15;
 
 std::string signed_text(std::int64_t ns) { return (ns > 0 ? "+" : "") + grouped(ns); }
 
-/// The largest rows, the residual wherever it stands, the others as one, and the sum, which is the difference of the
-/// step.
+/// Shows the largest rows, the residual whatever its size, the other rows as one, and the sum, which is the difference
+/// of the step.
 std::string rows_text(const char* what, const std::vector<DifferenceRow>& rows, std::int64_t delta_ns) {
   TextTable table({what, "A ns/step", "B ns/step", "B - A", "change", "A calls", "B calls"});
   std::int64_t others_ns = 0;
@@ -61,7 +61,7 @@ std::string place_text(const DifferenceRow& row) {
   std::string text = row.kind == ShareKind::residual
                          ? "in no stage"
                          : kStageNames[std::min(static_cast<std::size_t>(row.stage), kStageNames.size() - 1)];
-  // Traces of others know no stages: a name says more than "other".
+  // Foreign traces may have no stages: then the name says more than "other".
   if (row.kind == ShareKind::operation && row.stage == Stage::other && !row.name.empty()) {
     text.clear();
   }

@@ -1,4 +1,4 @@
-// The rows of a trace: what collectors fill, and what the verifier, the attribution and every exporter read.
+// Declares the rows of a trace, which collectors fill and which the verifier, the attribution and every exporter read.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@
 
 namespace decodelab {
 
-/// A text that many rows share, by its place in TraceStrings; 0 is the empty text.
+/// Identifies a text in TraceStrings, which many rows may share; 0 is the empty text.
 using StringId = std::uint32_t;
 
-/// Texts, each once. Ids are places in the order of first use, so that equal collections give equal files.
+/// Stores each text once. Ids count the texts in the order of first use, so that equal collections give equal files.
 class TraceStrings {
  public:
   TraceStrings();
@@ -31,13 +31,13 @@ class TraceStrings {
   std::size_t size() const { return texts_.size(); }
 
  private:
-  std::deque<std::string> texts_;  // Never moves a text, which the keys below point into.
+  std::deque<std::string> texts_;  // A deque never moves its texts, which the keys below point into.
   std::unordered_map<std::string_view, StringId> ids_;
 };
 
-/// How much a trace was asked to see. Figures of two tiers never stand in one number.
+/// How much a trace records. No number combines two tiers.
 enum class TraceTier : std::uint8_t {
-  untraced = 0,  ///< Launches counted by the engine, nothing recorded: what timed passes run as.
+  untraced = 0,  ///< The engine counts launches and nothing is recorded; timed passes run at this tier.
   kernels = 1,   ///< T1: spans, operators and device operations.
   causes = 2,    ///< T2: also API calls, waits and the tool's own overhead, from which the causes of gaps are read.
 };
@@ -52,18 +52,18 @@ inline constexpr std::int64_t kNoRow = -1;
 struct HostSpan {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;  ///< 0: was still open when collection stopped.
-  std::int64_t thread = 0;  ///< Of the operating system.
+  std::int64_t thread = 0;  ///< Thread id of the operating system.
   std::int32_t step = kNoStep;
   std::int32_t layer = kNoLayer;
   StringId name = 0;
   std::uint16_t depth = 0;  ///< 0 for the outermost; filled by seal().
   SpanKind kind = SpanKind::other;
   Stage stage = Stage::other;
-  std::int64_t allocations = 0;  ///< Tensors allocated while it was the innermost span.
+  std::int64_t allocations = 0;  ///< Tensors allocated while this was the innermost span.
   std::int64_t allocated_bytes = 0;
-  std::int64_t expected_bytes = 0;  ///< That the engine's model says it reads and writes; 0 where nothing is modelled.
+  std::int64_t expected_bytes = 0;  ///< Bytes that the engine's model says this reads and writes; 0: not modelled.
   std::int64_t expected_flops = 0;
-  std::int64_t process = 0;  ///< 0: that of the session.
+  std::int64_t process = 0;  ///< 0: the process of the session.
 };
 
 enum class ApiKind : std::uint8_t { launch, graph_launch, copy, set, synchronize, allocate, other };
@@ -78,14 +78,14 @@ struct ApiCall {
   std::uint32_t callback_id = 0;  ///< CUPTI's number of the function.
   StringId name = 0;
   ApiKind kind = ApiKind::other;
-  bool driver = false;  ///< Of the driver's interface, else the runtime's.
+  bool driver = false;  ///< A call of the driver, else of the runtime.
   std::int32_t result = 0;
-  bool outlasts = false;  ///< What it launched lies behind the capture; filled by mark_edges().
+  bool outlasts = false;  ///< Its operation lies after the capture; filled by mark_edges().
 };
 
 enum class DeviceOperationKind : std::uint8_t { kernel, copy, set, graph };
 
-/// Something that a device did. `graph` rows are whole replays of traces that were taken at that granularity.
+/// Something that a device did. A `graph` row is one whole replay, in traces that were taken at that granularity.
 struct DeviceOperation {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
@@ -95,11 +95,13 @@ struct DeviceOperation {
   std::int32_t stream = 0;
   std::uint32_t correlation = 0;
   std::uint64_t graph_id = 0;       ///< 0: launched by itself.
-  std::uint64_t graph_node_id = 0;  ///< With process and correlation the key of an operation of a graph.
+  std::uint64_t graph_node_id = 0;  ///< Together with process and correlation: the key of an operation of a graph.
   StringId name = 0;
   DeviceOperationKind kind = DeviceOperationKind::kernel;
-  std::uint16_t lane = 0;       ///< Operations of one stream that overlap lie in lanes of their own; filled by seal().
-  std::int32_t step = kNoStep;  ///< Of the API call that launched it, never by its own time; filled by seal().
+  std::uint16_t lane = 0;  ///< Overlapping operations of one stream get different lanes; filled by seal().
+  /// The step of the API call that launched it, not the step that it runs in, unless TraceSession::steps_by_time is
+  /// set; filled by seal().
+  std::int32_t step = kNoStep;
   std::int32_t layer = kNoLayer;  ///< From the node map or the span that launched it; filled by seal().
   Stage stage = Stage::other;     ///< Likewise.
   std::array<std::int32_t, 3> grid{};
@@ -107,9 +109,9 @@ struct DeviceOperation {
   std::int32_t registers = 0;
   std::int32_t static_shared_bytes = 0;
   std::int32_t dynamic_shared_bytes = 0;
-  std::int64_t bytes = 0;         ///< Of copies and sets.
+  std::int64_t bytes = 0;         ///< Bytes of a copy or a set.
   std::int32_t copy_kind = 0;     ///< CUPTI's: 1 host to device, 2 device to host, 8 device to device.
-  std::int64_t api_row = kNoRow;  ///< Place in TraceEvents::api_calls of the call that launched it; filled by seal().
+  std::int64_t api_row = kNoRow;  ///< Row in TraceEvents::api_calls of the call that launched it; filled by seal().
   bool launched_before = false;   ///< Its launch lies before the capture; filled by mark_edges().
 };
 
@@ -131,7 +133,7 @@ struct Wait {
   WaitKind kind = WaitKind::stream;
 };
 
-/// CUPTI's numbers, shifted down by 16, but for the compiler of the driver.
+/// CUPTI's numbers shifted down by 16, except for that of the driver's compiler.
 enum class OverheadKind : std::uint8_t {
   driver_compiler = 0,
   buffer_flush = 1,
@@ -154,23 +156,23 @@ struct Overhead {
 
 struct CounterPoint {
   std::int64_t time_ns = 0;
-  StringId series = 0;  ///< With its unit in the name: held_bytes, sm_clock_mhz.
+  StringId series = 0;  ///< Name of the series, with its unit: held_bytes, sm_clock_mhz.
   double value = 0;
 };
 
 /// One step of the engine.
 struct Step {
   std::int32_t index = 0;
-  std::int64_t start_ns =
-      0;  ///< Of the host: from the call to the end of its work, as the timer of the harness saw it.
+  /// Start and end on the host: from the call to the end of its work, as the timer of the harness measured them.
+  std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t batch = 0;
   std::int64_t keys = 0;       ///< Keys held before the step; prompt tokens in a prefill.
-  std::int64_t launches = -1;  ///< Own count of launches, copies and sets, without CUPTI; -1 where nobody counted.
+  std::int64_t launches = -1;  ///< Launches, copies and sets, counted apart from the rows; -1: not counted.
   std::int64_t graph_launches = -1;
-  std::int64_t timer_ns = 0;         ///< What an independent timer said of the same step; 0 where there was none.
+  std::int64_t timer_ns = 0;         ///< Length of the same step by an independent timer; 0: there was none.
   std::string excluded_reason;       ///< Empty, or why statistics leave it out: "cut by the start of the window".
-  std::int64_t device_start_ns = 0;  ///< First and last device operation; 0 without one; filled by seal().
+  std::int64_t device_start_ns = 0;  ///< Start of the first device operation, end of the last; 0: none; by seal().
   std::int64_t device_end_ns = 0;
 };
 
@@ -178,7 +180,7 @@ struct Step {
 struct GraphNode {
   std::uint64_t graph_id = 0;
   std::uint64_t node_id = 0;
-  std::uint64_t original_node_id = 0;  ///< Of the node that it was cloned from; 0 for an original.
+  std::uint64_t original_node_id = 0;  ///< The node that this was cloned from; 0 for an original.
   std::int32_t layer = kNoLayer;
   Stage stage = Stage::other;
 };
@@ -194,21 +196,21 @@ struct TraceDevice {
   double measured_bytes_per_second = 0;  ///< By a copy kernel on that machine; 0 where nobody measured.
 };
 
-/// Reads of the host's clock around one of the device's.
+/// Holds a read of a device's clock between two reads of the host's clock.
 struct ClockBracket {
   std::int64_t before_ns = 0;
   std::int64_t device_ns = 0;
   std::int64_t after_ns = 0;
 };
 
-/// A listener that was asked for, and whether it ran.
+/// A collector that was asked for, and whether it ran.
 struct CollectorState {
   std::string name;  ///< spans, operators, cupti, graph-nodes, nvml, perf.
   bool on = false;
   std::string reason;  ///< Why it is off, in one sentence; empty where it is on.
 };
 
-/// Slow-down of a step by tracing it: traced and untraced steps in the same process, in mirrored order.
+/// How much tracing slows a step down, measured by traced and untraced steps in the same process, in mirrored order.
 struct Perturbation {
   double ratio = 0;  ///< Traced over untraced; 0 where it was not measured.
   double low = 0;    ///< 95 % interval over `pairs` pairs of visits.
@@ -223,7 +225,7 @@ struct TraceSession {
   std::int64_t process = 0;
   std::int64_t main_thread = 0;
   std::string clock = "CLOCK_MONOTONIC";
-  std::int64_t window_start_ns = 0;  ///< Collection was complete between these.
+  std::int64_t window_start_ns = 0;  ///< Collection was complete from window_start_ns to window_end_ns.
   std::int64_t window_end_ns = 0;
   std::int64_t unix_offset_ns = 0;  ///< Add it to a time of the trace for ns since 1970.
   TraceTier tier = TraceTier::kernels;
@@ -231,25 +233,25 @@ struct TraceSession {
   std::string model;
   std::string arm;             ///< Canonical label.
   std::string cell;            ///< "decode b=8 length=128 bf16 cpu".
-  std::string device = "cpu";  ///< Of the engine: cpu or cuda.
+  std::string device = "cpu";  ///< Device of the engine: cpu or cuda.
   std::vector<TraceDevice> devices;
   std::vector<std::pair<std::string, std::string>> versions;  ///< {"cupti", "13.0"}, {"commit", "..."}.
   std::vector<CollectorState> collectors;
   std::vector<ClockBracket> clocks;  ///< At the start and at the end of the window; empty without a device.
   bool launches_counted = false;     ///< Whether Step::launches is a count that is independent of the rows.
-  bool graph_granularity = false;    ///< Graphs are whole rows: nothing can be said of their kernels.
-  std::int64_t dropped_records = 0;  ///< By CUPTI, our ring and refused buffers together.
+  bool graph_granularity = false;    ///< A replay of a graph is one row, so its kernels are not known.
+  std::int64_t dropped_records = 0;  ///< Records dropped by CUPTI, by our ring and by refused buffers together.
   std::int64_t zero_times = 0;       ///< Records whose stamps were 0, dropped when they were parsed.
   std::int64_t unknown_records = 0;
   std::int64_t out_of_window = 0;
   Perturbation perturbation;
   bool foreign = false;               ///< Captured by another tool, which may begin and end in the middle of the work.
-  std::int64_t capture_start_ns = 0;  ///< First and last time of a foreign file; the window is what of it is whole.
+  std::int64_t capture_start_ns = 0;  ///< First and last time of a foreign file; the window is its complete part.
   std::int64_t capture_end_ns = 0;
   std::int64_t negative_times = 0;   ///< Rows that began before time 0; all times were moved so that none does.
   std::int64_t launched_before = 0;  ///< Operations whose launch lies before the capture.
-  std::int64_t outlasting = 0;       ///< Launches whose operation lies behind the capture.
-  std::int64_t open_ranges = 0;      ///< Ranges that were open when it ended.
+  std::int64_t outlasting = 0;       ///< Launches whose operation lies after the capture.
+  std::int64_t open_ranges = 0;      ///< Ranges that were open when the capture ended.
   std::string steps_from;      ///< What the steps of a foreign trace are: "CUDA graph launches, each to the next".
   bool steps_by_time = false;  ///< Operations belong to the step that they start in, whoever launched them.
 };

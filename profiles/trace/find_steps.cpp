@@ -1,4 +1,4 @@
-// Looks for what divides a trace, from the surest sign to the weakest.
+// Looks for ranges or launches that divide a trace into steps, from the surest sign to the weakest.
 #include "profiles/trace/find_steps.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using Spans = std::vector<HostSpan*>;
 
 bool is_closed(const HostSpan& span) { return span.end_ns > span.start_ns; }
 
-/// The spans of the thread that has most of them, by start, without those inside of others.
+/// Returns the spans of the thread that has most of them, by start, without those inside of others.
 Spans outermost_on_one_thread(const Spans& spans) {
   std::map<std::int64_t, Spans> threads;
   for (HostSpan* span : spans) {
@@ -44,7 +44,7 @@ Spans outermost_on_one_thread(const Spans& spans) {
   return outer;
 }
 
-/// No span says any more that it is, or is in, a step.
+/// Removes all steps: afterwards no span is a step or lies in one.
 void forget_steps(TraceEvents& events) {
   events.steps.clear();
   for (HostSpan& span : events.spans) {
@@ -55,7 +55,7 @@ void forget_steps(TraceEvents& events) {
   }
 }
 
-/// Numbers that the trace gives are kept where each step has one of its own.
+/// Makes a step of each span. The numbers that the trace gives are kept where each step has one of its own.
 void make_steps(TraceEvents& events, const Spans& spans, const std::string& what) {
   std::vector<std::int32_t> numbers;
   for (const HostSpan* span : spans) {
@@ -131,10 +131,11 @@ bool steps_by_marks(TraceEvents& events) {
   return true;
 }
 
-/// From one launch to the next, on the thread with most of them: the last launch begins no step that has an end.
+/// Makes steps from one graph launch to the next, on the thread with most of them. The last launch begins no step,
+/// since nothing shows where it would end.
 bool steps_by_graphs(TraceEvents& events) {
   std::map<std::int64_t, std::vector<std::int64_t>> threads;
-  std::set<std::uint32_t> launches;  // The driver's call inside of the runtime's is the same launch.
+  std::set<std::uint32_t> launches;  // A driver's call inside of a runtime's is the same launch.
   for (const ApiCall& call : events.api_calls) {
     const bool is_new = call.kind == ApiKind::graph_launch && launches.insert(call.correlation).second;
     if (is_new) {
@@ -170,7 +171,8 @@ void whole_window(TraceEvents& events, const std::optional<TimeInterval>& window
       end_ns = std::max(end_ns, row.end_ns);
     }
   };
-  // Where a device is, its operations are the window: before the first and after the last nothing is known of it.
+  // Where there is a device, its operations define the window: nothing is known of it before the first and after the
+  // last.
   if (events.operations.empty()) {
     add(events.spans);
     add(events.api_calls);
@@ -193,7 +195,8 @@ void whole_window(TraceEvents& events, const std::optional<TimeInterval>& window
   session.window_end_ns = std::max(session.window_end_ns, end_ns);
 }
 
-/// A step whose operations lie behind the capture, or that nobody asked for, counts for nothing.
+/// Leaves out steps whose operations lie after the capture, that lie outside of the window that was asked for, or that
+/// the capture cuts.
 void leave_out(TraceEvents& events, const std::optional<TimeInterval>& window) {
   std::vector<std::int64_t> outlasting;
   for (const ApiCall& call : events.api_calls) {
@@ -263,7 +266,7 @@ std::vector<RangeCandidate> step_candidates(const TraceEvents& events, std::size
 
 void find_steps(TraceEvents& events, const std::string& step_range, const std::optional<TimeInterval>& window) {
   TraceSession& session = events.session;
-  // An earlier import found them, and this one asks for no others.
+  // Steps that an earlier import found are kept, since this call asks for no others.
   const bool found = step_range.empty() && !session.steps_from.empty();
   if (found && session.steps_by_time && !window) {
     return;

@@ -1,4 +1,5 @@
-// Steps of traces that nobody marked for us: by ranges, by launches of CUDA graphs, or the whole window as one.
+// Finds the steps of traces that were not marked for us: by ranges, by launches of CUDA graphs, or the whole window as
+// one.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,12 @@ std::vector<RangeCandidate> step_candidates(const TraceEvents& events, std::size
 /// Fills the steps of a foreign trace of one process and one device, and says in TraceSession::steps_from what they
 /// are.
 ///
-/// With `step_range` (a regular expression of ECMAScript that must be found in a range's name) a step is each outermost
-/// range that fits, on the thread that has most of them. Otherwise the steps are those that the trace marks; or, of a
-/// trace with two or more launches of CUDA graphs, each is the time from one launch to the next; or the whole window is
-/// one step. `window` keeps only the steps that lie inside of it, and is itself the one step where there are no others.
-/// Throws std::invalid_argument where `step_range` is no regular expression or fits no range, with the candidates, or
-/// where `window` holds nothing.
+/// With `step_range` (a regular expression of ECMAScript that must be found in a range's name) each outermost range
+/// that fits is a step, on the thread that has most of them. Otherwise the steps are those that the trace marks. If
+/// there are none, a trace with two or more launches of CUDA graphs has one step from each launch to the next. If there
+/// are none of those either, the whole window is one step. `window` keeps only the steps that lie inside of it, and is
+/// itself the one step where there are no others. Throws std::invalid_argument where `step_range` is no regular
+/// expression, where it fits no range (the message lists candidates), or where `window` holds nothing.
 void find_steps(TraceEvents& events, const std::string& step_range, const std::optional<TimeInterval>& window);
 
 }  // namespace decodelab

@@ -1,4 +1,4 @@
-// Spans and calls of each thread, by a stack of the spans that are open.
+// Joins the spans and calls of each thread, with a stack of the spans that are open.
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
@@ -13,10 +13,10 @@ struct OpenSpan {
   std::int64_t row = kNoRow;
 };
 
-/// The open spans of each thread. Rows come in bursts of one thread, so the last one is remembered.
+/// The open spans of each thread. Rows come in bursts of one thread, so the last thread is remembered.
 class OpenSpans {
  public:
-  /// Those of `thread` that have not ended by `time_ns`.
+  /// Returns the open spans of `thread`, without those that have ended by `time_ns`.
   std::vector<OpenSpan>& at(std::int64_t thread, std::int64_t time_ns) {
     if (last_ == nullptr || thread != last_thread_) {
       last_ = &threads_[thread];
@@ -29,7 +29,7 @@ class OpenSpans {
   }
 
  private:
-  std::unordered_map<std::int64_t, std::vector<OpenSpan>> threads_;  // Never moves a value.
+  std::unordered_map<std::int64_t, std::vector<OpenSpan>> threads_;  // An unordered_map never moves its values.
   std::vector<OpenSpan>* last_ = nullptr;
   std::int64_t last_thread_ = 0;
 };
@@ -63,9 +63,9 @@ void place_span(TraceEvents& events, OpenSpans& open, std::int64_t row) {
     }
   }
   if (span.end_ns <= span.start_ns) {
-    return;  // Still open, inverted or empty: around nothing.
+    return;  // A span that is still open, inverted or empty has nothing inside.
   }
-  // A span that ends after the one around it is a mistake that I6 names; here it ends with that one.
+  // Check I6 reports a span that ends after the one around it; here it ends with that one.
   const std::int64_t end_ns = stack.empty() ? span.end_ns : std::min(span.end_ns, stack.back().end_ns);
   stack.push_back({.end_ns = end_ns, .row = row});
 }

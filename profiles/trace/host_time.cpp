@@ -25,7 +25,7 @@ SpanPlace place_inside(const SpanPlace& around, const HostSpan& span, std::int64
   return place;
 }
 
-/// The open spans of one thread, and how far its time has been given to them.
+/// The open spans of one thread, and the time up to which their self time is counted.
 struct Sweep {
   struct Open {
     std::int64_t end_ns = 0;
@@ -78,7 +78,7 @@ class Sweeper {
     }
   }
 
-  /// The time up to `until_ns` to the innermost open span.
+  /// Adds the time up to `until_ns` to the innermost open span.
   void give(std::int64_t thread, Sweep& sweep, std::int64_t until_ns) {
     if (until_ns <= sweep.cursor_ns) {
       return;

@@ -1,5 +1,5 @@
-// Where the time of host threads went: the self time of every span, and one thread's time cut into pieces with one
-// owner each.
+// Computes where the time of host threads went: the self time of every span, and one thread's time cut into pieces with
+// one owner each.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct HostSegment {
   std::int64_t span_row = kNoRow;
 };
 
-/// What is around a span, itself included.
+/// The stage, layer and operator that a span lies in, the span itself included.
 struct SpanPlace {
   bool in_stage = false;  ///< Else the time is in no stage, and `stage` is `other`.
   Stage stage = Stage::other;
@@ -24,16 +24,17 @@ struct SpanPlace {
   std::int64_t operator_row = kNoRow;  ///< Innermost operator inside of the stage.
 };
 
-/// By row of TraceEvents::spans. Spans that are still open, and spans that do not nest, count for nothing outside of
-/// what is around them, so that no time is given away twice.
+/// Times of spans; `self_ns` and `places` are indexed by row of TraceEvents::spans. A span that is still open has no
+/// time, and one that does not nest counts only inside the span around it, so that no time is counted twice.
 struct HostTimes {
   std::vector<std::int64_t> self_ns;
   std::vector<SpanPlace> places;
-  std::vector<HostSegment> segments;  ///< Of `thread` only, in order, where a span is open.
+  std::vector<HostSegment> segments;  ///< Pieces of `thread` only, in order, while a span is open.
 };
 HostTimes host_times(const TraceEvents& events, std::int64_t thread);
 
-/// The thread that runs the steps: as the session says, or that of the first step's span, or of the first span.
+/// Returns the thread that runs the steps: the one that the session names, or that of the first step's span, or of the
+/// first span.
 std::int64_t step_thread(const TraceEvents& events);
 
 }  // namespace decodelab

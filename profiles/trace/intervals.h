@@ -1,4 +1,4 @@
-// Sets of disjoint intervals of time: what of a piece of time lies inside of them.
+// Merges intervals of time into sets of disjoint intervals, and searches such sets.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ struct TimeInterval {
   std::int64_t end_ns = 0;
 };
 
-/// Sorted and disjoint; intervals that overlap become one, empty ones are left out.
+/// Returns the intervals sorted and disjoint: those that overlap become one, and empty ones are left out.
 inline std::vector<TimeInterval> merge_intervals(std::vector<TimeInterval> intervals) {
   std::sort(intervals.begin(), intervals.end(),
             [](const TimeInterval& a, const TimeInterval& b) { return a.start_ns < b.start_ns; });
@@ -30,7 +30,7 @@ inline std::vector<TimeInterval> merge_intervals(std::vector<TimeInterval> inter
   return merged;
 }
 
-/// The first interval of a merged set that ends after `time`; where it begins is not looked at.
+/// Returns the first interval of a merged set that ends after `time`, even if it also begins after `time`.
 inline std::vector<TimeInterval>::const_iterator first_ending_after(const std::vector<TimeInterval>& merged,
                                                                     std::int64_t time) {
   return std::upper_bound(merged.begin(), merged.end(), time,

@@ -1,4 +1,4 @@
-// Lanes by a sweep over the operations of each stream.
+// Finds lanes in a sweep over the operations of each stream.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -12,7 +12,7 @@
 namespace decodelab {
 namespace {
 
-/// Lanes of one stream: those in use by the end of what lies in them, and those that are free.
+/// The lanes of one stream: those in use, by the end of the operations in them, and those that are free.
 class Lanes {
  public:
   std::uint16_t take(std::int64_t start_ns, std::int64_t end_ns) {

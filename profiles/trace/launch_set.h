@@ -1,4 +1,4 @@
-// The launches that were seen so far, by process and correlation.
+// Remembers the launches that were seen so far, by process and correlation.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,11 @@
 
 namespace decodelab {
 
-/// Operations of one graph replay share a correlation and lie together, so the last launch is looked at first.
+/// A set of launches. Operations of one graph replay share a correlation and are adjacent, so the last launch is
+/// compared first.
 class LaunchSet {
  public:
-  /// Whether the launch is new.
+  /// Adds a launch and returns whether it is new.
   bool insert(std::int64_t process, std::uint32_t correlation) {
     const Key key{.process = process, .correlation = correlation};
     if (has_last_ && key == last_) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kUnnamed{"(anonymous namespace)::", "<unnamed>::"};
 constexpr std::string_view kFolded = "<...>";
-/// PyTorch's NVTX ranges carry a number behind their names, which would make each of them a name of its own.
+/// PyTorch puts such tails with a number behind the names of its NVTX ranges, which would make each name different.
 constexpr std::array<std::string_view, 3> kTails{", op_id = ", ", seq = ", ", sizes = "};
 
 std::string without_unnamed(std::string_view name) {
@@ -30,7 +30,7 @@ bool opens_arguments(std::string_view name, std::size_t at) {
   return at > 0 && is_word(name[at - 1]) && !name.substr(0, at).ends_with("operator");
 }
 
-/// The place behind the bracket that closes the one at `at`, or npos where none does.
+/// Returns the place behind the bracket that closes the one at `at`, or npos where none does.
 std::size_t behind_arguments(std::string_view name, std::size_t at) {
   int depth = 0;
   int round = 0;

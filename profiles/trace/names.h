@@ -1,4 +1,4 @@
-// Names as people read them: kernels without their template arguments, ranges without the numbers behind them.
+// Shortens names for people: kernels lose their template arguments, and ranges the numbers behind them.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 namespace decodelab {
 
 /// Returns a name without return type, parameters, template arguments ("<...>") and unnamed namespaces, and without a
-/// tail such as
-/// ", op_id = 12": `void at::native::f<float, 4>(int)` is `at::native::f<...>`. The whole name stays in the data.
+/// tail such as ", op_id = 12": `void at::native::f<float, 4>(int)` is `at::native::f<...>`. The data keeps the whole
+/// name.
 std::string short_name(std::string_view name);
 
 /// Returns the short name of a range without what stands behind it in brackets: `FSDP::pre_forward (block.3)` is

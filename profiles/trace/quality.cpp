@@ -47,7 +47,7 @@ TraceVerdict verdict_of(CheckStatus status, TraceVerdict when_failed) {
   return TraceVerdict::ok;
 }
 
-/// Of a partial trace: which time, and what of it.
+/// Returns what of a partial trace may be believed, and for which time and steps.
 std::string believed(const TraceEvents& events) {
   std::int64_t first_ns = 0;
   std::int64_t last_ns = 0;

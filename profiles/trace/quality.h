@@ -1,4 +1,4 @@
-// Whether a trace can be believed: a verdict from checks that need nothing but the trace.
+// Decides whether a trace can be believed, by checks that need nothing but the trace.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace decodelab {
 
-/// From best to worst. An analysis of a broken trace prints the reason instead of numbers; a contaminated one may rank
-/// kernels but not host time; of a partial one TraceQuality::believe says what may be believed; untraced: there was
-/// nothing to record, as of a device on a machine without one.
+/// Verdicts on a trace, from best to worst. An analysis of a broken trace prints the reason instead of numbers. A
+/// contaminated trace may rank kernels but not host time. TraceQuality::believe says what of a partial trace may be
+/// believed. `untraced` means that there was nothing to record, such as a device on a machine without one.
 enum class TraceVerdict { ok, warn, contaminated, partial, broken, untraced };
 const char* to_string(TraceVerdict verdict);
 
@@ -24,8 +24,8 @@ struct TraceCheck {
   CheckStatus status = CheckStatus::not_applicable;
   double value = 0;
   double limit = 0;
-  std::string
-      evidence;  ///< What was seen, or why the check says nothing, in one sentence; at most five rows are named.
+  /// What the check saw, or why it does not apply, in one sentence that names at most five rows.
+  std::string evidence;
 };
 
 struct TraceQuality {
@@ -35,7 +35,7 @@ struct TraceQuality {
   std::string believe;  ///< Of a partial trace: what may be believed; else empty.
 };
 
-/// Runs every check.
+/// Runs every check and returns the verdict.
 TraceQuality verify(const Trace& trace);
 
 }  // namespace decodelab

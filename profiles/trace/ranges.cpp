@@ -11,7 +11,7 @@
 namespace decodelab {
 namespace {
 
-/// What each call launched, in operations of steps that count.
+/// What one call launched, counting only operations in steps that statistics use.
 struct Launched {
   std::int64_t ns = 0;
   std::int64_t operations = 0;

@@ -1,4 +1,4 @@
-// The first sentence of each answer: what came out, before how it was found.
+// Writes the first sentence of each report: the result, before how it was found.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,7 +13,7 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kLongestName = 40;
-/// Below this a difference is none that a step's time could show.
+/// A relative difference below this is too small for a step's time to show.
 constexpr double kNoDifference = 0.0005;
 
 std::string length_text(double ns) {
@@ -64,7 +64,7 @@ std::string of_device(const Trace& trace, const Attribution& account, double ste
   return text + ".";
 }
 
-/// The row that moved most, by name.
+/// Returns the row that changed most, or null where none changed.
 const DifferenceRow* largest(const std::vector<DifferenceRow>& rows) {
   const auto found = std::max_element(rows.begin(), rows.end(), [](const DifferenceRow& a, const DifferenceRow& b) {
     return std::abs(a.delta_ns) < std::abs(b.delta_ns);

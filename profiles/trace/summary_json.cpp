@@ -87,7 +87,7 @@ Json perturbation_json(const Perturbation& slow_down) {
   return {{"ratio", slow_down.ratio}, {"low", slow_down.low}, {"high", slow_down.high}, {"pairs", slow_down.pairs}};
 }
 
-/// What lies across the edges of a capture that somebody else made; null of ours.
+/// Returns what lies across the edges of a foreign capture; null for a trace of ours.
 Json edges_json(const TraceSession& session) {
   if (!session.foreign) {
     return nullptr;
@@ -136,7 +136,7 @@ Json by_name(const std::array<const char*, Size>& names, const std::array<std::i
   return object;
 }
 
-/// Every step of the trace; the parts of those that statistics leave out are null.
+/// Returns every step of the trace. Steps that statistics leave out lack the parts that are taken from the account.
 Json steps_json(const Trace& trace, const Attribution& attribution) {
   Json steps = Json::array();
   auto account = attribution.steps.begin();  // In the order of the steps, without those that are left out.

@@ -11,11 +11,11 @@
 
 namespace decodelab {
 
-/// Keys only ever get added. Times are ns; a value that is not known is null. Of a trace that cannot be accounted for,
-/// `refusal` says why, and steps, stages, gaps and operators are empty.
+/// Returns the summary. Keys are only ever added. Times are ns; a value that is not known is null. Where a trace cannot
+/// be accounted for, `refusal` says why, and steps, stages, gaps and operators are empty.
 nlohmann::ordered_json summary_json(const Trace& trace, const TraceQuality& quality, const Attribution& attribution);
 
-/// The text of the file. Names that are not UTF-8 are repaired.
+/// Returns the text of the summary file. Names that are not UTF-8 are repaired.
 std::string summary_text(const Trace& trace, const TraceQuality& quality, const Attribution& attribution);
 
 }  // namespace decodelab

@@ -25,7 +25,7 @@ std::string verdict_text(const TraceQuality& quality) {
   return quality.reason.empty() ? verdict + "\n" : finding(verdict + ":", quality.reason, kTextIndent);
 }
 
-/// A step that is as long as this is read in milliseconds.
+/// Steps that are at least as long as this are shown in milliseconds.
 constexpr double kLongStepNs = 1e7;
 
 class AccountText {
@@ -46,7 +46,7 @@ class AccountText {
     if (attribution_.on_device) {
       text += "\n" + gaps();
     }
-    // Of others the host may be far ahead: what kept a step's device busy was launched long before.
+    // In a foreign trace the host may be far ahead: what kept a step's device busy was launched long before.
     const bool foreign = trace_.events().session.foreign;
     const auto time = foreign ? &OperatorCost::self_ns : &OperatorCost::total_ns;
     if (attribution_.on_device) {
@@ -67,7 +67,7 @@ class AccountText {
   std::string time_per_step(std::int64_t sum) const {
     return in_ms_ ? fmt::format("{:.3f}", static_cast<double>(sum) / steps_ * 1e-6) : per_step(sum);
   }
-  /// A trace of ours always has stages; one of others may know none.
+  /// Returns whether there are stages to show. A trace of ours always has stages; a foreign one may have none.
   bool has_stages() const {
     return !trace_.events().session.foreign ||
            std::any_of(attribution_.stages.begin(), attribution_.stages.end(),
@@ -116,7 +116,8 @@ class AccountText {
     return text + lead();
   }
 
-  /// A host that is further ahead than a step is long launches other things in a step than its device runs.
+  /// Returns a note where the host is further ahead than a step is long: it then launches other things in a step than
+  /// its device runs.
   std::string lead() const {
     const std::int64_t launches = sum(&StepAccount::launches);
     if (!trace_.events().session.foreign || trace_.events().session.steps_by_time || launches == 0) {
@@ -200,10 +201,10 @@ class AccountText {
   struct Row {
     std::int64_t ns = 0;
     std::int64_t calls = 0;
-    std::set<StringId> kinds;  ///< Names that are one when they are short.
+    std::set<StringId> kinds;  ///< Whole names that have the same short name.
   };
 
-  /// One row for each short name, over stages and layers.
+  /// Returns a table with one row for each short name, summed over stages and layers.
   std::string top(const char* what, const std::vector<OperatorCost>& costs, std::int64_t OperatorCost::* time) const {
     std::map<std::string, Row> names;
     for (const OperatorCost& cost : costs) {
@@ -238,7 +239,7 @@ class AccountText {
     return table.text();
   }
 
-  /// What people marked, by what it launched.
+  /// Returns a table of the ranges that people marked, by what they launched.
   std::string ranges() const {
     const std::vector<RangeCost> costs = range_costs(trace_);
     if (costs.empty()) {
@@ -264,7 +265,7 @@ class AccountText {
     return text;
   }
 
-  /// What might divide a trace whose steps nobody marked.
+  /// Returns a table of ranges that may be steps, for a trace whose steps nobody marked.
   std::string candidates() const {
     const std::string& from = trace_.events().session.steps_from;
     if (!trace_.events().session.steps_by_time && !from.starts_with("CUDA graph")) {

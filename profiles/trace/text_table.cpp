@@ -1,4 +1,4 @@
-// Column widths and line breaks.
+// Computes column widths and breaks lines.
 #include "profiles/trace/text_table.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string shortened(const std::string& text, std::size_t width) {
   const bool with_ellipsis = width > kEllipsis.size();
   std::size_t kept = with_ellipsis ? width - kEllipsis.size() : width;
   while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) {
-    --kept;  // Not inside of a UTF-8 letter.
+    --kept;  // Never cuts inside of a UTF-8 character.
   }
   return text.substr(0, kept) + std::string(with_ellipsis ? kEllipsis : "");
 }

@@ -11,7 +11,7 @@
 namespace decodelab {
 namespace {
 
-/// What rows are put in order by; small, since rows are large.
+/// The key that rows are sorted by. Keys are sorted instead of rows, since rows are large.
 struct Order {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
@@ -23,7 +23,7 @@ struct Order {
       return start_ns < other.start_ns;
     }
     if (end_ns != other.end_ns) {
-      return end_ns > other.end_ns;  // What is around comes first.
+      return end_ns > other.end_ns;  // The outer row comes first.
     }
     if (tie != other.tie) {
       return tie < other.tie;

@@ -14,10 +14,10 @@ struct Flow {
   std::int64_t operation_row = kNoRow;
 };
 
-/// Rows sorted by start (longer first at ties), with `depth`, `lane`, `step`, `layer`, `stage`, `api_row` and the
+/// Holds rows sorted by start (longer first at ties), with `depth`, `lane`, `step`, `layer`, `stage`, `api_row` and the
 /// devices' bounds of steps filled in. Spans that name no step, layer or stage have those of the span around them; an
 /// operation whose launch nobody recorded keeps what its collector said. Steps that the window cuts have a reason to be
-/// left out. What contradicts itself is kept as it is: saying so is the verifier's part.
+/// left out. Rows that contradict each other are kept as they are; the verifier reports them.
 class Trace {
  public:
   const TraceEvents& events() const { return events_; }

@@ -1,4 +1,4 @@
-// Filters rows by process and device, and narrows the window to what the capture holds whole.
+// Filters rows by process and device, and narrows the window to the part that the capture holds completely.
 #include "profiles/trace/view.h"
 
 #include <algorithm>
@@ -60,7 +60,8 @@ void keep_process(TraceEvents& events, std::int64_t process) {
   events.session.process = process;
 }
 
-/// Launches onto other devices are no launches that this account misses operations of.
+/// Keeps the operations of one device, and removes launches onto other devices, whose operations would seem to be
+/// missing.
 void keep_device(TraceEvents& events, std::int32_t device) {
   std::unordered_set<std::uint32_t> elsewhere;
   for (const DeviceOperation& row : events.operations) {
@@ -76,7 +77,7 @@ void keep_device(TraceEvents& events, std::int32_t device) {
             [&](const ApiCall& row) { return !(is_launch(row) && elsewhere.contains(row.correlation)); });
 }
 
-/// The thread that launches most, where the one of the session is of another process.
+/// Makes the thread that launches most the main thread, where that of the session belongs to another process.
 void choose_thread(TraceEvents& events) {
   std::map<std::int64_t, std::int64_t> launches;
   std::set<std::int64_t> known;
@@ -97,7 +98,7 @@ void choose_thread(TraceEvents& events) {
   events.session.main_thread = most == launches.end() ? *known.begin() : most->first;
 }
 
-/// Ranges that were open when the capture ended are closed there, and counted.
+/// Ends the ranges that were still open when the capture ended at the end of the capture, and counts them.
 void close_ranges(TraceEvents& events) {
   events.session.open_ranges = 0;
   for (HostSpan& span : events.spans) {
@@ -112,8 +113,8 @@ void close_ranges(TraceEvents& events) {
   }
 }
 
-/// Of a device nothing is known before its first recorded operation where it was busy already, nor after the last one
-/// where more was launched.
+/// Narrows the window to the time in which the work of the device is known: from its first recorded operation where
+/// more was launched before the capture, and to its last one where launches outlast the capture.
 void narrow_window(TraceEvents& events) {
   TraceSession& session = events.session;
   session.window_start_ns = session.capture_start_ns;
@@ -127,7 +128,7 @@ void narrow_window(TraceEvents& events) {
     first_ns = std::min(first_ns, row.start_ns);
     last_ns = std::max(last_ns, row.end_ns);
   }
-  // Without calls nobody knows what was launched before and behind.
+  // Without calls nobody knows what was launched before and after the capture.
   const bool unknown = events.api_calls.empty();
   session.launched_before = std::count_if(events.operations.begin(), events.operations.end(),
                                           [](const DeviceOperation& row) { return row.launched_before; });

@@ -1,5 +1,4 @@
-// One Perfetto track event in the making, with its debug annotations; a hot path, so annotations are put together by
-// hand.
+// Writes one Perfetto track event with its debug annotations. This is a hot path, so annotations are encoded by hand.
 #pragma once
 
 #include <array>
@@ -22,13 +21,13 @@ class EventWriter {
     *end++ = static_cast<char>(annotation::int_value << 3);
     finish(varint(end, static_cast<std::uint64_t>(value)));
   }
-  /// Where there is something to say.
+  /// Writes the number unless it is `none`.
   void number_unless(Key key, std::int64_t value, std::int64_t none) {
     if (value != none) {
       number(key, value);
     }
   }
-  /// A text that InternedData has, by its iid.
+  /// Writes a text that InternedData holds, by its iid.
   void interned(Key key, std::uint64_t iid) {
     char* end = start(key);
     end = varint(end, annotation::string_value_iid << 3);
@@ -39,7 +38,7 @@ class EventWriter {
     one.add_uint64(annotation::name_iid, static_cast<std::uint64_t>(key) + 1);
     one.add_string(annotation::string_value, value.data(), value.size());
   }
-  /// "132x1x1"
+  /// Writes a size as "132x1x1", and nothing for a size of zeros.
   void extent(Key key, const std::array<std::int32_t, 3>& size) {
     if (size == std::array<std::int32_t, 3>{}) {
       return;

@@ -1,4 +1,4 @@
-// zlib's reader of files, which passes on what is no gzip.
+// Reads a file with zlib, which passes on what is no gzip.
 #include "profiles/write/gzip_input.h"
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// A stream of a file's bytes, unpacked on the way if they are gzip, that refuses to fill memory with a single value.
+// Streams the bytes of a file, unpacked if they are gzip, and keeps a parser from filling memory with a single value.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace decodelab {
 
-/// For parsers that ask a stream for its next byte. Throws std::runtime_error from inside the parser where the file is
-/// cut, damaged, or more than `most_unread` bytes long between two calls of reset_budget().
+/// A stream for parsers that read byte by byte. Throws std::runtime_error from inside the parser where the file is cut
+/// or damaged, or where more than `most_unread` bytes are read between two calls of reset_budget().
 class GzipInput final : public std::streambuf {
  public:
   GzipInput(const std::filesystem::path& path, std::int64_t most_unread);
@@ -19,7 +19,7 @@ class GzipInput final : public std::streambuf {
   GzipInput(const GzipInput&) = delete;
   GzipInput& operator=(const GzipInput&) = delete;
 
-  /// The parser has got somewhere.
+  /// Restarts the count of bytes; the parser calls this after each value, key or opening bracket that it has read.
   void reset_budget() { unread_ = 0; }
 
  protected:

@@ -1,4 +1,4 @@
-// Events of a kineto file to rows of a trace.
+// Turns the events of a kineto file into rows of a trace.
 #include <array>
 #include <charconv>
 #include <limits>
@@ -76,14 +76,14 @@ class KinetoReader {
     events_.nodes = std::move(described.nodes);
   }
 
-  // Times of the file are relative to its base.
+  // Adds the base of the file to its times, which are relative to it.
   void shift(std::int64_t base_ns) {
     const auto moved = [&](std::int64_t time_ns) {
       std::int64_t sum = 0;
       if (__builtin_add_overflow(time_ns, base_ns, &sum)) {
         sum = std::numeric_limits<std::int64_t>::max();
       }
-      // Ours may begin before 0, where a clock was moved.
+      // Times of our own files may lie before 0, where a clock was moved.
       return events_.session.source == "kineto" || sum > 0 ? rows_.time(sum) : sum;
     };
     const auto all = [&](auto& rows) {
@@ -144,7 +144,7 @@ class KinetoReader {
     }
   }
 
-  // Start and end of an event that needs both.
+  // Returns start and end of an event, and refuses one that lacks either.
   std::pair<std::int64_t, std::int64_t> times(const KinetoEvent& event) {
     rows_.count();
     if (!event.start_ns || !event.duration_ns || *event.duration_ns < 0 || *event.start_ns < -kLatestTime ||
@@ -211,7 +211,7 @@ class KinetoReader {
     events_.spans.push_back(span);
   }
 
-  // Ours are made of steps, which the session has.
+  // Drops the step spans of our own files, which are made of steps that the session has.
   void drop_step_spans() {
     std::vector<bool> dropped(events_.spans.size());
     for (const std::size_t row : step_spans_) {
@@ -320,7 +320,8 @@ class KinetoReader {
          .kind = place == 0 ? WaitKind::stream : static_cast<WaitKind>(place)});
   }
 
-  // Kineto draws them on a device; whose thread waited says the call.
+  // Finds the threads of waits. Kineto shows waits on a device; the call with the same correlation says whose thread
+  // waited.
   void find_threads_of_waits() {
     std::unordered_map<std::uint32_t, const ApiCall*> calls;
     if (!threadless_waits_.empty()) {

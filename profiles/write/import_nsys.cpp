@@ -1,4 +1,4 @@
-// Tables of nsys to rows of a trace, one table a function.
+// Turns the tables of nsys into rows of a trace, one table in each function.
 #include <map>
 #include <optional>
 #include <set>
@@ -176,7 +176,8 @@ class NsysReader {
     return rows_.number<std::uint32_t>(row.number(column), column);
   }
 
-  // Counts the row; one that has no times is only counted in the session, but for ours, which are as they were.
+  // Counts the row and reads its times. A row without times is only counted in the session, except in our own files,
+  // whose rows are kept as they were.
   bool times(const TableReader& row, std::int64_t& start_ns, std::int64_t& end_ns) {
     rows_.count();
     start_ns = row.number("start");
@@ -200,7 +201,7 @@ class NsysReader {
     return {global >> kGlobalIdBits & (kGlobalIdLimit - 1), global & (kGlobalIdLimit - 1)};
   }
 
-  // Of device rows; nothing in versions that do not say.
+  // Returns the process of a row of a device, or nothing in versions that do not say.
   std::optional<std::int64_t> process_of(const TableReader& row) const {
     if (!row.has("globalPid")) {
       return std::nullopt;
@@ -241,7 +242,7 @@ class NsysReader {
     return columns;
   }
 
-  // What all rows of devices have.
+  // Reads the columns that all rows of devices have.
   bool read_place(const TableReader& row, DeviceOperation& operation) {
     if (!times(row, operation.start_ns, operation.end_ns)) {
       return false;
@@ -257,7 +258,7 @@ class NsysReader {
     operation.correlation = unsigned32(row, "correlationId");
     operation.graph_id = static_cast<std::uint64_t>(row.number("graphId"));
     operation.graph_node_id = static_cast<std::uint64_t>(row.number("graphNodeId"));
-    // Tables of copies and sets have nodes, but not the graphs that they are of.
+    // Tables of copies and sets name the node of a graph, but not the graph.
     if (!ours_ && operation.graph_id == 0 && operation.graph_node_id != 0) {
       operation.graph_id = kUnknownGraph;
     }
@@ -342,7 +343,7 @@ class NsysReader {
     if (!source_.has(kWaits)) {
       return;
     }
-    // nsys says which process waited; which thread, only the call does.
+    // nsys says which process waited, but only the call says which thread.
     std::map<std::pair<std::int64_t, std::uint32_t>, std::int64_t> threads;
     for (const ApiCall& call : events_.api_calls) {
       threads.try_emplace({call.process, call.correlation}, call.thread);
@@ -354,7 +355,7 @@ class NsysReader {
       if (!times(row, wait.start_ns, wait.end_ns)) {
         continue;
       }
-      // All ones: no stream, no event.
+      // A value with all bits set means no stream or no event.
       wait.stream = static_cast<std::int32_t>(row.number("streamId"));
       wait.event = static_cast<std::uint32_t>(row.number("eventId"));
       wait.correlation = unsigned32(row, "correlationId");
@@ -384,7 +385,7 @@ class NsysReader {
       }
       overhead.thread = ids_of(row.number("globalTid")).second;
       const std::string& name = text(text_of(row, "nameId"));
-      // The numbers of nsys are not those of CUPTI; its names are.
+      // nsys numbers overheads differently from CUPTI, but gives them CUPTI's names.
       overhead.kind = named<OverheadKind>(kOverheadNames, name).value_or(overhead_kind(name));
       events_.overheads.push_back(overhead);
     }
@@ -452,7 +453,7 @@ class NsysReader {
     }
   }
 
-  // Versions without globalPid: whose a kernel is can only be known where there is one process.
+  // In versions without globalPid, the process of a kernel is known only where there is one process.
   void complete_processes() {
     std::set<std::int64_t> processes;
     for (const ApiCall& call : events_.api_calls) {

@@ -12,7 +12,7 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kMostSentence = 400;
-/// A capture whose zero lies later than this after its first row is no capture, but damage.
+/// The earliest time that is accepted: a file whose rows begin longer before time 0 is no capture, but damage.
 constexpr std::int64_t kEarliestTime = -60'000'000'000;
 
 }  // namespace
@@ -21,7 +21,7 @@ ImportedRows::ImportedRows(const std::filesystem::path& path, const ImportLimits
     : file_(path.filename().string()), limits_(limits) {}
 
 void ImportedRows::refuse(const std::string& what) const {
-  // Some of it comes from the file: one line, and not a long one.
+  // Part of the sentence comes from the file, so it is cut to one line that is not long.
   std::string sentence = file_ + " " + what;
   if (sentence.size() > kMostSentence) {
     sentence = sentence.substr(0, kMostSentence) + "...'";
@@ -85,7 +85,7 @@ ApiKind api_kind(std::string_view name) {
 
 namespace {
 
-// Steps of one thread, by start.
+// The step spans of each thread, sorted by start.
 using StepSpans = std::map<std::int64_t, std::vector<const HostSpan*>>;
 
 void fill_steps_of_spans(TraceEvents& events, StepSpans& steps) {
@@ -112,7 +112,7 @@ void fill_steps_of_spans(TraceEvents& events, StepSpans& steps) {
   }
 }
 
-/// Time 0 stands for "none" in many places: no row may begin there or before.
+/// Moves all times so that no row begins at time 0 or before, since 0 stands for "none" in many places.
 void move_behind_zero(TraceEvents& events) {
   std::int64_t first_ns = 1;
   for_each_time(events, [&](std::int64_t start_ns, std::int64_t) {

@@ -12,13 +12,14 @@
 
 namespace decodelab {
 
-/// More than this is refused, not cut: an analysis of a part would not say so.
+/// Limits of an import. A file with more is refused and not cut, since an analysis of a part would not say that it is
+/// one.
 struct ImportLimits {
   std::int64_t most_events = 4'000'000;
   std::int64_t most_text_bytes = std::int64_t{1} << 28;  ///< Of all names together.
 };
 
-/// One sentence that names the file and what is wrong with it.
+/// Thrown with one sentence that names the file and what is wrong with it.
 struct ImportRefusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -28,15 +29,15 @@ class ImportedRows final {
  public:
   ImportedRows(const std::filesystem::path& path, const ImportLimits& limits);
 
-  /// "FILE <what>."
+  /// Throws the refusal "FILE <what>.".
   [[noreturn]] void refuse(const std::string& what) const;
 
   /// Counts a row against the limits.
   void count();
-  /// The id of a text, counted against the limits where it is new.
+  /// Returns the id of a text, which is counted against the limits where it is new.
   StringId text(std::string_view text);
-  /// A time that a clock may show, with room for sums: a little below 0 too, as files have it whose zero lies in the
-  /// capture.
+  /// Returns `ns` if a clock may show it, with room for sums. Times a little below 0 are accepted, since the zero of
+  /// some files lies inside the capture.
   std::int64_t time(std::int64_t ns) const;
   template <typename Integer>
   Integer number(std::int64_t value, std::string_view what) const {
@@ -58,12 +59,12 @@ class ImportedRows final {
   std::int64_t text_bytes_ = 0;
 };
 
-/// What a call does, by the names of CUDA's runtime and driver.
+/// Returns what a call does, by the name of the function of CUDA's runtime or driver.
 ApiKind api_kind(std::string_view name);
 
-/// For traces of others, after all rows are there: steps from their spans of kind step, the step of every span inside
-/// one on the same thread, the bounds of the window, and what the rows say of tier, device and main thread. Where rows
-/// begin before time 0, all times are moved so that none does.
+/// Completes a trace that another tool made, after all its rows were added: fills steps from their spans of kind step,
+/// the step of every span inside one on the same thread, the bounds of the window, and what the rows say of tier,
+/// device and main thread. Where rows begin before time 0, moves all times so that none does.
 void complete_foreign(TraceEvents& events);
 
 }  // namespace decodelab

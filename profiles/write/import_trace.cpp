@@ -1,4 +1,4 @@
-// Looks at the first bytes of a file.
+// Finds the format of a file by its first bytes.
 #include "profiles/write/import_trace.h"
 
 #include <algorithm>

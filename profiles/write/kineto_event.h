@@ -10,7 +10,7 @@
 
 namespace decodelab {
 
-/// A number or a text; neither where the file has something else there.
+/// A number or a text, or neither where the file has something else.
 struct KinetoValue {
   std::optional<std::int64_t> number;
   std::optional<double> real;
@@ -43,13 +43,13 @@ struct KinetoEvent {
   }
 };
 
-/// What stands before the events.
+/// The members of a file that precede its events.
 struct KinetoHead {
   std::optional<std::int64_t> base_ns;
-  std::string session_text;  ///< Ours; empty in files of others.
+  std::string session_text;  ///< Our own session; empty in files that other tools wrote.
 };
 
-/// Microseconds, as a file writes them, in ns; nothing where that is no number or no time.
+/// Converts microseconds, as a file writes them, to ns. Returns nothing where the text is no number or no time.
 std::optional<std::int64_t> micros_to_ns(std::string_view text);
 
 }  // namespace decodelab

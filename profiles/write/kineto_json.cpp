@@ -1,4 +1,4 @@
-// Kineto's JSON, a line an event, table by table.
+// Writes Kineto's JSON, one line for each event, table by table.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -15,7 +15,7 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 18;
-// Rows of lanes beyond the first get rows of a viewer of their own, far from the numbers of streams.
+// Operations in lanes beyond the first are shown as threads of their own, with numbers far from those of streams.
 constexpr std::int64_t kFirstLaneThread = 1'000'000;
 constexpr std::int64_t kMostLanesOfAStream = 1000;
 
@@ -248,7 +248,7 @@ class KinetoWriter {
       argument_extent("block", row.block);
     } else {
       argument("bytes", row.bytes);
-      // Bytes in a nanosecond are GB in a second.
+      // Bytes per nanosecond are GB per second.
       if (row.end_ns > row.start_ns && row.bytes > 0) {
         argument("memory bandwidth (GB/s)",
                  static_cast<double>(row.bytes) / static_cast<double>(row.end_ns - row.start_ns));
@@ -267,7 +267,8 @@ class KinetoWriter {
     out_.raw(phase == "f" ? ",\"bp\":\"e\"}" : "}");
   }
 
-  // One start a call, and one end an operation, as in kineto's files: of a graph there are many ends.
+  // Writes one start for each call and one end for each operation, as in kineto's files: the launch of a graph has many
+  // ends.
   void write_flows() {
     std::vector<bool> started(events_.api_calls.size());
     for (const Flow& flow : trace_.flows()) {

@@ -83,7 +83,7 @@ class Handler final : public nlohmann::json_sax<json> {
       return false;
     }
     place_ = 0;
-    // Chrome's traces may be the array alone.
+    // A trace of Chrome may be the array alone, without an object around it.
     if (!in_events_ && (depth_ == 1 || (depth_ == 2 && top_key_ == "traceEvents"))) {
       in_events_ = true;
       events_depth_ = depth_;
@@ -225,7 +225,7 @@ std::optional<std::int64_t> micros_to_ns(std::string_view text) {
     }
     return static_cast<std::int64_t>(negative ? -ns : ns);
   }
-  // By its digits: a double has no room for the ns of a year.
+  // Reads the digits, since a double has no room for the ns of a year.
   std::int64_t micros = 0;
   const auto [point, error] = std::from_chars(text.data(), text.data() + text.size(), micros);
   if (error != std::errc() || micros > kLatestTime / 1000) {

@@ -10,13 +10,14 @@
 
 namespace decodelab {
 
-/// The members of a file beside its events, and its events one by one through `take`. Throws std::runtime_error with
-/// what is wrong, a sentence without its subject and full stop ("is not JSON: ..."). The head is complete when the
-/// first event comes only if the file has it first; both kineto and we write it so.
+/// The members of a file other than its events.
 struct KinetoFile {
   KinetoHead head;
   std::vector<TraceDevice> devices;
 };
+/// Passes the events of a file one by one to `take` and returns the other members. Throws std::runtime_error with what
+/// is wrong, a sentence without its subject and full stop ("is not JSON: ..."). The head is complete when the first
+/// event comes only if the file has it first; both kineto and we write it so.
 KinetoFile parse_kineto(const std::filesystem::path& path, const std::function<void(KinetoEvent&)>& take);
 
 }  // namespace decodelab

@@ -18,8 +18,7 @@ struct RangeMeaning {
 /// Returns what a range is for: a step, a layer, an operator, a stage, or something else.
 RangeMeaning meaning_of(std::string_view text);
 
-/// Returns the kind that CUPTI's name of an overhead stands for; `instrumentation` for a name that it is not known to
-/// give.
+/// Returns the kind that CUPTI's name of an overhead stands for; `instrumentation` for an unknown name.
 OverheadKind overhead_kind(std::string_view name);
 
 }  // namespace decodelab

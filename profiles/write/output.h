@@ -14,7 +14,8 @@ namespace decodelab {
 /// Takes the bytes of a file in order.
 using ByteSink = std::function<void(std::string_view)>;
 
-/// A file that is written beside its place and put there by commit(); without one nothing is left behind.
+/// Writes a temporary file beside the target, which commit() renames to the target. Without commit() the destructor
+/// removes the temporary file.
 class OutputFile final {
  public:
   /// Throws std::runtime_error with the reason of the system where nothing can be written there.
@@ -24,9 +25,10 @@ class OutputFile final {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::string_view bytes);
-  /// Throws std::runtime_error where the disk is full or the place cannot be taken.
+  /// Renames the temporary file to the target. Throws std::runtime_error where the disk is full or the target cannot be
+  /// replaced.
   void commit();
-  /// Where the bytes lie until then.
+  /// Returns the path of the bytes until commit().
   const std::filesystem::path& temporary() const { return temporary_; }
 
  private:
@@ -35,7 +37,7 @@ class OutputFile final {
   std::ofstream file_;
 };
 
-/// Compresses what it is given and hands it on. finish() must be called once, after the last byte.
+/// Compresses the bytes that it is given and passes them to `next`. finish() must be called once, after the last byte.
 class GzipSink final {
  public:
   /// Level 1: traces repeat themselves, and level 6 takes three times as long for a sixth less.

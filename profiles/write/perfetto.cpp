@@ -26,7 +26,7 @@ using protozero::pbf_writer;
 
 constexpr std::uint32_t kSequence = 1;
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
-// iids of names that are not of TraceStrings: those of waits, overheads, steps and ranges.
+// The first iid of names that are not in TraceStrings: those of waits, overheads, steps and ranges.
 constexpr std::uint64_t kFirstOwnName = std::uint64_t{1} << 32;
 
 class PerfettoWriter {
@@ -41,7 +41,7 @@ class PerfettoWriter {
         offset_ns_(bounds_.start_ns < 0 ? -bounds_.start_ns : 0),
         named_(events_.strings.size()),
         has_flow_(events_.operations.size()) {
-    // The arrows of one call are neighbours in this table.
+    // After sorting, the arrows of one call are neighbours.
     flows_ = trace.flows();
     std::stable_sort(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) { return a.api_row < b.api_row; });
     for (const Flow& flow : flows_) {
@@ -216,7 +216,7 @@ class PerfettoWriter {
     });
   }
 
-  // One heap entry a track: each track's edges are in their order already.
+  // The next edge of one track, for a heap over all tracks: the edges of each track are in their order already.
   struct Cursor {
     std::int64_t time_ns = 0;
     std::size_t track = 0;
@@ -247,7 +247,7 @@ class PerfettoWriter {
     while (!cursors.empty()) {
       Cursor cursor = cursors.top();
       cursors.pop();
-      // As long as no other track is earlier, without the heap.
+      // Goes on with this track, without the heap, as long as no other track is earlier.
       const std::int64_t until = cursors.empty() ? kLatestTime : cursors.top().time_ns;
       const std::size_t size = cursor.track == counters ? points.size() : tracks_.tracks[cursor.track].edges.size();
       do {
@@ -344,7 +344,7 @@ class PerfettoWriter {
     return place->second;
   }
 
-  // What shown_end() hides.
+  // Writes the row's own end where shown_end() hides it.
   static void own_end(EventWriter& event, std::int64_t start_ns, std::int64_t end_ns) {
     if (end_ns < start_ns || end_ns == 0) {
       event.number(Key::end_ns, end_ns);

@@ -77,7 +77,7 @@ namespace annotation {
 enum : std::uint32_t { name_iid = 1, int_value = 4, string_value = 6, string_value_iid = 17 };
 }
 
-/// Categories of events, which say of which table a row is; their iid is the place plus one.
+/// Categories of events, which say which table a row is from. The iid of a category is its value plus one.
 enum class Category : std::uint8_t {
   step_span,
   layer_span,
@@ -100,8 +100,8 @@ inline constexpr std::array<const char*, 16> kCategoryNames{
     "step_span", "layer_span", "stage_span", "operator", "span",     "runtime", "driver", "kernel",
     "memcpy",    "memset",     "graph",      "wait",     "overhead", "step",    "range",  "quality"};
 
-/// Keys of debug annotations; their iid is the place plus one. They only ever get added, at the end: queries of users
-/// name them.
+/// Keys of debug annotations. The iid of a key is its value plus one. New keys are only ever added at the end, since
+/// queries of users name them.
 enum class Key : std::uint8_t {
   correlation,
   graph_node,

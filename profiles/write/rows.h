@@ -18,7 +18,7 @@ inline constexpr std::array<const char*, 5> kSpanKindNames{"step", "layer", "sta
 inline constexpr std::array<const char*, 7> kApiKindNames{"launch",      "graph_launch", "copy", "set",
                                                           "synchronize", "allocate",     "other"};
 inline constexpr std::array<const char*, 4> kOperationKindNames{"kernel", "memcpy", "memset", "graph"};
-/// As kineto and nsys name them, by WaitKind; 0 is none.
+/// Names that kineto and nsys give to kinds of waits, indexed by WaitKind; 0 is none.
 inline constexpr std::array<const char*, 5> kWaitNames{"", "Event Sync", "Stream Wait Event", "Stream Sync",
                                                        "Context Sync"};
 inline constexpr std::array<const char*, 9> kOverheadNames{
@@ -31,7 +31,7 @@ const char* name_of(const std::array<const char*, N>& names, Enum value) {
   return place < N ? names[place] : "";
 }
 
-/// The value of that name, or nothing.
+/// Returns the value of that name, or nothing.
 template <typename Enum, std::size_t N>
 std::optional<Enum> named(const std::array<const char*, N>& names, std::string_view name) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -75,17 +75,17 @@ inline TraceBounds bounds_of(const TraceEvents& events) {
   return bounds.start_ns > bounds.end_ns ? TraceBounds{} : bounds;
 }
 
-/// Rows that become events of a file.
+/// Returns the number of rows that become events of a file.
 inline std::size_t event_count(const TraceEvents& events) {
   return events.spans.size() + events.api_calls.size() + events.operations.size() + events.waits.size() +
          events.overheads.size() + events.counters.size() + events.steps.size();
 }
 
-/// Beyond this lies no clock, and sums of times stay in 64 bits.
+/// The latest time that is accepted: no clock shows more, and sums of times stay in 64 bits.
 inline constexpr std::int64_t kLatestTime = std::int64_t{1} << 62;
 
-/// The end that a viewer is shown of a row that says none (a span that was still open) or one before its start;
-/// exporters note the row's own end beside it, and importers take that one.
+/// Returns the end that a viewer is shown. A row without an end (a span that was still open) ends at `when_open`, and
+/// no row ends before its start. Exporters write the row's own end beside it, and importers read that one.
 inline std::int64_t shown_end(std::int64_t start_ns, std::int64_t end_ns, std::int64_t when_open) {
   if (end_ns == 0) {
     return std::max(start_ns, when_open);

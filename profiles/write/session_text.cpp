@@ -1,4 +1,4 @@
-// The session of a trace to JSON and back; reads say what is wrong instead of trusting the text.
+// Writes the session of a trace as JSON and reads it back; reading says what is wrong instead of trusting the text.
 #include "profiles/write/session_text.h"
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Lays slices into lanes with one stack of open slices a lane.
+// Lays slices into lanes, with one stack of open slices for each lane.
 #include "profiles/write/slices.h"
 
 #include <stdexcept>
@@ -9,8 +9,8 @@ namespace {
 
 class Lane {
  public:
-  /// Ends what is over at `time_ns`. Safe for a lane that the next slice does not go into: no later one starts before
-  /// it.
+  /// Ends the slices that are over at `time_ns`. This is safe for a lane that the next slice does not go into, since no
+  /// later slice starts before it.
   void end_until(std::int64_t time_ns) {
     while (!open_.empty() && open_.back().end_ns <= time_ns) {
       end_last();

@@ -10,7 +10,7 @@
 namespace decodelab {
 namespace {
 
-// A name, an account of a session: nothing in a trace is longer.
+// Nothing in a trace is longer, neither a name nor the description of a session.
 constexpr int kMostTextBytes = 1 << 26;
 
 std::string select(SqliteSource& source, const std::string& table, const std::vector<std::string>& columns) {

@@ -4,12 +4,14 @@
 
 namespace decodelab {
 
-/// The tables and columns whose shape is followed; who wrote the file stands in META_DATA_EXPORT, and it is not NVIDIA.
+/// The version of nsys' schema whose tables and columns are followed. META_DATA_EXPORT says who wrote the file, which
+/// is not NVIDIA.
 inline constexpr const char* kNsysShape = "3.25.0";
 /// META_DATA_EXPORT's row EXPORTER.
 inline constexpr const char* kExporter = "decodelab";
 
-/// In the columns that nsys has, -1 and 0 are what nsys writes; columns of ours are NULL where there is nothing to say.
+/// The tables. Columns that nsys has hold -1 and 0 where nsys writes them; columns of ours are NULL where there is
+/// nothing to say.
 inline constexpr const char* kTraceTables = R"sql(
 CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
 CREATE TABLE META_DATA_CAPTURE (name TEXT, value TEXT);
@@ -66,7 +68,7 @@ CREATE TABLE NODE (graphId INTEGER NOT NULL, nodeId INTEGER NOT NULL, originalNo
 CREATE TABLE QUALITY (id TEXT, title TEXT, status TEXT NOT NULL, value REAL, threshold REAL, evidence TEXT);
 )sql";
 
-/// nsys makes none, and joins on millions of rows then take minutes.
+/// The indexes. nsys makes none, and joins on millions of rows then take minutes.
 inline constexpr const char* kTraceIndexes = R"sql(
 CREATE INDEX kernel_start ON CUPTI_ACTIVITY_KIND_KERNEL(start);
 CREATE INDEX kernel_correlation ON CUPTI_ACTIVITY_KIND_KERNEL(correlationId);

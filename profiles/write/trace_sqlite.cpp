@@ -93,7 +93,7 @@ class SqliteWriter {
     write_gaps();
     write_nodes();
     write_quality();
-    // Last: the rows above still find names.
+    // Strings and threads come last: writing the rows above adds to them.
     write_strings();
     write_threads();
     database_.exec(kTraceIndexes);
@@ -109,7 +109,7 @@ class SqliteWriter {
     return global;
   }
 
-  // The id itself where it fits and is free, else the highest free one.
+  // Returns the id itself where it fits and is free, else the highest free one.
   static std::int64_t short_id(std::map<std::int64_t, std::int64_t>& ids, std::int64_t id) {
     const auto [place, is_new] = ids.try_emplace(id, id);
     if (is_new && (id < 0 || id >= kGlobalIdLimit)) {
@@ -145,7 +145,7 @@ class SqliteWriter {
               device.compute_major, device.compute_minor);
     }
     Insert start(database_, "TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"});
-    // The moment of time 0.
+    // The Unix time of time 0 of the trace.
     start.row(session.unix_offset_ns);
   }
 

@@ -94,7 +94,7 @@ class TrackMaker {
     }
     auto lanes = lay_out(slices);
     slices = {};
-    // Also a track with nothing on it: its children hang there.
+    // A track with nothing on it is added too, since it is the parent of others.
     Track& root = add(first);
     if (!lanes.empty()) {
       root.edges = std::move(lanes.front());
@@ -181,7 +181,7 @@ class TrackMaker {
       rows.operations.push_back(&row);
       rows.streams[{row.process, row.context, row.stream, row.lane}].push_back(slice(row, RowTable::operation, i));
     }
-    if (events_.session.device != "cpu") {  // Of a CPU the session knows the bandwidth, which is no track.
+    if (events_.session.device != "cpu") {  // For a CPU, devices only hold the bandwidth, which is no track.
       for (const TraceDevice& device : events_.session.devices) {
         devices[device.index];
       }
@@ -229,8 +229,8 @@ class TrackMaker {
 
   void add_ranges(const std::vector<const DeviceOperation*>& operations, std::uint64_t parent, std::int32_t rank) {
     const std::size_t first = made_.ranges.size();
-    // A run of operations of one step, of one layer in it and of one stage in that; outermost first, for ties of all
-    // bounds.
+    // Makes a range of each run of operations of one step, of one layer in it and of one stage in that. Outer ranges
+    // come first, which orders ranges with the same bounds.
     add_runs(
         operations, [](const DeviceOperation& row) { return std::tuple(row.step); },
         [](const DeviceOperation& row) { return row.step == kNoStep ? "" : "step " + std::to_string(row.step); });

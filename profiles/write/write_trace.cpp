@@ -13,7 +13,7 @@
 namespace decodelab {
 namespace {
 
-// The longest of those that end alike first.
+// Of endings with the same tail, the longest comes first.
 constexpr std::array<TraceEnding, 7> kEndings{{
     {".pftrace", TraceFormat::perfetto, "for https://ui.perfetto.dev and its trace_processor"},
     {".perfetto-trace", TraceFormat::perfetto, "the same"},
@@ -27,7 +27,7 @@ constexpr std::array<TraceEnding, 7> kEndings{{
 }};
 
 void write_sqlite(const Trace& trace, const TraceQuality& quality, OutputFile& file) {
-  // SQLite opens its file by itself; an empty one is a new database.
+  // SQLite opens the file itself, and takes an empty file for a new database.
   write_trace_sqlite(trace, quality, attribute(trace, quality), file.temporary());
 }
 

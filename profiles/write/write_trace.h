@@ -14,7 +14,7 @@ namespace decodelab {
 
 enum class TraceFormat : std::uint8_t { perfetto, kineto_gzip, kineto, sqlite, summary };
 
-/// Endings of names and their formats; the longest that fits counts.
+/// An ending of file names and its format. Where several endings fit, the longest counts.
 struct TraceEnding {
   std::string_view ending;
   TraceFormat format;
@@ -22,17 +22,18 @@ struct TraceEnding {
 };
 std::span<const TraceEnding> trace_endings();
 
-/// Throws std::invalid_argument, which lists the endings, where the name has none of them.
+/// Returns the format for the name of a file. Throws std::invalid_argument, which lists the endings, where the name has
+/// none of them.
 TraceFormat trace_format(const std::filesystem::path& path);
 
 struct WriteOptions {
-  std::int64_t most_events =
-      4'000'000;  ///< More are refused: a viewer that shows a part of a trace shows something that did not happen.
+  /// More are refused: a viewer that shows a part of a trace shows something that did not happen.
+  std::int64_t most_events = 4'000'000;
 };
 
-/// Writes beside the place and renames, so that a file is whole or not there; an older file of that name is replaced.
-/// Throws std::invalid_argument for an ending that is not known, and std::runtime_error where there are more events
-/// than allowed or the file cannot be written.
+/// Writes a temporary file beside `path` and renames it, so that a file is complete or not there; an older file of that
+/// name is replaced. Throws std::invalid_argument for an ending that is not known, and std::runtime_error where there
+/// are more events than allowed or the file cannot be written.
 void write_trace(const Trace& trace, const TraceQuality& quality, const std::filesystem::path& path,
                  const WriteOptions& options = {});
 

@@ -87,7 +87,7 @@ std::vector<Bar> switch_bars(const FigureInput& input, const ArmEffects& effects
   return bars;
 }
 
-// Presets in planned order, each from where the one before it ended.
+// Returns bars of presets in planned order; each begins where the one before it ends.
 std::vector<Bar> preset_bars(const FigureInput& input, const ArmEffects& effects) {
   std::vector<const ArmRecord*> presets;
   for (const ArmRecord& arm : input.arms) {
@@ -156,7 +156,7 @@ Json bars_view(const std::string& dataset, const std::string& title, const std::
       Json{{"data", {{"values", {Json::object()}}}},
            {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", kInkColor}}},
            {"encoding", {{"x", {{"datum", 1}}}}}}};
-  // A scale without a value is what Vega warns of.
+  // Vega warns about a scale without values.
   if (std::ranges::any_of(bars, [](const Bar& bar) { return bar.step.interval.has_value(); })) {
     layers.push_back(
         figure_layer(dataset, "isValid(datum.bar_low)", {{"type", "rule"}, {"strokeWidth", 1.6}, {"color", kInkColor}},

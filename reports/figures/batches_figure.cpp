@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kBatchesHeight = 190;
 constexpr std::size_t kMostColumns = 3;
-constexpr std::size_t kBatchesMostArms = 12;  // an ablation has more; its panels would differ by a line's width
+constexpr std::size_t kBatchesMostArms = 12;  // the panels of an ablation, which has more arms, would hardly differ
 
 // As many arms as there are panels; the baseline is among them, being planned first.
 std::vector<ArmRecord> shown_arms(const FigureInput& input) {
@@ -69,7 +69,7 @@ Json arm_view(const FigureInput& input, const ArmRecord& arm, int width, const T
 Figure batches_figure(const FigureInput& input) {
   const TimeUnit unit = time_unit(input.rows.rows.front()->cell.phase);
   const auto arms = shown_arms(input);
-  std::vector<ArmRecord> looks;  // of batches, which look like arms do
+  std::vector<ArmRecord> looks;  // one per batch size, drawn with the colours and shapes of arms
   for (const std::int64_t batch : batches_of(input.rows)) {
     looks.push_back({.id = batch, .label = std::to_string(batch)});
   }

@@ -1,4 +1,4 @@
-// The slower of both rooflines, launch by launch.
+// Takes the slower of both rooflines, launch by launch.
 #include "reports/figures/bound.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ std::optional<double> per_step(const SummaryRow& row, const char* counter) {
 
 std::map<std::int64_t, Bound> bounds_of(const RunSummary& summary) {
   const auto cells = facts_of(summary);
-  // Speeds in units a nanosecond, by device; of products by dtype too.
+  // Speeds in bytes and FLOPs per nanosecond, by device; those of matrix products by dtype too.
   std::map<std::string, Range> read_speed;
   std::map<std::pair<std::string, std::string>, Range> gemm_speed;
   for (const auto& [id, cell] : cells) {

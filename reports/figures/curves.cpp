@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kLogarithmicFrom =
     8;  // where the largest value is this often the smallest, a linear axis hides the small ones
-constexpr double kPadding = 0.06;  // of an axis beyond its values
+constexpr double kPadding = 0.06;  // share by which an axis extends beyond its values
 
 }  // namespace
 

@@ -12,8 +12,8 @@
 
 namespace decodelab {
 
-inline constexpr int kFigureWidth = 1090;  ///< Of all panels of a line, in the page's column.
-inline constexpr int kPanelGap = 64;       ///< Left of a panel, for its axis.
+inline constexpr int kFigureWidth = 1090;  ///< Width of all panels of a line, in the page's column.
+inline constexpr int kPanelGap = 64;       ///< Space left of a panel, for its axis.
 
 /// How times of a phase are written.
 struct TimeUnit {
@@ -21,12 +21,12 @@ struct TimeUnit {
   std::string title;  ///< "ms per step".
 };
 TimeUnit time_unit(const std::string& phase);
-/// "keys held (tokens)" or "prompt (tokens)".
+/// Returns "keys held (tokens)" or "prompt (tokens)".
 std::string length_title(const std::string& phase);
 
-/// Of the rows, ascending, each once.
+/// Returns the batch sizes of the rows, ascending, each once.
 std::vector<std::int64_t> batches_of(const FigureRows& rows);
-/// Where the rows stand on the length axis.
+/// Returns the places of the rows on the length axis.
 std::vector<double> plotted_lengths(const FigureRows& rows);
 
 /// Least and most of some positive times; empty() where there was none.
@@ -35,20 +35,20 @@ struct TimeRange {
   double high = 0;
   void add(double value);
   bool empty() const { return high <= 0; }
-  /// A linear axis would hide the small ones.
+  /// Returns whether a linear axis would hide the small values.
   bool wide() const;
-  /// A little beyond both ends.
+  /// Returns the range, extended a little beyond both ends.
   TimeRange padded() const;
 };
 
-/// One row as the curves draw it, times in `unit`; what it lacks is left out, since a page has hundreds of rows,
-/// several times.
+/// Returns the data that curves draw for a row, with times in `unit`. Fields without a value are left out, since a page
+/// has hundreds of rows, several times each.
 nlohmann::ordered_json curve_datum(const SummaryRow& row, const TimeUnit& unit);
-/// What a reader sees over a point of a curve.
+/// Returns the tooltip for a point of a curve.
 nlohmann::ordered_json curve_tooltip(const TimeUnit& unit);
 
-/// Lines of panels, `view(batch, width, column)` each, at most three beside each other. `lines` functions give several
-/// lines for the same batches.
+/// Lays out panels, each made by `view(batch, width)`, in lines of at most three. Several `views` give several lines
+/// for the same batches.
 template <class... View>
 nlohmann::ordered_json panels_by_batch(const std::vector<std::int64_t>& batches, const View&... views) {
   constexpr std::size_t kMostColumns = 3;

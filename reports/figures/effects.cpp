@@ -83,7 +83,7 @@ ArmEffects arm_effects(std::span<const SummaryRow* const> rows) {
   }
   for (const auto& [arm, launches] : values) {
     for (const auto& [launch, contrasts] : launches) {
-      // A launch that lacks a cell would be a mean over others.
+      // The mean of a launch that lacks a cell would be over other cells than the means of other launches.
       if (contrasts.size() != common->size()) {
         continue;
       }
@@ -100,7 +100,7 @@ ArmParts arm_parts(const std::string& label) {
   std::size_t from = 0;
   while (from <= label.size()) {
     std::size_t to = label.find(',', from);
-    // A comma within a switch's parameters is no end of it.
+    // A comma within the parameters of a switch does not end it.
     while (to != std::string::npos && to + 1 < label.size() && label[to + 1] != '+' && label[to + 1] != '-') {
       to = label.find(',', to + 1);
     }

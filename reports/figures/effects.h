@@ -13,10 +13,11 @@
 
 namespace decodelab {
 
-/// Logarithms of time ratios, one for each launch.
+/// Logarithms of time ratios, by launch.
 using LaunchLogs = std::map<std::int64_t, double>;
 
-/// `a - b` where both have the launch: the contrast of two arms from theirs to the baseline.
+/// Returns `a - b` for the launches that both have: the contrast between two arms, from the contrast of each to the
+/// baseline.
 LaunchLogs difference(const LaunchLogs& a, const LaunchLogs& b);
 
 /// exp of the mean, with the 95 % Student-t interval over launches; none for a single one.
@@ -24,17 +25,17 @@ struct RatioEstimate {
   double time_ratio = 1;
   std::optional<Interval> interval;
 
-  /// Whether the interval leaves 1 out.
+  /// Returns whether the interval excludes 1.
   bool differs() const { return interval && (interval->low > 1 || interval->high < 1); }
 };
-/// None for no launch.
+/// Returns none where there is no launch.
 std::optional<RatioEstimate> ratio_of(const LaunchLogs& logs);
 
 /// Each arm against the baseline, the mean over cells with equal weights, launch by launch.
 struct ArmEffects {
   std::map<std::string, LaunchLogs> logs;  ///< By label; the baseline has zeros.
-  std::vector<std::string> cells;          ///< Labels of those that count: every arm in `logs` has a ratio there.
-  std::vector<std::string> left_out;  ///< Arms with a ratio in less than half of the cells; the others' cells count.
+  std::vector<std::string> cells;          ///< Labels of the cells in the mean: every arm in `logs` has a ratio there.
+  std::vector<std::string> left_out;       ///< Arms with a ratio in fewer than half as many cells as the arm with most.
 };
 ArmEffects arm_effects(std::span<const SummaryRow* const> rows);
 

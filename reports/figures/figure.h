@@ -40,58 +40,64 @@ struct FigureRows {
 /// What every figure of one phase and setting is drawn from.
 struct FigureInput {
   const RunSummary& summary;
-  const RunData& data;  ///< That `summary` was made from.
+  const RunData& data;  ///< The run that `summary` was made from.
   const FigureRows& rows;
-  const std::vector<ArmRecord>& arms;  ///< Without rooflines, which are no arms to readers but the bound of the others.
+  const std::vector<ArmRecord>& arms;           ///< Without rooflines, which figures show as the bound of the others.
   const std::map<std::int64_t, Bound>& bounds;  ///< By cell, as bounds_of() gives them.
   bool smooth = false;                          ///< Whether curves get a smoothed line beside their points.
 };
 
 /// A figure that runs may have: a row of the one table in figure.cpp.
 struct FigureKind {
-  const char* name;  ///< Of a figure after its phase: latency.
+  const char* name;  ///< The figure's name after its phase: latency.
   FigureSection section;
   bool (*applies)(const FigureInput&);  ///< Whether there is anything to draw.
   Figure (*draw)(const FigureInput&);   ///< Name and section are filled in from this row.
 };
 std::span<const FigureKind> figure_kinds();
 
-/// All figures of a run: for each phase and setting every kind that applies. A phase without a measured row has none.
+/// Draws all figures of a run: for each phase and setting every kind that applies. A phase without a measured row has
+/// none.
 ///
 /// `data` is what `summary` was made from. `smooth` adds a line by local regression to latency curves: it replaces no
 /// point.
 std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data, bool smooth = false);
 
-/// Whether a row of the figure has times.
+/// Returns whether a row of the figure has times.
 bool is_measured(const FigureInput& input);
 
-/// A panel per batch size: latency with its bound and the paired ratio against length, a line per arm.
+/// Draws a panel per batch size: latency with its bound, and the paired ratio, against length, with a line per arm.
 Figure latency_figure(const FigureInput& input);
-/// The mirror view: a panel per arm, a line per batch size.
+/// Draws the same latencies with a panel per arm and a line per batch size. has_batches() returns whether there is
+/// anything to draw.
 bool has_batches(const FigureInput& input);
 Figure batches_figure(const FigureInput& input);
-/// Peak bytes against length with their closed form and a cross where memory ran out first.
+/// Draws peak bytes against length, with the closed form of the cache and a cross where memory first ran out.
+/// has_memory() returns whether there is anything to draw.
 bool has_memory(const FigureInput& input);
 Figure memory_figure(const FigureInput& input);
-/// Paired ratios with intervals, the margin and the effects that could not have been seen, beside counters that moved.
+/// Draws paired ratios with intervals, the margin and the smallest detectable effects, beside the counters that moved.
+/// has_ratios() returns whether there is anything to draw.
 bool has_ratios(const FigureInput& input);
 Figure ratio_figure(const FigureInput& input);
-/// A bar per switch that was added or left out, and the way from the baseline along presets.
+/// Draws a bar per switch that was added or left out, and the steps from the baseline along the presets. has_switches()
+/// returns whether there is anything to draw.
 bool has_switches(const FigureInput& input);
 Figure ablation_figure(const FigureInput& input);
-/// Speed-ups as numbers over batch and length.
+/// Draws speed-ups as heat maps over batch and length, with the numbers.
 Figure speedup_figure(const FigureInput& input);
-/// Throughput against latency, a point per batch size.
+/// Draws throughput against latency, a point per batch size.
 Figure throughput_figure(const FigureInput& input);
-/// Stages of traced steps as stacked bars.
+/// Draws stages of traced steps as stacked bars. has_traces() returns whether there is anything to draw.
 bool has_traces(const FigureInput& input);
 Figure stages_figure(const FigureInput& input);
-/// From the baseline's traced step to an arm's, stage by stage.
+/// Draws the way from the time of the baseline's traced step to that of an arm's, stage by stage. has_traced_pairs()
+/// returns whether there is anything to draw.
 bool has_traced_pairs(const FigureInput& input);
 Figure waterfall_figure(const FigureInput& input);
-/// Distribution and order of single steps in the cell that a reader picks.
+/// Draws the distribution and the order of single steps in the cell that a reader picks.
 Figure steps_figure(const FigureInput& input);
-/// Contrasts of single blocks in the order in which they ran, for the trust section.
+/// Draws contrasts of single blocks in the order in which they ran, for the trust section.
 Figure order_figure(const FigureInput& input);
 
 }  // namespace decodelab

@@ -45,7 +45,7 @@ constexpr double kCharacterWidth = 6.6;  // of a label at 12 pixels, on average
 
 constexpr double kSymbolWidth = 34;  // of a legend entry, with the gap after it
 constexpr double kWiderFonts =
-    0.2;  // a browser without the font that the labels were measured with takes up to so much more
+    0.2;  // share by which labels may be wider in a browser without the font that they were measured with
 
 double longest_label(const std::vector<ArmRecord>& arms) {
   std::size_t longest = 0;

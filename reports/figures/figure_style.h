@@ -20,28 +20,28 @@ inline constexpr const char* kDarkText = "#1a1a1b";
 /// Times of the even and the odd visits of an arm (blue and orange of Okabe and Ito, as are the next two).
 inline constexpr const char* kEvenColor = "#0072B2";
 inline constexpr const char* kOddColor = "#E69F00";
-/// What takes less time, and what takes more.
+/// Colours of what takes less time and of what takes more.
 inline constexpr const char* kFasterColor = "#0072B2";
 inline constexpr const char* kSlowerColor = "#D55E00";
 
-/// A spec with $schema, title, background and config; views and datasets are added by the figure.
+/// Returns a spec with $schema, title, background and config; views and datasets are added by the figure.
 nlohmann::ordered_json start_spec(const std::string& title);
 
-/// `color` of arms: Okabe and Ito's colours without black and yellow, which vanish on a dark or a light page. The
-/// baseline is grey.
+/// Returns the `color` of arms: Okabe and Ito's colours without black and yellow, which vanish on a dark or a light
+/// page. The baseline is grey.
 nlohmann::ordered_json arm_color(const std::vector<ArmRecord>& arms);
-/// `shape` and `strokeDash` of arms, so that no two arms differ by colour alone.
+/// These return the `shape` and the `strokeDash` of arms, so that no two arms differ by colour alone.
 nlohmann::ordered_json arm_shape(const std::vector<ArmRecord>& arms);
 nlohmann::ordered_json arm_dash(const std::vector<ArmRecord>& arms);
 
-/// x axis of lengths: logarithmic to base 2, ticks at powers of two, the same for all panels.
+/// Returns an x axis of lengths: logarithmic to base 2, ticks at powers of two, the same for all panels.
 nlohmann::ordered_json length_axis(const std::string& field, const std::vector<double>& lengths,
                                    const std::string& title);
 
-/// 1, 2 and 5 times powers of ten from `low` to `high`, both above 0.
+/// Returns 1, 2 and 5 times powers of ten from `low` to `high`, both above 0.
 nlohmann::ordered_json logarithmic_ticks(double low, double high);
 
-/// Six significant digits: enough for any plot, and a third of the text of a double.
+/// Rounds to six significant digits: enough for any plot, and a third as long as the text of a double.
 double shortened(double value);
 
 /// Replaces ink, grid and paper in a drawing or a spec by the colours of the page that shows it.

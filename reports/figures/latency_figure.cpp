@@ -22,7 +22,8 @@ constexpr std::size_t kMostLaunchPoints = 500;  // above, points of single launc
 constexpr double kDodgeOctaves = 0.07;          // sideways distance of two arms' intervals
 constexpr double kSmoothedShare = 0.5;          // of an arm's points, that each value of its smoothed line is fitted to
 constexpr std::size_t kFewestSmoothed = 5;  // lengths; a local regression of fewer says nothing that its points do not
-constexpr double kFrameOfBands = 1.5;       // an axis holds a band up to so much beyond the means; wider ones are cut
+// An axis shows a band up to this factor beyond the mean; wider ones are cut.
+constexpr double kFrameOfBands = 1.5;
 
 struct Context {
   const FigureInput& input;
@@ -101,7 +102,7 @@ Json smooth_layer(const std::string& timed, const Json& x, const Json& y, const 
   return layer;
 }
 
-// Of one panel, in its unit.
+// Returns the range of times in one panel, in its unit.
 TimeRange range_of(const Context& context, std::int64_t batch) {
   TimeRange range;
   for (const SummaryRow* row : context.input.rows.rows) {

@@ -7,9 +7,9 @@
 
 namespace decodelab {
 
-/// "allocations 588 -> 120, operators -31 %": at most two totals of a step, the largest change first; empty where none
-/// moved or where a side was not counted. Counts of single operators and modelled work are left out: totals say it
-/// shorter.
+/// Returns "allocations 588 -> 120, operators 900 -> 621" (with an arrow character): at most two totals per step, the
+/// largest change first; empty where none moved by more than 2 % or where a side was not counted. Counts of single
+/// operators and modelled work are left out: totals say the same in fewer words.
 std::string moved_counters(const SummaryRow& baseline, const SummaryRow& row);
 
 }  // namespace decodelab

@@ -20,10 +20,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kRatioWidth = 560;
-constexpr int kStepOfAnArm = 13;  // what the text of counters needs
+constexpr int kStepOfAnArm = 13;  // height that the text of counters needs
 /// Bars end at this factor beyond the extreme ratios: the interval of two launches can span decades and say nothing.
 constexpr double kRatioFrame = 4;
-constexpr std::size_t kRatioMostCells = 40;  // above, rows shrink below what can be read: one a batch size then
+// With more cells rows would be too small to read, and there is one per batch size instead.
+constexpr std::size_t kRatioMostCells = 40;
 
 /// One line of the plot.
 struct Line {
@@ -35,7 +36,7 @@ struct Line {
   std::optional<double> mde;
   std::int64_t launches = 0;
   std::string verdict;
-  std::string moved;  ///< Counters.
+  std::string moved;  ///< Counters that moved, in words.
 };
 
 std::size_t cell_count(const FigureInput& input) {

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kRowHeight = 26;
 constexpr int kSpeedupWidestCell = 56;
 constexpr int kNarrowestNumber = 30;  // pixels of a cell that "0.72" fits into
-constexpr double kLeastSpan = 0.05;   // in log2: a map of noise looks pale, not vivid
+constexpr double kLeastSpan = 0.05;   // in log2: keeps a map of mere noise pale
 // Three diagonals in the square from -1 to 1.
 constexpr const char* kHatch = "M-1,0L0,-1M-1,1L1,-1M0,1L1,0";
 

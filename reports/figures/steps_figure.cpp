@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostPinned = 20;      // cells with raw steps on the page; of the others it has quantiles
+constexpr std::size_t kMostPinned = 20;      // cells with raw steps on the page; for the others it has quantiles
 constexpr std::size_t kMostQuantiles = 200;  // of an arm in a cell
 constexpr std::size_t kFewestQuantiles = 21;
 constexpr std::size_t kQuantileBudget = 6000;  // of a figure; 7 bytes each

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kThroughputHeight = 240;
 constexpr std::size_t kThroughputMostPanels = 3;
-constexpr double kBeyond = 1.15;  // where ticks may still be, in the padding
+constexpr double kBeyond = 1.15;  // ticks may lie this far out, in the padding
 
 // Shortest, middle and longest of the lengths at which some arm has two batch sizes: a single one is a point and no
 // curve.
@@ -45,13 +45,14 @@ std::vector<std::int64_t> shown_lengths(const FigureInput& input) {
   return lengths;
 }
 
-// Tokens of one step of all rows; a completion counts as one, since the rows of a run may end early.
+// Returns the tokens that one step processes for all rows of the batch; a completion counts as one, since the rows of a
+// run may end early.
 double units_of(const CellRecord& cell) {
   const auto batch = static_cast<double>(cell.batch);
   return cell.phase == "prefill" ? batch * static_cast<double>(cell.length) : batch;
 }
 
-// Wider bands say nothing but that there are too few launches; they would set the scale.
+// Wider bands say only that there are too few launches, and would determine the scale.
 bool is_narrow(const Interval& band, double mean_ns) { return band.low > mean_ns / 2; }
 
 Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& rate, std::int64_t length, int width) {

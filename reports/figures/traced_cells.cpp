@@ -11,7 +11,7 @@
 namespace decodelab {
 namespace {
 
-// As a step runs through them.
+// In the order in which a step runs through them.
 constexpr std::array kKnownStages{"embed", "norm", "qkv",    "kv_write", "attention", "projection",
                                   "mlp",   "head", "choice", "details",  "other"};
 

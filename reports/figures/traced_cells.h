@@ -22,26 +22,27 @@ struct TracedCell {
   std::vector<TracedArm> arms;
 };
 
-/// Cells with a trace of at least one step, those with most traced arms and then the largest first, at most `most`.
+/// Returns at most `most` cells with a trace of at least one step: those with most traced arms first, and among these
+/// the largest (batch x length) first.
 ///
 /// Traces whose verdict is `broken` or `untraced` have no account and are left out.
 std::vector<TracedCell> traced_cells(const FigureInput& input, std::size_t most);
 
-/// Name of what no stage accounts for.
+/// Name of the time that no stage accounts for.
 inline constexpr const char* kResidual = "residual";
 
-/// Whether the account is that of a device: what kept it busy, and its gaps. Else it is the host's.
+/// Returns whether the account is that of a device (what kept it busy, and its gaps); otherwise it is the host's.
 bool is_of_device(const TraceRecord& trace);
 
-/// Nanoseconds of one traced step by stage, with the residual as its own; they add up to the step. Of a device the
-/// stages are what kept it busy, and each cause of a gap has its own line: "idle: sync".
+/// Returns nanoseconds per traced step by stage, with an entry for the residual; they add up to the step. For a device,
+/// the stages are what kept it busy, and each cause of a gap has its own entry, such as "idle: sync".
 std::vector<std::pair<std::string, double>> stages_of(const TraceRecord& trace);
 
-/// Stages of all traces in the order of a decode step as far as known, others and gaps behind them by name, the
-/// residual last.
+/// Returns the stages of all traces: known ones in the order of a decode step, then other stages and gaps by name, then
+/// the residual.
 std::vector<std::string> stage_order(const std::vector<TracedCell>& cells);
 
-/// "decodelab trace --run 3" with the run that a figure is of: how traces come to be.
+/// Returns the command that makes the traces of a run: "decodelab trace --run 3".
 std::string trace_command(const RunRecord& run);
 
 }  // namespace decodelab

@@ -5,7 +5,7 @@
 
 namespace decodelab {
 
-/// Vega, Vega-Lite and Vega-Embed as one script, gzipped and in base64; empty in a build without vl-convert.
+/// Returns Vega, Vega-Lite and Vega-Embed as one script, gzipped and in base64; empty in a build without vl-convert.
 std::string_view vega_bundle();
 
 }  // namespace decodelab

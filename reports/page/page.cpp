@@ -16,7 +16,7 @@
 namespace decodelab {
 namespace {
 
-constexpr std::size_t kMostPageBytes = 2'500'000;  // what a mail and a phone take
+constexpr std::size_t kMostPageBytes = 2'500'000;  // the most that an e-mail and a phone take
 
 std::string banner(const RunReport& run) {
   const Overview overview = overview_of(*run.data, run.summary);

@@ -12,8 +12,8 @@
 
 namespace decodelab {
 
-/// One run with all that is shown of it. `prefix` keeps the names of figures of several runs apart; empty for a single
-/// run.
+/// One run with everything that the page shows of it. `prefix` keeps the names of figures of several runs apart; empty
+/// for a single run.
 struct RunReport {
   const RunData* data = nullptr;
   RunSummary summary;
@@ -21,8 +21,8 @@ struct RunReport {
   std::string prefix;
 };
 
-/// The whole page: what was compared and what it resolves, curves, ratios, tables, trust, environment, glossary, how to
-/// repeat it.
+/// Returns the whole page: what was compared and what it resolves, curves, ratios, tables, trust, environment,
+/// glossary, how to repeat it.
 ///
 /// `drawings` holds the SVG of each figure by its prefix and name; a figure without one appears only where JavaScript
 /// runs. All text from outside is escaped, and nothing is loaded: a content security policy forbids it. A page that

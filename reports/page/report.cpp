@@ -103,7 +103,7 @@ std::string json_of(const std::vector<RunReport>& reports) {
   return json_text(all, 2) + "\n";
 }
 
-// Texts of all runs, with the header of the first only.
+// Joins the texts of all runs, with the header of the first only.
 std::string joined_csv(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) {
@@ -202,7 +202,7 @@ void write_report(std::span<const RunData> runs, const std::filesystem::path& ou
   if (wanted(ReportFormat::html)) {
     folder.write("report.html", page_html(reports, drawings_in(folder.figures(), reports)));
   }
-  // The page has its figures inside; the files beside it are of the other two formats.
+  // The page holds its figures itself; the files beside it belong to the formats svg and png.
   const bool any_drawing = wanted(ReportFormat::svg) || wanted(ReportFormat::png);
   if (!any_drawing) {
     folder.drop(".vl.json");

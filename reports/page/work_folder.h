@@ -1,4 +1,5 @@
-// A folder in which the files of a report are made, and from which they come into place when all of them are complete.
+// A temporary folder in which the files of a report are written. They are moved into place when all of them are
+// complete.
 #pragma once
 
 #include <filesystem>
@@ -6,11 +7,12 @@
 
 namespace decodelab {
 
-/// Lies beside the final files, so that moving them is a rename; removed with what is left in it. Every function throws
-/// std::invalid_argument, naming `out_dir`, where that cannot be written to.
+/// A temporary folder inside `out_dir`, so that moving a file into place is a rename. The destructor removes it with
+/// everything left in it. Every function throws std::invalid_argument, naming `out_dir`, where that cannot be written
+/// to.
 class WorkFolder {
  public:
-  /// Makes `out_dir` where it is not there.
+  /// Creates the folder, and `out_dir` where it does not exist.
   explicit WorkFolder(const std::filesystem::path& out_dir);
   ~WorkFolder();
   WorkFolder(const WorkFolder&) = delete;
@@ -18,9 +20,9 @@ class WorkFolder {
 
   std::filesystem::path figures() const { return path_ / "figures"; }
   void write(const std::string& name, const std::string& content) const;
-  /// Forgets the figures whose names end like this.
+  /// Deletes the figures whose file names end with `suffix`.
   void drop(const std::string& suffix) const;
-  /// Moves everything to where it belongs, over older files of the same names.
+  /// Moves every file into `out_dir`, where it replaces an older file of the same name.
   void publish() const;
 
  private:

@@ -74,7 +74,7 @@ std::vector<AdaptiveContrast> decide_adaptive(const std::vector<std::vector<doub
 }
 
 bool is_decided(RunData data) {
-  data.run.ended_unix_ns = 1;  // as if it ended here
+  data.run.ended_unix_ns = 1;  // decide as if the run ended here
   const RunSummary summary = summarize(data);
   const auto open = [](const auto& contrast) { return is_open(contrast.decision); };
   return std::ranges::none_of(summary.composites, open) &&

@@ -10,7 +10,7 @@
 namespace decodelab {
 namespace {
 
-// The k-th visit of the arm with the k-th of the baseline: they ran in the same half of the block.
+// Pairs the k-th visit of the arm with the k-th of the baseline: they ran in the same half of the block.
 std::vector<VisitPair> visit_pairs(const BlockRecord& block, std::int64_t arm_id, std::int64_t baseline_id) {
   std::vector<VisitPair> pairs;
   std::size_t arms = 0;

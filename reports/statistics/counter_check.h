@@ -1,4 +1,4 @@
-// Exact counters against a file of accepted ones: the half of a gate that noise cannot touch.
+// Compares exact counters with a file of accepted ones: the part of a gate that noise cannot affect.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace decodelab {
 enum class CounterOutcome {
   invalid,     ///< No accepted line for the row, or a counter that differed when it was counted again.
   regression,  ///< A cost rose, or a proof changed.
-  improved,    ///< A cost fell: passes, and wants to be accepted.
+  improved,    ///< A cost fell: passes; the new count should be accepted.
 };
 
 struct CounterFinding {
@@ -23,20 +23,21 @@ struct CounterFinding {
   std::string counter;
   std::int64_t accepted = 0;
   std::int64_t counted = 0;
-  std::string words;  ///< One sentence without the row.
+  std::string words;  ///< What changed, without the name of the row.
 };
 
-/// One JSON line for each row of the run that has counters: what identifies the row (device kind, libtorch, model,
-/// dtype, threads, phase, scope, batch, length, arm) and `counters`. Sorted, so that a changed file shows what changed.
+/// Returns one JSON line for each row of the run that has counters: what identifies the row (device kind, libtorch,
+/// model, dtype, threads, phase, scope, batch, length, arm) and `counters`. The lines are sorted, so that a diff of two
+/// files shows what changed.
 std::string counter_lines(const RunSummary& summary);
 
-/// `accepted` with the rows of the run in the place of their old lines; other lines stay.
+/// Returns `accepted` with a line for each counted row of the run, which replaces its old line; other lines stay.
 std::string accept_counters(std::string_view accepted, const RunSummary& summary);
 
-/// Holds every row of the run against its accepted line.
+/// Compares every row of the run that has counters with its accepted line.
 ///
-/// Counters are costs, of which more is worse, but `lm_head_rows` and `counted_steps`, which prove what ran and must be
-/// equal. Throws std::invalid_argument, with the line's number, for text that is not such lines.
+/// Counters are costs, of which more is worse, except `lm_head_rows` and `counted_steps`, which prove what ran and must
+/// be equal. Throws std::invalid_argument, with the line's number, for text that counter_lines() did not write.
 std::vector<CounterFinding> check_counters(std::string_view accepted, const RunSummary& summary);
 
 }  // namespace decodelab

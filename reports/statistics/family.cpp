@@ -29,7 +29,7 @@ bool is_saturated(const SummaryRow& row) {
   return std::find(row.flags.begin(), row.flags.end(), kSaturatedFlag) != row.flags.end();
 }
 
-// In a shard, and in a merge of some shards, whatever the others measure is still missing from the family.
+// In a shard, and in a merge of some shards, the contrasts that other shards measure are still missing from the family.
 bool is_whole(const RunSummary& summary) {
   return std::none_of(summary.rows.begin(), summary.rows.end(),
                       [](const SummaryRow& row) { return row.status == RowStatus::planned && row.blocks == 0; });

@@ -98,7 +98,7 @@ std::vector<GateProblem> noise_problems(const std::vector<GateRow>& rows, double
 
 LookMargin margin_of(const GateRow& row) { return {std::log1p(row.margin), std::log1p(row.margin)}; }
 
-// What this look called slower, in the gate blocks behind it.
+// Tests the rows that this look called slower in the gate blocks after it.
 SecondLook look_behind(GateDecision& decision, const RunData& data, const GateArms& arms,
                        const std::vector<std::int64_t>& all) {
   const GatePolicy& policy = decision.policy;
@@ -129,7 +129,7 @@ SecondLook look_behind(GateDecision& decision, const RunData& data, const GateAr
   return second;
 }
 
-// Goes on to `next` gate blocks, for `purpose`, where the time budget holds them.
+// Asks for `next` gate blocks in all, for `purpose`, where the time budget allows them; else stops as inconclusive.
 void go_on_or_stop(GateDecision& decision, const RunData& data, const std::vector<std::int64_t>& used, std::size_t next,
                    const std::string& purpose) {
   const double block_s = decision.gate_block_s.value_or(0);
@@ -162,7 +162,7 @@ void go_on_to_next_look(GateDecision& decision, const RunData& data, const std::
       looks.front(), kLevelOfOneLook, kLevelOfOneLook, looks.size()));
 }
 
-// A FAIL needs what the look saw and gate blocks that it had not seen.
+// Fails the gate only where gate blocks that the look had not seen confirm the slow-down that it saw.
 void fail_or_go_on(GateDecision& decision, const RunData& data, const GateArms& arms,
                    const std::vector<std::int64_t>& used, const std::vector<std::int64_t>& all) {
   const auto [evidence, fresh] = look_behind(decision, data, arms, all);
@@ -272,7 +272,8 @@ void decide(GateDecision& decision, const RunData& data, const GateChecks& check
   decide_by_time(decision, data, arms, look);
 }
 
-// Where the traces say that a difference lies, for the cells that were traced on both sides; no part of the decision.
+// Adds notes on where the traces say that a difference lies, for the cells that were traced on both sides; no part of
+// the decision.
 void add_moves(GateDecision& decision, const RunData& data) {
   constexpr std::size_t kMostSentences = 3;
   const auto baseline = std::ranges::find(data.arms, decision.baseline, &ArmRecord::label);
@@ -341,7 +342,7 @@ GateDecision decide_gate(const RunData& data, const GatePolicy& policy, std::siz
 GateDecision replay_gate(const RunData& data, const GatePolicy& policy, const GateChecks& checks) {
   GateDecision decision = decide_gate(data, policy, 0, checks);
   std::size_t looks_done = 0;
-  // A call that found too few gate blocks for its look has not looked.
+  // A call that found too few gate blocks takes no look, and `looks_done` stays.
   while (decision.outcome == GateOutcome::proceed && decision.looks_done > looks_done) {
     looks_done = decision.looks_done;
     GateDecision next = decide_gate(data, policy, looks_done, checks);

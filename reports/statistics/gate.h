@@ -18,13 +18,13 @@ enum class GateOutcome {
   proceed,         ///< Not decided: `next_look` gate blocks are needed.
   pass,            ///< Nothing rose, and every cell and the composite are slower by less than their margins.
   regression,      ///< A counter rose or changed, or a time is significantly slower by its margin and fresh gate blocks
-                   ///< bear it out.
-  inconclusive,    ///< Neither, and no look or time is left.
-  invalid,         ///< Noise, or something is missing: no decision can be had from this run.
+                   ///< confirm it.
+  inconclusive,    ///< Neither pass nor regression, and no look or time is left.
+  invalid,         ///< Too much noise, or something is missing: this run allows no decision.
   outputs_differ,  ///< An arm was found incorrect.
 };
-const char* to_string(
-    GateOutcome outcome);  ///< "CONTINUE", "PASS", "FAIL", "INCONCLUSIVE", "INVALID", "OUTPUTS DIFFER".
+/// Returns "CONTINUE", "PASS", "FAIL", "INCONCLUSIVE", "INVALID" or "OUTPUTS DIFFER".
+const char* to_string(GateOutcome outcome);
 
 /// What the outcome was decided by.
 enum class GateStage { plan, counters, outputs, time };
@@ -42,39 +42,43 @@ struct GateRow {
   std::optional<CellRecord> cell;  ///< None: the composite.
   double margin = 0;               ///< As a share.
   LookContrast look;
-  GateEstimate launch_order;  ///< 95 %. What it adds to have the candidate's process started first.
-  /// From the gate blocks behind a look that called something slower, which must bear it out: kIntervalWithLooks.
+  GateEstimate launch_order;  ///< What starting the candidate's process first adds to the log ratio; 95 % interval.
+  /// Estimate from the fresh gate blocks after a look that called something slower; they must confirm it. The interval
+  /// is that of kIntervalWithLooks.
   std::optional<GateEstimate> fresh;
-  std::int64_t blocks = 0;  ///< Of the cell, void ones included; 0 for the composite.
+  std::int64_t blocks = 0;  ///< Blocks of the cell, void ones included; 0 for the composite.
   std::int64_t void_blocks = 0;
 };
 
 struct GateDecision {
   GateOutcome outcome = GateOutcome::proceed;
   GateStage stage = GateStage::plan;
-  int exit_code = 0;                  ///< 0 also where the gate goes on.
+  int exit_code = 0;                  ///< 0 also where the gate continues.
   std::vector<GateProblem> problems;  ///< Why it is invalid or the outputs differ; else why it stopped.
   std::vector<std::string> notes;     ///< Sentences that a reader should know whatever the outcome.
   std::vector<GateCounterCheck> counters;
-  std::vector<GateRow> rows;             ///< In the order of cells, then the composite; empty before the first look.
-  std::size_t looks_done = 0;            ///< With this one, if there were blocks enough for it.
-  std::size_t gate_blocks = 0;           ///< That this decision rests on.
-  std::optional<std::size_t> next_look;  ///< Gate blocks in all that the next look needs, or this one's fresh ones.
-  std::optional<double> gate_block_s;    ///< How long one takes.
-  std::string plan;                      ///< gate_plan_hash().
+  std::vector<GateRow> rows;    ///< In the order of cells, then the composite; empty before the first look.
+  std::size_t looks_done = 0;   ///< Looks taken, this one included if there were enough blocks for it.
+  std::size_t gate_blocks = 0;  ///< Number of gate blocks that this decision rests on.
+  /// Gate blocks in all that the next look needs, or that this one needs with its fresh ones.
+  std::optional<std::size_t> next_look;
+  std::optional<double> gate_block_s;  ///< Seconds that a gate block takes.
+  std::string plan;                    ///< gate_plan_hash().
   GatePolicy policy;
   RunRecord run;
   std::string baseline;
   std::string candidate;
 };
 
-/// Decides after `looks_done` looks that decided nothing, from the first gate blocks that the next look asks for and no
-/// others, so that a replay of the finished run decides the same. Call it with 0 before the first block too: counters
-/// and outputs decide without times. Throws std::invalid_argument for accepted counters that are none.
+/// Takes the next look, after `looks_done` looks that decided nothing. It uses only the first gate blocks that this
+/// look asks for, and the fresh ones after them where it calls something slower, so that a replay of the finished run
+/// decides the same. Call it with 0 before the first block too: counters and outputs decide without times. Throws
+/// std::invalid_argument where the policy has no further look, and for accepted counters that counter_lines() did not
+/// write.
 GateDecision decide_gate(const RunData& data, const GatePolicy& policy, std::size_t looks_done,
                          const GateChecks& checks = {});
 
-/// Takes look after look as the gate did while it ran; a run that ended before its next look is inconclusive.
+/// Takes all looks in turn, as the gate did while it ran; a run that ended before its next look is inconclusive.
 GateDecision replay_gate(const RunData& data, const GatePolicy& policy, const GateChecks& checks = {});
 
 }  // namespace decodelab

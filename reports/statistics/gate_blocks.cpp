@@ -39,7 +39,7 @@ bool has_times_of(const BlockRecord& block, const ArmRecord& arm) {
       block.visits, [&](const VisitRecord& visit) { return visit.arm_id == arm.id && !visit.samples_ns.empty(); });
 }
 
-// First and last start of a block within each gate block.
+// Returns the first and the last start of a block within each gate block.
 std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const RunData& data,
                                                             const std::vector<std::int64_t>& gate_blocks) {
   std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> spans;
@@ -148,7 +148,7 @@ std::vector<GateProblem> missing_times(const RunData& data, const GateArms& arms
       }
     }
     if (!words.empty()) {
-      problems.push_back({cell, words});  // one a cell says enough
+      problems.push_back({cell, words});  // one problem per cell is enough
     }
   }
   return problems;

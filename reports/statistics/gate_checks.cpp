@@ -1,4 +1,4 @@
-// What of a gate needs no clock.
+// The checks of a gate that need no clock.
 #include "reports/statistics/gate_checks.h"
 
 #include <algorithm>

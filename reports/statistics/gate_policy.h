@@ -35,20 +35,20 @@ struct GatePolicy {
   double prefill_margin = 0.05;
   double generate_margin = 0.03;
   double composite_margin = 0.015;
-  std::vector<MarginOverride> overrides;  ///< The last one that matches a cell holds.
+  std::vector<MarginOverride> overrides;  ///< The last one that matches a cell applies.
   CompositeWeights composite_weights = CompositeWeights::phase_then_batch;
   LookRule looks = gate_looks();
-  /// Core time of other processes that makes a block void. Not the 2 % of a sweep: in CI somebody else is always at
-  /// work, the test holds under noise, and what is lost is power, which the report states.
+  /// Share of core time of other processes above which a block is void. It is larger than the 2 % of a sweep: in CI
+  /// other processes always run; the test stays valid under noise and loses only power, which the report states.
   double void_share = kSaturatedShare;
   double most_void = kMostVoid;  ///< Share of a cell's blocks that may be void; beyond it the gate is invalid.
-  /// Most gate blocks behind a look that called something slower, which must bear it out (second_look()); 0: the look
-  /// is enough.
+  /// Maximum number of fresh gate blocks after a look that called something slower; they must confirm it
+  /// (second_look()). 0: the look alone is enough.
   std::size_t fresh_blocks = 24;
   OnInconclusive on_inconclusive = OnInconclusive::report;
   std::optional<double> time_budget_s;  ///< No look is begun that would probably end later.
 
-  /// Throws std::invalid_argument for a phase that has no margin.
+  /// Returns the margin of a cell. Throws std::invalid_argument for a phase that has no margin.
   double margin_of(const CellRecord& cell) const;
 };
 
@@ -66,14 +66,15 @@ std::vector<PolicyKey> gate_policy_keys();
 /// known one), a value of another type or an impossible one.
 GatePolicy parse_gate_policy(std::string_view json, const std::string& source);
 
-/// The whole policy, defaults included: parse_gate_policy() reads it back to the same.
+/// Returns the whole policy, defaults included; parse_gate_policy() reads the same policy back.
 std::string to_json(const GatePolicy& policy);
 
-/// 16 hexadecimal digits of the policy and the cells, whatever their order (half of a digest()). Steps of a visit are
-/// left out, since the pilot fixes them.
+/// Returns a hash of the policy and the cells, whatever their order, as 16 hexadecimal digits (half of a digest()).
+/// Steps of a visit are left out, since the pilot fixes them.
 std::string gate_plan_hash(const GatePolicy& policy, const std::vector<CellRecord>& cells);
 
-/// Why the looks of the policy are not known to keep false alarms at 5 %; empty for the looks that were checked.
+/// Returns why the looks of the policy are not known to keep false alarms at 5 %; empty for the looks that were
+/// checked.
 std::string looks_caution(const GatePolicy& policy);
 
 }  // namespace decodelab

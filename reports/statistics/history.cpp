@@ -62,7 +62,7 @@ std::optional<double> spread(const std::vector<double>& logs) {
   return logs.size() < 2 ? std::nullopt : std::optional(standard_deviation(logs));
 }
 
-/// The deviation of one block from the others: of the mean log time of the arm in it, or of its contrast.
+/// Returns the standard deviation between blocks: of the mean log time of the arm in a block, or of its contrast.
 std::optional<double> deviation_of(const RunData& data, const SummaryRow& row, Noise noise) {
   std::vector<double> logs;
   if (noise == Noise::of_contrasts) {
@@ -93,18 +93,10 @@ std::string machine_of(const MachineRecord& machine) {
                      machine.accelerator);
 }
 
-/// `b4 tg @ d4096`: reports/page names cells so, and statistics may not ask it.
-std::string label_of(const CellRecord& cell) {
-  if (cell.phase == "prefill") {
-    return fmt::format("b{} pp{}", cell.batch, cell.length);
-  }
-  return fmt::format("b{} {} @ d{}", cell.batch, cell.phase == "generate" ? "gen" : "tg", cell.length);
-}
-
-/// What one series is: all of this must be equal.
+/// Returns the key of a series: points belong to one series where all of this is equal.
 std::string key_of(const RunData& data, const SummaryRow& row) {
   const CellRecord& cell = row.cell;
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", row.arm.label, label_of(cell), cell.dtype, cell.device,
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", row.arm.label, cell_label(cell), cell.dtype, cell.device,
                      cell.threads, cell.scope, cell.fill, machine_of(data.run.machine), data.run.model.name);
 }
 
@@ -188,11 +180,11 @@ std::vector<HistorySeries> history_of(std::span<const RunData> runs, const Histo
   for (const RunData* data : ordered) {
     for (const SummaryRow& row : summarize(*data).rows) {
       arms.insert(row.arm.label);
-      cells.insert(label_of(row.cell));
+      cells.insert(cell_label(row.cell));
       const bool ratio = metric != nullptr && metric->noise == Noise::of_contrasts;
       const bool chosen =
           request.arm.empty() ? row.arm.baseline != ratio && !row.arm.roofline() : row.arm.label == request.arm;
-      if (!chosen || (!request.cell.empty() && label_of(row.cell) != request.cell) || !row.comparable()) {
+      if (!chosen || (!request.cell.empty() && cell_label(row.cell) != request.cell) || !row.comparable()) {
         continue;
       }
       const auto value = counter ? counter_of(row, request.metric.substr(kCounterPrefix.size())) : metric->value(row);

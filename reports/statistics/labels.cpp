@@ -16,7 +16,7 @@ constexpr double kLargestRatio = 1000;
 constexpr int kFewestRatioDigits = 2;  // behind the point
 constexpr int kMostRatioDigits = 4;
 constexpr int kMostChangeDigits = 5;
-constexpr double kTimesFrom = 2;  // from here on a time is so many times another
+constexpr double kTimesFrom = 2;  // from this ratio on, a change is written as `2.5 times`
 
 // Digits behind the point that show two digits of an interval's half-width.
 int digits_of(const std::optional<Interval>& interval, int most) {

@@ -19,8 +19,8 @@ bool lies_within(const Interval& interval, double margin, Sides sides) {
   return below && (sides == Sides::upper || decision_digits(interval.low) > -decision_digits(margin));
 }
 
-// Values after which, at this estimate and spread, either bound would leave the margin: below it, or, from the margin
-// on, above 0.
+// Returns how many more values are needed, at this estimate and spread, until a bound of the interval decides: the
+// upper one lies below the margin or, where the estimate reaches the margin, the lower one lies above 0.
 std::optional<std::size_t> more_values(const LookContrast& contrast, const LookMargin& margin, Sides sides,
                                        double spread, double critical) {
   const double estimate = sides == Sides::two ? std::abs(contrast.estimate) : contrast.estimate;
@@ -37,7 +37,7 @@ std::optional<std::size_t> more_values(const LookContrast& contrast, const LookM
   return static_cast<std::size_t>(more);
 }
 
-// The estimate must be significant and reach the margin: whichever asks for more.
+// Returns the smallest effect whose estimate would be both significant and not below the margin: the larger of the two.
 std::optional<double> detectable(const std::vector<double>& values, double critical, double margin, double power) {
   if (!std::isfinite(critical)) {
     return std::nullopt;
@@ -50,7 +50,7 @@ std::optional<double> detectable(const std::vector<double>& values, double criti
   return std::expm1(std::max(*significant, *beyond_margin));
 }
 
-// `significant` says whether max-T is; the rest is of the contrast alone.
+// `significant` is the result of max-T; everything else depends on this contrast alone.
 LookVerdict verdict_of(const std::vector<double>& values, const LookMargin& margin, const LookRule& rule,
                        bool significant) {
   if (values.size() < 2) {

@@ -21,7 +21,7 @@ struct StepPair {
   std::int64_t arm_ns = 0;
   std::int64_t baseline_ns = 0;
   double relative = 1;     ///< Its sum, as a share of the usual one at its place of a period.
-  double disturbance = 1;  ///< The median of that and of the same of its neighbours.
+  double disturbance = 1;  ///< The median of `relative` of this pair and its neighbours.
 
   std::int64_t difference() const { return arm_ns - baseline_ns; }
   double sum() const { return static_cast<double>(arm_ns) + static_cast<double>(baseline_ns); }
@@ -76,8 +76,8 @@ std::vector<double> values_of(const std::vector<StepPair*>& pairs, Value&& value
   return values;
 }
 
-/// A cache that grows makes steps longer: what the sums grow by from the middle of a visit's first half to that of its
-/// second.
+/// Returns the factor by which the sums grow from the middle of a visit's first half to the middle of its second half:
+/// a growing cache makes steps longer.
 double growth_of(const std::vector<StepPairs>& visits) {
   std::vector<double> first;
   std::vector<double> second;
@@ -115,11 +115,12 @@ void find_disturbances(std::vector<StepPairs>& visits) {
 
 struct Estimate {
   Means sums;
-  double noise =
-      0;  ///< Goes with the standard error: the interquartile range of the differences over the root of their number.
+  /// Proportional to the standard error: the interquartile range of the differences over the root of their number.
+  double noise = 0;
 };
 
-/// From the pairs whose disturbance is at most `most`, or the least quarter at a place of the period.
+/// Estimates from the pairs whose disturbance is at most `most`; at each place of the period at least the least
+/// disturbed quarter is kept.
 Estimate estimate(std::vector<StepPairs>& visits, std::size_t period, double most) {
   Estimate result;
   std::vector<double> differences;

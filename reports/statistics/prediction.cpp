@@ -17,7 +17,7 @@ namespace decodelab {
 namespace {
 
 using Rows = std::vector<const SummaryRow*>;
-/// How much of each row's mean a sum takes.
+/// The weight of each row's mean in a sum.
 using Weights = std::map<const SummaryRow*, double>;
 
 auto setting_of(const CellRecord& cell) { return std::tie(cell.dtype, cell.device, cell.threads, cell.fill); }
@@ -87,7 +87,7 @@ double sum(const Weights& weights) {
   return total;
 }
 
-/// The same sum for every launch in which all of the rows were timed.
+/// Returns the same sum for every launch in which all of the rows were timed.
 std::vector<double> launch_sums(const Weights& weights) {
   std::map<std::int64_t, std::pair<double, std::size_t>> sums;
   for (const auto& [row, weight] : weights) {

@@ -26,8 +26,8 @@ struct Prediction {
   std::optional<double> prefill_ns;
   std::optional<double> decode_ns;  ///< Of all steps after the first token.
   std::optional<double> total_ns;   ///< None where `refusal` says why.
-  /// 95 %, Student's t over launches: how far another launch would lie. It holds nothing of what lies between measured
-  /// lengths.
+  /// 95 % interval, Student's t over launches. It covers how launches differ, but not the error of interpolating
+  /// between measured lengths.
   std::optional<Interval> interval;
   bool interpolated = false;          ///< Whether a length lies between two measured ones.
   std::string refusal;                ///< "no prefill was measured at batch 4"; empty where there is a prediction.
@@ -39,10 +39,10 @@ struct Prediction {
 
 /// Returns one prediction for each arm that is no roofline, and each setting.
 ///
-/// A curve is a line from measured length to measured length. A visit of decode at length L with m steps measured
-/// L ... L + m - 1 keys, so its mean counts in the middle of them, and holds out to both ends. Beyond the measured
-/// lengths nothing is predicted: that is a refusal, which names what was measured. Throws std::invalid_argument for
-/// fewer than one sequence, prompt token or new token.
+/// A curve is a line from measured length to measured length. A visit of decode at length L with m steps measured L ...
+/// L + m - 1 keys, so its mean is placed at the middle of them, and is used out to both ends. Beyond the measured
+/// lengths nothing is predicted: the refusal names what was measured. Throws std::invalid_argument for fewer than one
+/// sequence, prompt token or new token.
 std::vector<Prediction> predict_completion(const RunSummary& summary, const CompletionRequest& request);
 
 /// Returns the completions of phase generate that the run measured; where it measured none, one that its curves reach:

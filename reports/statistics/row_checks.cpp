@@ -1,4 +1,4 @@
-// Effects that should not be there, each as one value a launch.
+// Estimates effects that should not be there, each with one value per launch.
 #include "reports/statistics/row_checks.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Launches {
   std::map<std::int64_t, std::vector<double>> values_;
 };
 
-// The two visits of an arm in a block.
+// The two visits of an arm in a block, compared.
 struct Pair {
   std::int64_t places = 0;  ///< From the first to the second; 1 for the arm in the middle.
   double difference = 0;    ///< Log of the second less that of the first.
@@ -70,12 +70,12 @@ double median_of(Samples samples) {
   return quantile(sorted, 0.5);
 }
 
-// Whether the arms of a block ran in slices: then no visit follows one other.
+// Returns whether the arms of a block ran in slices: then no visit follows a single other one.
 bool in_slices(const BlockRecord& block) {
   return block.visits.size() > 1 && std::ranges::none_of(block.visits, &VisitRecord::previous_arm_id);
 }
 
-// The log of how much longer the first steps of slices after another arm's are than the other steps of a visit.
+// Returns the log of how much longer the first steps of slices after another arm's are than the other steps of a visit.
 std::optional<double> first_of_slices(const BlockRecord& block, const VisitRecord& visit, std::int64_t slice_steps) {
   const auto arms = static_cast<std::int64_t>(block.visits.size()) / 2;
   const std::int64_t place = visit.position % arms;
@@ -98,10 +98,10 @@ std::optional<double> first_of_slices(const BlockRecord& block, const VisitRecor
   return std::log(median_of(first) / median_of(other));
 }
 
-// In slices of one step, the log of how much longer a step after another arm's is than one after the arm's own. Only
-// the arms at the ends of a round ever follow themselves: every other step, which is every other key held too. In the
-// block's second visit, at the other end, it is the other half of them, so that what the number of keys costs falls out
-// of the mean of both.
+// Returns, for slices of one step, the log of how much longer a step after another arm's is than one after the arm's
+// own. Only the arms at the ends of a round ever follow themselves, at every other step and so at every other number of
+// keys held. In the block's second visit, at the other end of the round, they do so at the other half of the steps. The
+// cost of the number of keys therefore cancels in the mean of both visits.
 std::optional<double> after_another(const BlockRecord& block, std::int64_t arm_id) {
   const auto arms = static_cast<std::int64_t>(block.visits.size()) / 2;
   std::vector<double> logs;
@@ -125,7 +125,7 @@ std::optional<double> after_another(const BlockRecord& block, std::int64_t arm_i
   return mean(logs);
 }
 
-// What a place costs in one block; none where only the middle is there.
+// Returns what a place costs in one block; none where only the arm in the middle was timed twice.
 std::optional<double> slot_of(const std::map<std::int64_t, Pair>& pairs) {
   std::vector<double> slopes;
   for (const auto& [arm, pair] : pairs) {
@@ -139,7 +139,7 @@ std::optional<double> slot_of(const std::map<std::int64_t, Pair>& pairs) {
   return mean(slopes);
 }
 
-// Mean log of `part` of each visit's samples; none where the arm was not timed.
+// Returns the mean log of `part` of each visit's samples; none where the arm was not timed.
 template <class Part>
 std::optional<double> mean_log(const BlockRecord& block, std::int64_t arm_id, Part&& part) {
   std::vector<double> logs;
@@ -157,7 +157,7 @@ std::optional<double> mean_log(const BlockRecord& block, std::int64_t arm_id, Pa
   return mean(logs);
 }
 
-// Mean of all timed steps of an arm in a block; none where it was not timed.
+// Returns the mean of all timed steps of an arm in a block; none where it was not timed.
 std::optional<double> mean_of_steps(const BlockRecord& block, std::int64_t arm_id) {
   std::vector<double> steps;
   for (const VisitRecord& visit : block.visits) {
@@ -196,7 +196,7 @@ std::optional<LaunchEffect> carry_over(BlockSpan blocks_of_cell, std::int64_t ar
   for (const BlockRecord* block : blocks_of_cell) {
     if (in_slices(*block)) {
       if (slice_steps < 1) {
-        continue;  // a store that was made otherwise may say nothing of slices
+        continue;  // a store that no sweep made may not say how long slices are
       }
       if (slice_steps == 1) {
         if (const auto carried = after_another(*block, arm_id)) {

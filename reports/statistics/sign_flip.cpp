@@ -89,7 +89,7 @@ std::vector<double> flipped_ts(std::span<const double> values, std::span<const s
   return ts;
 }
 
-// The smallest t whose share of patterns at or above it is within the level; beyond all of them where none is.
+// Returns the smallest t that at most the share `level` of patterns reaches; infinity where there is none.
 double critical_of(std::vector<double> largest, double level) {
   const auto allowed = static_cast<std::size_t>(level * static_cast<double>(largest.size()));
   if (allowed == 0) {

@@ -1,4 +1,4 @@
-// Tests that assume nothing about noise but that an effect of zero is as often above as below: signs flipped.
+// Tests by flipped signs. They assume only that, without an effect, noise puts a value as often above 0 as below it.
 #pragma once
 
 #include <cstddef>
@@ -9,39 +9,40 @@
 
 namespace decodelab {
 
-/// Up to so many launches every sign pattern is enumerated; above, a fixed set of draws stands for all.
+/// Up to this many launches every sign pattern is enumerated; above, a fixed set of kSignDraws drawn patterns stands
+/// for all.
 inline constexpr std::size_t kEnumeratedLaunches = 12;
 inline constexpr std::size_t kSignDraws = 65'536;
-/// Of all tests of one family together, two-sided.
+/// Level of all tests of one family together, two-sided.
 inline constexpr double kFamilyLevel = 0.05;
 
-/// Stands for a launch that has no value.
+/// Value of a launch that has none.
 inline constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-/// Sign patterns of `launches` values, a bit each (1: flipped), the unflipped pattern first.
+/// Returns sign patterns of `launches` values, with a bit per value (1: flipped), the unflipped pattern first.
 ///
 /// All 2^n for n <= 12; else kSignDraws patterns drawn by SplitMix64 from a constant, so that a decision made again
 /// from the store is the same one, and drawn only from those that leave the first sign alone, since the tests are
 /// two-sided. Throws std::invalid_argument above 64 launches.
 std::vector<std::uint64_t> sign_patterns(std::size_t launches);
 
-/// |mean| / (s / sqrt(n)) of the values with the signs of `pattern` flipped, rounded to 9 significant digits. NaNs,
-/// which stand for launches without the value, are left out. Infinite for equal values other than 0; 0 for zeros and
-/// for fewer than two values.
+/// Returns |mean| / (s / sqrt(n)) of the values with the signs of `pattern` flipped, rounded to 9 significant digits.
+/// NaNs, which stand for launches without the value, are left out. Infinite for equal values other than 0; 0 for zeros
+/// and for fewer than two values.
 double flipped_t(std::span<const double> values, std::uint64_t pattern);
 
 /// What a test looks for: a mean that is not 0, or one above 0.
 enum class Sides { two, upper };
 
-/// What the family of one run's contrasts says together.
+/// The result of the test of one family of contrasts.
 struct FamilyTest {
-  std::vector<double> p;           ///< Of each contrast by sign flips alone.
-  std::vector<double> p_adjusted;  ///< Of each contrast within the family: max-T.
+  std::vector<double> p;           ///< p of each contrast, by sign flips alone.
+  std::vector<double> p_adjusted;  ///< p of each contrast within the family: max-T.
   double critical_t = 0;           ///< The 1 - level quantile of the largest |t| (upper: t) of the family under flips.
 };
 
-/// max-T by shared sign flips (Westfall and Young 1993, algorithm 2.8, single step; for signs Winkler et al. 2014,
-/// doi:10.1016/j.neuroimage.2014.01.060).
+/// Tests a family by max-T with shared sign flips (Westfall and Young 1993, algorithm 2.8, single step; for signs
+/// Winkler et al. 2014, doi:10.1016/j.neuroimage.2014.01.060).
 ///
 /// `contrasts[j][i]` is contrast j in launch i, NaN where launch i has none; all have the same number of launches. One
 /// pattern flips a launch in every contrast, which keeps the correlation between cells of a launch. An upper test

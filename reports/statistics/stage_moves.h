@@ -1,4 +1,4 @@
-// Where a difference went: the traces of two arms in one cell, stage by stage, as rows that add up to the whole.
+// Compares the traces of two arms in one cell, stage by stage, in rows that add up to the whole difference.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace decodelab {
 
-/// Name of the row for what lies in no stage.
+/// Name of the row for the time in no stage.
 inline constexpr const char* kResidualRow = "in no stage";
 
-/// ns of one traced step.
+/// Time of one stage on both sides, in ns per traced step.
 struct StageMove {
   std::string name;
   double baseline_ns = 0;
@@ -32,7 +32,7 @@ struct StageMoves {
   /// The largest move first, then the residual: their sums are `step`.
   std::vector<StageMove> stages;
   StageMove step;               ///< The whole step.
-  std::vector<StageMove> gaps;  ///< What a device waited for; no part of the sum.
+  std::vector<StageMove> gaps;  ///< What a device waited for; not in the sum.
 };
 
 /// One side of a pair.
@@ -42,10 +42,10 @@ struct TracedSide {
   const ArmRecord* arm = nullptr;
 };
 
-/// Nothing where one of the two has no trace.
+/// Compares the traces of both sides. Returns none where one of them has no trace.
 std::optional<StageMoves> stage_moves(const TracedSide& baseline, const TracedSide& candidate);
 
-/// "attention took 1.234 ms less of a step of 30.1 ms, ..."; for a refusal, why. One sentence.
+/// Returns one sentence: "attention took 1.234 ms less of a step of 30.1 ms, ...", or, for a refusal, the reason.
 std::string stage_moves_sentence(const StageMoves& moves);
 
 }  // namespace decodelab

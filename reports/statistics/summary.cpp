@@ -126,7 +126,7 @@ void add_comparison(SummaryRow& row, const Blocks& blocks, const ArmRecord* base
   row.time_ratio_high = row.comparison.interval->high;
 }
 
-// The paired share of the bound: the time that the slower of both rooflines takes, over the arm's.
+// Sets the share of the bound, from pairs: the time of the slower of both rooflines over the arm's.
 void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<ArmRecord>& arms) {
   if (row.blocks == 0 || row.arm.roofline() || !row.comparable()) {
     return;
@@ -157,7 +157,7 @@ void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<Ar
   }
 }
 
-// After the verdict, which one of the flags is about.
+// Runs after the verdict, since one of the flags depends on it.
 void add_checks(SummaryRow& row, const Blocks& blocks, const ArmRecord& baseline) {
   const double margin = GatePolicy().margin_of(row.cell);
   const RowChecks checks =

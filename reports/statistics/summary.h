@@ -19,8 +19,8 @@ namespace decodelab {
 /// Flag of a row with a single launch: its ratio has no interval and can have no verdict.
 inline constexpr const char* kThisProcessOnly = "this process only";
 
-/// What must be there before a percentile is shown: fewer steps leave it to chance, fewer launches to one memory
-/// layout.
+/// The steps and launches without which a percentile is not shown: with fewer steps it depends on chance, with fewer
+/// launches on a single memory layout.
 struct PercentileRule {
   const char* name;
   double share;
@@ -29,7 +29,7 @@ struct PercentileRule {
 };
 inline constexpr PercentileRule kPercentileRules[] = {
     {"p90", 0.90, 64, 10}, {"p95", 0.95, 130, 10}, {"p99", 0.99, 662, 10}};
-/// What a run that is made for percentiles must have: the most that any of them asks for.
+/// What a run that is made for percentiles must have: the rule that asks for most steps and launches.
 inline constexpr const PercentileRule& kTailRule = kPercentileRules[std::size(kPercentileRules) - 1];
 
 /// One arm in one cell. Times are of single steps, pooled over all visits, unless said otherwise; none where nothing
@@ -50,18 +50,18 @@ struct SummaryRow {
   std::optional<std::int64_t> mean_ns;
   std::optional<std::int64_t> min_ns;
   std::optional<std::int64_t> max_ns;
-  std::optional<std::int64_t> p90_ns;  ///< This and the next two by kPercentileRules.
+  std::optional<std::int64_t> p90_ns;  ///< This and the next two only where kPercentileRules allows.
   std::optional<std::int64_t> p95_ns;
   std::optional<std::int64_t> p99_ns;
-  std::optional<double>
-      time_ratio;  ///< Paired, arm over baseline; 1 for the baseline, none where the status forbids a comparison.
+  /// Paired, arm over baseline; 1 for the baseline, none where the status forbids a comparison.
+  std::optional<double> time_ratio;
   std::optional<double> time_ratio_low;
   std::optional<double> time_ratio_high;
   std::optional<double> speedup;  ///< Inverse of time_ratio.
   std::optional<double> mde;  ///< Smallest detectable effect as a share, by the rule of the verdict where there is one.
   Decision decision;          ///< Within the family of the run; without a verdict for the baseline.
-  /// Time of the slower roofline of the same blocks over the arm's: 1 is as fast as the machine reads or multiplies;
-  /// above 1, the cell's weights stay in a cache. None where the run has no rooflines.
+  /// Time of the slower roofline of the same blocks over the arm's. At 1 the arm is as fast as the machine can read or
+  /// multiply; above 1, the cell's weights stay in a cache. None where the run has no rooflines.
   std::optional<double> bound_share;
   std::optional<double> bound_share_low;  ///< 95 %, Student's t over launches.
   std::optional<double> bound_share_high;
@@ -78,10 +78,10 @@ struct SummaryRow {
   std::optional<LaunchEffect> slot;               ///< Of the cell: what a place further back in a block costs.
   std::optional<LaunchEffect> carry_over;         ///< What following another arm costs.
 
-  /// Steps that the x axis of a curve adds to the length: a decode visit times steps L .. L + m - 1 and is drawn at its
+  /// Returns the length at which a curve shows the row: a decode visit times steps L .. L + m - 1 and is drawn at its
   /// middle.
   double plotted_length() const;
-  /// Whether ratios of this row may be shown.
+  /// Returns whether ratios of this row may be shown.
   bool comparable() const { return decodelab::comparable(status, engaged); }
 };
 
@@ -106,10 +106,10 @@ struct RunSummary {
   bool adaptive = false;                       ///< Looked at while it grew: see is_adaptive().
   std::string ablation{};  ///< `add-one` or `leave-one-out` where the arms turn one switch each; else empty.
 
-  /// What intervals of ratios hold, as it stands in heads of columns.
+  /// Returns the confidence level of the intervals of ratios, as column headings show it.
   const char* interval_level() const { return adaptive ? ">= 90 %" : "95 %"; }
 
-  /// Label of the baseline; empty where the run has none.
+  /// Returns the label of the baseline; empty where the run has none.
   std::string baseline() const;
 };
 

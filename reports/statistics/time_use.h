@@ -20,10 +20,11 @@ struct TimeUse {
   TimeUse& operator-=(const TimeUse& other);
 };
 
-/// What all these records add up to.
+/// Adds up all these records.
 TimeUse time_use(const std::vector<TimeSpentRecord>& times);
 
-/// The same of each arm that time was spent on, in planned order; the last, with an empty label, is of no single arm.
+/// The time of one arm. time_use_by_arm() returns one for each arm that time was spent on, in planned order; a last one
+/// with an empty label has the time of no single arm.
 struct ArmTimeUse {
   std::string arm;
   TimeUse use;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kMostLaunchesToAdvise = 1000;  // beyond it the advice is to measure something else
 
-// Launches after which an interval of the same spread would either leave 0 or lie within the margin.
+// Returns how many more launches are needed until an interval of the same spread would exclude 0 or lie within the
+// margin.
 std::optional<std::int64_t> launches_to_decide(const std::vector<double>& values, const Interval& interval) {
   const double estimate = std::abs(mean(values));
   const double half = (interval.high - interval.low) / 2;

@@ -1,4 +1,5 @@
-// May a difference be called one? Three answers, by rules that were fixed before the data.
+// Decides whether a difference may be called one (different, the same, or inconclusive), by rules that were fixed
+// before the data.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,13 @@ enum class Verdict { faster, slower, same, inconclusive };
 const char* to_string(Verdict verdict);
 
 inline constexpr double kSameMargin = 0.01;
-/// Launches without which there is no verdict: for one contrast, and where the family is larger than kSmallFamily.
-/// Below them no sign flip can be significant (2 / 2^5 > .05).
+/// Launches that a verdict needs: in a family of up to kSmallFamily contrasts, and in a larger one. With fewer than six
+/// no sign flip can be significant (2 / 2^5 > .05).
 inline constexpr std::size_t kLaunchesForAVerdict = 6;
 inline constexpr std::size_t kLaunchesForAFamily = 10;
 inline constexpr std::size_t kSmallFamily = 4;
 
-/// Launches without which there is no verdict in a family of so many contrasts.
+/// Returns the number of launches that a verdict needs in a family of so many contrasts.
 constexpr std::size_t launches_for_verdict(std::size_t contrasts) {
   return contrasts > kSmallFamily ? kLaunchesForAFamily : kLaunchesForAVerdict;
 }

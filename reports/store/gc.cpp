@@ -37,7 +37,7 @@ GcReport::Removed measure(SQLite::Database& database, const RunRecord& run) {
   return {.run = run, .blocks = row.getColumn(0).getInt64(), .sample_bytes = row.getColumn(1).getInt64()};
 }
 
-/// What goes and what stays, by the state of the store at one moment.
+/// Chooses what to remove and what to keep, from one consistent state of the store.
 GcReport choose(SQLite::Database& database, const GcRequest& request, const std::set<std::int64_t>& named) {
   const std::vector<RunRecord> runs = read_runs(database);
   std::int64_t older = std::ranges::count_if(runs, [](const RunRecord& run) { return run.ended_unix_ns != 0; });
@@ -60,7 +60,8 @@ GcReport choose(SQLite::Database& database, const GcRequest& request, const std:
 
 void remove(SQLite::Database& database, const GcReport& report) {
   for (const GcReport::Removed& removed : report.removed) {
-    // Blocks first: their visits go by the primary key, and then no arm has a visit left to look for.
+    // Blocks are deleted first: SQLite finds their visits by the primary key, and then no arm has a visit left to
+    // search for.
     execute(database, "DELETE FROM blocks WHERE run_id = ?", removed.run.id);
     execute(database, "DELETE FROM runs WHERE id = ?", removed.run.id);
   }

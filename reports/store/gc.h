@@ -1,4 +1,4 @@
-// Removes runs from a store and gives their room back to the disk.
+// Removes runs from a store and frees the disk space that they took.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace decodelab {
 
-/// Which runs go. A run goes when either part names it.
+/// Which runs to remove: those that `keep` selects and those that `runs` names.
 struct GcRequest {
-  std::optional<std::int64_t> keep;  ///< All finished runs but this many of the newest.
-  std::vector<std::string> runs;     ///< As Store::find_run() takes them; these go even if they are not finished.
-  bool dry_run = false;              ///< Only say what would go.
+  std::optional<std::int64_t> keep;  ///< Removes all finished runs except this many of the newest.
+  std::vector<std::string> runs;     ///< As Store::find_run() takes them; removed even if they are not finished.
+  bool dry_run = false;              ///< Only say what would be removed.
 };
 
 struct GcReport {
@@ -24,7 +24,7 @@ struct GcReport {
     std::int64_t blocks = 0;
     std::int64_t sample_bytes = 0;
   };
-  std::vector<Removed> removed;      ///< What went, or would go, oldest first.
+  std::vector<Removed> removed;      ///< What was or would be removed, oldest first.
   std::int64_t kept = 0;             ///< Runs that stay.
   std::int64_t unfinished_kept = 0;  ///< Of these, runs that are not finished, which `keep` never removes.
   std::uintmax_t bytes_before = 0;   ///< Of the file.

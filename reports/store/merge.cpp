@@ -43,7 +43,7 @@ std::optional<RunRecord> find_by_uuid(SQLite::Database& database, const std::str
   return row.executeStep() ? read_run(database, row.getColumn(0).getInt64()) : std::nullopt;
 }
 
-/// What of the run's own row may change by a merge.
+/// Writes what a merge may change in the run's own row.
 void update_run(SQLite::Database& database, const RunRecord& run) {
   execute(database,
           "UPDATE runs SET uuid = ?, command = ?, plan_json = ?, started_unix_ns = ?, ended_unix_ns = ? WHERE id = ?",
@@ -119,7 +119,7 @@ class RunMerge {
     report_.blocks += std::ssize(source_.blocks);
   }
 
-  /// Equal plans have the same cells and arms in the same order.
+  /// Maps ids by place: equal plans have the same cells and arms in the same order.
   void map_ids() {
     for (std::size_t i = 0; i < source_.cells.size(); ++i) {
       cells_[source_.cells[i].id] = target_.cells[i].id;
@@ -169,7 +169,7 @@ class RunMerge {
     return block;
   }
 
-  /// What workers said of themselves.
+  /// Copies what workers reported about themselves.
   bool unite_arms() {
     const auto said = [](const ArmRecord& arm) { return std::tie(arm.engine, arm.version, arm.settings); };
     bool changed = false;
@@ -310,8 +310,7 @@ class RunMerge {
     return changed;
   }
 
-  /// A proof that is there stays: where another launch's choices differ from it, they are compared with the reference's
-  /// anew.
+  /// Keeps the target's own proofs: a launch whose choices differ from a proof compares them with the reference anew.
   bool unite_proofs() {
     std::set<std::int64_t> here;
     for (const CellProofRecord& proof : target_.proofs) {
@@ -329,7 +328,7 @@ class RunMerge {
     return changed;
   }
 
-  /// When the run began and ended, and of which shards it consists.
+  /// Updates when the run began and ended, and which shards it consists of.
   bool unite_ends() {
     RunRecord run = target_.run;
     run.started_unix_ns = std::min(run.started_unix_ns, source_.run.started_unix_ns);

@@ -178,7 +178,7 @@ CREATE TABLE trace_shares (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-// The steps after which it is the next arm's slice; until then every arm timed whole visits.
+// The steps of a slice. In older stores every arm timed whole visits.
 constexpr const char* kSlices = R"sql(
 ALTER TABLE cells ADD COLUMN slice_steps INTEGER NOT NULL DEFAULT 0;
 UPDATE cells SET slice_steps = steps;
@@ -191,7 +191,7 @@ ALTER TABLE cell_arms ADD COLUMN kl_divergence REAL;
 ALTER TABLE cell_arms ADD COLUMN top_1_agreement REAL;
 )sql";
 
-// Where the time of a launch went. An arm of 0 is none: what launches do for all arms together.
+// Where the time of a launch went. Arm 0 stands for no arm: what launches do for all arms together.
 constexpr const char* kTimesSpent = R"sql(
 CREATE TABLE times_spent (
   run_id INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,

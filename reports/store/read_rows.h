@@ -11,23 +11,23 @@
 
 namespace decodelab {
 
-/// All runs with build, machine and model, oldest first.
+/// Returns all runs with build, machine and model, oldest first.
 std::vector<RunRecord> read_runs(SQLite::Database& database);
 std::optional<RunRecord> read_run(SQLite::Database& database, std::int64_t run_id);
 
-/// What belongs to a run, in the order in which it was planned or ran.
+/// These return what belongs to a run, in the order in which it was planned or ran.
 std::vector<CellRecord> read_cells(SQLite::Database& database, std::int64_t run_id);
 std::vector<ArmRecord> read_arms(SQLite::Database& database, std::int64_t run_id);
 std::vector<CellArmRecord> read_cell_arms(SQLite::Database& database, std::int64_t run_id);
-/// With their shares, by cell and arm.
+/// Returns the traces with their shares, sorted by cell and arm.
 std::vector<TraceRecord> read_traces(SQLite::Database& database, std::int64_t run_id);
-/// By launch, arm and activity.
+/// Returns the times sorted by launch, arm and activity.
 std::vector<TimeSpentRecord> read_times_spent(SQLite::Database& database, std::int64_t run_id);
 std::vector<CellProofRecord> read_proofs(SQLite::Database& database, std::int64_t run_id);
 std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t run_id);
-/// The run with all of that but its blocks.
+/// Returns the run with everything that belongs to it except its blocks.
 RunData read_plan(SQLite::Database& database, RunRecord run);
-/// The block of that place in a run, where it was measured.
+/// Returns the block at that place in a run; none where it was not measured.
 std::optional<BlockRecord> read_block(SQLite::Database& database, std::int64_t run_id, std::int64_t launch,
                                       std::int64_t block, std::int64_t cell_id);
 

@@ -25,14 +25,14 @@ struct MachineRecord {
   std::string cpu;
   std::int64_t cores = 0;
   std::int64_t memory_bytes = 0;
-  std::string
-      isa;  ///< Space-separated vector extensions that the kernels choose by: avx2, avx512f, avx512bf16, amx_bf16.
+  /// Space-separated vector extensions that the kernels choose by: avx2, avx512f, avx512bf16, amx_bf16.
+  std::string isa;
   std::string os;
   std::string accelerator;  ///< Empty where the device is the CPU.
   bool operator==(const MachineRecord&) const = default;
 };
 
-/// A checkpoint, or the same made from a seed.
+/// A checkpoint, or a model of the same shape with weights made from a seed.
 struct ModelRecord {
   std::string name;  ///< As given on the command line.
   std::string family;
@@ -44,16 +44,16 @@ struct ModelRecord {
 /// What became of one arm in one cell.
 enum class RowStatus { planned, ok, oom, unsupported, incorrect, not_engaged, failed, timeout, throttled };
 
-/// The kebab-case name of a status, as it stands in the store and in every output.
+/// Returns the kebab-case name of a status, as it stands in the store and in every output.
 const char* to_string(RowStatus status);
 /// Throws std::invalid_argument for a name that is no status.
 RowStatus row_status_from_string(const std::string& name);
 
-/// Whether such a row is to be measured, for the first time or further.
+/// Returns whether a row of this status is still to be measured, for the first time or further.
 inline constexpr bool is_open(RowStatus status) { return status == RowStatus::planned || status == RowStatus::ok; }
 
-/// Whether the times of such a row, if there are any, may stand beside others'. A planned row with times belongs to a
-/// run that is still under way.
+/// Returns whether the times of such a row, if there are any, may be compared with those of others. A planned row with
+/// times belongs to a run that is still under way.
 inline bool comparable(RowStatus status, std::optional<bool> engaged) {
   return is_open(status) && engaged != std::optional(false);
 }
@@ -70,14 +70,14 @@ struct CellRecord {
   std::string scope = "step";
   std::string fill = "random";
   std::int64_t steps = 0;        ///< Timed steps of a visit, equal for all arms; 0 until the pilot has fixed it.
-  std::int64_t slice_steps = 0;  ///< Steps that an arm times before it is the next arm's slice; see in_slices().
+  std::int64_t slice_steps = 0;  ///< Steps that an arm times before the next arm's slice; see in_slices().
 
-  /// Whether arms run in slices in a block; else their visits are whole, one after the other.
+  /// Returns whether arms run in slices in a block; otherwise their visits are whole, one after the other.
   bool in_slices() const { return slice_steps > 0 && slice_steps < steps; }
 };
 
-/// Arms that compute nothing of the model: the cell's bytes read, and its floating-point operations done, as fast as
-/// the machine can.
+/// Labels of arms that compute nothing of the model: the first reads the cell's bytes, the second does its
+/// floating-point operations, as fast as the machine can.
 inline constexpr const char* kRooflineRead = "roofline-read";
 inline constexpr const char* kRooflineGemm = "roofline-gemm";
 
@@ -86,8 +86,8 @@ struct ArmRecord {
   std::int64_t id = 0;
   std::string label;
   bool baseline = false;
-  std::string command{};  ///< That starts the worker; empty for an arm of our own.
-  std::string engine{};   ///< What the worker said of itself, empty until it did.
+  std::string command{};  ///< Command that starts the worker; empty for an arm of decodelab's own.
+  std::string engine{};   ///< As the worker reported it, like the next two; empty until then.
   std::string version{};
   std::string settings{};  ///< A JSON object.
 
@@ -97,16 +97,16 @@ struct ArmRecord {
 /// Exact counts of what the counted steps of an arm did, by name (`allocations`, `attention.operators`,
 /// `op.aten::cat`); one that is 0 is absent. `counted_steps` says over how many steps.
 using Counters = std::map<std::string, std::int64_t>;
-/// Before the name of a counter that differed when the same steps were counted again: a flag of the row.
+/// Prefix of a row's flag; the name of a counter follows that differed when the same steps were counted again.
 inline constexpr std::string_view kUnsteadyFlag = "unsteady-counters:";
 
 /// How near an arm's logits come to the reference's, both fed the same tokens, over all compared rows of all steps.
 struct Agreement {
   double logit_error = 0;  ///< Largest max|a - b| / max|b| of a row, b being the reference.
-  double kl_divergence =
-      0;  ///< Mean over rows of the Kullback-Leibler divergence of softmax(a) from softmax(b), in nats.
-  double top_1_agreement =
-      0;  ///< Share of rows whose largest logit is the same id; equal largest logits count as the same.
+  /// Mean over rows of the Kullback-Leibler divergence of softmax(a) from softmax(b), in nats.
+  double kl_divergence = 0;
+  /// Share of rows whose largest logit is the same id; equal largest logits count as the same.
+  double top_1_agreement = 0;
   bool operator==(const Agreement&) const = default;
 };
 
@@ -117,9 +117,9 @@ struct CellArmRecord {
   RowStatus status = RowStatus::planned;
   std::string reason;           ///< One sentence; empty where the status is ok or planned.
   std::optional<bool> engaged;  ///< Whether counters proved that every variant ran; empty where none says how to know.
-  std::optional<std::int64_t>
-      peak_bytes;         ///< Most bytes of tensors held above the weights and the cache of the start, in one step.
-  std::int64_t ties = 0;  ///< 16-bit types: argmaxes that differed inside the tie rule.
+  /// Most bytes of tensors held in one step, beyond the weights and the cache at the start.
+  std::optional<std::int64_t> peak_bytes;
+  std::int64_t ties = 0;  ///< 16-bit types: arg-maxes that differed within the tie rule.
   std::vector<std::string> flags;
   Counters counters;
   std::optional<Agreement> agreement{};  ///< Empty where nothing was compared, or no logits were shown.
@@ -130,8 +130,8 @@ struct CellArmRecord {
 struct VisitRecord {
   std::int64_t arm_id = 0;
   std::int64_t position = 0;  ///< Place in the block's order, from 0.
-  std::int64_t previous_arm_id =
-      0;  ///< Of the visit before it in its block; 0 for the first, and where arms run in slices.
+  /// Arm of the visit before it in its block; 0 for the first visit, and where arms run in slices.
+  std::int64_t previous_arm_id = 0;
   std::int64_t warmup_steps = 0;
   bool quiet = false;                    ///< Whether warm-up ended by its rule and not by its limit.
   std::int64_t wall_ns = 0;              ///< The visit's timed steps in one piece, synchronized at both ends.
@@ -150,7 +150,7 @@ struct BlockRecord {
   bool operator==(const BlockRecord&) const = default;
 };
 
-/// What one stage of the engine, or one cause of a device's idleness, took of the traced steps; sums over them.
+/// What one stage of the engine, or one cause of a device's idleness, took in all traced steps together.
 struct TraceShareRecord {
   std::string kind;  ///< "stage" or "gap".
   std::string name;  ///< attention, head, ...; sync, dispatch, ....
@@ -169,13 +169,13 @@ struct TraceRecord {
   std::int64_t cell_id = 0;
   std::int64_t arm_id = 0;
   std::string file;     ///< Where the trace was written.
-  std::string command;  ///< That makes it.
+  std::string command;  ///< Command that makes it.
   std::string verdict;  ///< ok, warn, contaminated, partial, broken, untraced.
   std::string reason;   ///< Why the verdict is not ok; empty where it is.
   std::int64_t tier = 0;
-  std::int64_t steps = 0;        ///< That the sums are over.
+  std::int64_t steps = 0;        ///< Steps that the sums are over.
   std::int64_t steps_ns = 0;     ///< Sum of the steps: the host_ns of all stages, and residual_ns.
-  std::int64_t residual_ns = 0;  ///< In no stage.
+  std::int64_t residual_ns = 0;  ///< Time in no stage.
   double perturbation = 0;       ///< Traced over untraced step, and its 95 % interval; 0 where it was not measured.
   double perturbation_low = 0;
   double perturbation_high = 0;
@@ -183,8 +183,8 @@ struct TraceRecord {
   bool operator==(const TraceRecord&) const = default;
 };
 
-/// What a launch spends its time on, in the order in which it comes to it. Every nanosecond of a launch belongs to one
-/// of them.
+/// What a launch spends its time on, in the order in which these activities begin. Every nanosecond of a launch belongs
+/// to one of them.
 enum class Activity {
   loading,   ///< Weights are read, and brought into memory.
   packing,   ///< Weights are brought into the order that an arm reads, or that order is read from the cache folder.
@@ -207,27 +207,27 @@ Activity activity_from_string(const std::string& name);
 struct TimeSpentRecord {
   std::string shard{};  ///< `i/n` of the part of a plan that was measured apart; empty for a whole run.
   std::int64_t launch = 0;
-  std::int64_t arm_id = 0;  ///< 0: of no arm, or of all together.
+  std::int64_t arm_id = 0;  ///< 0: time of no arm, or of all together.
   Activity activity = Activity::rest;
   std::int64_t ns = 0;
   bool operator==(const TimeSpentRecord&) const = default;
 };
 
-/// What the reference put out in a cell, and what each arm that was held against it chose: later launches are held
-/// against this.
+/// The reference's outputs in a cell, and the choices of each arm that was compared with it. Later launches are
+/// compared with this record.
 struct CellProofRecord {
   std::int64_t cell_id = 0;
-  std::int64_t batch =
-      0;  ///< Of the comparison: the cell's own, or fewer rows and tokens where the reference did not fit.
+  /// Batch of the comparison: the cell's own, or fewer rows and tokens where the reference did not fit.
+  std::int64_t batch = 0;
   std::int64_t length = 0;
   std::vector<std::int64_t> first;                ///< As in OutputTrace.
   std::vector<std::vector<std::int64_t>> tokens;  ///< [step][row]: the reference's choices.
-  std::map<std::int64_t, std::string>
-      chosen{};  ///< By an arm's id: the digest of its own choices, which were proved right.
+  /// By an arm's id: the digest of its own choices, which were proved right.
+  std::map<std::int64_t, std::string> chosen{};
   bool operator==(const CellProofRecord&) const = default;
 };
 
-/// Blocks of a launch before the first launch of a gate has fixed them.
+/// Value of `blocks_per_launch` until the first launch of a gate has fixed it.
 inline constexpr std::int64_t kFittedBlocks = 0;
 
 /// One invocation of `sweep`.

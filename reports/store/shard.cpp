@@ -54,7 +54,7 @@ Json place_of(const RunData& data) {
 
 std::string merged_uuid(const RunData& data) {
   std::string hex = digest(Json{plan_hash(data), place_of(data)}.dump(-1, ' ', false, Json::error_handler_t::replace));
-  hex[12] = '8';  // RFC 9562: version 8, made by a rule of our own
+  hex[12] = '8';  // RFC 9562: version 8, made by decodelab's own rule
   hex[16] = 'a';
   return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
                      hex.substr(20));

@@ -40,7 +40,7 @@ std::int64_t execute(SQLite::Database& database, const std::string& sql, const V
   return database.getLastInsertRowid();
 }
 
-/// The id of the row with exactly these values, which is added when it is not there yet.
+/// Returns the id of the row with exactly these values; adds the row when it is not there yet.
 template <class... Values>
 std::int64_t shared_row(SQLite::Database& database, const std::string& table, const std::string& columns,
                         const Values&... values) {

@@ -19,7 +19,7 @@
 namespace decodelab {
 namespace {
 
-// Every index of `rows` into cells and arms, checked before anything is written.
+// Checks every index of rows into cells and arms before anything is written.
 void check_indices(const RunData& data) {
   for (const CellArmRecord& row : data.cell_arms) {
     const bool valid = row.cell_id >= 0 && row.cell_id < std::ssize(data.cells) && row.arm_id >= 0 &&
@@ -33,7 +33,7 @@ void check_indices(const RunData& data) {
   }
 }
 
-// What SQLite would refuse without a sentence, or keep as something else: it has no NaN.
+// Refuses what SQLite would refuse without a clear message, or would store as something else: it has no NaN.
 void check_trace(const TraceRecord& trace) {
   for (const double value : {trace.perturbation, trace.perturbation_low, trace.perturbation_high}) {
     if (std::isfinite(value)) {

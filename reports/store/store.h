@@ -51,12 +51,12 @@ class Store {
   void set_steps(std::int64_t cell_id, std::int64_t steps, std::int64_t slice_steps);
   /// Fixes the blocks of each launch of a run that was planned with kFittedBlocks.
   void set_blocks_per_launch(std::int64_t run_id, std::int64_t blocks);
-  /// Makes the launches of a run fewer than planned. Throws std::invalid_argument where a block of a later launch is
-  /// there already.
+  /// Reduces the launches of a run below the planned number. Throws std::invalid_argument where a block of a later
+  /// launch is there already.
   void set_launches(std::int64_t run_id, std::int64_t launches);
-  /// Adds to what the run's launches spent, of each record's launch, arm and activity.
+  /// Adds the time of each record to what its launch has spent on its arm and activity so far.
   void add_times_spent(std::int64_t run_id, const std::vector<TimeSpentRecord>& times);
-  /// All that a launch spent, by what was added.
+  /// Returns the sum of the times that were added for a launch.
   std::int64_t time_spent_ns(std::int64_t run_id, std::int64_t launch) const;
   /// Keeps what the reference put out in a cell and what arms chose there; replaces what was kept of that cell.
   void save_proof(const CellProofRecord& proof);
@@ -70,14 +70,14 @@ class Store {
   /// Marks a run as finished.
   void end_run(std::int64_t run_id, std::int64_t ended_unix_ns);
 
-  /// The run that `selector` names: an id, a name (the newest of that name), `latest`, `latest~n`.
-  /// Throws std::invalid_argument with the names that exist when there is none.
+  /// Returns the run that `selector` names: an id, a name (the newest of that name), `latest`, `latest~n`. Throws
+  /// std::invalid_argument with the names that exist when there is none.
   std::int64_t find_run(std::string_view selector) const;
   RunRecord load_run_record(std::int64_t run_id) const;
   RunData load_run(std::int64_t run_id) const;
-  /// The run without its blocks, which hold nearly all the bytes.
+  /// Returns the run without its blocks, which hold nearly all the bytes.
   RunData load_plan(std::int64_t run_id) const;
-  /// The (launch, block, cell id) triples that are already there, for `--resume`.
+  /// Returns the (launch, block, cell id) triples that the store has already, for `--resume`.
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> finished_blocks(std::int64_t run_id) const;
   std::vector<RunRecord> list_runs() const;
 
@@ -92,7 +92,8 @@ struct RunSelector {
   std::string run;  ///< For Store::find_run().
   std::string arm;  ///< Empty where none is named.
 };
-/// Throws std::invalid_argument where a part is empty.
+/// Reads a selector; where it names no store, `store` is `default_store`. Throws std::invalid_argument where a part is
+/// empty.
 RunSelector parse_run_selector(std::string_view text, const std::filesystem::path& default_store);
 
 }  // namespace decodelab

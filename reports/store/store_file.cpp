@@ -103,7 +103,7 @@ void StoreFile::open_for_reading() {
   }
 }
 
-// A reader changes nothing, so an older store is brought up to date in memory.
+// A reader must not change the file, so an older store is migrated in a copy in memory.
 void StoreFile::migrate_a_copy() {
   SQLite::Database copy(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   SQLite::Backup(copy, *database_).executeStep();
@@ -185,7 +185,7 @@ bool StoreFile::changed() const {
   return std::filesystem::exists(wal_of(path_), ignored) || stamp() != opened_;
 }
 
-// SQLite says "disk I/O error"; the system knows which.
+// SQLite says only "disk I/O error"; the system error says which one.
 std::string StoreFile::reason(const SQLite::Exception& error) const {
   const int code = error.getErrorCode();
   const bool of_system = code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_FULL;

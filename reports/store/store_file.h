@@ -16,7 +16,7 @@
 
 namespace decodelab {
 
-/// One connection. Errors of SQLite leave it as std::runtime_error with the file's name.
+/// One connection. Throws errors of SQLite as StoreError, which is a std::runtime_error, with the file's name.
 ///
 /// A plain read-only connection to a WAL file leaves `-wal` and `-shm` files behind. As long as there is no `-wal` file
 /// nobody writes, so reads go through an `immutable` connection, which touches nothing; a read during which a writer
@@ -66,7 +66,7 @@ class StoreFile {
     });
   }
 
-  /// Rewrites the file without the room that removed rows left, and empties the log beside it.
+  /// Rewrites the file without the space that removed rows left, and empties the log beside it.
   ///
   /// Needs as much free disk as the file is large, and waits for writers as write() does. Throws std::runtime_error;
   /// the content is the same either way.

@@ -15,20 +15,21 @@ void insert_run(SQLite::Database& database, RunRecord& run);
 std::int64_t insert_cell(SQLite::Database& database, std::int64_t run_id, const CellRecord& cell);
 std::int64_t insert_arm(SQLite::Database& database, std::int64_t run_id, const ArmRecord& arm);
 
-/// Adds or changes what became of an arm in a cell, its counters included; false where there is no row to change.
+/// These add and change what became of an arm in a cell, its counters included. The second returns false where there is
+/// no row to change.
 void insert_cell_arm(SQLite::Database& database, const CellArmRecord& row);
 bool update_cell_arm(SQLite::Database& database, const CellArmRecord& row);
 
 /// Adds a block with its visits.
 void insert_block(SQLite::Database& database, std::int64_t run_id, const BlockRecord& block);
 
-/// Adds the account of a trace, in the place of one of the same arm in the same cell.
+/// Adds the account of a trace; replaces one of the same arm in the same cell.
 void replace_trace(SQLite::Database& database, const TraceRecord& trace);
 
-/// Adds the time to what is there of the same shard, launch, arm and activity.
+/// Adds the time to the stored time of the same shard, launch, arm and activity.
 void add_time_spent(SQLite::Database& database, std::int64_t run_id, const TimeSpentRecord& time);
 
-/// Adds the proof of a cell, in the place of one that is there.
+/// Adds the proof of a cell; replaces one that the store has.
 void replace_proof(SQLite::Database& database, const CellProofRecord& proof);
 
 }  // namespace decodelab

@@ -62,7 +62,7 @@ class SplitKvDecode final : public Attention {
   }
 
   std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t, std::int64_t keys, std::int64_t) const override {
-    // A GPU's splits are longer, or so few that they do not count.
+    // A GPU's splits are longer, or too few to matter.
     DecodeAttention attention{};
     attention.batch_size = batch_size;
     attention.kv_heads = config_.kv_heads;
@@ -73,10 +73,10 @@ class SplitKvDecode final : public Attention {
   }
 
  private:
-  /// A merge is a few microseconds of work: not worth a thread below so many.
+  /// A merge takes a few microseconds: fewer than this many are not worth another thread.
   static constexpr std::int64_t kMergesOfATask = 8;
 
-  /// In powers of two, so that a workspace meets few sizes.
+  /// Allocates a power of two of floats, so that a workspace holds few different sizes.
   static at::Tensor room_for(std::int64_t floats, const AttentionCall& call) {
     const auto size = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(floats)));
     return call.workspace.allocate({size}, call.query.options().dtype(at::kFloat));
@@ -90,7 +90,7 @@ class SplitKvDecode final : public Attention {
     const std::int64_t R = config_.heads / G;
     const std::int64_t k = config_.head_dim;
     const at::Tensor& held = call.rows.held_on_device();
-    // Cut by what is shown, not by what is held: a captured launch stays right while rows grow.
+    // Splits depend on the number of shown keys, not of held keys: a captured launch stays valid while rows grow.
     const DecodeLaunch launch = decode_launch(B, G, R, k, keys.size(1), processors_of(keys));
     const at::Tensor partials = room_for(device_partial_floats(B, G, R, k, launch.splits), call);
     const DeviceDecodeAttention attention{.element = device_element(call.query.scalar_type()),
@@ -116,7 +116,7 @@ class SplitKvDecode final : public Attention {
 #endif
   }
 
-  /// Tokens whose elements stand side by side, as every cache gives them.
+  /// Returns the tensor with the elements of a token contiguous, as every cache returns them.
   static at::Tensor packed_tokens(const at::Tensor& tokens) {
     return tokens.stride(2) == 1 ? tokens : tokens.contiguous();
   }

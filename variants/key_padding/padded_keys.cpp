@@ -1,11 +1,12 @@
-// Shows a decode step a number of keys that is a multiple of n, so that matrix kernels meet aligned shapes only.
+// Rounds the number of keys that a decode step is shown up to a multiple of n, so that matrix kernels get aligned
+// shapes only.
 #include "base/round_up.h"
 #include "variants/registry.h"
 
 namespace decodelab {
 namespace {
 
-/// 16 bytes of a 16-bit type: what aligned loads of matrix kernels want (the study's step 3).
+/// 16 bytes of a 16-bit type: the alignment that matrix kernels want for their loads (the study's step 3).
 constexpr std::int64_t kDefaultMultiple = 8;
 constexpr std::int64_t kMostMultiple = 4096;
 

@@ -8,7 +8,7 @@
 namespace decodelab {
 namespace {
 
-/// The least that the study calls useful: one slow step in eight.
+/// The smallest value that the study calls useful: one slow step in eight.
 constexpr std::int64_t kDefaultTokens = 8;
 constexpr std::int64_t kMostTokens = 1 << 20;
 
@@ -21,7 +21,7 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters& parameters) {
   if (counted.phase != "decode") {
-    return {};  // the first append allocates whatever the rule
+    return {};  // the first append allocates under every rule
   }
   const std::int64_t tokens = parameters.integer("tokens");
   const std::int64_t multiple = std::max<std::int64_t>(1, counted.plan.key_padding.value());

@@ -10,8 +10,8 @@ void apply(EnginePlan& plan, const Parameters&) {
       "kv-static", [](const KvCacheOptions& options) { return make_preallocated_cache(options, options.positions); });
 }
 
-/// The bytes of a key and value in every layer for all positions are what no other rule allocates; they stand in the
-/// allocations of the session, which no counted step sees, so that only their absence from the step can be counted.
+/// Only this rule allocates the bytes of a key and value in every layer for all positions. The session allocates them,
+/// which no counted step sees, so that only their absence from the step can be counted.
 std::vector<Expectation> expects(const CountedSteps&, const Parameters&) {
   return {{"kv_write.allocations", 0}, {"copied_cache_bytes", 0}};
 }

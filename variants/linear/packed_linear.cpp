@@ -1,5 +1,5 @@
-// Weights packed once: products of few rows read them at the speed of memory, products of many multiply at the speed of
-// the cores.
+// Packs weights once: products of few rows then run at the speed of memory, products of many rows at the speed of the
+// cores.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -22,7 +22,7 @@
 namespace decodelab {
 namespace {
 
-/// Activations that are worth another thread.
+/// Activations per task: fewer are not worth another thread.
 constexpr std::int64_t kElementsOfATask = 16384;
 
 class PackedLinear final : public Linear {
@@ -78,8 +78,8 @@ class PackedLinear final : public Linear {
     return y;
   }
 
-  /// When many rows first come: decoding alone needs no second copy of the weights. It is no part of the step that it
-  /// is made in.
+  /// Called when many rows first come, since decoding alone needs no second copy of the weights. Not counted as part of
+  /// the step that calls it.
   void make_many_rows() const {
     const Uncounted uncounted;
     many_rows_ = prepared_.prepare<OneDnnLinear>("onednn " + name_, weight_.nbytes(),
@@ -98,19 +98,20 @@ class PackedLinear final : public Linear {
   }
 
   std::string name_;
-  at::Tensor weight_;  ///< As it stands, maybe in a file.
+  at::Tensor weight_;  ///< In the checkpoint's order, maybe still in a file.
   std::function<const at::Tensor&()> load_;
   std::optional<at::Tensor> bias_;
   std::shared_ptr<const PackedMatrix> packed_;
-  PreparedWeights& prepared_;  ///< The model's, which outlives every engine.
+  PreparedWeights& prepared_;  ///< Belongs to the model, which outlives every engine.
   CpuIsa isa_;
   mutable std::once_flag many_rows_made_;
-  mutable std::shared_ptr<const OneDnnLinear> many_rows_;  ///< Null where there is no such kernel, or ours does.
-  mutable at::Tensor plain_;                               ///< The weight in memory, where there is nothing better.
+  mutable std::shared_ptr<const OneDnnLinear>
+      many_rows_;             ///< Null where libtorch has no such kernel, or our own serves many rows too.
+  mutable at::Tensor plain_;  ///< The unpacked weight in memory, used where many_rows_ is null.
 };
 
-/// Packs the weights, or reads what an earlier process packed. The threads that will read a panel write it: its pages
-/// then lie where they are read.
+/// Packs the weights, or reads what an earlier process packed. Each panel is written by the threads that will read it,
+/// so that its pages are placed where they are read.
 std::unique_ptr<PackedMatrix> packed_matrix(const LinearWeights& weights, PackedFiles* files) {
   const at::Tensor& weight = weights.weight;
   const ElementType dtype = weight.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16;
@@ -153,7 +154,7 @@ void apply(EnginePlan& plan, const Parameters&) { plan.linear.bind("packed-linea
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
   const std::int64_t rows = counted.batch_size * (counted.phase == "prefill" ? counted.length : 1);
   if (rows > kFewRows && !multiplies_many_rows(weight_order(best_cpu_isa(counted.dtype)))) {
-    // oneDNN makes its outputs, and on some processors a tensor to work in.
+    // oneDNN allocates its outputs, and on some processors a scratch tensor.
     return {{"mlp.allocations", std::nullopt}, {"projection.allocations", std::nullopt}};
   }
   // An operator that was not called has no counter: libtorch's own product, which the reference calls.

@@ -1,4 +1,4 @@
-// Weights turned once into the order in which a row-major product reads them.
+// Transposes the weights once into the order in which a row-major product reads them.
 #include <memory>
 #include <optional>
 
@@ -42,7 +42,7 @@ std::unique_ptr<Linear> make_transposed_linear(const LinearWeights& weights, Pre
 
 void apply(EnginePlan& plan, const Parameters&) { plan.linear.bind("transposed-linear", make_transposed_linear); }
 
-/// An operator that was not called has no counter: the product that the reference calls.
+/// Expects a count of 0 for the product that the reference calls: an operator that was not called has no counter.
 std::vector<Expectation> expects(const CountedSteps&, const Parameters&) { return {{"op.aten::linear", 0}}; }
 
 [[maybe_unused]] const bool registered = register_variant({

@@ -1,4 +1,4 @@
-// The activation of the feed-forward part, computed with the product before it.
+// Computes the activation of the feed-forward part together with the product before it.
 #include <utility>
 
 #include "engine/layers/mlp.h"
@@ -31,12 +31,13 @@ void apply(EnginePlan& plan, const Parameters&) {
   });
 }
 
-/// An operator that was not called has no counter: libtorch's activation, which the reference calls.
+/// Expects a count of 0 for libtorch's activation, which the reference calls: an operator that was not called has no
+/// counter.
 std::vector<Expectation> expects(const CountedSteps&, const Parameters&) { return {{"op.aten::gelu", 0}}; }
 
 std::string unsupported(const RunsOn& where) {
   if (where.plan != nullptr && !where.plan->linear.variant().empty()) {
-    return "";  // own products compute either form
+    return "";  // our own products compute either form
   }
   const bool tanh = where.config.activation == Activation::gelu_tanh;
   if (where.device == "cpu" && tanh) {

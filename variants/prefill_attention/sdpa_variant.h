@@ -1,4 +1,4 @@
-// What the variants have in common that bind one of libtorch's fused attention kernels to prefill or to decode.
+// What the variants share that bind one of libtorch's fused attention kernels to prefill or to decode.
 #pragma once
 
 #include <string>
@@ -10,13 +10,14 @@ namespace decodelab {
 
 struct SdpaVariant {
   std::string name;
-  std::string phase;  ///< prefill or decode: the slot.
+  std::string phase;  ///< `prefill` or `decode`; selects the slot.
   SdpaKernel kernel;
   std::string summary;
   std::string source;
 };
 
-/// The variant with what holds for every phase of its kernel: the operator that proves it, and where it cannot run.
+/// Returns the variant, with what is the same for both phases of its kernel: the operator that proves it, and where it
+/// cannot run.
 Variant sdpa_variant(const SdpaVariant& described);
 
 }  // namespace decodelab

@@ -35,7 +35,7 @@ class TilePrefill final : public Attention {
       throw std::invalid_argument(std::string(kName) + " takes no bias; use the reference's attention here");
     }
     const at::Tensor query = call.query.stride(2) == 1 ? call.query : call.query.contiguous();
-    // Elements of a token stand side by side, and keys lie like values.
+    // The kernel needs a token's elements to be contiguous, and keys and values to have the same strides.
     const bool as_they_are = call.keys.stride(2) == 1 && call.keys.strides() == call.values.strides();
     const at::Tensor keys = as_they_are ? call.keys : call.keys.contiguous();
     const at::Tensor values = as_they_are ? call.values : call.values.contiguous();
@@ -91,7 +91,8 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
   }
   const bool cpu = counted.device == "cpu";
   if (runs_here(counted.dtype, cpu)) {
-    // Operators that were not called have no counter: the fused kernel elsewhere, and the reference's products.
+    // Operators that were not called have no counter: the fused kernel that other devices use, and the reference's
+    // products.
     return {{sdpa_operator(SdpaKernel::flash, cpu), 0}, {"op.aten::baddbmm", 0}};
   }
   return {{sdpa_operator(SdpaKernel::flash, cpu), counted.config.layers * counted.steps}};

@@ -19,7 +19,7 @@ class VarlenFlash final : public Attention {
   at::Tensor forward(const AttentionCall& call) const override {
     const std::vector<std::int64_t>& past = call.rows.past();
     if (call.rows.uniform() || call.bias != nullptr || std::ranges::any_of(past, [](auto held) { return held != 0; })) {
-      return dense_->forward(call);  // There is no padding to leave out, or it is something that is refused.
+      return dense_->forward(call);  // There is no padding to leave out, or dense_ refuses the call.
     }
     return call.query.is_cpu() ? row_by_row(call) : all_rows(call);
   }
@@ -32,7 +32,8 @@ class VarlenFlash final : public Attention {
   }
 
  private:
-  /// libtorch's kernel for a CPU knows no rows of different lengths; a call a row costs little beside a prompt.
+  /// libtorch's CPU kernel does not support rows of different lengths; one call per row costs little compared to a
+  /// prompt.
   at::Tensor row_by_row(const AttentionCall& call) const {
     at::Tensor out = at::zeros_like(call.query, at::MemoryFormat::Contiguous);
     for (std::int64_t row = 0; row < call.rows.batch_size(); ++row) {
@@ -52,7 +53,7 @@ class VarlenFlash final : public Attention {
     return out;
   }
 
-  /// One kernel for all rows, which lie one after the other and are told apart by where each begins.
+  /// Runs one kernel for all rows, which are concatenated; the offset of each row tells them apart.
   at::Tensor all_rows(const AttentionCall& call) const {
     const StepRows& rows = call.rows;
     const std::int64_t T = rows.tokens();

@@ -7,7 +7,7 @@ namespace {
 void apply(EnginePlan& plan, const Parameters&) { plan.read_back.bind("late-read-back", ReadBack::async); }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  // The first of the counted steps has none before it.
+  // The first counted step has no earlier tokens to read.
   if (counted.phase != "decode" || counted.steps < 2) {
     return {};
   }

@@ -13,7 +13,7 @@
 namespace decodelab {
 namespace {
 
-/// Elements that are worth another thread.
+/// Elements per task: fewer are not worth another thread.
 constexpr std::int64_t kElementsOfATask = 16384;
 
 class FusedLayerNorm final : public ResidualNorm {
@@ -92,7 +92,7 @@ void apply(EnginePlan& plan, const Parameters&) {
                           [](const NormWeights& weights) { return std::make_unique<FusedLayerNorm>(weights); });
 }
 
-/// An operator that was not called has no counter: libtorch's norm, which the reference calls.
+/// Expects a count of 0 for libtorch's norm, which the reference calls: an operator that was not called has no counter.
 std::vector<Expectation> expects(const CountedSteps&, const Parameters&) { return {{"op.aten::layer_norm", 0}}; }
 
 [[maybe_unused]] const bool registered = register_variant({

@@ -8,7 +8,7 @@
 namespace decodelab {
 namespace {
 
-/// One seed out of all: each bit of it depends on every seed and on their order.
+/// Mixes all seeds into one: each bit of the result depends on every seed and on their order.
 std::uint64_t mixed(const std::vector<std::uint64_t>& seeds) {
   std::uint64_t mix = 0;
   for (const std::uint64_t seed : seeds) {
@@ -31,7 +31,7 @@ class BatchRng final : public Rng {
     return (probabilities / exponential).argmax(1, /*keepdim=*/true);
   }
 
-  /// One generator draws for whatever rows there are, so that none has a state to take with it.
+  /// One generator draws for all rows, so no row has a state of its own to keep.
   void select(const std::vector<std::int64_t>&) override {}
   void append(Rng&&) override {}
 

@@ -53,7 +53,7 @@ std::uint64_t race_portable(const float* probabilities, std::int64_t first, std:
 }
 
 #if defined(__x86_64__)
-// Without "fma": what is contracted would round differently.
+// Compiled without "fma": contracted operations would round differently.
 [[gnu::target("avx2")]] std::uint64_t race_avx2(const float* probabilities, std::int64_t first, std::int64_t last,
                                                 std::int64_t seed, std::int64_t step) {
   return race(probabilities, first, last, seed, step);

@@ -1,4 +1,4 @@
-// The race on the device: a block of threads a row, a counter a thread and turn.
+// The race on the device: one block of threads per row, one counter per thread and iteration.
 #include "engine/kernels/launch.cuh"
 #include "variants/rng/philox_race.cuh"
 #include "variants/rng/philox_race.h"

@@ -8,10 +8,10 @@
 
 namespace decodelab {
 
-// One counter makes the numbers of four tokens that lie kRaceLanes apart, so that neighbours come from neighbouring
+// One counter yields the numbers of four tokens that are kRaceLanes apart, so that neighbouring tokens use neighbouring
 // counters.
 constexpr std::int64_t kRaceLanes = 64;
-constexpr std::int64_t kRaceChunk = 4 * kRaceLanes;  ///< Tokens of kRaceLanes counters.
+constexpr std::int64_t kRaceChunk = 4 * kRaceLanes;  ///< Tokens that kRaceLanes counters serve.
 
 // Each operation rounds once, on every machine: nvcc would contract a product and a sum, and so would g++ where FMA is
 // allowed.
@@ -41,11 +41,11 @@ DECODELAB_HOST_DEVICE inline float float_of(std::int32_t bits) {
   return value;
 }
 
-/// A number of Exp(1) from 32 random bits: -log(1 - u) with u = (k + 1/2) / 2^31, k the top 31 bits.
+/// Returns a number of Exp(1) from 32 random bits: -log(1 - u) with u = (k + 1/2) / 2^31, k the top 31 bits.
 ///
-/// Between 2^-32 and 22.2, and never 0; the smallest numbers, which win races, keep a float's relative precision. The
-/// logarithm is the series 2 atanh(f / (2 + f)) after the exponent has been split off; what it leaves out is below 3e-9
-/// of the whole.
+/// The result lies between 2^-32 and 22.2 and is never 0; the smallest numbers, which win races, keep a float's
+/// relative precision. The logarithm is the series 2 atanh(f / (2 + f)) after the exponent has been split off; the
+/// truncated terms are below 3e-9 of the whole.
 DECODELAB_HOST_DEVICE inline float exponential_float(std::uint32_t bits) {
   constexpr float kUnit = 1.0f / 2147483648.0f;
   constexpr float kLn2 = 0.693147181f;
@@ -57,7 +57,8 @@ DECODELAB_HOST_DEVICE inline float exponential_float(std::uint32_t bits) {
   // rest = 2^exponent (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2).
   const std::int32_t exponent = (bits_of(rest) - kSqrtHalf) >> 23;
   const float reduced = float_of(bits_of(rest) - exponent * kExponentStep) - 1.0f;
-  // Of a small u, 1 - u has lost what matters. Chosen by bits, since a branch would keep g++ from making vectors of it.
+  // For a small u, 1 - u has lost the digits that matter. The choice is made by bits, since g++ would not vectorize a
+  // branch.
   const std::int32_t small = -static_cast<std::int32_t>(exponent == 0);
   const float f = float_of((bits_of(-u) & small) | (bits_of(reduced) & ~small));
   const float s = f / (2.0f + f);
@@ -70,7 +71,7 @@ DECODELAB_HOST_DEVICE inline float exponential_float(std::uint32_t bits) {
   return rounded_sum(rounded_product(static_cast<float>(-exponent), kLn2), rounded_product(-2.0f * s, series));
 }
 
-/// The random words of the tokens chunk * kRaceChunk + lane + {0, 1, 2, 3} * kRaceLanes.
+/// Returns the random words of the tokens chunk * kRaceChunk + lane + {0, 1, 2, 3} * kRaceLanes.
 DECODELAB_HOST_DEVICE inline PhiloxWords race_words(std::int64_t chunk, std::int64_t lane, std::int64_t seed,
                                                     std::int64_t step) {
   return philox4x32(
@@ -78,8 +79,8 @@ DECODELAB_HOST_DEVICE inline PhiloxWords race_words(std::int64_t chunk, std::int
       static_cast<std::uint64_t>(seed));
 }
 
-/// What a token brings to the race: the larger key wins, the higher score first, then the lower token. Scores are not
-/// negative, so their bits are in order.
+/// Returns the key with which a token takes part in the race; the largest key wins. A higher score gives a larger key,
+/// and among equal scores a lower token does. Scores are not negative, so their bits are in the order of their values.
 DECODELAB_HOST_DEVICE inline std::uint64_t race_key(std::int32_t score_bits, std::int64_t token) {
   return static_cast<std::uint64_t>(score_bits) << 32 | (0xffffffffu - static_cast<std::uint32_t>(token));
 }
@@ -87,7 +88,8 @@ DECODELAB_HOST_DEVICE inline std::int64_t race_winner(std::uint64_t key) {
   return 0xffffffffu - static_cast<std::uint32_t>(key);
 }
 
-/// The best key of the tokens [first, last) of one row of `probabilities`; `first` is a multiple of kRaceChunk.
+/// Returns the largest key of the tokens [first, last) of one row of `probabilities`; `first` is a multiple of
+/// kRaceChunk.
 std::uint64_t race_on_cpu(const float* probabilities, std::int64_t first, std::int64_t last, std::int64_t seed,
                           std::int64_t step);
 

@@ -14,7 +14,7 @@
 namespace decodelab {
 namespace {
 
-/// Tokens of one task of a thread; several a row, so that one row alone runs on several cores.
+/// Tokens per task of a thread; a row has several tasks, so that even one row runs on several cores.
 constexpr std::int64_t kTaskTokens = 32 * kRaceChunk;
 
 class PhiloxRng final : public Rng {
@@ -81,7 +81,7 @@ class PhiloxRng final : public Rng {
     }
   }
 
-  at::Tensor seeds_;  ///< [S] int64 on the device, as are the steps: nothing of a draw depends on the host.
+  at::Tensor seeds_;  ///< [S] int64 on the device, like the steps: a draw reads no host data.
   at::Tensor steps_;
 };
 

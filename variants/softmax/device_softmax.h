@@ -1,4 +1,4 @@
-// What the variants of the softmax have in common: a kernel on a GPU, their proof, and what they cannot stand beside.
+// What the variants of the softmax share: a kernel on a GPU, their proof, and their conflicts.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,20 @@
 
 namespace decodelab {
 
-/// What has a row of scores to itself.
+/// The threads that process one row of scores.
 enum class SoftmaxWorker : std::uint8_t { block, warp };
 
-/// Writes the weights over the scores. Throws std::invalid_argument in a build without CUDA.
+/// Computes the softmax on a GPU and writes the weights over the scores. Throws std::invalid_argument in a build
+/// without CUDA.
 void softmax_on_device(const SoftmaxCall& call, SoftmaxWorker worker);
 
 /// Throws std::invalid_argument, naming `variant`, where the call has a bias.
 void refuse_bias(const SoftmaxCall& call, const std::string& variant);
 
-/// The softmax of libtorch is not called where attention writes scores out.
+/// Returns the proof of a softmax variant: libtorch's softmax is not called where attention writes scores out.
 std::vector<Expectation> softmax_expected(const CountedSteps& counted, const Parameters& parameters);
-/// Why `variant` has nothing to do: neither attention writes scores out.
+/// Returns why `variant` has nothing to do (neither attention writes scores out), in one sentence; empty if it has
+/// something to do.
 std::string softmax_conflict(const std::string& variant, const EnginePlan& plan);
 
 }  // namespace decodelab

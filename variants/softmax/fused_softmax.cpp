@@ -11,7 +11,7 @@
 namespace decodelab {
 namespace {
 
-/// Rows of scores that are worth another thread.
+/// Scores per task: fewer are not worth another thread.
 constexpr std::int64_t kScoresOfATask = 16384;
 
 class FusedSoftmax final : public Softmax {

@@ -1,4 +1,4 @@
-// Scale, mask, upcast, softmax and downcast of the scores in one kernel, a warp a row.
+// Scale, mask, upcast, softmax and downcast of the scores in one kernel, one warp per row.
 #include "engine/tensor.h"
 #include "variants/registry.h"
 #include "variants/softmax/device_softmax.h"

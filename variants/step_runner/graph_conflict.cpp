@@ -1,4 +1,4 @@
-// Says which other variants a recorded step can stand beside.
+// Says which other variants a recorded step can be combined with.
 #include "variants/step_runner/graph_conflict.h"
 
 #include "engine/plan.h"
@@ -6,7 +6,7 @@
 namespace decodelab {
 namespace {
 
-/// How a sentence calls what is bound.
+/// Returns how a message names what is bound.
 std::string name_of(const std::string& variant, const std::string& reference) {
   return variant.empty() ? reference : variant;
 }
@@ -26,7 +26,7 @@ std::string graph_conflict(const std::string& variant, GraphScope scope, const E
            name_of(growth, "the reference's concatenated cache") +
            " moves them as they grow: add kv-static or kv-preallocated";
   }
-  // The longest key length, the number of splits or a plan for a shape is frozen in a recorded launch of the others.
+  // A recorded launch of another attention freezes the longest key length, the number of splits or a plan for a shape.
   if (const std::string& attention = plan.decode_attention.variant();
       !attention.empty() && attention != "split-kv-decode") {
     return variant + " freezes the launches of a step, and those of " + attention +

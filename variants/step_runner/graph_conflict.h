@@ -9,8 +9,8 @@ namespace decodelab {
 
 struct EnginePlan;
 
-/// Returns why `variant` cannot stand beside what else the plan has bound, in one sentence that names both; empty where
-/// it can.
+/// Returns why `variant` cannot be combined with what else the plan has bound, in one sentence that names both; empty
+/// if it can.
 std::string graph_conflict(const std::string& variant, GraphScope scope, const EnginePlan& plan);
 
 }  // namespace decodelab

@@ -10,8 +10,8 @@
 
 namespace decodelab {
 
-/// A multiple of the keys that a tile of split-kv-decode sees, and few enough graphs: 32 for StarCoder's 8192
-/// positions.
+/// A multiple of the keys per tile of split-kv-decode that keeps the number of graphs low: 32 graphs for StarCoder's
+/// 8192 positions.
 inline constexpr std::int64_t kDefaultKeysMultiple = 256;
 inline constexpr std::int64_t kMostKeysMultiple = 1 << 20;
 /// The largest batch of the SantaCoder study.

@@ -1,4 +1,4 @@
-// The same arithmetic as engine/sampling/warpers.cpp on [S, V], row by row the same bits on a CPU.
+// The same arithmetic as in engine/sampling/warpers.cpp, on [S, V]; on a CPU each row gets the same bits.
 #include "variants/token_choice/batch_warpers.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ constexpr double kDropped = -std::numeric_limits<double>::infinity();
 constexpr double kNoMassBelow = -1;
 constexpr double kNoMassReaches = 2;
 
-/// [rows, 1] of what `value` says of each row.
+/// Returns [rows, 1]: `value` of each row.
 template <typename Element, typename Value>
 at::Tensor column(std::span<const SamplingParameters> rows, at::ScalarType type, at::Device device, Value value) {
   at::Tensor host = at::empty({static_cast<std::int64_t>(rows.size()), 1}, type);

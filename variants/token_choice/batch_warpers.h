@@ -1,4 +1,4 @@
-// The warpers of all sampled rows at once: whole tensors, with a parameter a row.
+// The warpers of all sampled rows at once: whole tensors, with one parameter per row.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace decodelab {
 
-/// warp_row() for S rows over a vocabulary of V. Parameters go to the device once; a warper that is neutral in every
-/// row is left out, and one that is neutral in a row changes no bit of it.
+/// Does what warp_row() does for S rows over a vocabulary of V. Parameters are copied to the device once; a warper that
+/// is neutral in every row is skipped, and one that is neutral in a row changes no bit of it.
 class BatchWarpers {
  public:
   BatchWarpers(std::span<const SamplingParameters> rows, at::Device device);
@@ -24,16 +24,16 @@ class BatchWarpers {
   at::Tensor keep_top_p(const at::Tensor& logits) const;
   at::Tensor keep_typical_p(const at::Tensor& logits) const;
 
-  // Each [S, 1] on the device, where any row asks for it.
+  // Each is [S, 1] on the device, and empty if no row sets it.
   std::optional<at::Tensor> temperature_;
-  std::optional<at::Tensor> top_k_;         ///< int64; a row without has 1.
+  std::optional<at::Tensor> top_k_;         ///< int64; 1 in a row without top-k.
   std::optional<at::Tensor> top_k_off_;     ///< bool
-  std::optional<at::Tensor> dropped_mass_;  ///< 1 - top_p; a row without has -1, which no mass is below.
-  std::optional<at::Tensor> typical_p_;     ///< A row without has 2, which no mass reaches.
+  std::optional<at::Tensor> dropped_mass_;  ///< 1 - top_p; -1 in a row without top-p, since no mass is below it.
+  std::optional<at::Tensor> typical_p_;     ///< 2 in a row without typical-p, since no mass reaches it.
   std::int64_t largest_k_ = 0;
 };
 
-/// penalize_row() for all rows of a batch; made once a session.
+/// Does what penalize_row() does for all rows of a batch; made once per session.
 class BatchPenalty {
  public:
   BatchPenalty(std::span<const SamplingParameters> rows, at::Device device);

@@ -100,10 +100,10 @@ void apply(EnginePlan& plan, const Parameters&) {
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
   if (counted.sampled) {
-    // The generators reduce too; but what was warped row by row must be put together.
+    // The generators call argmax too; but only the row-by-row choice stacks its warped rows.
     return {{"op.aten::stack", 0}};
   }
-  // On a CPU our own kernel does it, and an operator that was not called has no counter.
+  // On a CPU our own kernel finds the arg-max. An operator that was not called has no counter.
   return {{"op.aten::argmax", counted.device == "cpu" ? 0 : counted.steps}};
 }
 

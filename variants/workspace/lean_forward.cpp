@@ -25,7 +25,7 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
   if (counted.phase != "decode") {
     return {};  // the mask of several tokens is no view of the table
   }
-  // An operator that was not called has no counter: the reference makes its positions anew.
+  // An operator that was not called has no counter: the reference makes its positions in each step.
   return {{"op.aten::arange", 0}};
 }
 

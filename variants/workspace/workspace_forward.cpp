@@ -1,4 +1,4 @@
-// A decode step writes into the tensors of the step before it, instead of allocating its own.
+// Lets a decode step write into the tensors of the step before it, instead of allocating its own.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -10,7 +10,8 @@
 namespace decodelab {
 namespace {
 
-/// Tensors that a part of a step has taken, to be taken again by the next one that wants their shape.
+/// Holds the tensors that a part of a step has allocated; after rewind() the next step reuses those of the same shape
+/// and dtype.
 class Tape {
  public:
   void rewind() {
@@ -39,8 +40,8 @@ class Tape {
   std::vector<Entry> entries_;
 };
 
-/// Layers use two tapes alternately, since the stream of one layer is still read in the next; a third one serves what
-/// lies outside.
+/// Layers alternate between two tapes, since the next layer still reads the residual of the one before; a third tape
+/// serves what lies outside of layers.
 class ReusedWorkspace final : public Workspace {
  public:
   ReusedWorkspace(std::int64_t positions, at::Device device) : tables_(positions, device) {}
@@ -56,7 +57,7 @@ class ReusedWorkspace final : public Workspace {
   }
   void end_layers() override { current_ = &outside_; }
   at::Tensor allocate(at::IntArrayRef shape, const at::TensorOptions& options) override {
-    // A prefill has its own shape, and would hold the workspace of the longest prompt for ever.
+    // A prefill has its own shape; reused, its tensors would hold the memory of the longest prompt for good.
     return decodes_ ? current_->allocate(shape, options) : at::empty(shape, options);
   }
   bool reuses() const override { return decodes_; }

@@ -12,7 +12,7 @@
 
 namespace decodelab {
 
-/// How a child ends that could not be started, as a shell says it.
+/// Exit code of a child that could not be executed, as a shell reports it.
 inline constexpr int kExecFailed = 127;
 
 /// A child with a pipe from its descriptor kEventDescriptor; it dies with its parent. Destroying it kills it.
@@ -20,7 +20,7 @@ class ChildProcess {
  public:
   /// The descriptor that the child writes its messages to.
   static constexpr int kEventDescriptor = 3;
-  /// The descriptor of a number that the child leaves for its parent; no one is woken by it.
+  /// The descriptor through which the child leaves a number for its parent, without waking it.
   static constexpr int kNoteDescriptor = 4;
 
   /// Starts `arguments[0]` with `arguments`. Throws std::runtime_error when it cannot.
@@ -29,15 +29,15 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// The next whole line, or nothing after `timeout_ms` without one; check ended() then.
+  /// Returns the next whole line, or nothing after `timeout_ms` without one; check ended() then.
   std::optional<std::string> read_line(int timeout_ms) { return reader_->next(timeout_ms); }
-  /// The child has closed its pipe and every line was read.
+  /// Returns whether the child has closed its pipe and every line was read.
   bool ended() const { return reader_->ended(); }
-  /// Waits for the end: the exit status as waitpid() tells it.
+  /// Waits for the child to end and returns its exit status as waitpid() reports it.
   int wait();
-  /// The number that the child left last, also after its death; 0 where it left none.
+  /// Returns the number that the child left last, also after its death; 0 where it left none.
   std::int64_t note() const;
-  /// In the child: leaves a number. Nothing happens in a process that is no such child.
+  /// Called in the child: leaves a number for the parent. Does nothing in a process that is no ChildProcess.
   static void leave_note(std::int64_t note);
   void signal(int number) const;
 

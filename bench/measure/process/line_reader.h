@@ -12,13 +12,13 @@ class LineReader {
  public:
   explicit LineReader(int descriptor) : descriptor_(descriptor) {}
 
-  /// The next whole line without its end, or nothing after `timeout_ms` without one; check ended() then. Throws
+  /// Returns the next whole line without its end, or nothing after `timeout_ms` without one; check ended() then. Throws
   /// std::runtime_error for a line of more than kLongestLine bytes.
   std::optional<std::string> next(int timeout_ms);
-  /// The other side has closed and every whole line was read.
+  /// Returns whether the other side has closed and every whole line was read.
   bool ended() const { return ended_ && buffer_.find('\n') == std::string::npos; }
 
-  /// Far above the longest message (the prompts of a large batch), and below what would hurt.
+  /// A limit of memory, far above the longest message (the prompts of a large batch).
   static constexpr std::size_t kLongestLine = std::size_t{64} << 20;
 
  private:

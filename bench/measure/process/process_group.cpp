@@ -14,7 +14,7 @@
 namespace decodelab {
 namespace {
 
-// Places after the name, from 0, as proc(5) counts them from 3.
+// Indices of the fields after the name, from 0, where proc(5) counts from 3.
 constexpr std::size_t kGroupField = 2;
 constexpr std::size_t kFirstCpuField = 11;  // utime, stime, cutime, cstime
 constexpr std::size_t kCpuFields = 4;

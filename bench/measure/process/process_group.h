@@ -15,7 +15,7 @@ struct GroupUsage {
   std::int64_t resident_bytes = 0;
 };
 
-/// Sums over /proc; processes that end meanwhile are left out.
+/// Sums the usage of the processes of a group, from /proc; processes that end meanwhile are left out.
 GroupUsage group_usage(pid_t group);
 
 /// One process as the text of its /proc/PID/stat has it.
@@ -24,7 +24,8 @@ struct ProcessStat {
   std::int64_t cpu_ticks = 0;
   std::int64_t resident_pages = 0;
 };
-/// Nothing for a text that is none. The command's name, which stands in parentheses, may hold anything.
+/// Parses the text of /proc/PID/stat; returns nothing for any other text. The command's name, which stands in
+/// parentheses, may hold any characters.
 std::optional<ProcessStat> parse_process_stat(std::string_view text);
 
 }  // namespace decodelab

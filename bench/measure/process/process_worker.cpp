@@ -1,4 +1,4 @@
-// Turns a worker's calls into requests, and distrusts the replies.
+// Turns the calls of a worker into requests, and checks the replies.
 #include "bench/measure/process/process_worker.h"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ void ProcessWorker::start() {
       options_.identified(*hello_);
     }
   } catch (const WorkerError&) {
-    // It lives, and is of no use.
+    // The process is alive but of no use.
     process_.reset();
     throw;
   }
@@ -187,7 +187,7 @@ VisitTimes ProcessWorker::ask_for_steps(std::int64_t steps, const std::string& r
   return times;
 }
 
-/// Of a worker that knows no slices: warm-up and all steps are one request.
+/// The visit of a worker that knows no slices: warm-up and all steps are one request.
 class ProcessWorker::WholeVisit final : public OpenVisit {
  public:
   WholeVisit(ProcessWorker& worker, const CellRecord& cell) : worker_(worker), cell_(cell) {}

@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 /// How often a wait looks whether something has happened.
 constexpr int kReplyPollMs = 200;
 constexpr auto kEndPoll = std::chrono::milliseconds(2);
-/// What is read of the log's end, and quoted of its last line.
+/// Bytes that are read from the end of the log, and that are quoted of its last line.
 constexpr off_t kLogTail = 4096;
 constexpr std::size_t kQuotedLog = 300;
 
@@ -42,7 +42,7 @@ std::string how_it_ended(int status) {
   return fmt::format("the process ended with exit code {}", WEXITSTATUS(status));
 }
 
-/// This process's variables, with those that place OpenMP's threads where there are `places`.
+/// Returns the variables of this process; where there are `places`, those that place OpenMP's threads are replaced.
 std::vector<std::string> environment_with(const std::vector<std::int64_t>& places) {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -58,7 +58,7 @@ std::vector<std::string> environment_with(const std::vector<std::int64_t>& place
   return variables;
 }
 
-/// In the child: only async-signal-safe calls.
+/// Runs in the child: only async-signal-safe calls.
 [[noreturn]] void become(const char* command, char* const* environment, const cpu_set_t& cores, int socket, int log,
                          pid_t parent) {
   setpgid(0, 0);
@@ -71,7 +71,7 @@ std::vector<std::string> environment_with(const std::vector<std::int64_t>& place
   dup2(log, STDERR_FILENO);
   const int nothing = open("/dev/null", O_RDONLY);
   dup2(nothing, STDIN_FILENO);
-  // Above both, so that neither duplicate closes it.
+  // A descriptor above both targets, so that neither duplicate closes it.
   const int high = fcntl(socket, F_DUPFD, WorkerProcess::kReplyDescriptor + 1);
   dup2(high, WorkerProcess::kRequestDescriptor);
   dup2(high, WorkerProcess::kReplyDescriptor);
@@ -107,7 +107,7 @@ WorkerProcess::WorkerProcess(const std::string& command, const std::vector<std::
   if (process_ == 0) {
     become(command.c_str(), variables.data(), cores, ends[1], log_, parent);
   }
-  // In both processes, whichever comes first.
+  // Done in both processes, since either may get here first.
   setpgid(process_, process_);
   close(ends[1]);
   socket_ = ends[0];
@@ -166,7 +166,7 @@ void WorkerProcess::send(const std::string& line, Clock::time_point deadline) {
 }
 
 void WorkerProcess::died(const std::string& how) {
-  // What closed its end may take a moment to be gone.
+  // A process that has closed its end may take a moment to end.
   int status = 0;
   for (int wait = 0; wait < 50; ++wait) {
     if (waitpid(process_, &status, WNOHANG) == process_) {

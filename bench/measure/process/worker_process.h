@@ -1,4 +1,5 @@
-// The process of a worker: started by a shell, asked line by line, stopped while it is idle, and always got rid of.
+// The process of a worker: started by a shell, asked line by line, stopped while it is idle, and killed at the end if
+// it is still there.
 #pragma once
 
 #include <chrono>
@@ -13,14 +14,14 @@
 
 namespace decodelab {
 
-/// The process is gone, or broke the rules of lines; the message says how it went and quotes the last line that it
-/// printed.
+/// Thrown where the process has ended or broke the line protocol; the message says how, and quotes the last line that
+/// the process printed.
 class WorkerDied : public WorkerError {
  public:
   explicit WorkerDied(const std::string& message) : WorkerError(RowStatus::failed, message) {}
 };
 
-/// Nothing came in time; the process was killed.
+/// Thrown where no reply came in time; the process was killed.
 class WorkerTimedOut : public WorkerError {
  public:
   explicit WorkerTimedOut(const std::string& message) : WorkerError(RowStatus::timeout, message) {}
@@ -33,9 +34,9 @@ class WorkerTimedOut : public WorkerError {
 /// whole group. When the runner itself is killed, the shell dies with it, and the kernel sends SIGHUP to what is left
 /// of a stopped group.
 ///
-/// It may use all usable_cores(), however this thread is bound. With `places` (a core for each of its threads)
-/// OMP_PLACES and OMP_PROC_BIND say so, which libgomp and its like go by; a library with threads of its own must place
-/// them itself.
+/// The process may use all usable_cores(), however this thread is bound. `places` holds a core for each of its threads,
+/// or nothing; OMP_PLACES and OMP_PROC_BIND tell them to the process, as libgomp and other OpenMP runtimes expect. A
+/// library with threads of its own must place them itself.
 class WorkerProcess {
  public:
   static constexpr int kRequestDescriptor = 3;
@@ -50,15 +51,15 @@ class WorkerProcess {
   /// Sends one line and returns the line that answers it. Throws WorkerDied or WorkerTimedOut, after which the process
   /// is gone.
   std::string ask(const std::string& line, std::chrono::milliseconds limit);
-  /// Stops the whole group, so that an idle worker takes no core time (SIGSTOP), or lets it go on (SIGCONT).
+  /// Stop the whole group, so that an idle worker takes no core time (SIGSTOP), or continue it (SIGCONT).
   void stop() const;
   void go_on() const;
-  /// Closes the descriptors, so that a worker in order ends by itself.
+  /// Closes the descriptors, so that a well-behaved worker ends by itself.
   void begin_end() const;
-  /// begin_end(), where that was not done; waits, and kills what is left after `limit`.
+  /// Calls begin_end() where that was not done, waits for the process to end, and kills what is left after `limit`.
   void end(std::chrono::milliseconds limit);
 
-  /// Core seconds that the group's processes have used, and bytes that they hold; 0 where they are gone.
+  /// Return the core seconds that the group's processes have used, or the bytes that they hold; 0 where they are gone.
   double cpu_seconds() const;
   std::int64_t resident_bytes() const;
 

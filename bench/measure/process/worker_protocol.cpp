@@ -68,7 +68,7 @@ Json warmup_json() {
           {"maximum_steps", kWarmupMaximumSteps}, {"maximum_ns", kWarmupMaximumNs}};
 }
 
-/// What a reply says of a visit's warm-up, and of its steps.
+/// Read what a reply says of a visit's warm-up, and of its steps.
 void read_warmup(const Json& reply, VisitTimes& times) {
   times.warmup_steps = reply.at("warmup_steps");
   times.warmup_ns = reply.value("warmup_ns", std::int64_t{0});

@@ -18,13 +18,14 @@ inline constexpr std::int64_t kWorkerProtocol = 1;
 struct WorkerHello {
   std::string engine;
   std::string version;
-  std::string settings_json =
-      "{}";  ///< An object: build flags, attention, cache, types of accumulation and of the cache.
+  /// A JSON object: build flags, attention, cache, types of accumulation and of the cache.
+  std::string settings_json = "{}";
   std::vector<std::string> phases;
   std::vector<std::string> fills;
   std::vector<std::string> dtypes;
   std::vector<std::string> devices;
-  bool exact = false;   ///< Claims that its fp32 tokens are the reference's; otherwise it is held to the rule of ties.
+  /// Claims that its fp32 tokens equal the reference's; otherwise they are compared by the rule of ties.
+  bool exact = false;
   bool forced = true;   ///< Can be fed another engine's tokens, and shows its logits.
   bool slices = false;  ///< Can time the steps of a visit in slices: `begin` and `turn` beside `visit`.
 };
@@ -39,7 +40,7 @@ struct WorkerLoad {
   std::int64_t max_tokens = 0;  ///< Tokens of a completion, phase generate.
 };
 
-/// Requests, each one line without its end.
+/// Return the requests, each as one line without its end.
 std::string hello_request();
 std::string load_request(const WorkerLoad& load);
 std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std::int64_t room,
@@ -51,25 +52,25 @@ std::string begin_request(std::int64_t steps);
 std::string slice_request(std::int64_t steps);
 std::string bye_request();
 
-/// What stands in replies. Each parser throws WorkerError for a reply that says "error", that is no JSON, or in which
-/// something is missing or of the wrong kind, naming it.
+/// Parse the replies. Each parser throws WorkerError for a reply that says "error", that is no JSON, or in which a
+/// field is missing or of the wrong kind; the message names the field.
 WorkerHello parse_hello(std::string_view line);
-/// The settings that a worker decided on while it loaded, as an object.
+/// Returns the settings that a worker decided on while it loaded, as a JSON object.
 std::string parse_loaded(std::string_view line);
 void parse_prepared(std::string_view line);
 Probe parse_counters(std::string_view line);
 VisitTimes parse_visit(std::string_view line);
-/// Only the warm-up of a visit.
+/// Returns only the warm-up of a visit.
 VisitTimes parse_begun(std::string_view line);
-/// Only the steps of a slice.
+/// Returns only the steps of a slice.
 VisitTimes parse_slice(std::string_view line);
-/// Reads the logits file, where there is one, and removes it.
+/// Returns the outputs; reads the logits file, where there is one, and removes it.
 OutputTrace parse_outputs(std::string_view line, const CellRecord& cell);
 
-/// What the worker did along with what it was asked for, by any reply; nothing where it does not say so.
+/// Returns the side work that a reply of any kind reports; zeros where it reports none.
 SideWork parse_side_work(std::string_view line);
 
-/// The other side: a request taken apart, and replies.
+/// The worker's side of the protocol: a parsed request, and the replies.
 struct WorkerRequest {
   std::string kind;  ///< hello, load, prepare, outputs, counters, visit, begin, turn or bye.
   WorkerLoad load{};
@@ -87,7 +88,7 @@ std::string counters_reply(const Probe& probe);
 std::string visit_reply(const VisitTimes& times);
 std::string begun_reply(const VisitTimes& times);
 std::string slice_reply(const VisitTimes& times);
-/// `reply` with what was done along with it, where that is anything.
+/// Returns `reply` with the side work added to it, where there is any.
 std::string with_side_work(std::string reply, const SideWork& side);
 std::string error_reply(RowStatus status, std::string_view message);
 

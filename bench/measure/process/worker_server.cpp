@@ -28,7 +28,7 @@ void write_line(int descriptor, std::string line) {
   }
 }
 
-/// A file that the runner removes; empty without logits.
+/// Writes the logits into a file, which the runner removes, and returns its path; empty without logits.
 std::string write_logits(const OutputTrace& trace) {
   if (trace.logits.empty()) {
     return "";
@@ -59,7 +59,7 @@ class Server {
   std::string answer(const WorkerRequest& request) {
     const SideWork before = side_work();
     std::string reply = reply_to(request);
-    if (request.kind == "load") {  // by a new worker
+    if (request.kind == "load") {  // a new worker, whose side work began at 0
       return with_side_work(std::move(reply), side_work());
     }
     const SideWork after = side_work();
@@ -119,7 +119,7 @@ class Server {
     return error_reply(RowStatus::failed, fmt::format("the request '{}' is unknown", request.kind));
   }
 
-  /// The times of this slice alone.
+  /// Returns the times of this slice alone.
   std::string slice(std::int64_t steps) {
     if (visit_ == nullptr) {
       return error_reply(RowStatus::failed, "'turn' before 'begin'");

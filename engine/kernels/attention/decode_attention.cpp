@@ -16,7 +16,7 @@ namespace {
 using simd::Floats;
 using simd::kLanes;
 
-/// Keys whose values stay in the first-level cache while every head meets them.
+/// Keys per tile: their values stay in the first-level cache while all heads read them.
 constexpr std::int64_t kTile = 32;
 constexpr std::int64_t kKeysAtOnce = 8;
 constexpr std::int64_t kHeadsAtOnce = 4;
@@ -24,7 +24,7 @@ constexpr std::int64_t kVectorsAtOnce = 4;
 
 template <typename Element>
 struct Attend {
-  /// A tile's tokens as fp32 rows of `width`, the tail of each zero.
+  /// Converts a tile's tokens to fp32 rows of `width`; the tail of each row is zero.
   [[gnu::always_inline]] static void widen(const Element* from, std::int64_t stride, std::int64_t count,
                                            std::int64_t head_dim, std::int64_t width, float* to) {
     for (std::int64_t token = 0; token < count; ++token) {
@@ -60,7 +60,7 @@ struct Attend {
     }
   }
 
-  /// Scores become weights; what was summed with an older largest score is scaled to the new one.
+  /// Turns scores into weights; sums that were computed with an older largest score are scaled to the new one.
   [[gnu::always_inline]] static void weigh(float* scores, std::int64_t count, std::int64_t width,
                                            const Partial& partial) {
     const Floats before = simd::load(partial.most);
@@ -146,7 +146,7 @@ struct Attend {
     const std::int64_t k = a.head_dim;
     const std::int64_t width = filled(k);
     alignas(64) float query[kMostHeadDim * kLanes];         // [k][lanes]
-    alignas(64) float untransposed[kMostHeadDim * kLanes];  // [lanes][k], before it is turned
+    alignas(64) float untransposed[kMostHeadDim * kLanes];  // [lanes][k], before it is transposed
     alignas(64) float keys[kTile * kMostHeadDim];
     alignas(64) float values[kTile * kMostHeadDim];
     alignas(64) float scores[kTile * kLanes];
@@ -175,7 +175,7 @@ struct Attend {
             query[at * kLanes + lane] = lane < heads ? untransposed[lane * width + at] * a.scale : 0.0f;
           }
         }
-        // No score of -inf: the first tile's weights are taken against finite numbers.
+        // Starts at a finite number, so that the weights of the first tile are not computed from -inf.
         simd::store(partial.most, simd::broadcast(-std::numeric_limits<float>::max()));
         for (std::int64_t tile = begin; tile < end; tile += kTile) {
           const std::int64_t count = end - tile < kTile ? end - tile : kTile;

@@ -14,18 +14,19 @@ constexpr int kThreads = static_cast<int>(kAttentionThreads);
 constexpr int kWarps = kThreads / static_cast<int>(kWarpThreads);
 constexpr int kMergeThreads = 128;
 
-/// What lies past a token's k elements in shared memory: zeros up to a multiple of 4, and 4 floats so that the threads
-/// of a warp, a key each, meet different banks.
+/// Returns k rounded up to a multiple of 4. In shared memory a token takes that many floats, zeros past its k elements,
+/// and 4 more, so that the threads of a warp, one key each, use different banks.
 __device__ __host__ inline int filled(std::int64_t head_dim) { return static_cast<int>((head_dim + 3) / 4 * 4); }
 
-/// One block's parts: for each of R heads the largest score and the sum of weights, then [R, k] weighted values.
+/// Returns one block's parts: for each of R heads the largest score and the sum of weights, then [R, k] weighted
+/// values.
 __device__ inline float* parts_of(const DeviceDecodeAttention& a, std::int64_t row, std::int64_t kv_head,
                                   std::int64_t split) {
   return a.partials + ((row * a.kv_heads + kv_head) * a.launch.splits + split) * a.shared_heads * (2 + a.head_dim);
 }
 
-/// `count` tokens of k elements into shared memory as fp32; the rows of a short tile, and what fills a row up, become
-/// zero.
+/// Loads `count` tokens of k elements into shared memory as fp32; missing rows of a short tile and the padding of each
+/// row become zero.
 template <typename Element>
 __device__ void load_tile(const Element* from, std::int64_t stride, int count, int head_dim, float* tile) {
   const int width = filled(head_dim);
@@ -37,7 +38,7 @@ __device__ void load_tile(const Element* from, std::int64_t stride, int count, i
   }
 }
 
-/// The same, sixteen bytes of a token at a time.
+/// Does the same, sixteen bytes of a token at a time.
 template <typename Element>
 __device__ void load_tile_in_vectors(const Element* from, std::int64_t stride, int count, int head_dim, float* tile) {
   constexpr int kVector = kVectorBytes / sizeof(Element);
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
   const std::int64_t visible = a.held[row * a.held_stride] + 1;
   const std::int64_t first = split * a.launch.split_keys;
   if (first >= visible) {
-    return;  // The merge does not read what this row has no keys for.
+    return;  // The merge does not read splits without keys of this row.
   }
   const std::int64_t end = min(first + a.launch.split_keys, visible);
   const int warp = threadIdx.x / kWarpThreads;
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
     most[head] = kLowest;
     total[head] = 0.0f;
   }
-  // Of the product with the values a thread has one column and every groups-th head.
+  // In the product with the values, a thread computes one column of every groups-th head.
   const int columns = static_cast<int>(a.launch.columns);
   const int groups = kThreads / columns;
   const int column = threadIdx.x % columns;
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
     in_vectors ? load_tile_in_vectors(keys + begin * a.token_stride, a.token_stride, count, k, tile)
                : load_tile(keys + begin * a.token_stride, a.token_stride, count, k, tile);
     __syncthreads();
-    // A warp has whole heads, a thread one key.
+    // A warp handles whole heads, a thread one key.
     for (int head = warp; head < R; head += kWarps) {
       const float* q = queries + head * width;
       const float* key = tile + lane * (width + 4);
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
         most[head] = largest;
       }
     }
-    __syncthreads();  // The keys have been read, the weights are there.
+    __syncthreads();  // The keys have been read and the weights written.
     in_vectors ? load_tile_in_vectors(values + begin * a.token_stride, a.token_stride, count, k, tile)
                : load_tile(values + begin * a.token_stride, a.token_stride, count, k, tile);
     __syncthreads();
@@ -178,7 +179,8 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
   }
 }
 
-/// A block a row and query head: the parts that the row has keys for, put together and rounded once.
+/// Combines the parts of one row and query head, one block for each, and rounds once. Reads only splits that the row
+/// has keys for.
 template <typename Element>
 __global__ void merge_splits(DeviceDecodeAttention a) {
   const int R = static_cast<int>(a.shared_heads);
@@ -209,7 +211,7 @@ __global__ void merge_splits(DeviceDecodeAttention a) {
   }
 }
 
-/// 48 KB of shared memory come without asking; more must be asked for, once a kernel.
+/// Shared memory that a kernel gets by default; more must be requested, once per kernel.
 constexpr std::int64_t kSharedBytesUnasked = 48 * 1024;
 
 template <typename Element, int kHeads>

@@ -9,7 +9,8 @@ struct CUstream_st;
 
 namespace decodelab {
 
-/// One step of one layer, all in device memory. B rows, G key heads, R query heads for each, k elements a head.
+/// Describes one step of one layer, all in device memory. B rows, G key heads, R query heads for each, k elements per
+/// head.
 struct DeviceDecodeAttention {
   DeviceElement element;
   std::int64_t batch_size;
@@ -17,9 +18,9 @@ struct DeviceDecodeAttention {
   std::int64_t shared_heads;  ///< R
   std::int64_t head_dim;      ///< k
   float scale;
-  const void* query;  ///< [B, G * R * k], rows at `query_stride` elements
+  const void* query;  ///< [B, G * R * k], rows `query_stride` elements apart
   std::int64_t query_stride;
-  const void* keys;    ///< [B, L, G * k]; elements of a row and of a token apart:
+  const void* keys;    ///< [B, L, G * k], with these strides between rows and tokens, in elements:
   const void* values;  ///< likewise
   std::int64_t row_stride;
   std::int64_t token_stride;
@@ -30,8 +31,8 @@ struct DeviceDecodeAttention {
   void* out;                 ///< [B, G * R * k], contiguous
 };
 
-/// Both kernels. Asynchronous on `cuda_stream`; the launch depends on shapes only, so that it can be captured; errors
-/// stay with the launch and are the caller's to check.
+/// Launches both kernels. Asynchronous on `cuda_stream`; the launch depends on shapes only, so that it can be captured.
+/// The caller checks for launch errors.
 void launch_decode_attention(const DeviceDecodeAttention& attention, CUstream_st* cuda_stream);
 
 }  // namespace decodelab

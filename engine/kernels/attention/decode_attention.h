@@ -1,4 +1,4 @@
-// Attention of one new token a row over the cache, which reads each key and value once for all heads that share it.
+// Attention of one new token per row over the cache, which reads each key and value once for all heads that share it.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,12 @@
 
 namespace decodelab {
 
-/// Keys that one piece of work sees. Fixed, so that a row's result depends on neither the threads nor the other rows.
+/// Keys per piece of work. The number is fixed, so that a row's result depends on neither the threads nor the other
+/// rows.
 inline constexpr std::int64_t kSplitKeys = 256;
 
-/// One step of one layer on a CPU. B rows, G key heads, R query heads for each, k elements a head; fp32, fp16 or bf16.
+/// Describes one step of one layer on a CPU. B rows, G key heads, R query heads for each, k elements per head; fp32,
+/// fp16 or bf16.
 struct DecodeAttention {
   ElementType dtype;
   std::int64_t batch_size;
@@ -18,14 +20,14 @@ struct DecodeAttention {
   std::int64_t shared_heads;  ///< R
   std::int64_t head_dim;      ///< k, at most kMostHeadDim
   float scale;
-  const void* query;  ///< [B, G * R * k], rows at `query_stride` elements
+  const void* query;  ///< [B, G * R * k], rows `query_stride` elements apart
   std::int64_t query_stride;
-  const void* keys;    ///< [B, L, G * k]; elements of a row and of a token apart:
+  const void* keys;    ///< [B, L, G * k], with these strides between rows and tokens, in elements:
   const void* values;  ///< likewise
   std::int64_t row_stride;
   std::int64_t token_stride;
   const std::int64_t* held;  ///< B: keys held before this step; the query sees one more
-  std::int64_t splits;       ///< splits_of() the longest row
+  std::int64_t splits;       ///< splits_of() of the longest row
   float* partials;           ///< partial_floats() floats
   void* out;                 ///< [B, G * R * k], contiguous
 };
@@ -33,16 +35,17 @@ inline constexpr std::int64_t kMostHeadDim = 256;
 
 std::int64_t splits_of(std::int64_t keys);
 std::int64_t partial_floats(const DecodeAttention& attention);
-/// Pieces of attend_splits(), which may run side by side, and of merge_splits(), likewise, after all of the first.
+/// Return the number of pieces of attend_splits(), which may run in parallel, and of merge_splits(), which may run in
+/// parallel once all pieces of attend_splits() are done.
 std::int64_t split_items(const DecodeAttention& attention);
 std::int64_t merge_items(const DecodeAttention& attention);
 
-/// Each piece: the scores of up to 256 keys, their softmax and the weighted values, not yet divided (flash-decoding:
-/// Dao et al. 2023, https://pytorch.org/blog/flash-decoding/; online softmax: Milakov and Gimelshein 2018,
-/// arXiv:1805.02867). With CpuIsa::amx_bf16, in bf16 and with heads of whole 32 elements, on tiles: the weights are
-/// rounded to bf16 before they meet the values, as in prefill.
+/// Computes pieces [first, last). Each piece computes the scores of up to 256 keys, their softmax and the weighted
+/// values, not yet divided (flash-decoding: Dao et al. 2023, https://pytorch.org/blog/flash-decoding/; online softmax:
+/// Milakov and Gimelshein 2018, arXiv:1805.02867). Runs on tiles with CpuIsa::amx_bf16, in bf16 and with heads of whole
+/// 32 elements; the weights are then rounded to bf16 before they are multiplied by the values, as in prefill.
 void attend_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, CpuIsa isa);
-/// Each piece: the parts of one row and key head put together and rounded once.
+/// Computes pieces [first, last). Each piece combines the parts of one row and key head and rounds once.
 void merge_splits(const DecodeAttention& attention, std::int64_t first, std::int64_t last, CpuIsa isa);
 
 }  // namespace decodelab

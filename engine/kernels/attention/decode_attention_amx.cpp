@@ -1,5 +1,5 @@
-// Decode attention on tiles (AMX): keys are multiplied as they lie in the cache, sixteen keys by sixteen query heads at
-// a time, and values once each two rows of them are interleaved.
+// Decode attention on tiles (AMX): keys are multiplied in the order of the cache, sixteen keys by sixteen query heads
+// at a time, and values after two rows at a time have been interleaved.
 #include <limits>
 
 #include "engine/kernels/attention/decode_partials.h"
@@ -22,7 +22,7 @@ constexpr std::int64_t kBlock = 32;
 constexpr std::int64_t kBlocks = kSplitKeys / kBlock;
 constexpr std::int64_t kSteps = kMostHeadDim / kBlock;
 
-/// Of one thread, while it attends.
+/// Memory of one thread.
 struct Scratch {
   alignas(kTileBytes) std::byte query[kSteps * kTileWeights];     ///< [k / 32][16 pairs of elements][16 heads][2] bf16
   alignas(kTileBytes) float scores[kSplitKeys * kLanes];          ///< [keys][16 heads]
@@ -31,10 +31,10 @@ struct Scratch {
   alignas(kTileBytes) std::byte values[kStepBytes];  ///< [2][16 pairs of keys][16 elements][2] bf16
 };
 
-/// Up to 256 tokens of one row and key head.
+/// Refers to up to 256 tokens of one row and key head.
 struct Tokens {
   const Bfloat16* begin;
-  std::int64_t stride;  ///< Elements from one to the next.
+  std::int64_t stride;  ///< Elements from one token to the next.
   std::int64_t count;
 
   std::int64_t blocks() const { return divided_up(count, kBlock); }
@@ -49,14 +49,14 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
   }
 }
 
-/// Scores of 32 keys, not yet scaled. Those behind the last are 0.
+/// Computes the scores of 32 keys, not yet scaled. Scores past the last key are 0.
 [[gnu::target("amx-tile,amx-bf16")]] void score(const Tokens& keys, std::int64_t block, std::int64_t head_dim,
                                                 Scratch& scratch) {
   const auto* from = reinterpret_cast<const std::byte*>(keys.begin + block * kBlock * keys.stride);
   std::int64_t stride = keys.stride * kInputBytes;
   const std::int64_t left = keys.count - block * kBlock;
   if (left < kBlock) {
-    // What lies behind the last key may be anything, and may not be there.
+    // Memory past the last key may hold anything, or may not be mapped.
     const std::int64_t row_bytes = head_dim * kInputBytes;
     std::memset(scratch.tail, 0, static_cast<std::size_t>(kBlock * row_bytes));
     for (std::int64_t key = 0; key < left; ++key) {
@@ -79,13 +79,13 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
   _tile_stored(1, scores + kTileRows * kLanes, kTileBytes);
 }
 
-/// Exchanges lanes and rows, by blocks of 8, 4, 2 and 1.
+/// Transposes lanes and rows, by blocks of 8, 4, 2 and 1.
 [[gnu::target(DECODELAB_AVX512), gnu::always_inline]] inline void transpose(__m512i (&rows)[kLanes]) {
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 #pragma GCC unroll 4
   for (int size = 8; size > 0; size /= 2) {
     const __mmask16 of_second = _mm512_test_epi32_mask(lane, _mm512_set1_epi32(size));
-    // An index from 16 on is one of the second register.
+    // Indices from 16 on select from the second register.
     const __m512i lower = _mm512_mask_add_epi32(lane, of_second, lane, _mm512_set1_epi32(16 - size));
     const __m512i upper =
         _mm512_mask_add_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(size)), of_second, lane, _mm512_set1_epi32(16));
@@ -102,8 +102,8 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
   }
 }
 
-/// Scores become weights in bf16, a head's of 32 keys side by side, zeros behind the last; most and total of a partial
-/// are of scaled scores.
+/// Turns scores into weights in bf16: a head's weights of 32 keys are contiguous, with zeros past the last key. `most`
+/// and `total` of a partial refer to scaled scores.
 [[gnu::target(DECODELAB_AVX512)]] void weigh(std::int64_t count, float scale, const Partial& partial,
                                              Scratch& scratch) {
   constexpr float kLog2E = 1.44269504088896341f;
@@ -137,7 +137,7 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
   simd::store(partial.total, total);
 }
 
-/// 32 elements of a token, or zeros from token `count` on.
+/// Loads 32 elements of a token, or zeros from token `count` on.
 [[gnu::target(DECODELAB_AVX512), gnu::always_inline]] inline __m512i elements_of(const Bfloat16* from,
                                                                                  std::int64_t stride,
                                                                                  std::int64_t token,
@@ -145,7 +145,7 @@ void pack_query(const Bfloat16* from, std::int64_t heads, std::int64_t head_dim,
   return token < count ? _mm512_loadu_si512(from + token * stride) : _mm512_setzero_si512();
 }
 
-/// 32 elements of 32 values, pairs of values side by side, zeros behind the last.
+/// Packs 32 elements of 32 values, pairs of values interleaved, with zeros past the last value.
 [[gnu::target(DECODELAB_AVX512), gnu::always_inline]] inline void interleave(const Tokens& values, std::int64_t block,
                                                                              std::int64_t at, std::byte* to) {
   const __m512i step = _mm512_set1_epi32(0x00200000);  // element i of the first register beside element i of the second

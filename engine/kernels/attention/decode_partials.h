@@ -7,11 +7,11 @@
 
 namespace decodelab {
 
-/// A number of heads or of elements, filled up to whole registers.
+/// Rounds a number of heads or of elements up to whole registers.
 constexpr std::int64_t filled(std::int64_t count) { return rounded_up(count, simd::kLanes); }
 
-/// One group of sixteen heads in one split: the largest score, the sum of weights, and the weighted values [16][filled
-/// k].
+/// Points to the result of one group of sixteen heads in one split: the largest score, the sum of weights, and the
+/// weighted values [16][filled k].
 struct Partial {
   float* most;
   float* total;
@@ -28,9 +28,9 @@ struct Partial {
   return {begin, begin + simd::kLanes, begin + 2 * simd::kLanes};
 }
 
-/// Whether attend_splits_on_tiles() serves these: bf16, and heads of whole tiles.
+/// Returns whether attend_splits_on_tiles() supports these shapes: bf16, and heads of whole tiles.
 bool fits_tiles(const DecodeAttention& attention);
-/// attend_splits() where there are tiles.
+/// Does what attend_splits() does, on a processor with tiles.
 void attend_splits_on_tiles(const DecodeAttention& attention, std::int64_t first, std::int64_t last);
 
 }  // namespace decodelab

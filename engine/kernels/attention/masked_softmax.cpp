@@ -14,7 +14,7 @@ using simd::kLanes;
 
 template <typename Element>
 struct SoftmaxRows {
-  /// Sixteen scores, those past the row's end at the lowest number there is.
+  /// Loads sixteen scores; those past the row's end are the lowest finite number.
   [[gnu::always_inline]] static Floats scores_at(const Element* scores, std::int64_t at, std::int64_t seen,
                                                  float unscale) {
     if (at + kLanes <= seen) {
@@ -50,7 +50,7 @@ struct SoftmaxRows {
         total += weight;
       }
       const float scale = 1.0f / simd::sum(total);
-      // The exponentials are taken twice: they cost less than a row of fp32 that would have to be kept.
+      // The exponentials are computed twice, which costs less than storing a row of fp32.
       for (std::int64_t at = 0; at < seen; at += kLanes) {
         const Floats weight = simd::exp(scores_at(scores, at, seen, s.unscale) - largest) * scale;
         simd::store_up_to(weights + at, weight, seen - at);

@@ -1,5 +1,5 @@
-// The masked softmax on the device: online maximum and sum (Milakov and Gimelshein 2018, arXiv:1805.02867), a block or
-// a warp a row.
+// The masked softmax on the device: online maximum and sum (Milakov and Gimelshein 2018, arXiv:1805.02867), one block
+// or one warp per row.
 #include "engine/kernels/attention/masked_softmax.cuh"
 #include "engine/kernels/device_float.cuh"
 #include "engine/kernels/launch.cuh"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace device;
 
-/// Keys that the query of a row of scores sees, at least one and at most all.
+/// Returns the number of keys that the query of a row of scores sees, at least one and at most all.
 __device__ std::int64_t seen_keys(const DeviceSoftmax& s, std::int64_t row) {
   const std::int64_t token = row / s.shared_heads % s.tokens;
   const std::int64_t batch = row / s.shared_heads / s.tokens / s.kv_heads;
@@ -69,7 +69,7 @@ __global__ void softmax_of_warp(DeviceSoftmax s) {
   const std::int64_t row =
       static_cast<std::int64_t>(blockIdx.x) * (blockDim.x / kWarpThreads) + threadIdx.x / kWarpThreads;
   if (row >= s.rows) {
-    return;  // The whole warp: its reductions miss nobody.
+    return;  // The whole warp returns, so that no reduction lacks a thread.
   }
   const int lane = threadIdx.x % kWarpThreads;
   Element* scores = static_cast<Element*>(s.scores) + row * s.keys;

@@ -9,7 +9,8 @@ struct CUstream_st;
 
 namespace decodelab {
 
-/// Scores [B, G, T, R, L] in device memory, contiguous: query t of row b sees its first `held[b] + t + 1` keys.
+/// Describes scores [B, G, T, R, L] in device memory, contiguous. Query t of row b sees its first `held[b] + t + 1`
+/// keys.
 struct DeviceSoftmax {
   DeviceElement element;
   std::int64_t rows;          ///< B * G * T * R
@@ -23,10 +24,10 @@ struct DeviceSoftmax {
   void* scores;               ///< Weights are written over them.
 };
 
-/// A block a row. Asynchronous on `cuda_stream`; nothing of it depends on the rows' lengths on the host, so that it can
-/// be captured; errors stay with the launch and are the caller's to check.
+/// Launches one block per row. Asynchronous on `cuda_stream`. The launch does not depend on row lengths known to the
+/// host, so that it can be captured. The caller checks for launch errors.
 void launch_block_softmax(const DeviceSoftmax& softmax, CUstream_st* cuda_stream);
-/// A warp a row, likewise.
+/// Launches one warp per row; otherwise like launch_block_softmax().
 void launch_warp_softmax(const DeviceSoftmax& softmax, CUstream_st* cuda_stream);
 
 }  // namespace decodelab

@@ -7,7 +7,8 @@
 
 namespace decodelab {
 
-/// Scores [B, G, T, R, L], contiguous, fp32, fp16 or bf16: query t of row b sees its first `past[b] + t + 1` keys.
+/// Describes scores [B, G, T, R, L], contiguous, fp32, fp16 or bf16. Query t of row b sees its first `past[b] + t + 1`
+/// keys.
 struct MaskedSoftmax {
   ElementType dtype;
   std::int64_t kv_heads;      ///< G
@@ -20,7 +21,8 @@ struct MaskedSoftmax {
   void* weights;  ///< May be the scores themselves.
 };
 
-/// Rows [first, last) of the B * G * T * R. What a query does not see gets a weight of exactly 0.
+/// Computes the weights of rows [first, last) of the B * G * T * R. Keys that a query does not see get a weight of
+/// exactly 0.
 void softmax_rows(const MaskedSoftmax& softmax, std::int64_t first, std::int64_t last, CpuIsa isa);
 
 }  // namespace decodelab

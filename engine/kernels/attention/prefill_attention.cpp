@@ -12,16 +12,16 @@
 namespace decodelab {
 namespace {
 
-/// Queries, keys and outputs that are multiplied together.
+/// Size of a block: queries, keys and outputs that are multiplied together.
 constexpr std::int64_t kBlock = 32;
 constexpr std::int64_t kElementBytes = 2;
-/// Of a step of 32 inputs by 32 outputs, or by 32 queries.
+/// Bytes of a step of 32 inputs by 32 outputs, or by 32 queries.
 constexpr std::int64_t kBlockBytes = kBlock * kBlock * kElementBytes;
 
 std::int64_t head_steps(const PrefillAttention& a) { return divided_up(a.head_dim, kBlock); }
 std::int64_t key_blocks(const PrefillAttention& a) { return divided_up(a.most_keys, kBlock); }
 std::int64_t query_blocks(const PrefillAttention& a) { return divided_up(a.tokens * a.shared_heads, kBlock); }
-/// Of one row and key head.
+/// Bytes of the packed keys, or of the packed values, of one row and key head.
 std::int64_t packed_bytes(const PrefillAttention& a) { return key_blocks(a) * head_steps(a) * kBlockBytes; }
 
 }  // namespace
@@ -43,9 +43,9 @@ using simd::Bfloat16;
 using simd::Floats;
 using simd::kLanes;
 
-/// Where keys and values of one row and key head lie: keys as weights of products with queries, [keys / 32][k /
-/// 32][2][16 pairs of elements][16 keys][2], values as weights of products with scores, [k / 32][keys / 32][2][16 pairs
-/// of keys][16 elements][2].
+/// Points to the packed keys and values of one row and key head. Keys are the weights of products with queries, [keys /
+/// 32][k / 32][2][16 pairs of elements][16 keys][2]; values are the weights of products with scores, [k / 32][keys /
+/// 32][2][16 pairs of keys][16 elements][2].
 struct PackedHead {
   PackedHead(const PrefillAttention& a, std::int64_t head)
       : keys(static_cast<std::byte*>(a.packed) + 2 * head * packed_bytes(a)),
@@ -66,7 +66,7 @@ struct PackedHead {
   }
 };
 
-/// Where element (input, output) of such weights lies, in a block of 32 by 32.
+/// Returns element (input, output) of such weights in a block of 32 by 32.
 Bfloat16& weight_at(std::byte* block, std::int64_t input, std::int64_t output) {
   auto* const elements = reinterpret_cast<Bfloat16*>(block);
   return elements[output / kTileOutputs * (kBlock * kTileOutputs) + input / 2 * (2 * kTileOutputs) +
@@ -117,8 +117,8 @@ struct Scratch {
   std::int64_t width;
 };
 
-/// out[32 rows][32], rows `width` apart: the sum over `steps` of [32 rows][32 inputs] times [32 inputs][32 outputs], in
-/// the orders of Scratch and PackedHead, each kBlockBytes behind the one before.
+/// Writes out[32 rows][32], rows `width` apart: the sum over `steps` of [32 rows][32 inputs] times [32 inputs][32
+/// outputs], in the orders of Scratch and PackedHead, where consecutive steps are kBlockBytes apart.
 using Multiply = void (*)(const std::byte* rows, const std::byte* weights, std::int64_t steps, float* out,
                           std::int64_t width);
 
@@ -131,7 +131,7 @@ using Multiply = void (*)(const std::byte* rows, const std::byte* weights, std::
   store_block(out, kTileRows, width);
 }
 
-/// Of a pass: two registers of sums for each; twelve dot products in flight keep both units of a core busy.
+/// Rows of a pass, each with two registers of sums; twelve dot products in flight keep both units of a core busy.
 constexpr std::int64_t kPassRows = 8;
 
 [[gnu::target("avx512f,avx512bw,avx512bf16")]] void multiply_by_dots(const std::byte* rows, const std::byte* weights,
@@ -167,8 +167,8 @@ constexpr std::int64_t kPassRows = 8;
 
 bool has_tiles() { return best_cpu_isa(ElementType::bfloat16) == CpuIsa::amx_bf16; }
 
-/// Weights of `keys` scores, zeros behind them up to `shown`, not yet divided by their sum, which is returned. A
-/// query's weights of 32 keys stand together, and those of the next 32 keys behind all queries'.
+/// Writes the weights of `keys` scores, with zeros past them up to `shown`, not yet divided by their sum, which is
+/// returned. A query's weights of 32 keys are contiguous; its weights of the next 32 keys follow those of all queries.
 [[gnu::target(DECODELAB_AVX512)]] float weigh(const float* scores, std::int64_t keys, std::int64_t shown, float scale,
                                               std::byte* weights) {
   constexpr float kLog2E = 1.44269504088896341f;
@@ -204,7 +204,7 @@ bool has_tiles() { return best_cpu_isa(ElementType::bfloat16) == CpuIsa::amx_bf1
   }
 }
 
-/// 32 queries of one row and key head: query i is head i % R of token i / R.
+/// Computes 32 queries of one row and key head: query i is head i % R of token i / R.
 class QueryBlock {
  public:
   QueryBlock(const PrefillAttention& a, std::int64_t head, std::int64_t block)
@@ -251,7 +251,7 @@ class QueryBlock {
     return a_.past[row_] + std::min(token_of(query) + 1, a_.added[row_]);
   }
 
-  /// What stands in a block behind the last query is multiplied too, but no one reads what comes of it.
+  /// Rows of a block past the last query are multiplied too, but their results are not read.
   void pack_queries() const {
     for (std::int64_t query = 0; query < count_; ++query) {
       const auto* const from = static_cast<const Bfloat16*>(a_.query) + row_ * a_.query_row_stride +
@@ -296,7 +296,8 @@ void attend_queries(const PrefillAttention& a, std::int64_t first, std::int64_t 
   }
   const std::int64_t blocks = query_blocks(a);
   for (std::int64_t item = first; item < last; ++item) {
-    // Early queries see few keys: from both ends in turn, so that threads with as many pieces have as much to do.
+    // Early queries see few keys, so blocks are taken from both ends in turn: threads with equally many pieces then
+    // have equally much work.
     const std::int64_t turn = item % blocks;
     QueryBlock(a, item / blocks, turn % 2 == 0 ? turn / 2 : blocks - 1 - turn / 2).attend();
   }

@@ -8,8 +8,8 @@
 
 namespace decodelab {
 
-/// One prefill of one layer. B rows of T queries, G key heads, R query heads for each, k elements a head. Query t of
-/// row b sees the keys 0 .. past[b] + t that the row has, past[b] + added[b] in all.
+/// Describes one prefill of one layer. B rows of T queries, G key heads, R query heads for each, k elements per head.
+/// Row b has past[b] + added[b] keys; its query t sees those of the keys 0 .. past[b] + t that the row has.
 struct PrefillAttention {
   std::int64_t batch_size;
   std::int64_t tokens;        ///< T
@@ -17,10 +17,10 @@ struct PrefillAttention {
   std::int64_t shared_heads;  ///< R
   std::int64_t head_dim;      ///< k
   float scale;
-  const void* query;  ///< [B, T, G * R * k] bf16; elements of a row and of a token apart:
+  const void* query;  ///< [B, T, G * R * k] bf16, with these strides between rows and tokens, in elements:
   std::int64_t query_row_stride;
   std::int64_t query_token_stride;
-  const void* keys;    ///< [B, L, G * k] bf16; elements of a row and of a token apart:
+  const void* keys;    ///< [B, L, G * k] bf16, with these strides between rows and tokens, in elements:
   const void* values;  ///< likewise
   std::int64_t row_stride;
   std::int64_t token_stride;
@@ -31,22 +31,24 @@ struct PrefillAttention {
   void* out;                  ///< [B, T, G * R * k] bf16, contiguous
 };
 
-/// Whether this processor can run these kernels.
+/// Returns whether this processor can run these kernels.
 bool has_prefill_attention();
 
-/// Bytes of keys and values in the order in which they are multiplied; bytes that a thread needs beside them.
+/// Return the bytes of packed keys and values, and the bytes that a thread needs besides them.
 std::int64_t packed_key_bytes(const PrefillAttention& attention);
 std::int64_t score_bytes(const PrefillAttention& attention);
 
-/// Pieces of pack_keys(), which may run side by side, and of attend_queries(), likewise, after all of the first.
+/// Return the number of pieces of pack_keys(), which may run in parallel, and of attend_queries(), which may run in
+/// parallel once all pieces of pack_keys() are done.
 std::int64_t pack_items(const PrefillAttention& attention);
 std::int64_t query_items(const PrefillAttention& attention);
 
-/// Each piece: 32 keys and values of one row and key head; zeros where the row has none.
+/// Packs pieces [first, last). Each piece is 32 keys and values of one row and key head, with zeros past the keys of
+/// the row.
 void pack_keys(const PrefillAttention& attention, std::int64_t first, std::int64_t last);
-/// Each piece: 32 queries of one row and key head, those of a token side by side, so that a key is loaded once for all
-/// heads that share it and what no query sees is not multiplied. Scores and softmax in fp32, weights in bf16, values
-/// summed in fp32 and rounded once.
+/// Computes pieces [first, last). Each piece is 32 queries of one row and key head, with the heads of a token next to
+/// each other, so that a key is loaded once for all heads that share it and keys that no query sees are not multiplied.
+/// Scores and softmax are fp32, weights bf16, and values are summed in fp32 and rounded once.
 void attend_queries(const PrefillAttention& attention, std::int64_t first, std::int64_t last);
 
 }  // namespace decodelab

@@ -33,7 +33,7 @@ struct NormRows {
         total += simd::load_up_to(summed + at, d - at);
       }
       const float mean = simd::sum(total) / static_cast<float>(d);
-      // Around the mean, not from sums of squares, which cancel.
+      // Deviations are taken from the mean, since sums of squares would cancel.
       Floats squares{};
       for (std::int64_t at = 0; at + kLanes <= d; at += kLanes) {
         const Floats off = simd::load(summed + at) - mean;

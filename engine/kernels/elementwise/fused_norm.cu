@@ -1,4 +1,5 @@
-// Residual and layer norm on the device: a block a row; what a thread wrote of the sum it reads again itself.
+// Residual and layer norm on the device: one block per row; each thread rereads the part of the sum that it wrote
+// itself.
 #include "engine/kernels/device_float.cuh"
 #include "engine/kernels/elementwise/fused_norm.cuh"
 #include "engine/kernels/launch.cuh"
@@ -41,7 +42,7 @@ __global__ void norm_of_block(DeviceNorm n) {
   }
   const float width = static_cast<float>(n.width);
   const float mean = block_sum(total, scratch) / width;
-  // Around the mean, not from sums of squares, which cancel.
+  // Deviations are taken from the mean, since sums of squares would cancel.
   float squares = 0.0f;
   for (std::int64_t at = first; at < n.width; at += step) {
     const Elements<Element, N> values = load<N>(summed + at);

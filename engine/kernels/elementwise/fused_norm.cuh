@@ -9,8 +9,8 @@ struct CUstream_st;
 
 namespace decodelab {
 
-/// Rows of d elements in device memory, contiguous. The sum is stored rounded, and it is the rounded sum that is
-/// normed, as an addition followed by a norm would; statistics are fp32.
+/// Describes rows of d elements in device memory, contiguous. The sum is stored rounded, and the rounded sum is normed,
+/// as by an addition followed by a norm; statistics are fp32.
 struct DeviceNorm {
   DeviceElement element;
   std::int64_t rows;
@@ -24,7 +24,7 @@ struct DeviceNorm {
   void* normed;  ///< [rows, d]
 };
 
-/// Asynchronous on `cuda_stream`; errors stay with the launch and are the caller's to check.
+/// Launches the kernel. Asynchronous on `cuda_stream`; the caller checks for launch errors.
 void launch_fused_norm(const DeviceNorm& norm, CUstream_st* cuda_stream);
 
 }  // namespace decodelab

@@ -7,8 +7,8 @@
 
 namespace decodelab {
 
-/// Rows of d elements, contiguous, fp32, fp16 or bf16. The sum is stored rounded, and it is the rounded sum that is
-/// normed, as an addition followed by a norm would; statistics are fp32.
+/// Describes rows of d elements, contiguous, fp32, fp16 or bf16. The sum is stored rounded, and the rounded sum is
+/// normed, as by an addition followed by a norm; statistics are fp32.
 struct FusedNorm {
   ElementType dtype;
   std::int64_t width;    ///< d
@@ -21,7 +21,7 @@ struct FusedNorm {
   void* normed;  ///< [rows, d]
 };
 
-/// Rows [first, last).
+/// Computes rows [first, last).
 void norm_rows(const FusedNorm& norm, std::int64_t first, std::int64_t last, CpuIsa isa);
 
 }  // namespace decodelab

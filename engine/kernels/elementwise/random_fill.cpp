@@ -1,4 +1,4 @@
-// Makes random tensors where they are needed: on the host, or by a kernel on the device.
+// Computes random tensors where they are needed: on the host, or by a kernel on the device.
 #include "engine/kernels/elementwise/random_fill.h"
 
 #include <stdexcept>

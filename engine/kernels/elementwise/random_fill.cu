@@ -1,4 +1,4 @@
-// Philox4x32-10 on the device: a thread makes the four values of one counter.
+// Philox4x32-10 on the device: a thread computes the four values of one counter.
 #include "engine/kernels/elementwise/random_fill.cuh"
 #include "engine/kernels/launch.cuh"
 #include "engine/kernels/philox.h"
@@ -7,7 +7,7 @@ namespace decodelab {
 namespace {
 
 constexpr int kThreads = 256;
-/// Blocks beyond this many only queue up; threads stride over the rest.
+/// Maximum number of blocks of a launch: more would only queue up. Threads stride over the rest.
 constexpr std::int64_t kMostBlocks = 16384;
 
 __global__ void fill(float* out, std::int64_t count, std::uint64_t seed, std::uint64_t stream_number, float mean,

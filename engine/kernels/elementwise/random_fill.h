@@ -11,8 +11,8 @@ class Tensor;
 
 namespace decodelab {
 
-/// Uniform numbers in [-1, 1), fp32, contiguous, on `device`: those of fill_uniform() with mean 0 and half width 1. On
-/// CUDA a kernel makes them where they are needed; the bits are the same.
+/// Returns uniform numbers in [-1, 1), fp32, contiguous, on `device`: those of fill_uniform() with mean 0 and half
+/// width 1. On CUDA a kernel computes them on the device; the bits are the same.
 at::Tensor random_uniform(const std::vector<std::int64_t>& shape, std::uint64_t seed, std::uint64_t stream_number,
                           const std::string& device);
 

@@ -1,4 +1,4 @@
-// Fills an array with the values that a stream and a seed stand for, with AVX2 where the machine has it.
+// Fills an array with the values of a seed and a stream, with AVX2 where the machine has it.
 #include "engine/kernels/elementwise/uniform_fill.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace decodelab {
 namespace {
 
-// All that the value of an element depends on, but for its index.
+// Holds what the value of an element depends on, except its index.
 struct Stream {
   std::uint64_t key;
   std::uint64_t number;
@@ -41,8 +41,9 @@ void fill_plainly(std::span<float> out, std::uint64_t first_index, const Stream&
 constexpr int kVectors = 2;
 constexpr std::size_t kValuesAtOnce = 16 * kVectors;  // A vector holds 4 blocks of 4 values.
 
-// The words of 4 blocks. Each 64-bit lane holds one 32-bit word of one block, with rubbish above it: vpmuludq reads the
-// low halves only, so that a round needs no shuffles. 3 times as fast as what g++ 12 makes of the plain rule.
+// Holds the words of 4 blocks. Each 64-bit lane holds one 32-bit word of one block, with arbitrary bits above it:
+// vpmuludq reads the low halves only, so that a round needs no shuffles. 3 times as fast as what g++ 12 makes of the
+// plain rule.
 struct Blocks {
   __m256i word_0;
   __m256i word_1;
@@ -107,7 +108,7 @@ __attribute__((target("avx2,fma"))) void fill_groups(float* out, std::size_t gro
   }
 }
 
-// Fills as much as goes by whole groups from an index that is a multiple of 4, and says how much that was.
+// Fills whole groups from an index that is a multiple of 4, and returns how many elements that was.
 std::size_t fill_vectors(std::span<float> out, std::uint64_t first_index, const Stream& stream) {
   static const bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (!supported) {

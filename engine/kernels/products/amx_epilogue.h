@@ -1,4 +1,4 @@
-// What follows the sums of a product on tiles, done beside the products that come next.
+// The epilogue of a product on tiles, interleaved with the products of the next strip.
 #pragma once
 
 #include "engine/kernels/kernel_isa.h"
@@ -9,8 +9,8 @@
 
 namespace decodelab::amx {
 
-/// What is left to do with the sums of some rows by a strip. It is done a row at a time between the products of the
-/// next strip, for those leave idle what computes on vectors.
+/// Finishes the sums of some rows of a strip. Rows are finished one at a time between the products of the next strip,
+/// which leave the vector units idle.
 class Epilogue {
  public:
   Epilogue() = default;

@@ -1,4 +1,4 @@
-// The tile registers of AMX, what is multiplied with them, and how packed weights in bf16 lie for them. Intel SDM 1,
+// The tile registers of AMX, the operations on them, and the order of packed bf16 weights for them. Intel SDM 1,
 // chapter 18.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace decodelab::amx {
 
-inline constexpr std::int64_t kTileRows = 16;   ///< At most, of any tile.
-inline constexpr std::int64_t kTileBytes = 64;  ///< Of a row: 16 sums, 16 outputs' pairs of weights, or 32 inputs.
+inline constexpr std::int64_t kTileRows = 16;   ///< Maximum number of rows of a tile.
+inline constexpr std::int64_t kTileBytes = 64;  ///< Bytes per row: 16 sums, 16 outputs' pairs of weights, or 32 inputs.
 
 inline constexpr std::int64_t kInputBytes = 2;
 inline constexpr std::int64_t kTileWeights = kTileRows * kTileBytes;  ///< Bytes: 16 pairs of inputs by 16 outputs.
@@ -26,7 +26,7 @@ struct alignas(kTileBytes) TileLine {
   std::array<std::byte, kTileBytes> bytes;
 };
 
-/// Memory of at least so many lines, whose contents are undefined.
+/// Returns memory of at least that many lines, whose contents are undefined.
 inline std::byte* lines_of(std::vector<TileLine>& scratch, std::int64_t lines) {
   if (std::ssize(scratch) < lines) {
     scratch.resize(static_cast<std::size_t>(lines));
@@ -34,8 +34,8 @@ inline std::byte* lines_of(std::vector<TileLine>& scratch, std::int64_t lines) {
   return scratch.front().bytes.data();
 }
 
-/// This thread's tiles while it multiplies: `count` of them, from 0, have `rows` rows for sums and activations, the
-/// others 16 for weights.
+/// Configures this thread's tiles while it multiplies: the first `count` have `rows` rows, for sums and activations,
+/// the others 16 for weights.
 class Tiles {
  public:
   Tiles(std::int64_t rows, std::int64_t count) {
@@ -43,7 +43,7 @@ class Tiles {
     std::fill_n(shapes.bytes.begin(), kTiles, static_cast<std::uint16_t>(kTileBytes));
     std::fill_n(shapes.rows.begin(), kTiles, static_cast<std::uint8_t>(kTileRows));
     std::fill_n(shapes.rows.begin(), count, static_cast<std::uint8_t>(rows));
-    // Not _tile_loadconfig: g++ 12 has it read eight bytes, and may leave the others unwritten.
+    // _tile_loadconfig is not used: g++ 12 lets it read eight bytes only, and may leave the others unwritten.
     __asm__ volatile("ldtilecfg %0" ::"m"(shapes));
   }
   Tiles(const Tiles&) = delete;
@@ -53,7 +53,7 @@ class Tiles {
  private:
   static constexpr int kTiles = 8;
 
-  /// What ldtilecfg reads.
+  /// The operand of ldtilecfg.
   struct alignas(64) Shapes {
     std::uint8_t palette = 1;
     std::array<std::uint8_t, 15> unused{};
@@ -66,7 +66,7 @@ class Tiles {
 // A block is two tiles of rows by two of outputs, so that each tile that is loaded is multiplied twice. The numbers of
 // tiles are part of the instructions' names: 0 to 3 hold its sums, 4 and 5 inputs, 6 and 7 weights.
 inline constexpr std::int64_t kBlockOutputs = 2 * kTileOutputs;
-inline constexpr std::int64_t kBlockTiles = 6;  ///< Whose rows are those of the block: what Tiles is to be made with.
+inline constexpr std::int64_t kBlockTiles = 6;  ///< Tiles that have the rows of the block: the `count` of Tiles.
 
 [[gnu::target("amx-tile"), gnu::always_inline]] inline void zero_block() {
   _tile_zero(0);
@@ -75,7 +75,7 @@ inline constexpr std::int64_t kBlockTiles = 6;  ///< Whose rows are those of the
   _tile_zero(3);
 }
 
-/// Sums are [2 * rows of a tile][stride] fp32, of which 32 are the block's.
+/// Load and store the sums of a block, [2 * rows of a tile][stride] fp32, of which 32 columns are the block's.
 [[gnu::target("amx-tile"), gnu::always_inline]] inline void load_block(const float* sums, std::int64_t tile_rows,
                                                                        std::int64_t stride) {
   const float* const lower = sums + tile_rows * stride;
@@ -95,17 +95,17 @@ inline constexpr std::int64_t kBlockTiles = 6;  ///< Whose rows are those of the
   _tile_stored(3, lower + kTileOutputs, bytes);
 }
 
-/// Of the weights of a block: 32 inputs by 32 outputs.
+/// Bytes of the weights of a step of a block: 32 inputs by 32 outputs.
 inline constexpr std::int64_t kStepBytes = 2 * kTileWeights;
 
 struct DoNothing {
   void operator()(std::int64_t) const {}
 };
 
-/// Adds the products of 32 inputs: `x` is [2 * rows of a tile][32] bf16, `weights` the tiles of 16 outputs and of the
-/// 16 next. `before_weights(tile)` is called before each of those is loaded. What asks for weights that come later asks
-/// there: with a K of 768 and 32 rows, asking for all of a step at once left them to come at 22 GB/s, asking before
-/// each tile at 29, as fast as they could be read.
+/// Adds the products of 32 inputs: `x` is [2 * rows of a tile][32] bf16, `weights` is a tile of 16 outputs followed by
+/// a tile of the next 16. `before_weights(tile)` is called before each of them is loaded. Prefetches of later weights
+/// belong there: with a K of 768 and 32 rows, weights came at 22 GB/s when all of a step were prefetched at once, and
+/// at 29, as fast as they could be read, when they were prefetched before each tile.
 template <typename BeforeWeights = DoNothing>
 [[gnu::target("amx-tile,amx-bf16"), gnu::always_inline]] inline void add_step(
     const std::byte* x, std::int64_t tile_rows, const std::byte* weights, const BeforeWeights& before_weights = {}) {
@@ -121,8 +121,8 @@ template <typename BeforeWeights = DoNothing>
   _tile_dpbf16ps(3, 5, 7);
 }
 
-/// Brings steps [begin, end) of a row of activations to where tiles are loaded from, `step_bytes` apart, zeros behind
-/// the last input.
+/// Copies steps [begin, end) of a row of activations to where tiles are loaded from, `step_bytes` apart, with zeros
+/// past the last input.
 inline void pack_row(const SkinnyProduct& product, std::int64_t row, std::int64_t begin, std::int64_t end,
                      std::int64_t step_bytes, std::byte* to) {
   const auto* const x = static_cast<const std::byte*>(product.x) + row * product.x_stride * kInputBytes;
@@ -138,7 +138,7 @@ inline void pack_row(const SkinnyProduct& product, std::int64_t row, std::int64_
   std::memcpy(to, x + whole_end * kTileBytes, static_cast<std::size_t>(inputs % kTileInputs * kInputBytes));
 }
 
-/// The weights of 32 outputs in WeightOrder::tiles: half a panel.
+/// Returns the weights of 32 outputs in WeightOrder::tiles: half a panel.
 inline const std::byte* strip_of(const PackedMatrix& weights, std::int64_t strip) {
   return weights.panel(0) + strip * divided_up(weights.inputs(), kTileInputs) * kStepBytes;
 }

@@ -1,9 +1,9 @@
-// Products of many rows in bf16 on tiles (AMX): 32 rows by 32 outputs at a time, so that each tile that is loaded is
-// multiplied twice.
+// Products of many rows in bf16 on tiles (AMX): 32 rows by 32 outputs at a time, so that each loaded tile is multiplied
+// twice.
 //
-// The order of the loops is GotoBLAS's (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053): as many rows as the
-// second-level cache holds beside the weights of some outputs meet all weights, which come into that cache once for
-// each such chunk of rows.
+// The order of the loops is GotoBLAS's (Goto and van de Geijn 2008, doi:10.1145/1356052.1356053): a chunk of rows, as
+// many as fit into the second-level cache together with the weights of some outputs, is multiplied by all weights,
+// which are loaded into that cache once for each chunk.
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/products/amx_epilogue.h"
 #include "engine/kernels/products/amx_tiles.h"
@@ -20,14 +20,14 @@ using namespace amx;
 namespace {
 
 static_assert(kPanelOutputs == 2 * kBlockOutputs);
-/// Of inputs that are summed before those behind them, for all outputs: with more, a chunk has so few rows that it
-/// waits for weights.
+/// Steps of a part: inputs that are summed for all outputs before the next inputs are. With more, a chunk would have so
+/// few rows that it waits for weights.
 constexpr std::int64_t kPartSteps = 48;
-/// Of a chunk's activations: what leaves room for weights in a second-level cache of 2 MiB.
+/// Bytes of a chunk's activations, which leave space for weights in a second-level cache of 2 MiB.
 constexpr std::int64_t kChunkBytes = 768 << 10;
 
-/// The rows of a chunk in blocks of one size, so that tiles keep their shape; the last block may hold rows that no one
-/// asked for.
+/// Cuts the rows of a chunk into blocks of one size, so that tiles keep their shape; the last block may hold rows that
+/// do not exist.
 struct Blocks {
   explicit Blocks(std::int64_t rows)
       : count(divided_up(rows, 2 * kTileRows)), tile_rows(divided_up(divided_up(rows, count), 2)) {}
@@ -48,12 +48,12 @@ struct Part {
   std::int64_t steps() const { return end - begin; }
 };
 
-/// What is done between the products of a step.
+/// Work that is done between the products of a step: prefetches and the epilogue of earlier sums.
 struct Beside {
-  const std::byte* weights;  ///< That come next: the processor's own prefetchers stop at each page of 4 kB.
-  std::int64_t lines;        ///< Of them to ask for, before each tile of weights.
+  const std::byte* weights;  ///< The next ones, to prefetch: the processor's own prefetchers stop at each page of 4 kB.
+  std::int64_t lines;        ///< Lines to prefetch before each tile of weights.
   Epilogue epilogue;
-  std::int64_t rows;  ///< Of it to do, in a step.
+  std::int64_t rows;  ///< Rows of the epilogue to finish in each step.
 };
 
 [[gnu::target("amx-tile,amx-bf16," DECODELAB_AVX512)]] void add_steps(const std::byte* x, std::int64_t tile_rows,
@@ -71,7 +71,7 @@ struct Beside {
   }
 }
 
-/// The sums of a block go on from those of the inputs before, where there were any.
+/// Loads the sums of a block from the part before, or sets them to zero in the first part.
 [[gnu::target("amx-tile")]] void begin_sums(const float* sums, std::int64_t tile_rows, bool from_zero) {
   if (from_zero) {
     return zero_block();
@@ -82,7 +82,7 @@ struct Beside {
   store_block(sums, tile_rows, kBlockOutputs);
 }
 
-/// Some strips, of 32 outputs each, by a chunk of rows.
+/// Multiplies some strips, of 32 outputs each, by a chunk of rows.
 class Chunk {
  public:
   Chunk(const SkinnyProduct& product, std::int64_t first_strip, std::int64_t last_strip, std::int64_t first_row,
@@ -101,8 +101,8 @@ class Chunk {
     const Tiles tiles(blocks_.tile_rows, kBlockTiles);
     const std::int64_t parts = divided_up(steps(), kPartSteps);
     const std::int64_t part_steps = divided_up(steps(), parts);
-    // Sums of all strips wait for the next part; where there is one part, those of one wait for their epilogue beside
-    // those of the next.
+    // With several parts, the sums of all strips are kept for the next part. With one part, two strips suffice: the
+    // epilogue of one runs during the products of the next.
     kept_strips_ = parts > 1 ? last_strip_ - first_strip_ : 2;
     x_ = lines_of(inputs_room, part_steps * blocks_.all_rows());
     sums_ = reinterpret_cast<float*>(lines_of(sums_room, kept_strips_ * strip_sums() / kTileOutputs));
@@ -119,8 +119,8 @@ class Chunk {
     return x_ + block * part.steps() * blocks_.step_bytes();
   }
 
-  /// Brings the activations into the order in which tiles are loaded, [blocks][steps][rows of a block][32], zeros
-  /// behind the last input.
+  /// Copies the activations into the order in which tiles are loaded, [blocks][steps][rows of a block][32], with zeros
+  /// past the last input.
   void pack(const Part& part) const {
     for (std::int64_t row = 0; row < last_row_ - first_row_; ++row) {
       pack_row(product_, first_row_ + row, part.begin, part.end, blocks_.step_bytes(),

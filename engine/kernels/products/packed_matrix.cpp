@@ -1,4 +1,5 @@
-// Packs weights, and walks through panels so that a block of weights meets all rows while it is in the cache.
+// Packs weights, and walks through panels so that a block of weights is multiplied by all rows while it is in the
+// cache.
 #include "engine/kernels/products/packed_matrix.h"
 
 #include <algorithm>
@@ -16,9 +17,9 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-/// Bytes of a panel that meet all rows before the next ones do: a part of any first-level cache. While one block is
-/// multiplied the next is asked for, the shorter the more evenly; but sums are loaded and stored at the ends of each.
-/// On an AMD Zen 5 up to eight rows took 0.94 of the time at 8 kB, twelve 1.1.
+/// Bytes of a panel that are multiplied by all rows before the next ones are: a fraction of any first-level cache.
+/// While one block is multiplied, the next is prefetched, more evenly with shorter blocks; but sums are loaded and
+/// stored at the ends of each block. On an AMD Zen 5 up to eight rows took 0.94 of the time at 8 kB, twelve 1.1.
 constexpr std::int64_t block_bytes(std::int64_t rows) { return (rows <= 8 ? 8 : 16) << 10; }
 
 std::int64_t filled_inputs(std::int64_t inputs, ElementType dtype, WeightOrder order) {
@@ -33,7 +34,7 @@ std::byte* map_pages(std::size_t bytes) {
   if (data == MAP_FAILED) {
     throw std::bad_alloc();
   }
-  madvise(data, bytes, MADV_HUGEPAGE);  // where it is refused, small pages do
+  madvise(data, bytes, MADV_HUGEPAGE);  // without huge pages, small pages work too
   return static_cast<std::byte*>(data);
 }
 
@@ -60,7 +61,8 @@ void pack(const void* weights, std::int64_t outputs, std::int64_t inputs, std::i
           std::byte* packed) {
   const auto* from = static_cast<const Element*>(weights);
   auto* to = reinterpret_cast<Element*>(packed);
-  // Blocks of inputs, so that what is written stays in the cache until every output has written its part of it.
+  // Packs blocks of inputs, so that the written lines stay in the cache until every output has written its part of
+  // them.
   constexpr std::int64_t kInputs = 128;
   for (std::int64_t begin = 0; begin < inputs; begin += kInputs) {
     const std::int64_t end = std::min(inputs, begin + kInputs);
@@ -79,13 +81,13 @@ skinny::AddPanel kernel_of(CpuIsa isa, ElementType dtype) {
     case CpuIsa::avx2: return skinny::avx2_kernel(dtype);
     case CpuIsa::avx512: return skinny::avx512_kernel(dtype);
     case CpuIsa::avx512_bf16:
-    case CpuIsa::amx_bf16:  // whose weights lie otherwise
+    case CpuIsa::amx_bf16:  // its own weights lie in tiles
       return dtype == ElementType::bfloat16 ? skinny::avx512_bf16_kernel() : skinny::avx512_kernel(dtype);
   }
   return skinny::portable_kernel(dtype);
 }
 
-/// The last input of an odd number has no partner: a row of its own, filled up with a zero.
+/// Copies the rows with a zero after their last input: the last input of an odd number has no partner otherwise.
 std::vector<std::uint16_t> filled_rows(const SkinnyProduct& product) {
   const std::int64_t filled = product.weights.inputs() + 1;
   std::vector<std::uint16_t> rows(static_cast<std::size_t>(product.rows * filled));

@@ -14,11 +14,12 @@ using namespace amx;
 
 namespace {
 
-/// How far ahead of the weights that are read others are asked for: the processor's own prefetchers stop at each page
-/// of 4 kB. Of distances from 512 to 4096, by 2 to 32 rows, a tile was the best.
+/// How far ahead of the current weights others are prefetched: the processor's own prefetchers stop at each page of 4
+/// kB. Of distances from 512 to 4096 bytes, with 2 to 32 rows, a tile was the best.
 constexpr std::int64_t kAheadBytes = kTileWeights;
 
-/// Up to 16 rows are one tile of a block, more are two of one size; the last may hold a row that no one asked for.
+/// Cuts rows into tiles of a block: up to 16 rows are one tile, more are two tiles of one size; the last may hold a row
+/// that does not exist.
 struct Rows {
   explicit Rows(std::int64_t product_rows)
       : tiles(divided_up(product_rows, kTileRows)), tile_rows(divided_up(product_rows, tiles)) {}
@@ -29,8 +30,8 @@ struct Rows {
   std::int64_t all() const { return tiles * tile_rows; }
 };
 
-/// Brings the activations into the order in which tiles are loaded, [K / 32][rows][32], zeros behind the last input: of
-/// rows that lie a power of two apart, the first-level cache holds a few alone.
+/// Copies the activations into the order in which tiles are loaded, [K / 32][rows][32], with zeros past the last input:
+/// of rows that lie a power of two apart, the first-level cache holds only a few.
 std::byte* packed_inputs(const SkinnyProduct& product, const Rows& rows) {
   thread_local std::vector<TileLine> scratch;
   const std::int64_t steps = divided_up(product.weights.inputs(), kTileInputs);
@@ -41,7 +42,7 @@ std::byte* packed_inputs(const SkinnyProduct& product, const Rows& rows) {
   return packed;
 }
 
-/// For what comes behind a tile of weights.
+/// Prefetches the weights that follow a tile.
 [[gnu::always_inline]] inline void ask_behind(const std::byte* tile) {
 #pragma GCC unroll 16
   for (std::int64_t at = kAheadBytes; at < kAheadBytes + kTileWeights; at += kTileBytes) {
@@ -52,12 +53,12 @@ std::byte* packed_inputs(const SkinnyProduct& product, const Rows& rows) {
 struct AskBehind {
   const std::byte* weights;
 
-  // Always inline, and so ask_behind() too: g++ takes a function that only prefetches for one without effect, and
-  // leaves out its calls.
+  // Always inline, like ask_behind(): g++ assumes that a function which only prefetches has no effect, and drops calls
+  // of it.
   [[gnu::always_inline]] void operator()(std::int64_t tile) const { ask_behind(weights + tile * kTileWeights); }
 };
 
-/// Beside each step so many rows of the strip before are finished.
+/// Finishes `rows` rows of the previous strip during each step.
 struct Beside {
   Epilogue& epilogue;
   std::int64_t rows;
@@ -69,7 +70,7 @@ struct Beside {
   }
 };
 
-/// The sums of a strip by one tile of rows, [rows][32].
+/// Computes the sums of a strip for one tile of rows, [rows][32].
 [[gnu::target("amx-tile,amx-bf16," DECODELAB_AVX512)]] void multiply_one_tile(const std::byte* x,
                                                                               std::int64_t tile_rows,
                                                                               const std::byte* weights,
@@ -91,7 +92,7 @@ struct Beside {
   _tile_stored(1, sums + kTileOutputs, kBlockOutputs * sizeof(float));
 }
 
-/// The same by two tiles of rows.
+/// Does the same for two tiles of rows.
 [[gnu::target("amx-tile,amx-bf16," DECODELAB_AVX512)]] void multiply_two_tiles(const std::byte* x,
                                                                                std::int64_t tile_rows,
                                                                                const std::byte* weights,

@@ -14,7 +14,7 @@ constexpr int kParts = 2;
 constexpr int kLanes = 8;
 constexpr int kOutputs = kParts * kLanes;
 constexpr int kStepBytes = kPanelOutputs * 4;
-constexpr int kMostRows = 6;  ///< 12 sums, 2 registers of weights and the broadcasts are all 16 registers.
+constexpr int kMostRows = 6;  ///< 12 sums, 2 registers of weights and the broadcasts fill all 16 registers.
 
 template <int Rows>
 using Sums = __m256[Rows][kParts];

@@ -13,10 +13,10 @@ namespace {
 constexpr int kParts = 4;
 constexpr int kLanes = 16;
 constexpr int kStepBytes = kPanelOutputs * 4;  // one input in fp32, two in bf16
-/// Of a pass: 24 sums, 4 registers of weights and a broadcast fill the 32 registers.
+/// Rows of a pass: 24 sums, 4 registers of weights and a broadcast fill the 32 registers.
 constexpr int kMostRows = 6;
-/// How far ahead one pass asks for weights: the processor's own prefetchers stop at each page of 4 kB. Lines are asked
-/// for into the second-level cache; into the first, they push out the block that is being multiplied.
+/// How far ahead a single pass prefetches weights: the processor's own prefetchers stop at each page of 4 kB. Lines go
+/// to the second-level cache; in the first, they would evict the block that is being multiplied.
 constexpr int kAheadBytes = 2048;
 constexpr int kLineBytes = 64;
 
@@ -61,14 +61,15 @@ template <int Lines>
   }
 }
 
-/// The four bytes of one input in fp32 or two in bf16, in all lanes.
+/// Returns the four bytes of one input in fp32, or of two in bf16, in all lanes.
 [[gnu::target("avx512f"), gnu::always_inline]] inline __m512i broadcast(const std::byte* x) {
   std::int32_t bytes;
   std::memcpy(&bytes, x, sizeof bytes);
   return _mm512_set1_epi32(bytes);
 }
 
-/// bf16 is the upper half of fp32: of a pair, the first input is the lower half of its lane.
+/// Return the first and the second input of pairs of bf16 as fp32: bf16 is the upper half of fp32, and the first input
+/// of a pair is the lower half of its lane.
 [[gnu::target("avx512f"), gnu::always_inline]] inline __m512 first_of(__m512i pairs) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
 }
@@ -76,12 +77,12 @@ template <int Lines>
   return _mm512_castsi512_ps(_mm512_and_epi32(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000U))));
 }
 
-/// How a register of weights meets an input: as fp32, as pairs of bf16 each raised to fp32, or by the dot product of
-/// pairs.
+/// Says how a register of weights is multiplied by an input: as fp32, as pairs of bf16 each raised to fp32, or by the
+/// dot product of pairs.
 enum class Multiply { fp32, widened, dot };
 
-/// Asks for `Lines` lines from `ahead` on with each step. The target is that of the dot product, whose instruction only
-/// `dot` has: the others run on any AVX-512 with byte and word operations.
+/// Multiplies one pass, and prefetches `Lines` lines from `ahead` on in each step. The target is that of the dot
+/// product, whose instruction only `dot` uses: the others run on any AVX-512 with byte and word operations.
 template <Multiply multiply, int Rows, int Lines>
 [[gnu::target("avx512f,avx512bw,avx512bf16")]] void add_pass(const std::byte* panel, const std::byte* ahead,
                                                              const std::byte* x, std::int64_t stride,
@@ -118,8 +119,8 @@ constexpr std::array<Pass, kMostRows> kPasses{add_pass<multiply, 1, Lines>, add_
                                               add_pass<multiply, 3, Lines>, add_pass<multiply, 4, Lines>,
                                               add_pass<multiply, 5, Lines>, add_pass<multiply, 6, Lines>};
 
-/// Where one pass does, it asks for the weights a page ahead of those it reads. Where several meet the same weights,
-/// memory would rest in all but the first: each asks for a part of the next block, so that memory and arithmetic
+/// A single pass prefetches weights a page ahead of those it reads. With several passes over the same weights, memory
+/// would be idle in all but the first: each of them prefetches a part of the next block, so that memory and arithmetic
 /// overlap.
 template <Multiply multiply>
 void add_rows(const std::byte* panel, const std::byte* x, std::int64_t stride, std::int64_t rows, std::int64_t depth,

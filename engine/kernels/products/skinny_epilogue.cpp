@@ -1,4 +1,4 @@
-// What follows the sums of a panel.
+// The epilogue of a panel.
 #include "engine/kernels/products/skinny_epilogue.h"
 
 #include "engine/kernels/kernel_isa.h"

@@ -1,4 +1,4 @@
-// What follows the sums of a product: bias, activation, rounding.
+// The epilogue of a product: bias, activation, rounding.
 #pragma once
 
 #include "engine/kernels/elementwise/gelu.h"
@@ -6,7 +6,7 @@
 
 namespace decodelab::skinny {
 
-/// Writes outputs [output, output + 16) of a row, as many of them as there are, from their sums.
+/// Writes outputs [output, output + 16) of a row from their sums, as many of them as exist.
 template <typename Element>
 [[gnu::always_inline]] inline void finish_sums(const SkinnyProduct& product, const float* sums, std::int64_t row,
                                                std::int64_t output) {

@@ -1,5 +1,4 @@
-// Skinny products in plain C++, for a processor that nothing else is written for, and as what the others are tested
-// against.
+// Skinny products in plain C++, for processors without a kernel of their own, and as the reference of tests.
 #include <bit>
 #include <cstring>
 

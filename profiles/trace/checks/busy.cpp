@@ -1,5 +1,5 @@
-// I5: streams run one thing after the other, but for branches of a graph. I7: a device is not busy for longer than it
-// was watched.
+// I5: streams run one operation after the other, except for branches of a graph. I7: a device is not busy for longer
+// than the window.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -79,7 +79,7 @@ CheckResult check_busy_within_wall(const CheckInput& input) {
   for (const std::int32_t device : devices) {
     std::int64_t busy_ns = 0;
     for (const BusySegment& segment : busy_segments(events, device)) {
-      // What lies across the edges of a foreign capture counts up to them.
+      // Operations that lie across the edges of a foreign capture count only inside the window.
       const std::int64_t from_ns = session.foreign ? session.window_start_ns : segment.start_ns;
       const std::int64_t until_ns = session.foreign ? session.window_end_ns : segment.end_ns;
       busy_ns += std::max<std::int64_t>(0, std::min(segment.end_ns, until_ns) - std::max(segment.start_ns, from_ns));

@@ -33,7 +33,7 @@ CheckResult check_capture(const CheckInput& input) {
   if (edges.count() > 0) {
     result.status = CheckStatus::partial;
     result.evidence = (cut ? "cut off at the edges: " : "") + edges.text();
-    // Rows before time 0 alone are whole.
+    // A trace whose only finding is rows before time 0 is complete.
     const bool only_moved = edges.count() == 1 && session.negative_times > 0;
     if (only_moved) {
       result.status = CheckStatus::passed;

@@ -13,19 +13,20 @@
 
 namespace decodelab {
 
-/// The clock of the host and the times of a device may differ by this: the widest bracket that check I11 takes.
+/// The most by which the host's clock and the times of a device may differ, which is also the widest bracket that check
+/// I11 accepts.
 inline constexpr std::int64_t kClockToleranceNs = 1000;
 
 struct CheckInput {
   const Trace& trace;
-  const Attribution& account;  ///< As account() gives it; empty where times do not add up.
+  const Attribution& account;  ///< The result of account(); empty where times do not add up.
   bool on_device = false;
   bool times_add_up = false;  ///< Whether sums over all rows stay far from overflowing.
 
   const TraceEvents& events() const { return trace.events(); }
 };
 
-/// Of one check: TraceCheck without its names.
+/// The result of one check: a TraceCheck without id and title.
 struct CheckResult {
   CheckStatus status = CheckStatus::passed;
   double value = 0;
@@ -40,34 +41,36 @@ inline CheckResult not_applicable(std::string why) {
 struct CheckDefinition {
   const char* id;
   const char* title;
-  bool needs_device;         ///< Says nothing where the engine ran on a CPU.
-  bool adds_times;           ///< Says nothing where times cannot be added.
-  TraceVerdict when_failed;  ///< What a failure makes of the trace.
+  bool needs_device;         ///< Not applicable where the engine ran on a CPU.
+  bool adds_times;           ///< Not applicable where times cannot be added.
+  TraceVerdict when_failed;  ///< Verdict on the trace where the check fails.
   CheckResult (*run)(const CheckInput& input);
 };
 
-/// I1 to I19, in that order. I14 and I15 were checks of written files; their numbers are not used again.
+/// Returns the checks I1 to I19, in that order. I14 and I15 were checks of written files; their numbers are not used
+/// again.
 std::span<const CheckDefinition> check_table();
 
-/// How far apart the stamps of a trace lie and how large its amounts are, without adding any two: files may hold
-/// anything.
+/// How far apart the stamps of a trace lie and how large its amounts are, found without adding any two of them: files
+/// may hold anything.
 struct TraceReach {
-  double largest =
-      0;  ///< Time from the earliest stamp to the latest, or the largest amount; zero and open ends are left out.
+  /// Time from the earliest stamp to the latest, or the largest amount; zero and open ends are left out.
+  double largest = 0;
   std::int64_t rows = 0;
 
-  /// Whether sums over the rows, of times between stamps or of amounts, stay below a quarter of what 64 bits hold.
+  /// Returns whether sums over the rows, of times between stamps or of amounts, stay below a quarter of what 64 bits
+  /// hold.
   bool adds_up() const;
 };
 TraceReach reach_of(const TraceEvents& events);
 
-/// Rows that a check found, of which the first five are named.
+/// Counts the rows that a check found, and keeps the names of the first five.
 class NamedRows {
  public:
   void add(const std::function<std::string()>& name);
   std::int64_t count() const { return count_; }
 
-  /// "a; b; c; d; e; and 7 more".
+  /// Returns "a; b; c; d; e; and 7 more".
   std::string text() const;
 
  private:
@@ -75,16 +78,16 @@ class NamedRows {
   std::int64_t count_ = 0;
 };
 
-/// "1 step", "2 steps".
+/// Returns "1 step", "2 steps".
 std::string counted(std::int64_t count, const char* noun);
 
-/// "12.3 us" and the like, for evidence.
+/// Returns "12.3 us" and the like, for evidence.
 std::string time_text(std::int64_t ns);
 
-/// The name of an operation or span; "(no name)" where it has none.
+/// Returns the name of an operation or span; "(no name)" where it has none.
 std::string name_of(const Trace& trace, StringId name);
 
-/// ": cupti is off (no driver)", and so on for each that says why; empty where all are on.
+/// Returns ": cupti is off (no driver)" and so on, for each collector that gives a reason; empty where all are on.
 std::string collectors_off(const TraceSession& session);
 
 bool counts(const Step& step);
@@ -107,14 +110,15 @@ CheckResult check_steady_clock(const CheckInput& input);         // I18
 CheckResult check_capture(const CheckInput& input);              // I19, capture.cpp
 CheckResult check_conservation(const CheckInput& input);         // I16, conservation.cpp
 
-/// By place in TraceEvents::steps, how many launches and replays the engine counted that have no row. Steps that
-/// statistics leave out, that nobody counted, or of which nothing at all was recorded are not looked at.
+/// The launches and replays of one step that the engine counted and that have no row.
 struct MissingLaunches {
   std::int64_t launches = 0;
   std::int64_t replays = 0;
   std::int64_t too_many = 0;
   bool any() const { return launches > 0 || replays > 0 || too_many > 0; }
 };
+/// Returns one element for each row of TraceEvents::steps. Does not look at steps that statistics leave out, that
+/// nobody counted, or of which nothing at all was recorded.
 std::vector<MissingLaunches> missing_launches(const TraceEvents& events);
 
 }  // namespace decodelab

@@ -15,9 +15,10 @@ namespace {
 constexpr double kTimerWarning = 0.02;
 constexpr double kTimerFailure = 0.10;
 
-/// What the reads of both clocks say: the device's lies between the two of the host, and both run alike.
+/// Checks the reads of both clocks: that of the device lies between the two of the host, and the clocks do not drift
+/// apart.
 CheckResult check_brackets(const std::vector<ClockBracket>& brackets) {
-  // In floating point: a clock of another epoch may lie anywhere.
+  // This is computed in floating point: a clock of another epoch may lie anywhere.
   double narrowest_ns = std::numeric_limits<double>::infinity();
   double outside_ns = 0;
   double first_offset_ns = 0;
@@ -51,14 +52,14 @@ CheckResult check_brackets(const std::vector<ClockBracket>& brackets) {
   return result;
 }
 
-/// Something that a wait waits for: an operation, from the return of its launch.
+/// An operation that a wait may wait for, from the return of its launch.
 struct Awaited {
   std::int64_t launched_ns = 0;
   std::int64_t end_ns = 0;
 };
 
-/// The other direction of I4: how long after the return of a wait an operation ends that the wait was for. Positive is
-/// impossible, so it is by as much that the device's clock is ahead.
+/// Finds how long after the return of a wait the operations that it waited for end, which is the converse of I4. A
+/// positive time is impossible, so it shows by how much the device's clock is ahead.
 class LateEnds {
  public:
   explicit LateEnds(const TraceEvents& events) : events_(events) {
@@ -89,7 +90,7 @@ class LateEnds {
   std::int64_t latest_ns() const { return latest_ns_; }
 
  private:
-  /// By launch, with the latest end of all that were launched by then.
+  /// Sorts by launch, and sets each end to the latest end of all operations that were launched by then.
   static void prepare(std::vector<Awaited>& awaited) {
     std::sort(awaited.begin(), awaited.end(),
               [](const Awaited& a, const Awaited& b) { return a.launched_ns < b.launched_ns; });

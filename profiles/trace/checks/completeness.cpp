@@ -14,7 +14,7 @@ namespace {
 struct Recorded {
   std::int64_t launches = 0;
   std::int64_t replays = 0;
-  std::int64_t calls = 0;  ///< That launch something, whether or not the operation was recorded.
+  std::int64_t calls = 0;  ///< Calls that launch something, whether or not the operation was recorded.
 };
 
 bool is_replay(const DeviceOperation& operation) {
@@ -43,7 +43,8 @@ std::unordered_map<std::int32_t, Recorded> recorded_by_step(const TraceEvents& e
   return steps;
 }
 
-/// Launches that were recorded but belong to no call, and so to no step: at tier 1, or those that I3 names.
+/// Counts launches that were recorded but belong to no call, and so to no step: those of tier 1, or those that I3
+/// reports.
 MissingLaunches launches_without_step(const TraceEvents& events) {
   MissingLaunches strays;
   LaunchSet replays;
@@ -74,7 +75,7 @@ std::vector<MissingLaunches> missing_launches(const TraceEvents& events) {
     const Recorded recorded = steps[step.index];
     const bool nothing_recorded = recorded.launches + recorded.replays + recorded.calls == 0;
     if (!counts(step) || (nothing_recorded && steps_known)) {
-      continue;  // An empty step is I9's.
+      continue;  // Check I9 reports empty steps.
     }
     const auto compare = [&](std::int64_t expected, std::int64_t found, std::int64_t& fewer) {
       if (expected < 0) {

@@ -15,12 +15,12 @@ namespace {
 /// How often each name was run in a step.
 using Work = std::map<StringId, std::int64_t>;
 
-/// Steps that should have done the same: of one batch, with as many launches.
+/// Steps of one kind should do the same work: they are of one batch, with as many launches.
 using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
 struct StepWork {
   const Step* step = nullptr;
-  std::int64_t rows = 0;  ///< Of any sort, so that a step without operators is not called empty.
+  std::int64_t rows = 0;  ///< Rows of any sort, so that a step without operators is not called empty.
   Work work;
 };
 
@@ -54,7 +54,7 @@ std::vector<StepWork> work_of_steps(const CheckInput& input) {
   return steps;
 }
 
-/// What most steps did; the first of equals.
+/// Returns the work that most steps did, the first at ties.
 const Work& usual_work(const std::vector<const StepWork*>& steps) {
   std::map<Work, std::int64_t> votes;
   for (const StepWork* step : steps) {
@@ -66,7 +66,7 @@ const Work& usual_work(const std::vector<const StepWork*>& steps) {
   return usual->work;
 }
 
-/// How many runs `work` has less than `usual`, over all names.
+/// Returns how many runs `work` has less than `usual`, over all names.
 std::int64_t lacking(const Work& usual, const Work& work) {
   std::int64_t count = 0;
   for (const auto& [name, times] : usual) {
@@ -120,7 +120,7 @@ CheckResult check_step_coverage(const CheckInput& input) {
     ++seen;
     const bool nothing_to_do = step.launches == 0 && step.graph_launches <= 0 && input.on_device;
     if (missing[i].any()) {
-      continue;  // I8 says it already.
+      continue;  // Check I8 reports it already.
     }
     if (steps[i].rows == 0 && !nothing_to_do) {
       findings.empty.add([&] { return fmt::format("step {}", step.index); });

@@ -39,7 +39,7 @@ void find_repeated_calls(const TraceEvents& events, NamedRows& rows) {
   }
 }
 
-/// An operation of a replay.
+/// An operation in one replay of a graph.
 struct NodeRun {
   std::int64_t api_row = kNoRow;
   std::uint64_t graph_id = 0;
@@ -62,9 +62,9 @@ void find_repeated_operations(const CheckInput& input, NamedRows& rows) {
   };
   for (const DeviceOperation& operation : events.operations) {
     if (operation.launched_before) {
-      continue;  // I19
+      continue;  // Check I19 reports it.
     }
-    // nsys has several rows of one large copy.
+    // nsys writes several rows for one large copy.
     const bool may_repeat = events.session.foreign && operation.kind != DeviceOperationKind::kernel;
     if (operation.api_row == kNoRow) {
       add(operation, "no launch in its process");
@@ -89,8 +89,8 @@ void find_repeated_operations(const CheckInput& input, NamedRows& rows) {
   }
 }
 
-/// Kernels that were launched inside of a foreign capture and are not there. Launches into a graph that is being
-/// captured run nothing, so a trace with graphs is not asked.
+/// Finds kernels that were launched inside of a foreign capture and were not recorded. Launches into a graph that is
+/// being captured run nothing, so a trace with graphs is not checked.
 void find_missing_operations(const TraceEvents& events, NamedRows& rows) {
   if (!events.session.foreign) {
     return;

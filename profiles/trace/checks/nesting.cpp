@@ -21,7 +21,7 @@ CheckResult check_nesting(const CheckInput& input) {
       continue;
     }
     if (span.start_ns <= 0 || span.end_ns < span.start_ns) {
-      continue;  // I2
+      continue;  // Check I2 reports it.
     }
     std::vector<const HostSpan*>& stack = stacks[span.thread];
     while (!stack.empty() && stack.back()->end_ns <= span.start_ns) {
@@ -39,7 +39,7 @@ CheckResult check_nesting(const CheckInput& input) {
   CheckResult result{.value = static_cast<double>(open.count() + crossed.count())};
   result.evidence = counted(static_cast<std::int64_t>(events.spans.size()), "span") + ", all nested and closed";
   if (result.value > 0) {
-    // Ranges of others may be of several libraries, whose stacks know nothing of one another.
+    // Ranges of a foreign trace may come from several libraries, which do not nest their ranges in one another's.
     result.status = events.session.foreign && open.count() == 0 ? CheckStatus::warned : CheckStatus::failed;
     result.evidence.clear();
     if (open.count() > 0) {

@@ -1,4 +1,4 @@
-// The reach of a trace, in floating point: integers might overflow.
+// Computes the reach of a trace in floating point, since integers might overflow.
 #include <algorithm>
 #include <cmath>
 #include <limits>

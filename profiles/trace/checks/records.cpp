@@ -24,7 +24,7 @@ class BadStamps {
     }
   }
 
-  /// Steps of operations are known; of other rows they are not, so those might belong to any.
+  /// Adds a row with bad stamps. Only operations are known to be in a step or not; other rows might belong to any step.
   void add(const char* what, const std::string& name, std::int64_t start_ns, std::int64_t end_ns, bool in_step) {
     if (in_step) {
       ++in_steps_;
@@ -56,7 +56,7 @@ class BadStamps {
   void add_spans() {
     for (const HostSpan& span : input_.events().spans) {
       if (span.end_ns == 0 && span.start_ns > 0) {
-        continue;  // Still open: I6.
+        continue;  // Check I6 reports spans that are still open.
       }
       if (is_bad(span)) {
         add("span", name_of(input_.trace, span.name), span.start_ns, span.end_ns, true);

@@ -1,4 +1,4 @@
-// I10: steps that collection did not cover from end to end are left out, and said to be.
+// I10: reports steps that collection did not cover from end to end, which statistics leave out.
 #include <set>
 
 #include <fmt/format.h>

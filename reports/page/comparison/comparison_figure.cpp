@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kComparisonWidth = 640;
 constexpr int kStep = 18;
-// Of a label in whatever font a reader has; what is drawn measures it in its own, and the page cuts what stands out.
+// Width of a character of a label in any font that a reader may have. The renderer measures labels in its own font, and
+// the page cuts what is wider.
 constexpr int kPixelsACharacter = 7;
 constexpr int kMostExtent = 330;
 constexpr std::size_t kMostRows = 80;  // a taller figure is a worse table

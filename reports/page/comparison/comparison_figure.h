@@ -8,7 +8,8 @@
 
 namespace decodelab {
 
-/// A line per cell and arm with its interval; nothing where no row has a ratio, or more rows have one than can be read.
+/// Draws a line per cell and arm with its interval. Returns none where no row has a ratio, or where too many rows have
+/// one for the figure to be readable.
 std::optional<Figure> comparison_figure(const RunComparison& comparison);
 
 }  // namespace decodelab

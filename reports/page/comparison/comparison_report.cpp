@@ -61,7 +61,7 @@ constexpr const char* kRatiosText =
     "cases; a launch is a fresh process, the unit that the interval is over. Counters are counts of what a step did, a "
     "stage is a part of a step, and what lies in no stage has a row of its own.";
 
-// Longer than any command that a person writes; a shorter one could not be run again.
+// Longer than any command that a person writes: a command that was cut could not be run again.
 constexpr std::size_t kLongestCommand = 4000;
 
 std::string title_of(const RunComparison& comparison) {
@@ -140,7 +140,7 @@ std::string selector_of(const RunComparison& comparison, bool candidate) {
   return fmt::format("{}:{}", run.id, candidate ? row.arm : row.baseline_arm);
 }
 
-/// Two runs that were measured, and this page.
+/// Returns the commands that measured the runs, and the one that makes this page.
 std::string commands_of(const RunComparison& comparison) {
   std::string text = one_line(comparison.baseline.command, kLongestCommand) + "\n";
   if (!comparison.is_one_run()) {

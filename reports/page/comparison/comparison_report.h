@@ -10,9 +10,9 @@
 
 namespace decodelab {
 
-/// What was compared and what came out, what differs between the two, ratios with their intervals, counters and stages
-/// that moved, what only one side has, and how to read it. `drawing` is the SVG of the ratios; empty where it could not
-/// be drawn. All text from outside is escaped, nothing is loaded, and there is no script.
+/// Returns the page: what was compared and what came out, what differs between the two, ratios with their intervals,
+/// counters and stages that moved, what only one side has, and how to read it. `drawing` is the SVG of the ratios;
+/// empty where it could not be drawn. All text from outside is escaped, nothing is loaded, and there is no script.
 std::string comparison_html(std::span<const RunComparison> comparisons, std::span<const std::string> drawings);
 std::string comparison_markdown(std::span<const RunComparison> comparisons);
 
@@ -21,7 +21,7 @@ std::string comparison_markdown(std::span<const RunComparison> comparisons);
 void write_comparison(std::span<const RunComparison> comparisons, const std::filesystem::path& out_dir,
                       std::ostream& warnings);
 
-/// Two sentences: what was compared with what, and in how many cells it came out how.
+/// These return the two sentences that say what was compared with what, and how many rows have which reading.
 std::string compared_sentence(const RunComparison& comparison);
 std::string outcome_sentence(const RunComparison& comparison);
 

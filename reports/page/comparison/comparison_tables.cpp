@@ -17,7 +17,7 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kCellsInAField = 2;     // a longer list says less than its count
-constexpr std::size_t kMostCounterRows = 40;  // beyond, single operators drown what they add up to
+constexpr std::size_t kMostCounterRows = 40;  // with more rows, single operators hide their totals
 constexpr const char* kOperatorPrefix = "op.";
 constexpr const char* kCountedSteps = "counted_steps";
 
@@ -48,11 +48,11 @@ std::optional<double> a_step(const Counters& counters, const std::string& name) 
 
 std::string count_text(double value) { return fmt::format("{:g}", std::round(value * 1000) / 1000); }
 
-/// How the times of one table are written: one unit, and so many decimals that the rows add up as they stand there.
+/// The unit of the times in one table, and the grain that they are rounded to, so that the rows add up as shown.
 struct TimeUnit {
   const char* name;
   double ns;
-  double grain_ns;  ///< Of the last digit.
+  double grain_ns;  ///< Value of the last digit shown.
   std::string text(double ns_value, bool sign) const {
     const double value = ns_value / ns;
     return sign ? fmt::format("{:+.3f}", value) : fmt::format("{:.3f}", value);
@@ -78,7 +78,7 @@ Table moves_table(const StageMoves& moves) {
     table.notes = {fmt::format("No numbers: {}.", moves.refusal)};
     return table;
   }
-  // What is shown is rounded first and added up then, so that a reader's sum is the last row.
+  // Times are rounded first and added up afterwards, so that the stages shown add up to the whole step.
   double before = 0;
   double after = 0;
   const double whole = moves.step.moved_ns();
@@ -161,7 +161,7 @@ Table comparison_differences_table(const RunComparison& comparison) {
                    {fmt::format("Baseline: {}", run_title(comparison.baseline))},
                    {fmt::format("Candidate: {}", run_title(comparison.candidate))}};
   table.notes.clear();
-  const std::set<std::string> own{"Started", "Ended", "UUID"};  // of any two runs
+  const std::set<std::string> own{"Started", "Ended", "UUID"};  // differ in any two runs
   std::vector<std::string> equal;
   std::erase_if(table.rows, [&](const TableRow& row) {
     const bool same = row.fields[1] == row.fields[2];
@@ -184,7 +184,7 @@ Table comparison_differences_table(const RunComparison& comparison) {
       table.rows.push_back({0, 0, {"Engine", engine_of(*before), engine_of(*after)}});
     }
   }
-  // Of two arms of one run all fields of the run are equal, and some are not those of a worker.
+  // Two arms of one run share all fields of the run, and some of these do not hold for a worker: no note.
   if (!equal.empty() && !comparison.is_one_run()) {
     table.notes.push_back(fmt::format("Equal on both sides: {}.", fmt::join(equal, ", ")));
   }

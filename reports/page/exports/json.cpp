@@ -66,7 +66,7 @@ Json verdict_of(const Decision& decision) {
   return decision.verdict ? Json(to_string(*decision.verdict)) : Json(nullptr);
 }
 
-// A p means something only where there was a contrast.
+// A p value has a meaning only where there was a contrast.
 Json p_or_null(const SummaryRow& row, double p) {
   return row.comparison.launch_contrasts.size() < 2 ? Json(nullptr) : Json(p);
 }

@@ -6,8 +6,8 @@
 
 namespace decodelab {
 
-/// The text gzipped and in base64: letters, digits, `+`, `/` and `=` only, so that nothing in it can end the element
-/// that holds it. Equal texts give equal results, without a time stamp.
+/// Returns the text gzipped and in base64. The result has only letters, digits, `+`, `/` and `=`, so that nothing in it
+/// can end the HTML element that holds it. It has no time stamp: equal texts give equal results.
 std::string packed(std::string_view text);
 
 }  // namespace decodelab

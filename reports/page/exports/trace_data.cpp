@@ -1,4 +1,4 @@
-// Writes the accounts of traces, one table of keys for both forms.
+// Writes the accounts of traces; CSV and JSON lines share one table of keys.
 #include "reports/page/exports/trace_data.h"
 
 #include <unordered_map>

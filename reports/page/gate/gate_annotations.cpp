@@ -8,9 +8,9 @@
 namespace decodelab {
 namespace {
 
-constexpr std::size_t kMostAnnotations = 10;  // GitHub shows so many of a kind and step
+constexpr std::size_t kMostAnnotations = 10;  // GitHub shows at most this many of a kind per step
 
-// As the runner undoes it (actions/toolkit, packages/core/src/command.ts).
+// Escapes text as the runner decodes it (actions/toolkit, packages/core/src/command.ts).
 std::string escaped(std::string_view text, bool property) {
   std::string result;
   for (const char c : text) {
@@ -53,7 +53,7 @@ std::vector<Annotation> annotations_of(const GateDecision& decision) {
           {improved ? "notice" : "error", improved ? "A cost fell" : "Counters", gate_finding_words(finding)});
     }
   }
-  // The headline has the first one.
+  // The headline names the first problem already.
   for (std::size_t i = 1; i < decision.problems.size(); ++i) {
     annotations.push_back({kind, to_string(decision.outcome), gate_problem_words(decision.problems[i])});
   }

@@ -44,7 +44,7 @@ std::string findings_of(const GateDecision& decision) {
 }  // namespace
 
 std::string gate_markdown(const GateDecision& decision) {
-  // A headline is made of words that were cut already; it may name several.
+  // The words in a headline were cut already, and it may name several of them: hence twice the length.
   std::string text =
       fmt::format("## {}\n\n{}\n\n", escape_markdown(one_line(gate_headline(decision), 2 * kOutsideText)),
                   escape_markdown(gate_subject(decision)));

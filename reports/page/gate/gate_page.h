@@ -9,21 +9,21 @@
 
 namespace decodelab {
 
-/// For a terminal: no line is wider than kTableWidth.
+/// Returns the report for a terminal: no line is wider than kTableWidth.
 std::string gate_text(const GateDecision& decision);
 
-/// GitHub-flavoured: the headline, at most kRowsByEvidence rows, the full table folded in <details>.
+/// Returns GitHub-flavoured Markdown: the headline, at most kRowsByEvidence rows, the full table folded in <details>.
 std::string gate_markdown(const GateDecision& decision);
 
-/// JUnit XML: a test case for every cell's counters, outputs and time. What failed is a failure, what could not be
-/// decided an error (skipped where the policy lets it pass).
+/// Returns JUnit XML with a test case for the counters, the outputs and the time of every cell. A check that failed is
+/// a `failure`. One that could not be decided is an `error`, or `skipped` where the policy lets it pass.
 std::string gate_junit(const GateDecision& decision);
 
-/// Workflow commands of GitHub Actions, one a line: `::error`, `::warning` and `::notice`, at most 10 lines; empty for
-/// a PASS without notes.
+/// Returns workflow commands of GitHub Actions, one per line: `::error`, `::warning` and `::notice`, at most 10 lines;
+/// empty for a PASS without notes.
 std::string gate_annotations(const GateDecision& decision);
 
-/// One object: schema_version, decision, rows. Keys only ever get added.
+/// Returns one JSON object: schema_version, decision, rows. Later versions only add keys.
 std::string gate_json(const GateDecision& decision);
 
 }  // namespace decodelab

@@ -19,7 +19,7 @@ std::string item(const std::string& words) {
   return std::string(kIndent, ' ') + text + "\n";
 }
 
-// At most kRowsByEvidence items, and how many were left out.
+// Returns at most kRowsByEvidence items, and how many were left out.
 template <class Items, class Words>
 std::string items_of(const Items& items, Words words) {
   std::string text;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kLargestEffect = 1000;  // per cent; beyond it an interval has no meaning but its width
 constexpr double kSmallestP = 0.0001;
-constexpr std::size_t kWidestCellLabel = 24;  // leaves the other columns of a table their places
+constexpr std::size_t kWidestCellLabel = 24;  // leaves enough width to the other columns of a table
 constexpr std::size_t kWidestLabel = 60;
 
 std::string effect_number(double log_ratio) {
@@ -59,7 +59,7 @@ std::size_t count_of(const GateDecision& decision, LookVerdict verdict) {
       std::ranges::count_if(decision.rows, [&](const GateRow& row) { return row.look.verdict == verdict; }));
 }
 
-// "b1 tg @ d64: words; and 2 more", without an end.
+// Returns "b1 tg @ d64: words; and 2 more", without a full stop.
 template <class Items, class Words>
 std::string first_and_more(const Items& items, Words words) {
   if (items.empty()) {

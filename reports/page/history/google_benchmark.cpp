@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of google-benchmark's JSON; readers refuse any other.
+/// Schema version of google-benchmark's JSON; readers refuse any other.
 constexpr int kGoogleBenchmarkSchema = 1;
 
 struct Visit {

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostHistoryPanels = 12;  // beyond, the table says more
+constexpr std::size_t kMostHistoryPanels = 12;  // for more series, the table says more
 constexpr int kPanelWidth = 420;
 constexpr int kHistoryPanelHeight = 150;
 constexpr std::size_t kCommitDigits = 12;

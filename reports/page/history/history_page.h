@@ -12,11 +12,11 @@
 
 namespace decodelab {
 
-/// One row per series: Cell | Arm | Points | First | Last | Steps | Last step at.
+/// Returns one row per series: Cell | Arm | Points | First | Last | Steps | Last step at.
 Table history_overview_table(const std::vector<HistorySeries>& series, const std::string& metric);
-/// One row per point: Run | Commit | Date | value | Change | Step.
+/// Returns one row per point: Run | Commit | Date | value | Change | Step.
 Table history_table(const HistorySeries& series, const std::string& metric);
-/// The points in the order in which they were measured, steps marked; one panel a series, at most 12.
+/// Draws the points in the order in which they were measured and marks the steps; one panel per series, at most 12.
 Figure history_figure(const std::vector<HistorySeries>& series, const std::string& metric);
 
 std::string history_to_json(const std::vector<HistorySeries>& series, const std::string& metric);

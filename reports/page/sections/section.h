@@ -9,7 +9,8 @@
 
 namespace decodelab {
 
-/// Very large runs leave out what stands elsewhere on the page, or in the files beside it.
+/// How much a section shows. `compact`, which very large runs use, leaves out what the page shows elsewhere and what
+/// the files beside it hold.
 enum class Detail { full, compact };
 
 struct SectionContext {
@@ -18,27 +19,28 @@ struct SectionContext {
   Detail detail = Detail::full;
 };
 
-/// One section: `html` returns what stands under the heading; empty leaves out the heading and its link too.
+/// One section. `html` returns the content under the heading; where it returns an empty text, the heading and its link
+/// are left out too.
 struct Section {
-  const char* id;    ///< Of its heading, after the run's prefix.
-  const char* link;  ///< In the navigation.
+  const char* id;    ///< HTML id of its heading, after the run's prefix.
+  const char* link;  ///< Text of its link in the navigation.
   const char* title;
   std::string (*html)(const SectionContext&);
 };
 
-/// Every section, in the order of the page. A new one is a row.
+/// Returns every section, in the order of the page. A new section is a new row of the table in sections.cpp.
 std::span<const Section> sections();
 
-/// All figures of a section with their captions, data and specs; empty where the run has none there.
+/// Returns all figures of a section with their captions, data and specs; an empty text where the run has none there.
 std::string figures_html(const SectionContext& context, FigureSection section);
 
 std::string tables_section(const SectionContext& context);
 std::string trust_section(const SectionContext& context);
-/// Figures of traces, or how to come by them.
+/// Returns the figures of traces, or, for a run without traces, how to make them.
 std::string breakdown_section(const SectionContext& context);
 std::string traces_section(const SectionContext& context);
 
-/// `body` behind a summary that opens it; the summary is escaped.
+/// Returns `body` folded under `summary`, which opens it; `summary` is escaped.
 std::string folded_html(const std::string& summary, const std::string& body);
 
 }  // namespace decodelab

@@ -14,7 +14,7 @@
 namespace decodelab {
 namespace {
 
-// A path as a link within the disk: no scheme, no host, whatever the path holds.
+// Turns a path into a link to a local file, without a scheme and a host, whatever the path contains.
 std::string file_link(const std::string& path) {
   std::string link;
   for (const char c : path) {
@@ -22,7 +22,7 @@ std::string file_link(const std::string& path) {
     const bool plain =
         (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-';
     if (c == '/' && link.ends_with('/')) {
-      continue;  // two would begin a host
+      continue;  // two slashes would begin a host name
     }
     link += plain || c == '/' ? std::string(1, c) : fmt::format("%{:02X}", byte);
   }

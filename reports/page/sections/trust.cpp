@@ -20,7 +20,7 @@ std::string signed_share(const std::optional<LaunchEffect>& effect) {
   return effect ? fmt::format("{:+.2f} %", effect->mean * 100) : "";
 }
 
-// What other engines were, and what they were set to.
+// Lists the other engines, with their versions and settings.
 Table peers_table(const RunSummary& summary) {
   Table table{.title = "Other engines",
               .columns = {{"Arm"}, {"Engine"}, {"Version"}, {"Settings"}, {"Started by"}},
@@ -37,7 +37,7 @@ Table peers_table(const RunSummary& summary) {
   return table;
 }
 
-// How near the outputs of each arm come to the reference's, over all cells in which they were compared.
+// Says how near the outputs of each arm come to the reference's, over all cells in which they were compared.
 Table agreement_table(const RunSummary& summary) {
   Table table{.title = "Outputs beside the reference's",
               .columns = {{"Arm"},

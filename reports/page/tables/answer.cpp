@@ -20,7 +20,7 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kMostEffects = 3;  // in the answer; the table has all
-constexpr double kSecondsShown = 90;  // from here on minutes are
+constexpr double kSecondsShown = 90;     // longer times are shown in minutes
 
 std::string cells_words(std::int64_t cells) { return fmt::format("{} cell{}", cells, cells == 1 ? "" : "s"); }
 
@@ -72,7 +72,7 @@ std::string arms_with(const RunSummary& summary, const char* words, bool (*holds
   return parts.empty() ? "" : fmt::format("{}: no time is compared there. ", fmt::join(parts, ", "));
 }
 
-/// "about 2 min more", from what the launches so far took; empty where that is not known.
+/// Returns "about 2 min more", computed from the time that the launches took so far; empty where that is not known.
 std::string more_time(const RunSummary& summary, std::int64_t more) {
   const auto spent = static_cast<double>(time_use(summary.times_spent).total());
   if (spent <= 0 || summary.run.launches <= 0) {
@@ -88,7 +88,7 @@ std::size_t cell_contrasts(const RunSummary& summary) {
       summary.rows, [](const SummaryRow& row) { return row.time_ratio && !row.arm.baseline && !row.arm.roofline(); }));
 }
 
-/// What the verdict is, or what it still needs.
+/// Says what the verdict is, or what it still needs.
 std::string verdict_words(const RunSummary& summary, const std::vector<Effect>& effects, const std::string& store) {
   std::map<std::string, std::int64_t> verdicts;
   for (const SummaryRow& row : summary.rows) {

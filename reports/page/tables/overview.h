@@ -20,17 +20,17 @@ struct Overview {
 
 Overview overview_of(const RunData& data, const RunSummary& summary);
 
-/// Per arm and phase the geometric mean of the time ratios over the cells in which every arm has one, with the
-/// extremes.
+/// Returns, for each arm and phase, the geometric mean and the extremes of the time ratios over the cells in which
+/// every arm has one.
 Table overview_table(const RunSummary& summary);
 
-/// Machine, build, model and settings, a column per run; fields that differ are named in a note.
+/// Returns machine, build, model and settings, a column per run; a note names the fields that differ.
 Table environment_table(const std::vector<const RunRecord*>& runs);
 
-/// Cells and arms that some of several runs have no row for; no rows when they all agree.
+/// Returns the cells and arms for which only some of the runs have a row; no rows where all runs agree.
 Table one_sided_table(const std::vector<const RunSummary*>& runs);
 
-/// "nightly (run 3)" or "run 3".
+/// Returns "nightly (run 3)", or "run 3" for a run without a name.
 std::string run_title(const RunRecord& run);
 
 }  // namespace decodelab

@@ -9,12 +9,12 @@
 
 namespace decodelab {
 
-/// Completion | Arm | Prefill | Decode | Total [95 %] | Measured [95 %] | Measured / predicted; refusals stand in the
-/// notes. The table has no rows and no notes where there are no predictions.
+/// Returns the columns Completion | Arm | Prefill | Decode | Total [95 %] | Measured [95 %] | Measured / predicted; the
+/// notes list the refusals. The table has no rows and no notes where there are no predictions.
 Table prediction_table(const std::vector<Prediction>& predictions);
 
-/// The predictions of completions_of(), as the report shows them. The table has no rows where the run has no curves to
-/// add up.
+/// Returns the predictions for completions_of(), as the report shows them. The table has no rows where the run has no
+/// measured curves to predict from.
 Table prediction_table(const RunSummary& summary);
 
 }  // namespace decodelab

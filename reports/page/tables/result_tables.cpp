@@ -51,7 +51,7 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-// The verdict where there is one, else what became of the row.
+// Returns the verdict where there is one, else the status of the row.
 std::string verdict_name(const SummaryRow& row) {
   if (row.engaged == false) {
     return to_string(RowStatus::not_engaged);
@@ -59,7 +59,7 @@ std::string verdict_name(const SummaryRow& row) {
   return row.decision.verdict ? to_string(*row.decision.verdict) : status_name(row);
 }
 
-// Why rows have no verdict or an inconclusive one, once for all that share the reason.
+// Says why rows have no verdict or an inconclusive one, once for all rows that share the reason.
 std::vector<std::string> verdict_notes(const Rows& rows) {
   std::map<std::string, std::vector<std::string>> places;
   std::int64_t most_launches = 0;
@@ -116,7 +116,7 @@ std::vector<std::string> flag_notes(const Rows& rows) {
   return notes;
 }
 
-// Why percentiles are blank, for the rules of the columns shown; said once for all tables of a run.
+// Says why percentiles are blank, by the rules of the columns shown; once for all tables of a run.
 std::vector<std::string> percentile_notes(const RunSummary& summary) {
   std::vector<std::string> notes;
   for (const PercentileRule& rule : kPercentileRules) {
@@ -169,10 +169,10 @@ Table latency_table(const Rows& rows) {
   return table;
 }
 
-// The label without the preset that it shares with all others, and without its middle where it is still longer than
-// `width`.
+// Returns the label without the preset that it shares with all others, and without its middle where it is still longer
+// than `width`.
 std::string short_label(const std::string& label, const std::string& shared, std::size_t width) {
-  constexpr std::size_t kTail = 12;  // what was turned last tells arms apart
+  constexpr std::size_t kTail = 12;  // the last switches tell arms apart
   std::string text = !shared.empty() && label.starts_with(shared) ? "~" + label.substr(shared.size()) : label;
   if (text.size() > width && width > kTail + 2) {
     text = text.substr(0, width - kTail - 2) + ".." + text.substr(text.size() - kTail);
@@ -180,8 +180,8 @@ std::string short_label(const std::string& label, const std::string& shared, std
   return text;
 }
 
-// The preset, with its comma, that every arm of several switches begins with; empty where they begin with different
-// ones.
+// Returns the preset, with its comma, with which every arm that has switches begins; empty where they begin with
+// different ones.
 std::string shared_preset(const std::vector<ArmRecord>& arms) {
   std::string shared;
   for (const ArmRecord& arm : arms) {

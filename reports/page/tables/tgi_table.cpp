@@ -14,12 +14,12 @@ namespace decodelab {
 namespace {
 
 constexpr double kNsOfAMs = 1e6;
-// Two digits, as there, are none for the steps of a small model: below that three significant ones are shown.
+// TGI shows two decimals, which are too few for the steps of a small model: small values get three significant digits.
 constexpr int kDecimals = 2;
 constexpr int kSignificant = 3;
 
-/// What one table shows: an arm at one length under one setting. Completions have a scope of their own and yet belong
-/// to it.
+/// What one table shows: an arm at one length under one setting. Completions have a scope of their own but belong to
+/// the same table.
 struct Group {
   std::string arm;
   CellRecord like;

@@ -8,15 +8,15 @@
 
 namespace decodelab {
 
-/// For each arm, length and setting two tables, latency then throughput, with the columns and rows of
+/// Returns two tables for each arm, length and setting, latency and then throughput, with the columns and rows of
 /// text-generation-benchmark (huggingface/text-generation-inference, benchmark/src/table.rs):
 ///
 ///   Step | Batch Size | Average | Lowest | Highest | p50 | p90 | p99     Prefill, Decode (token), Decode (total); ms
 ///   Step | Batch Size | Average | Lowest | Highest                       Prefill, Decode; tokens/secs
 ///
-/// A step's name stands in the first of its rows only, as there. Prefill makes one token for each row of the batch.
-/// Notes say where the numbers mean something else than TGI's. `arm` keeps one arm; empty keeps all. Rooflines have no
-/// table.
+/// As in TGI's tables, only the first row of a step shows its name. Prefill makes one token for each row of the batch.
+/// Notes say where the numbers mean something else than TGI's. `arm` selects one arm; empty selects all. Rooflines have
+/// no table.
 std::vector<Table> tgi_tables(const RunSummary& summary, const std::string& arm = "");
 
 }  // namespace decodelab

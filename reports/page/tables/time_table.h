@@ -9,15 +9,16 @@
 
 namespace decodelab {
 
-/// `loading weights`, `warm-up`, `timed steps`: an activity as people read it.
+/// Returns the words for an activity, such as `loading weights`, `warm-up` or `timed steps`.
 const char* activity_words(Activity activity);
 
-/// `9.1 % timed steps, 8.8 % warm-up, 30.0 % checking outputs`: what a run is for first, then the others, the largest
-/// first; what is below 0.05 % is left out. Empty where nothing was spent.
+/// Returns `9.1 % timed steps, 8.8 % warm-up, 30.0 % checking outputs`: timed steps and warm-up first, then the other
+/// activities, the largest share first. Shares below 0.05 % are left out. Returns an empty text where no time was
+/// spent.
 std::string time_use_words(const TimeUse& use);
 
-/// A row an arm, and one of what no single arm was the cause of: seconds, and the share of each activity. No rows where
-/// the run's launches did not say.
+/// Returns a row for each arm, and one for the time that belongs to no single arm: seconds, and the share of each
+/// activity. The table has no rows where the run's launches recorded no such times.
 Table time_table(const RunSummary& summary);
 
 }  // namespace decodelab
