@@ -6,8 +6,10 @@ target_include_directories(decodelab_flags INTERFACE ${CMAKE_SOURCE_DIR})
 # g++ 12 at -O3 has false -Wrestrict, -Wmaybe-uninitialized and -Wstringop-overflow warnings inside std::string and {fmt}. Designated initializers name the
 # members that matter; the others are zero, and that is no mistake.
 target_compile_options(decodelab_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow
     -Wno-missing-field-initializers>
+  # Where files are compiled together, a local variable may have the name of a function in a neighbour.
+  $<$<COMPILE_LANGUAGE:CXX>:-Wshadow=$<IF:$<BOOL:${DECODELAB_UNITY}>,local,global>>
   $<$<AND:$<BOOL:${DECODELAB_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
 # Sources that differ only in folders above the checkout build the same program.
 target_compile_options(decodelab_flags INTERFACE

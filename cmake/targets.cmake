@@ -9,9 +9,8 @@ function(decodelab_unity name)
     get_target_property(cuda_sources ${name} SOURCES)
     list(FILTER cuda_sources INCLUDE REGEX "\\.cu$")
     set_source_files_properties(${cuda_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    # g++ takes the sources in a unit for headers, whose types must not have members of types without linkage; and a local variable may
-    # have the name of a function in a neighbour.
-    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage -Wshadow=local>)
+    # g++ takes the sources in a unit for headers, whose types must not have members of types without linkage.
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "reports/statistics/estimates.h"
+#include "reports/statistics/labels.h"
 
 namespace decodelab {
 namespace {

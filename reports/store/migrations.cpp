@@ -180,8 +180,8 @@ CREATE TABLE trace_shares (
 
 // The steps of a slice. In older stores every arm timed whole visits.
 constexpr const char* kSlices = R"sql(
-ALTER TABLE cells ADD COLUMN slice_steps INTEGER NOT NULL DEFAULT 0;
-UPDATE cells SET slice_steps = steps;
+ALTER TABLE cells ADD COLUMN turn_steps INTEGER NOT NULL DEFAULT 0;
+UPDATE cells SET turn_steps = steps;
 )sql";
 
 // How near outputs come to the reference's; all three or none.

@@ -144,7 +144,8 @@ TEST(Rules, RefuseSeveralQueriesAfterHeldKeysWhereTheCausalFlagWouldBeWrong) {
   const at::Tensor query = at::randn({2, 3, config.hidden_size});
   const at::Tensor keys = at::randn({2, 7, config.kv_heads * config.head_dim});
   PlainWorkspace workspace;
-  const AttentionCall call{.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .workspace = workspace};
+  const AttentionCall call{
+      .layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .workspace = workspace};
   for (const std::string name : {"flash-prefill", "flash-decode", "split-kv-decode"}) {
     const EnginePlan plan = bind_arm(parse_arm("causal,+" + name), reference_plan());
     const auto& slot = plan.prefill_attention.variant().empty() ? plan.decode_attention : plan.prefill_attention;

@@ -45,7 +45,7 @@ bool register_fakes() {
                                  fake("kv-preallocated", &EnginePlan::kv_growth, parameter("multiple")),
                                  fake("kv-static", &EnginePlan::kv_growth),
                                  fake("last-token-lm-head", &EnginePlan::lm_head_rows),
-                                 fake("lean-forward", &EnginePlan::forward),
+                                 fake("lean-forward", &EnginePlan::workspace),
                                  fake("merged-kv", &EnginePlan::kv_layout),
                                  fake("packed-linear", &EnginePlan::linear),
                                  fake("packed-prefill", &EnginePlan::prefill_layout),
@@ -54,7 +54,7 @@ bool register_fakes() {
                                  fake("tile-prefill", &EnginePlan::prefill_attention),
                                  fake("transposed-linear", &EnginePlan::linear),
                                  fake("vectorized-choice", &EnginePlan::token_choice),
-                                 fake("workspace-forward", &EnginePlan::forward),
+                                 fake("workspace-forward", &EnginePlan::workspace),
                                  fake_gelu()}) {
     register_variant(variant);
   }

@@ -330,8 +330,8 @@ TEST(Report, SeveralRunsStandSideBySide) {
   const TemporaryFolder folder;
   std::ostringstream warnings;
   write_report(runs, folder / "r", warnings);
-  const auto json = nlohmann::json::parse(read_file(folder / "r/report.json"));
-  EXPECT_EQ(json["runs"].size(), 2U);
+  const auto report = nlohmann::json::parse(read_file(folder / "r/report.json"));
+  EXPECT_EQ(report["runs"].size(), 2U);
   EXPECT_EQ(count_of(read_file(folder / "r/cells.csv"), "run,arm,model"), 1U);
 }
 
