@@ -38,8 +38,10 @@ list(FILTER bench_core_sources EXCLUDE REGEX "/(torch|engine)_[^/]*\\.cpp$")
 file(GLOB bench_commands_sources CONFIGURE_DEPENDS bench/commands/*.cpp)
 
 # nlohmann's JSON, instantiated once: its undefined behaviour is not ours to look for, and it took a minute.
-set_source_files_properties(base/json_instances.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
-  COMPILE_OPTIONS "$<$<BOOL:${DECODELAB_SANITIZE}>:-fno-sanitize=undefined>")
+set_source_files_properties(base/json_instances.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+if(DECODELAB_SANITIZE MATCHES undefined)
+  set_source_files_properties(base/json_instances.cpp PROPERTIES COMPILE_OPTIONS -fno-sanitize=undefined)
+endif()
 
 # All of them share one precompiled header; it sees the include folders of third parties, and no define.
 decodelab_library(base SOURCES ${base_sources} LINK decodelab_fmt nlohmann_json::nlohmann_json)
