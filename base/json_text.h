@@ -21,12 +21,6 @@ std::string shown(const nlohmann::json& value);
 /// number out of range, a key that stands twice in one object, more than 64 levels, or a top level that is no object.
 nlohmann::json parse_json_object(std::string_view text, const std::string& file_name);
 
-/// Returns `value`, or null where there is none.
-template <typename Value>
-nlohmann::ordered_json or_null(const std::optional<Value>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
-
 /// Parses JSON that this program has written. Parsing here rather than by nlohmann's own template compiles the parser
 /// once, not in each file. Throws nlohmann::json::parse_error.
 nlohmann::json parse_json(std::string_view text);

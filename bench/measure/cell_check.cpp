@@ -109,6 +109,15 @@ std::optional<std::int64_t> prove_and_count(CellArmRecord& row, const CellRecord
   return probe.step_ns;
 }
 
+/// Computes the outputs now. What it throws is thrown again where they are needed, and written into the rows there.
+void compute_early(ReferenceOutputs& reference) {
+  try {
+    reference.get();
+  } catch (const std::runtime_error&) {
+    return;
+  }
+}
+
 }  // namespace
 
 CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, const ArmWorkers& workers,
@@ -120,11 +129,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
     return {.rows = std::move(rows)};
   }
   ReferenceOutputs reference(cell, workers, available_memory_bytes);
-  try {
-    reference.get();
-  } catch (const std::runtime_error&) {
-    // The loop below asks again, and writes the reason into the rows.
-  }
+  compute_early(reference);
   const std::int64_t available = available_memory_bytes();  // The reference may have taken some.
   exclude_too_large(rows, cell, workers, available);
   std::optional<CellProofRecord> proof;

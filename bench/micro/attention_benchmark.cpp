@@ -12,24 +12,24 @@ namespace {
 void run(benchmark::State& state, const AttentionFactory& factory, bool prefill, at::ScalarType dtype) {
   const c10::InferenceMode inference;
   const ModelConfig config = santacoder();
-  const std::int64_t B = state.range(0);
-  const std::int64_t L = state.range(1);
-  const std::int64_t T = prefill ? L : 1;
-  const auto rows_of = [B](std::int64_t value) {
-    return std::vector<std::int64_t>(static_cast<std::size_t>(B), value);
+  const std::int64_t batch = state.range(0);
+  const std::int64_t length = state.range(1);
+  const std::int64_t tokens = prefill ? length : 1;
+  const auto rows_of = [batch](std::int64_t value) {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(batch), value);
   };
-  const at::Tensor query = at::randn({B, T, config.hidden_size}, dtype);
-  const at::Tensor keys = at::randn({B, L, config.head_dim}, dtype);
-  const at::Tensor values = at::randn({B, L, config.head_dim}, dtype);
+  const at::Tensor query = at::randn({batch, tokens, config.hidden_size}, dtype);
+  const at::Tensor keys = at::randn({batch, length, config.head_dim}, dtype);
+  const at::Tensor values = at::randn({batch, length, config.head_dim}, dtype);
   const auto attention = factory(config, make_unfused_softmax);
   PlainWorkspace workspace;
   for (auto _ : state) {
-    const StepRows rows(rows_of(L - T), rows_of(T), config.positions, at::kCPU);
+    const StepRows rows(rows_of(length - tokens), rows_of(tokens), config.positions, at::kCPU);
     benchmark::DoNotOptimize(attention->forward(
         {.layer = 0, .query = query, .keys = keys, .values = values, .rows = rows, .workspace = workspace}));
   }
   // Every query attends to half of the keys in a causal prefill, and to all of them in a decode step.
-  const double pairs = static_cast<double>(B * T) * static_cast<double>(L) / (prefill ? 2 : 1);
+  const double pairs = static_cast<double>(batch * tokens) * static_cast<double>(length) / (prefill ? 2 : 1);
   state.counters["FLOPs"] = benchmark::Counter(4 * pairs * static_cast<double>(config.hidden_size),
                                                benchmark::Counter::kIsIterationInvariantRate);
 }

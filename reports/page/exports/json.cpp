@@ -9,6 +9,7 @@
 
 #include "base/escape.h"
 #include "base/json_text.h"
+#include "base/json_values.h"
 
 namespace decodelab {
 namespace {

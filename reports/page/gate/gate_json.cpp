@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "base/json_values.h"
 #include "base/units.h"
 #include "reports/page/exports/json.h"
 #include "reports/page/gate/gate_page.h"
