@@ -28,6 +28,15 @@ std::vector<std::byte> file_of(const std::string& key, std::span<const std::byte
   return file.written();
 }
 
+template <typename Value>
+std::vector<Value> values_of(std::span<const std::byte> bytes) {
+  std::vector<Value> values(bytes.size() / sizeof(Value));
+  if (!values.empty()) {
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(Value));
+  }
+  return values;
+}
+
 }  // namespace
 
 fs::path KeptBytes::path_of(const std::string& key) const { return folder_ / hex_digest(key); }
@@ -114,19 +123,9 @@ std::int64_t BytesReader::number() {
 
 std::span<const std::byte> BytesReader::bytes() { return take(static_cast<std::size_t>(number())); }
 
-std::vector<std::int64_t> BytesReader::numbers() {
-  const std::span<const std::byte> from = bytes();
-  std::vector<std::int64_t> values(from.size() / sizeof(std::int64_t));
-  std::memcpy(values.data(), from.data(), values.size() * sizeof(std::int64_t));
-  return values;
-}
+std::vector<std::int64_t> BytesReader::numbers() { return values_of<std::int64_t>(bytes()); }
 
-std::vector<float> BytesReader::floats() {
-  const std::span<const std::byte> from = bytes();
-  std::vector<float> values(from.size() / sizeof(float));
-  std::memcpy(values.data(), from.data(), values.size() * sizeof(float));
-  return values;
-}
+std::vector<float> BytesReader::floats() { return values_of<float>(bytes()); }
 
 void BytesWriter::number(std::int64_t value) {
   const auto* from = reinterpret_cast<const std::byte*>(&value);

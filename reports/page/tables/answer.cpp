@@ -22,6 +22,14 @@ namespace {
 constexpr std::size_t kMostEffects = 3;  // in the answer; the table has all
 constexpr double kSecondsShown = 90;     // longer times are shown in minutes
 
+/// Returns the words with a capital where they begin with "no"; names of arms stay as they are.
+std::string sentence(std::string words) {
+  if (words.starts_with("no ")) {
+    words.front() = 'N';
+  }
+  return words;
+}
+
 std::string cells_words(std::int64_t cells) { return fmt::format("{} cell{}", cells, cells == 1 ? "" : "s"); }
 
 bool shows_a_difference(const Effect& effect) {
@@ -193,9 +201,7 @@ std::string answer_of(const RunSummary& summary, const std::string& store) {
                          : "No arm was compared with a baseline: no cell has times of both.");
   }
   for (std::size_t i = 0; i < std::min(effects.size(), kMostEffects); ++i) {
-    std::string words = effect_words(effects[i]);
-    words.front() = i == 0 && words.starts_with("no ") ? 'N' : words.front();
-    text += (i == 0 ? "" : "; ") + words;
+    text += i == 0 ? sentence(effect_words(effects[i])) : "; " + effect_words(effects[i]);
   }
   const std::size_t more = effects.size() - std::min(effects.size(), kMostEffects);
   text += more > 0 ? fmt::format("; {} more arm{} in the table. ", more, more == 1 ? " stands" : "s stand") : ". ";
@@ -238,8 +244,7 @@ std::string answer_of(const std::vector<ComparedCell>& cells, bool one_run) {
   if (parts.empty()) {
     return "Nothing could be compared: no cell has times on both sides.";
   }
-  const std::string first = parts.size() == 1 ? parts.front() : fmt::format("{}", fmt::join(parts, "; "));
-  return first +
+  return sentence(fmt::format("{}", fmt::join(parts, "; "))) +
          (one_run ? "."
                   : ". No verdict: two runs share no launches, and what the machine did between them is in the ratio.");
 }

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "base/units.h"
+#include "reports/page/tables/short_arms.h"
 #include "reports/statistics/labels.h"
 #include "reports/statistics/looks.h"
 
@@ -20,9 +21,6 @@ namespace decodelab {
 namespace {
 
 constexpr std::size_t kCellsInANote = 6;  // a longer list of cells says less than its count
-constexpr std::size_t kMarkdownSeparator = 3;
-constexpr std::size_t kMarkdownMargin = 2;
-constexpr std::size_t kFewestLabelColumns = 20;  // a shorter name says nothing
 
 using Rows = std::vector<const SummaryRow*>;
 
@@ -167,74 +165,6 @@ Table latency_table(const Rows& rows) {
                            time_or_blank(row->p90_ns), time_or_blank(row->p99_ns)}});
   }
   return table;
-}
-
-// Returns the label without the preset that it shares with all others, and without its middle where it is still longer
-// than `width`.
-std::string short_label(const std::string& label, const std::string& shared, std::size_t width) {
-  constexpr std::size_t kTail = 12;  // the last switches tell arms apart
-  std::string text = !shared.empty() && label.starts_with(shared) ? "~" + label.substr(shared.size()) : label;
-  if (text.size() > width && width > kTail + 2) {
-    text = text.substr(0, width - kTail - 2) + ".." + text.substr(text.size() - kTail);
-  }
-  return text;
-}
-
-// Returns the preset, with its comma, with which every arm that has switches begins; empty where they begin with
-// different ones.
-std::string shared_preset(const std::vector<ArmRecord>& arms) {
-  std::string shared;
-  for (const ArmRecord& arm : arms) {
-    const std::size_t comma = arm.label.find(',');
-    if (comma == std::string::npos) {
-      continue;
-    }
-    const std::string preset = arm.label.substr(0, comma + 1);
-    if (!shared.empty() && shared != preset) {
-      return "";
-    }
-    shared = preset;
-  }
-  return shared;
-}
-
-// Shortens labels where they make the table too wide, and says below it what each stands for.
-void shorten_arms(Table& table, std::size_t arm_column, const std::vector<ArmRecord>& arms) {
-  const std::size_t width = table_width(table, kMarkdownSeparator, kMarkdownMargin);
-  if (width <= kTableWidth) {
-    return;
-  }
-  std::size_t longest = 0;
-  for (const TableRow& row : table.rows) {
-    longest = std::max(longest, row.fields[arm_column].size());
-  }
-  const std::size_t room = std::max<std::size_t>(longest - std::min(longest, width - kTableWidth), kFewestLabelColumns);
-  const std::string shared = shared_preset(arms);
-  std::map<std::string, std::string> names;
-  std::set<std::string> taken;
-  for (const ArmRecord& arm : arms) {
-    std::string name = short_label(arm.label, shared, room);
-    for (std::size_t number = 2; !taken.insert(name).second; ++number) {
-      name = fmt::format("{} ({})", short_label(arm.label, shared, room), number);
-    }
-    names[arm.label] = name;
-  }
-  std::vector<std::string> legend;
-  bool drops_preset = false;
-  for (TableRow& row : table.rows) {
-    const std::string label = std::exchange(row.fields[arm_column], names.at(row.fields[arm_column]));
-    const std::string& name = row.fields[arm_column];
-    drops_preset = drops_preset || name.starts_with("~");
-    const std::string line = fmt::format("{} is {}.", name, label);
-    if (name != label && name != "~" + label.substr(std::min(shared.size(), label.size())) &&
-        std::ranges::find(legend, line) == legend.end()) {
-      legend.push_back(line);
-    }
-  }
-  if (drops_preset) {
-    legend.insert(legend.begin(), fmt::format("~ stands for {}", shared));
-  }
-  table.notes.insert(table.notes.begin(), legend.begin(), legend.end());
 }
 
 std::string bound_share(const SummaryRow& row) {

@@ -60,8 +60,7 @@ TEST(ResultTables, FitAHundredColumnsWithLongLabels) {
           << to_text(table);  // only the legend of a label without spaces is longer
       EXPECT_LE(table_width(table, 3, 2), kTableWidth);
       EXPECT_EQ(table.rows.at(0).fields.at(1), "causal") << "what is short stays as it is";
-      EXPECT_EQ(table.notes.at(0), "~ stands for bigcode,");
-      EXPECT_TRUE(contains(table.notes.at(1), {"~+d", "..", " is bigcode,+decode-attention-split:parts=16,"}));
+      EXPECT_TRUE(contains(table.notes.at(0), {"~+d", "..", " is bigcode,+decode-attention-split:parts=16,"}));
     }
     for (const Table& table : latency_tables(summary)) {
       EXPECT_LE(table_width(table, 3, 2), kTableWidth);
@@ -84,7 +83,8 @@ TEST(ResultTables, TellArmsApartThatDifferInTheirMiddle) {
   for (const TableRow& row : comparison_tables(summarize(sample_run(options))).at(0).rows) {
     names.insert(row.fields[1]);
   }
-  EXPECT_EQ(names.size(), 3U);
+  EXPECT_EQ(names, (std::set<std::string>{"causal", "~+decode-attention-split:parts=16",
+                                          "~+decode-attention-split:parts=32"}));
 }
 
 TEST(ResultTables, HaveTheColumnsAndRowsOfTgi) {
