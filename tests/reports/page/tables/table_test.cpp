@@ -79,8 +79,9 @@ TEST(ResultTables, TellArmsApartThatDifferInTheirMiddle) {
   const std::string head = "bigcode,+decode-attention-split:parts=";
   const std::string tail = ",+kv-preallocated:multiple=8,-token-choice-vectorized";
   options.arms = {{"causal"}, {head + "16" + tail, 0.7}, {head + "32" + tail, 0.8}};
+  const std::vector<Table> tables = comparison_tables(summarize(sample_run(options)));
   std::set<std::string> names;
-  for (const TableRow& row : comparison_tables(summarize(sample_run(options))).at(0).rows) {
+  for (const TableRow& row : tables.at(0).rows) {
     names.insert(row.fields[1]);
   }
   EXPECT_EQ(names, (std::set<std::string>{"causal", "~+decode-attention-split:parts=16",
