@@ -12,7 +12,7 @@ namespace decodelab {
 /// Returns the bytes that may still be allocated. An empty function turns the check off.
 using MemoryAtHand = std::function<std::int64_t()>;
 
-/// Thrown instead of an allocation that would not fit.
+/// Is thrown instead of an allocation that would not fit.
 class NotEnoughMemory : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

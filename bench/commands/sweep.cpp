@@ -139,15 +139,15 @@ void add_launches(Store& store, std::int64_t id, std::int64_t launches) {
 
 OpenRun resume(Store& store, const std::string& selector, std::optional<std::int64_t> launches) {
   const std::int64_t id = store.find_run(selector);
-  if (launches) {
-    add_launches(store, id, *launches);
-  }
   const LaunchPlan plan = launch_plan_from_json(store.load_run_record(id).plan_json);
   require_device(plan.device);
   const CheckpointSource source = open_checkpoint(plan.model, dtype_from_name(plan.dtype), plan.device);
   if (source.directory != plan.checkpoint) {
     throw std::invalid_argument(fmt::format("--resume: the run measured the checkpoint {}, and '{}' now stands for {}",
                                             plan.checkpoint, plan.model, source.directory.string()));
+  }
+  if (launches) {
+    add_launches(store, id, *launches);
   }
   return {.id = id, .config = source.config, .max_tokens = plan.max_tokens};
 }

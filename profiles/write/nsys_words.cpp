@@ -2,11 +2,11 @@
 #include "profiles/write/nsys_words.h"
 
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "profiles/write/rows.h"
 
 namespace decodelab {
@@ -16,13 +16,10 @@ std::optional<std::int32_t> number_after(std::string_view text, std::string_view
   if (!text.starts_with(word)) {
     return std::nullopt;
   }
-  text.remove_prefix(word.size());
-  std::int32_t number = 0;
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || last != text.data() + text.size() || number < 0) {
-    return std::nullopt;
-  }
-  return number;
+  const auto number = whole_number(text.substr(word.size()));
+  return number && std::in_range<std::int32_t>(*number) && *number >= 0
+             ? std::optional(static_cast<std::int32_t>(*number))
+             : std::nullopt;
 }
 
 }  // namespace

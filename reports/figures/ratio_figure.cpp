@@ -63,14 +63,11 @@ std::vector<Line> lines_by_cell(const FigureInput& input) {
               .cell_id = row->cell.id,
               .label = cell_label(row->cell),
               .arm = row->arm.label,
-              .estimate = {.time_ratio = *row->time_ratio, .interval = std::nullopt},
+              .estimate = {.time_ratio = *row->time_ratio, .interval = row->time_ratio_interval()},
               .mde = row->mde,
               .launches = row->launches,
               .verdict = row->decision.verdict ? to_string(*row->decision.verdict) : "",
               .moved = baseline.contains(row->cell.id) ? moved_counters(*baseline[row->cell.id], *row) : ""};
-    if (row->time_ratio_low && row->time_ratio_high) {
-      line.estimate.interval = {*row->time_ratio_low, *row->time_ratio_high};
-    }
     lines.push_back(std::move(line));
   }
   return lines;

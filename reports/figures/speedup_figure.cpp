@@ -41,11 +41,7 @@ std::optional<RatioEstimate> against_baseline(const SummaryRow& row) {
   if (!row.time_ratio) {
     return std::nullopt;
   }
-  RatioEstimate estimate{.time_ratio = *row.time_ratio, .interval = std::nullopt};
-  if (row.time_ratio_low && row.time_ratio_high) {
-    estimate.interval = {*row.time_ratio_low, *row.time_ratio_high};
-  }
-  return estimate;
+  return RatioEstimate{.time_ratio = *row.time_ratio, .interval = row.time_ratio_interval()};
 }
 
 // Maps of all arms against one of them. Against the baseline the ratios are those of the tables.

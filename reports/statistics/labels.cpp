@@ -63,11 +63,7 @@ std::string format_ratio(const SummaryRow& row) {
   if (row.arm.baseline) {
     return "1";
   }
-  std::optional<Interval> interval;
-  if (row.time_ratio_low && row.time_ratio_high) {
-    interval = Interval{*row.time_ratio_low, *row.time_ratio_high};
-  }
-  return format_ratio(*row.time_ratio, interval);
+  return format_ratio(*row.time_ratio, row.time_ratio_interval());
 }
 
 std::string format_change(double ratio, const std::optional<Interval>& interval) {

@@ -81,6 +81,11 @@ struct SummaryRow {
   /// Returns the length at which a curve shows the row: a decode visit times steps L .. L + m - 1 and is drawn at its
   /// middle.
   double plotted_length() const;
+  /// Returns the interval of `time_ratio`, or nothing where one launch gives none.
+  std::optional<Interval> time_ratio_interval() const {
+    return time_ratio_low && time_ratio_high ? std::optional(Interval{*time_ratio_low, *time_ratio_high})
+                                             : std::nullopt;
+  }
   /// Returns whether ratios of this row may be shown.
   bool comparable() const { return decodelab::comparable(status, engaged); }
 };

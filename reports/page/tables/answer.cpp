@@ -11,7 +11,6 @@
 
 #include "base/units.h"
 #include "reports/statistics/estimates.h"
-#include "reports/statistics/family.h"
 #include "reports/statistics/labels.h"
 #include "reports/statistics/time_use.h"
 #include "reports/statistics/verdict.h"
@@ -36,19 +35,14 @@ bool shows_a_difference(const Effect& effect) {
   return !effect.interval || effect.interval->low > 1 || effect.interval->high < 1;
 }
 
-/// The weighted mean of the logarithms of the ratios of some cells, as composites weigh them.
+/// Returns the geometric mean of the ratios of some cells, as the tables of a page show it.
 template <typename Cell>
 double mean_ratio(const std::vector<const Cell*>& cells) {
-  std::vector<const CellRecord*> records;
+  std::vector<double> logs;
   for (const Cell* cell : cells) {
-    records.push_back(&cell->cell);
+    logs.push_back(std::log(*cell->time_ratio));
   }
-  const std::vector<double> weights = composite_weights(records);
-  double sum = 0;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    sum += weights[i] * std::log(*cells[i]->time_ratio);
-  }
-  return std::exp(sum);
+  return std::exp(mean(logs));
 }
 
 template <typename Cell>
@@ -169,12 +163,9 @@ std::vector<Effect> effects_of(const RunSummary& summary) {
                   .baseline = summary.baseline(),
                   .cells = std::ssize(rows),
                   .time_ratio = *rows.front()->time_ratio,
-                  .interval = std::nullopt,
+                  .interval = rows.front()->time_ratio_interval(),
                   .verdict = rows.front()->decision.verdict,
                   .phases = phases_of(rows)};
-    if (const SummaryRow& row = *rows.front(); row.time_ratio_low && row.time_ratio_high) {
-      effect.interval = Interval{*row.time_ratio_low, *row.time_ratio_high};
-    }
     const auto composite = std::ranges::find(summary.composites, arm.id, [](const Composite& c) { return c.arm.id; });
     if (composite != summary.composites.end()) {
       effect.cells = composite->cells;
