@@ -2,6 +2,7 @@
 #include "base/table.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -35,6 +36,21 @@ std::string without_trailing_spaces(std::string line) {
   return line;
 }
 
+std::size_t width_of(const std::vector<std::size_t>& columns, std::size_t separator) {
+  return std::accumulate(columns.begin(), columns.end(), separator * (columns.empty() ? 0 : columns.size() - 1));
+}
+
+// Makes the columns that may give way narrower until a line fits, or one letter and an ellipsis are left.
+void narrow(std::vector<std::size_t>& widths, const std::vector<TableColumn>& columns) {
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    const std::size_t width = width_of(widths, kTextSeparator);
+    if (columns[column].shortens && width > kTableWidth) {
+      const std::size_t least = std::min<std::size_t>(widths[column], 4);
+      widths[column] = std::max(least, widths[column] - std::min(widths[column], width - kTableWidth));
+    }
+  }
+}
+
 // Returns the table with every text escaped for Markdown, so that column widths are those of the printed text.
 Table escaped_for_markdown(Table table) {
   for (TableColumn& column : table.columns) {
@@ -50,18 +66,24 @@ Table escaped_for_markdown(Table table) {
 
 }  // namespace
 
-std::size_t table_width(const Table& table, std::size_t separator, std::size_t margin) {
-  std::size_t width = 2 * margin;
-  for (const std::size_t column : column_widths(table)) {
-    width += column + separator;
+Table names_and_numbers(const std::vector<std::string>& header) {
+  Table table;
+  for (const std::string& name : header) {
+    const bool first = table.columns.empty();
+    table.columns.push_back({.name = name, .number = !first, .shortens = first});
   }
-  return width - (table.columns.empty() ? 0 : separator);
+  return table;
+}
+
+std::size_t table_width(const Table& table, std::size_t separator, std::size_t margin) {
+  return 2 * margin + width_of(column_widths(table), separator);
 }
 
 std::string to_text(const Table& table) {
-  const std::vector<std::size_t> widths = column_widths(table);
+  std::vector<std::size_t> widths = column_widths(table);
+  narrow(widths, table.columns);
   const std::string gap(kTextSeparator, ' ');
-  std::string text = wrap(table.title, kTableWidth) + "\n";
+  std::string text = table.title.empty() ? "" : wrap(table.title, kTableWidth) + "\n";
   std::string header;
   std::string rule;
   for (std::size_t column = 0; column < widths.size(); ++column) {
@@ -73,7 +95,8 @@ std::string to_text(const Table& table) {
   for (const TableRow& row : table.rows) {
     std::string line;
     for (std::size_t column = 0; column < widths.size(); ++column) {
-      line += (column == 0 ? "" : gap) + padded(row.fields[column], widths[column], table.columns[column].number);
+      line += (column == 0 ? "" : gap) +
+              padded(shortened(row.fields[column], widths[column]), widths[column], table.columns[column].number);
     }
     text += without_trailing_spaces(line) + "\n";
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace decodelab {
@@ -12,7 +13,8 @@ inline constexpr std::size_t kTableWidth = 100;
 
 struct TableColumn {
   std::string name;
-  bool number = false;  ///< Aligned right.
+  bool number = false;    ///< Aligned right.
+  bool shortens = false;  ///< Cut in text, with an ellipsis, where a line would be wider than kTableWidth.
 };
 
 struct TableRow {
@@ -24,11 +26,18 @@ struct TableRow {
 };
 
 struct Table {
-  std::string title;
+  std::string title;  ///< Left out of text where it is empty.
   std::vector<TableColumn> columns;
   std::vector<TableRow> rows;
   std::vector<std::string> notes;  ///< Sentences beneath the table.
+
+  /// Adds a row that is not of a single cell of a store.
+  void add(std::vector<std::string> fields) { rows.push_back({.fields = std::move(fields)}); }
 };
+
+/// Returns an empty table without a title, of names in the first column, which is the one that gives way, and numbers
+/// in the others.
+Table names_and_numbers(const std::vector<std::string>& header);
 
 /// Returns the width in columns of a rendering that puts `separator` columns between fields and `margin` columns at
 /// both ends of a line.

@@ -116,6 +116,23 @@ std::size_t display_width(std::string_view text) {
   return width;
 }
 
+std::string shortened(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) {
+    return std::string(text);
+  }
+  constexpr std::string_view kDots = "...";
+  const bool with_dots = width > kDots.size();
+  std::string kept;
+  for (const char letter : text) {
+    const bool begins = (static_cast<unsigned char>(letter) & 0xC0) != 0x80;  // Never cuts inside of a UTF-8 character.
+    if (begins && display_width(kept) + (with_dots ? kDots.size() : 0) == width) {
+      break;
+    }
+    kept += letter;
+  }
+  return kept + std::string(with_dots ? kDots : "");
+}
+
 std::string wrap(std::string_view text, std::size_t width) {
   std::string result;
   std::size_t column = 0;

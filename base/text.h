@@ -26,6 +26,9 @@ std::string folded(std::string_view text, std::size_t width);
 
 /// Returns the columns that a terminal uses for UTF-8 text: code points, not bytes.
 std::size_t display_width(std::string_view text);
+/// Returns the text, cut so that it has at most `width` columns with the "..." that says so; where there is no room for
+/// a letter beside that, without it.
+std::string shortened(std::string_view text, std::size_t width);
 /// Breaks text at spaces into lines of at most `width` columns; a longer word stands alone.
 std::string wrap(std::string_view text, std::size_t width);
 

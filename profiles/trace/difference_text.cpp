@@ -3,9 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "base/table.h"
 #include "profiles/trace/names.h"
 #include "profiles/trace/text.h"
-#include "profiles/trace/text_table.h"
+#include "profiles/trace/words.h"
 
 namespace decodelab {
 namespace {
@@ -17,7 +18,7 @@ std::string signed_text(std::int64_t ns) { return (ns > 0 ? "+" : "") + grouped(
 /// Shows the largest rows, the residual whatever its size, the other rows as one, and the sum, which is the difference
 /// of the step.
 std::string rows_text(const char* what, const std::vector<DifferenceRow>& rows, std::int64_t delta_ns) {
-  TextTable table({what, "A ns/step", "B ns/step", "B - A", "change", "A calls", "B calls"});
+  Table table = names_and_numbers({what, "A ns/step", "B ns/step", "B - A", "change", "A calls", "B calls"});
   std::int64_t others_ns = 0;
   std::size_t others = 0;
   for (const DifferenceRow& row : rows) {
@@ -25,7 +26,7 @@ std::string rows_text(const char* what, const std::vector<DifferenceRow>& rows, 
       continue;
     }
     const bool residual = row.kind == ShareKind::residual && row.name.empty();
-    if (table.size() >= kMostRows && !residual) {
+    if (table.rows.size() >= kMostRows && !residual) {
       others_ns += row.delta_ns;
       ++others;
       continue;
@@ -38,17 +39,17 @@ std::string rows_text(const char* what, const std::vector<DifferenceRow>& rows, 
     table.add({fmt::format("others ({})", others), "", "", signed_text(others_ns), "", "", ""});
   }
   table.add({"sum", "", "", signed_text(delta_ns), "", "", ""});
-  return table.text();
+  return to_text(table);
 }
 
 std::string amounts_text(const std::vector<DifferenceAmount>& amounts) {
-  TextTable table({"per step", "A", "B"});
+  Table table = names_and_numbers({"per step", "A", "B"});
   for (const DifferenceAmount& amount : amounts) {
     if (amount.a != 0 || amount.b != 0) {
       table.add({amount.name, amount_text(amount.a), amount_text(amount.b)});
     }
   }
-  return table.size() == 0 ? "" : "\n" + table.text();
+  return table.rows.empty() ? "" : "\n" + to_text(table);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "profiles/trace/names.h"
 #include "profiles/trace/text.h"
-#include "profiles/trace/text_table.h"
+#include "profiles/trace/words.h"
 
 namespace decodelab {
 namespace {

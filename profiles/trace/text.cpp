@@ -8,10 +8,11 @@
 
 #include <fmt/format.h>
 
+#include "base/table.h"
 #include "profiles/trace/find_steps.h"
 #include "profiles/trace/names.h"
 #include "profiles/trace/ranges.h"
-#include "profiles/trace/text_table.h"
+#include "profiles/trace/words.h"
 
 namespace decodelab {
 namespace {
@@ -154,7 +155,7 @@ class AccountText {
     if (bandwidth) {
       header.emplace_back("bandwidth");
     }
-    TextTable table(header);
+    Table table = names_and_numbers(header);
     for (const StageCost& stage : attribution_.stages) {
       std::vector<std::string> row{stage_name(stage.stage)};
       if (device) {
@@ -181,11 +182,11 @@ class AccountText {
       }
       table.add(std::move(row));
     }
-    return "means of a step:\n" + table.text();
+    return "means of a step:\n" + to_text(table);
   }
 
   std::string gaps() const {
-    TextTable table({"gap", unit_ + "/step", "share"});
+    Table table = names_and_numbers({"gap", unit_ + "/step", "share"});
     for (std::size_t i = 0; i < kGapCauseNames.size(); ++i) {
       std::int64_t ns = 0;
       for (const StepAccount& step : attribution_.steps) {
@@ -195,7 +196,7 @@ class AccountText {
         table.add({kGapCauseNames[i], time_per_step(ns), share(ns)});
       }
     }
-    return table.size() == 0 ? "no gaps\n" : table.text();
+    return table.rows.empty() ? "no gaps\n" : to_text(table);
   }
 
   struct Row {
@@ -219,7 +220,8 @@ class AccountText {
     }
     std::vector<std::pair<std::string, Row>> rows(names.begin(), names.end());
     std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
-    TextTable table({what, (time == &OperatorCost::self_ns ? "self " : "") + unit_ + "/step", "share", "calls/step"});
+    Table table = names_and_numbers(
+        {what, (time == &OperatorCost::self_ns ? "self " : "") + unit_ + "/step", "share", "calls/step"});
     std::int64_t rest_ns = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Row& row = rows[i].second;
@@ -236,7 +238,7 @@ class AccountText {
     if (rows.size() > kTopRows) {
       table.add({fmt::format("others ({})", rows.size() - kTopRows), time_per_step(rest_ns), share(rest_ns), ""});
     }
-    return table.text();
+    return to_text(table);
   }
 
   /// Returns a table of the ranges that people marked, by what they launched.
@@ -245,7 +247,7 @@ class AccountText {
     if (costs.empty()) {
       return "";
     }
-    TextTable table({"range", unit_ + "/step on the device", "on the host", "operations", "times"});
+    Table table = names_and_numbers({"range", unit_ + "/step on the device", "on the host", "operations", "times"});
     for (std::size_t i = 0; i < std::min(costs.size(), kTopRows); ++i) {
       const RangeCost& cost = costs[i];
       table.add({printable(cost.name), time_per_step(cost.device_ns), time_per_step(cost.host_ns),
@@ -255,7 +257,7 @@ class AccountText {
     for (const DeviceOperation& row : trace_.events().operations) {
       before += row.launched_before ? 1 : 0;
     }
-    std::string text = "\nranges, with what was launched in them and in those inside of them:\n" + table.text();
+    std::string text = "\nranges, with what was launched in them and in those inside of them:\n" + to_text(table);
     if (costs.size() > kTopRows) {
       text += fmt::format("and {} more\n", costs.size() - kTopRows);
     }
@@ -275,13 +277,13 @@ class AccountText {
     if (ranges.empty()) {
       return "";
     }
-    TextTable table({"ranges for --step-range", "times", "median ms", "sum ms"});
+    Table table = names_and_numbers({"ranges for --step-range", "times", "median ms", "sum ms"});
     for (const RangeCandidate& range : ranges) {
       table.add({printable(range.name), grouped(range.count),
                  fmt::format("{:.3f}", static_cast<double>(range.median_ns) * 1e-6),
                  fmt::format("{:.3f}", static_cast<double>(range.total_ns) * 1e-6)});
     }
-    return "\n" + table.text();
+    return "\n" + to_text(table);
   }
 
   std::string perturbation() const {

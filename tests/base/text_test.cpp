@@ -32,6 +32,13 @@ TEST(OutsideText, ReplacesBytesThatAreNoUtf8) {
   EXPECT_EQ(one_line("cut \xe6\xa8"), "cut " + mark + mark);
 }
 
+TEST(Shortened, KeepsCharactersWholeAndSaysThatItCut) {
+  EXPECT_EQ(shortened("abcdef", 6), "abcdef");
+  EXPECT_EQ(shortened("abcdefg", 6), "abc...");
+  EXPECT_EQ(shortened("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 4), "\xc3\xa9...");
+  EXPECT_EQ(shortened("abcdef", 2), "ab") << "no room for a letter beside the dots";
+}
+
 TEST(OutsideText, CutsWhatIsTooLongBetweenCharacters) {
   EXPECT_EQ(one_line("abcdef", 3), "abc\xe2\x80\xa6");
   EXPECT_EQ(one_line("abc", 3), "abc");

@@ -189,18 +189,6 @@ class ASweep(ProgramTest):
         self.assertEqual(process.returncode, 130)
         self.assertIn("--resume 1", errors)
 
-    def test_adds_launches_until_they_decide(self):
-        answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--arm", "slow-3000000:causal", "--phase", "decode", "--length", "16", "--blocks", 1,
-                            "--adaptive")
-        slow = answer["rows"][1]
-        # A step that is several times as long is decided at the first look, or at a later one where the machine was disturbed.
-        self.assertEqual(slow["verdict"], "SLOWER")
-        self.assertIn(slow["launches"], (7, 11, 17, 25))
-        self.assertIn("%", answer["interval_level"])
-        self.assertEqual(self.query("SELECT launches, ended_unix_ns > 0 FROM runs"), [(slow["launches"], 1)])
-        refused = self.run_program("sweep", "--store", self.store, *SMALL, "--adaptive", "--launches", 9, expect=2)
-        self.assert_one_sentence(refused, "--adaptive", "--launches")
-
     def test_binds_its_threads_to_the_cores_that_it_is_given(self):
         answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--phase", "decode", "--length", "16", "--launches", 1, "--blocks", 1, "--affinity", "0")
         self.assertEqual(answer["rows"][0]["threads"], 1)

@@ -29,6 +29,10 @@ DECODELAB = """
       store) [[ -f $FAKE_OUT/gpu.sqlite ]] ;;
     esac
 """
+# The room that a disk has is not the same on every machine.
+DF = """
+    printf 'Filesystem 1048576-blocks Used Available Capacity Mounted on\\n/dev/fake 500000 0 %s 0%% /\\n' "${FAKE_DISK_MB:-400000}"
+"""
 # Runs what stands behind its two options.
 NCU = 'shift 2; exec "$@"'
 TRACE = '{"session": {"collectors": [{"name": "spans", "on": true, "reason": ""}, {"name": "cupti", "on": false, "reason": "%s"}]}}'
@@ -45,6 +49,7 @@ class GpuCheckTest(unittest.TestCase):
         for directory in (self.bin, self.build):
             os.mkdir(directory)
         self.write(self.bin, "nvidia-smi", NVIDIA_SMI)
+        self.write(self.bin, "df", DF)
         self.write(self.bin, "ncu", NCU)
         self.write(self.build, "decodelab", DECODELAB)
         for program in ("engine_test", "variants_test"):
@@ -173,6 +178,12 @@ class GpuCheckTest(unittest.TestCase):
         result = self.run_script(FAKE_GPU_MB="24000")
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertIn("skip  starcoder: the GPU has 24000 MB", result.stdout)
+        self.assertTrue(self.sweeps() and all("santacoder" in sweep for sweep in self.sweeps()))
+
+    def test_leaves_starcoder_out_where_the_disk_is_too_small_and_says_so(self):
+        result = self.run_script(FAKE_DISK_MB="31000")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("has 31000 MB of room", result.stdout)
         self.assertTrue(self.sweeps() and all("santacoder" in sweep for sweep in self.sweeps()))
 
     def test_finds_libtorch_through_python_where_the_programs_do_not_start(self):

@@ -4,9 +4,10 @@
 
 #include <sstream>
 
+#include "base/table.h"
 #include "profiles/trace/find_steps.h"
 #include "profiles/trace/text.h"
-#include "profiles/trace/text_table.h"
+#include "profiles/trace/words.h"
 #include "tests/profiles/trace/foreign_exports.h"
 
 namespace decodelab {
@@ -85,7 +86,7 @@ TEST(ForeignText, BeginsWithASentenceAndHasFindingsOfTwoLines) {
   EXPECT_EQ(line, "The trace cannot be believed.");
   int in_finding = 0;
   while (std::getline(lines, line)) {
-    EXPECT_LE(line.size(), kTextColumns) << line;
+    EXPECT_LE(line.size(), kTableWidth) << line;
     in_finding = line.starts_with(" ") ? in_finding + 1 : 1;
     EXPECT_LE(in_finding, 2) << line;
     EXPECT_EQ(line.find("xxxx"), std::string::npos) << "names are short";

@@ -5,8 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/table.h"
 #include "profiles/trace/checks/check.h"
-#include "profiles/trace/text_table.h"
+#include "profiles/trace/words.h"
 #include "tests/profiles/trace/checked.h"
 
 namespace decodelab {
@@ -16,7 +17,7 @@ namespace {
   std::istringstream lines(text);
   std::string line;
   while (std::getline(lines, line)) {
-    if (line.size() > kTextColumns) {
+    if (line.size() > kTableWidth) {
       return ::testing::AssertionFailure() << line.size() << " columns: " << line;
     }
     if (!line.empty() && line.back() == ' ') {
@@ -42,10 +43,10 @@ std::string text_of(const TraceEvents& events) {
   return trace_text(trace, quality, attribute(trace, quality));
 }
 
-TEST(TextTable, GivesWayInTheFirstColumnOnly) {
-  TextTable table({"name", "ns"});
+TEST(Table, GivesWayInTheFirstColumnOnly) {
+  Table table = names_and_numbers({"name", "ns"});
   table.add({std::string(200, 'x'), "1,234"});
-  const std::string text = table.text();
+  const std::string text = to_text(table);
   EXPECT_TRUE(fits(text));
   EXPECT_TRUE(has(text, "xxx...  1,234\n"));
 }

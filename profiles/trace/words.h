@@ -1,29 +1,11 @@
-// Tables and paragraphs of plain text that fit a terminal.
+// Numbers and paragraphs of plain text, as the account of a trace prints them.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace decodelab {
-
-inline constexpr std::size_t kTextColumns = 100;
-
-/// Lays out a table. The first column is aligned left and is shortened where a line would be too long; the others are
-/// aligned right.
-class TextTable {
- public:
-  explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)} {}
-
-  /// Adds a row, which must have as many cells as the header.
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  std::size_t size() const { return rows_.size() - 1; }
-  std::string text() const;
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
 
 /// Returns a number as "1,234,567".
 std::string grouped(std::int64_t value);

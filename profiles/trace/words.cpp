@@ -1,52 +1,20 @@
-// Computes column widths and breaks lines.
-#include "profiles/trace/text_table.h"
+// Formats numbers and breaks lines.
+#include "profiles/trace/words.h"
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
+
+#include "base/table.h"
+#include "base/text.h"
 
 namespace decodelab {
 namespace {
 
-constexpr std::size_t kBetween = 2;
 constexpr std::string_view kEllipsis = "...";
 
-std::string shortened(const std::string& text, std::size_t width) {
-  if (text.size() <= width) {
-    return text;
-  }
-  const bool with_ellipsis = width > kEllipsis.size();
-  std::size_t kept = with_ellipsis ? width - kEllipsis.size() : width;
-  while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) {
-    --kept;  // Never cuts inside of a UTF-8 character.
-  }
-  return text.substr(0, kept) + std::string(with_ellipsis ? kEllipsis : "");
-}
-
 }  // namespace
-
-std::string TextTable::text() const {
-  std::vector<std::size_t> widths(rows_.front().size(), 0);
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      widths[i] = std::max(widths[i], row.at(i).size());
-    }
-  }
-  const std::size_t others = std::accumulate(widths.begin() + 1, widths.end(), kBetween * (widths.size() - 1));
-  widths[0] = std::min(widths[0], others < kTextColumns ? kTextColumns - others : 1);
-  std::string text;
-  for (const auto& row : rows_) {
-    std::string line = fmt::format("{:<{}}", shortened(row[0], widths[0]), widths[0]);
-    for (std::size_t i = 1; i < widths.size(); ++i) {
-      line += fmt::format("  {:>{}}", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
 
 std::string grouped(std::int64_t value) {
   std::string digits = std::to_string(value);
@@ -90,7 +58,7 @@ std::string finding(std::string_view first, std::string_view text, std::size_t i
   if (second_line == std::string::npos || second_line + 1 == whole.size()) {
     return whole;
   }
-  std::size_t length = std::min(second_line, first_line + 1 + kTextColumns - kEllipsis.size() - 1);
+  std::size_t length = std::min(second_line, first_line + 1 + kTableWidth - kEllipsis.size() - 1);
   length = whole.find_last_not_of(" ;,:", length - 1) + 1;
   return whole.substr(0, length) + " " + std::string(kEllipsis) + "\n";
 }
@@ -109,12 +77,12 @@ std::string paragraph(std::string_view first, std::string_view text, std::size_t
     const std::size_t end = std::min(words.find(' ', begin), words.size());
     std::string word = words.substr(begin, end - begin);
     place = end;
-    if (!line_is_empty && line.size() + word.size() + 1 > kTextColumns) {
+    if (!line_is_empty && line.size() + word.size() + 1 > kTableWidth) {
       result += line + "\n";
       line = std::string(indent, ' ');
       line_is_empty = true;
     }
-    const std::size_t room = kTextColumns - std::min(kTextColumns - 1, line.size() + 1);
+    const std::size_t room = kTableWidth - std::min(kTableWidth - 1, line.size() + 1);
     line += (line_is_empty || line.back() == ' ' ? "" : " ") + shortened(word, room);
     line_is_empty = false;
   }
