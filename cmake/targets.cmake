@@ -31,8 +31,33 @@ file(GLOB_RECURSE reports_store_sources CONFIGURE_DEPENDS reports/store/*.cpp)
 file(GLOB_RECURSE reports_statistics_sources CONFIGURE_DEPENDS reports/statistics/*.cpp)
 file(GLOB_RECURSE reports_page_sources CONFIGURE_DEPENDS reports/figures/*.cpp reports/page/*.cpp)
 file(GLOB_RECURSE profiles_sources CONFIGURE_DEPENDS profiles/*.cpp)
+file(GLOB family_sources CONFIGURE_DEPENDS engine/families/*.cpp)
 file(GLOB checkpoint_sources CONFIGURE_DEPENDS engine/checkpoint/*.cpp engine/kernels/elementwise/uniform_fill.cpp)
 list(FILTER checkpoint_sources EXCLUDE REGEX "/weights[^/]*\\.cpp$")
+# The list of families: the constants of the files in engine/families, one each.
+set(family_externs)
+set(family_pointers)
+foreach(source ${family_sources})
+  get_filename_component(family ${source} NAME_WE)
+  string(APPEND family_externs "extern const Family ${family};\n")
+  string(APPEND family_pointers "&model_families::${family}, ")
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/families.cpp @ONLY CONTENT [[
+// Made by the build: the model families, one for each file of engine/families.
+#include "engine/checkpoint/family.h"
+
+namespace decodelab {
+namespace model_families {
+@family_externs@}  // namespace model_families
+
+std::span<const Family* const> families() {
+  static constexpr const Family* kFamilies[] = {@family_pointers@};
+  return kFamilies;
+}
+
+}  // namespace decodelab
+]])
+list(APPEND checkpoint_sources ${family_sources} ${CMAKE_BINARY_DIR}/families.cpp)
 file(GLOB_RECURSE bench_core_sources CONFIGURE_DEPENDS bench/plan/*.cpp bench/machine/*.cpp bench/measure/*.cpp)
 list(FILTER bench_core_sources EXCLUDE REGEX "/(torch|engine)_[^/]*\\.cpp$")
 file(GLOB bench_commands_sources CONFIGURE_DEPENDS bench/commands/*.cpp)

@@ -65,8 +65,8 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
       {.linear = plan.linear.factory(), .mlp = plan.mlp.factory(), .residual_norm = plan.residual_norm.factory()},
       *parts.prepared);
   impl_->prefill_layout = plan.prefill_layout.value();
-  impl_->prefill_attention = plan.prefill_attention.factory()(config, plan.softmax.factory());
-  impl_->decode_attention = plan.decode_attention.factory()(config, plan.softmax.factory());
+  impl_->prefill_attention = plan.prefill_attention.factory()(attention_shape(config), plan.softmax.factory());
+  impl_->decode_attention = plan.decode_attention.factory()(attention_shape(config), plan.softmax.factory());
   impl_->make_cache = plan.kv_growth.factory();
   impl_->kv_layout = plan.kv_layout.value();
   impl_->key_multiple = plan.key_padding.value();

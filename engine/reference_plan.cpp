@@ -28,8 +28,7 @@ EnginePlan reference_plan() {
   plan.residual_norm.set_reference(make_plain_residual_norm);
   plan.linear.set_reference(make_plain_linear);
   plan.mlp.set_reference(make_plain_mlp);
-  plan.workspace.set_reference(
-      [](const ModelConfig&, const std::string&) { return std::make_unique<PlainWorkspace>(); });
+  plan.workspace.set_reference([](std::int64_t, const std::string&) { return std::make_unique<PlainWorkspace>(); });
   plan.step_runner.set_reference(make_eager_runner);
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);
   plan.token_choice.set_reference(make_row_by_row_choice);

@@ -71,7 +71,7 @@ struct Session::Impl {
 
   /// Begins with new step memory and a new runner: what the old ones hold has the shapes of a batch that is no more.
   void renew_steps() {
-    workspace = engine.make_workspace(model().config, model().device);
+    workspace = engine.make_workspace(model().config.positions, model().device);
     runner = engine.step_runner();
     runner->prepare(*cache);
   }
@@ -198,7 +198,7 @@ Session::Session(const Engine& engine, const SessionOptions& options) {
   impl_ = std::make_unique<Impl>(Impl{.engine = engine.impl(),
                                       .options = std::move(complete),
                                       .cache = engine.impl().cache(options.batch_size, options.max_tokens, spare_rows),
-                                      .workspace = engine.impl().make_workspace(config, model.device()),
+                                      .workspace = engine.impl().make_workspace(config.positions, model.device()),
                                       .runner = std::move(runner),
                                       .choice = engine.impl().make_token_choice(choosing),
                                       .history = {},

@@ -21,7 +21,7 @@ void run(benchmark::State& state, const AttentionFactory& factory, bool prefill,
   const at::Tensor query = at::randn({batch, tokens, config.hidden_size}, dtype);
   const at::Tensor keys = at::randn({batch, length, config.head_dim}, dtype);
   const at::Tensor values = at::randn({batch, length, config.head_dim}, dtype);
-  const auto attention = factory(config, make_unfused_softmax);
+  const auto attention = factory(attention_shape(config), make_unfused_softmax);
   PlainWorkspace workspace;
   for (auto _ : state) {
     const StepRows rows(rows_of(length - tokens), rows_of(tokens), config.positions, at::kCPU);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/checkpoint/weight_spec.h"
 #include "engine/kernels/activation.h"
 
 namespace decodelab {
@@ -16,7 +17,7 @@ namespace decodelab {
 ///
 /// Letters used everywhere: N layers, d hidden_size, H heads, G kv_heads, k head_dim, V vocabulary.
 struct ModelConfig {
-  std::string family;  ///< `model_type` of config.json; only gpt_bigcode so far.
+  std::string family;  ///< `model_type` of config.json.
   std::int64_t layers = 0;
   std::int64_t hidden_size = 0;
   std::int64_t heads = 0;
@@ -25,7 +26,7 @@ struct ModelConfig {
   std::int64_t intermediate_size = 0;
   std::int64_t vocabulary_size = 0;
   std::int64_t positions = 0;
-  double layer_norm_epsilon = 1e-5;
+  double norm_epsilon = 1e-5;
   Activation activation = Activation::gelu_tanh;
   bool scale_attention_weights = true;    ///< Scores are divided by sqrt(k).
   bool attention_softmax_in_fp32 = true;  ///< 16-bit scores are raised to fp32 before the softmax.
@@ -43,14 +44,10 @@ struct ModelConfig {
 /// Parses the text of a config.json; `file_name` is only for messages.
 ///
 /// Throws std::invalid_argument, naming the file and the key, for text that is no JSON object, an unsupported
-/// `model_type` (with the supported ones), a missing or non-positive or absurdly large dimension, n_embd not divisible
-/// by n_head, an unknown activation_function. Refused too, since the engine would compute something else:
-/// cross-attention, a head of its own (tie_word_embeddings false), quantized weights.
-///
-/// Defaults where a key is absent are those of Hugging Face's GPTBigCodeConfig (n_inner null = 4 * n_embd, multi_query
-/// true, ...), and its aliases (hidden_size, num_hidden_layers, ...) stand for the keys. `activation_function`:
-/// gelu_pytorch_tanh, gelu_new, gelu_fast -> tanh; gelu, gelu_python -> erf. `eos_token_id` may be an integer, a list
-/// (the first is taken) or null; one outside of the vocabulary counts as none. Other keys (dropout, ...) are not read.
+/// `model_type` (with the supported ones), a missing or non-positive or absurdly large dimension, and for what the
+/// engine would compute otherwise: an unknown activation, cross-attention, quantized weights. Defaults where a key is
+/// absent, and aliases of keys, are those of the family's class in Hugging Face Transformers. Keys that do not change
+/// what is computed (dropout, ...) are not read.
 ModelConfig parse_model_config(std::string_view text, const std::string& file_name);
 
 /// Reads `directory`/config.json. Throws as parse_model_config, and std::invalid_argument when the file is missing.
@@ -59,17 +56,14 @@ ModelConfig load_model_config(const std::filesystem::path& directory);
 /// Returns the text of a config.json with these fields, as transformers and load_model_config read it.
 std::string config_json(const ModelConfig& config);
 
-/// Describes one weight that a checkpoint of this configuration must have.
-struct WeightSpec {
-  std::string name;  ///< As Hugging Face saves it, e.g. transformer.h.0.attn.c_attn.weight.
-  std::vector<std::int64_t> shape;
-};
+/// Returns all weights of a configuration by role, in file order.
+std::vector<RoleSpec> weight_roles(const ModelConfig& config);
 
-/// Returns all weights of a configuration, in file order; lm_head.weight is tied to transformer.wte.weight and not
+/// Returns the tensors that a checkpoint stores for them, in file order. A head that is tied to the embedding is not
 /// listed.
 std::vector<WeightSpec> weight_specs(const ModelConfig& config);
 
-/// Returns the number of parameters, the tied head counted once.
+/// Returns the number of parameters, a tied head counted once.
 std::int64_t parameter_count(const ModelConfig& config);
 
 }  // namespace decodelab

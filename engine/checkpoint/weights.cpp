@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <numeric>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/memory_at_hand.h"
+#include "engine/checkpoint/family.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/tensor.h"
 
@@ -58,15 +61,6 @@ class Arena {
   void* address_;
 };
 
-/// The name that weight_specs() uses for a tensor of the file.
-std::string full_name(const std::string& stored) {
-  return stored.starts_with("transformer.") || stored == "lm_head.weight" ? stored : "transformer." + stored;
-}
-
-bool is_mask_buffer(std::string_view name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
-}
-
 std::string some_of(const std::vector<std::string>& names) {
   const std::size_t shown = std::min(names.size(), kNamesInAnError);
   std::string text =
@@ -74,33 +68,49 @@ std::string some_of(const std::vector<std::string>& names) {
   return shown < names.size() ? fmt::format("{} and {} more", text, names.size() - shown) : text;
 }
 
-void check_tied_head(const std::filesystem::path& directory, const std::map<std::string, StoredTensor>& stored) {
-  const auto head = stored.find("lm_head.weight");
-  if (head == stored.end()) {
-    return;
+constexpr const char* kHead = "lm_head.weight";
+
+/// A file of a model whose head is tied to the embedding may have the head too, if it is the same.
+void check_tied_head(const std::filesystem::path& directory, const StoredTensor& head, const StoredTensor& embedding) {
+  if (head.shape != embedding.shape || head.dtype != embedding.dtype ||
+      !std::ranges::equal(head.data, embedding.data)) {
+    throw std::invalid_argument(fmt::format(
+        "{}: {} differs from the token embedding, but config.json ties them; save the checkpoint tied, or set "
+        "tie_word_embeddings to false where the family takes it",
+        directory.string(), kHead));
   }
-  const StoredTensor& embedding = stored.at("transformer.wte.weight");
-  const StoredTensor& tied = head->second;
-  if (tied.shape != embedding.shape || tied.dtype != embedding.dtype ||
-      !std::ranges::equal(tied.data, embedding.data)) {
-    throw std::invalid_argument(directory.string() +
-                                ": lm_head.weight differs from transformer.wte.weight, but this model family ties "
-                                "them; save the checkpoint tied");
+}
+
+/// Returns the stored tensors by the names that weight_specs() uses.
+std::map<std::string, StoredTensor> full_names(const std::filesystem::path& directory,
+                                               const std::map<std::string, StoredTensor>& stored, const Family& family,
+                                               const std::set<std::string>& wanted) {
+  std::map<std::string, StoredTensor> by_name;
+  for (const auto& [name, tensor] : stored) {
+    if (family.ignores(name)) {
+      continue;
+    }
+    const std::string prefixed = std::string(family.prefix) + name;
+    const bool lacks_prefix = !wanted.contains(name) && wanted.contains(prefixed);
+    if (!by_name.emplace(lacks_prefix ? prefixed : name, tensor).second) {
+      throw std::invalid_argument(fmt::format("{}: the tensor '{}' is there twice, with the prefix '{}' and without",
+                                              directory.string(), name, family.prefix));
+    }
   }
+  return by_name;
 }
 
 /// Returns the stored tensors by full name: every tensor that the model needs, with its shape and a dtype that can be
 /// read.
 std::map<std::string, StoredTensor> match(const std::filesystem::path& directory,
                                           const std::map<std::string, StoredTensor>& stored,
-                                          const std::vector<WeightSpec>& specs) {
-  std::map<std::string, StoredTensor> by_name;
-  for (const auto& [name, tensor] : stored) {
-    if (!is_mask_buffer(name) && !by_name.emplace(full_name(name), tensor).second) {
-      throw std::invalid_argument(fmt::format(
-          "{}: the tensor '{}' is there twice, with the prefix 'transformer.' and without", directory.string(), name));
-    }
+                                          const ModelConfig& config) {
+  const std::vector<WeightSpec> specs = weight_specs(config);
+  std::set<std::string> wanted;
+  for (const WeightSpec& spec : specs) {
+    wanted.insert(spec.name);
   }
+  std::map<std::string, StoredTensor> by_name = full_names(directory, stored, family_of(config.family), wanted);
   std::vector<std::string> missing;
   std::vector<std::string> unknown;
   for (const WeightSpec& spec : specs) {
@@ -116,8 +126,7 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
     }
   }
   for (const auto& [name, tensor] : by_name) {
-    if (name != "lm_head.weight" &&
-        std::none_of(specs.begin(), specs.end(), [&](const WeightSpec& spec) { return spec.name == name; })) {
+    if (name != kHead && !wanted.contains(name)) {
       unknown.push_back(name);
     }
   }
@@ -131,7 +140,9 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
     }
     throw std::invalid_argument(problem);
   }
-  check_tied_head(directory, by_name);
+  if (const auto head = by_name.find(kHead); head != by_name.end() && !wanted.contains(kHead)) {
+    check_tied_head(directory, head->second, by_name.at(specs.front().name));
+  }
   return by_name;
 }
 
@@ -154,6 +165,27 @@ at::Tensor view_of(const std::string& name, const StoredTensor& stored) {
                        at::TensorOptions(scalar_type(stored.element_type(name))));
 }
 
+/// Writes stored tensors into a weight of the shape of `role`, converted to its dtype.
+void write_weight(const at::Tensor& weight, const RoleSpec& role, const std::vector<at::Tensor>& stored) {
+  switch (role.transform) {
+    case Transform::none: weight.copy_(stored.front()); return;
+    case Transform::concatenated: {
+      std::int64_t row = 0;
+      for (const at::Tensor& rows : stored) {
+        weight.narrow(0, row, rows.size(0)).copy_(rows);
+        row += rows.size(0);
+      }
+      return;
+    }
+    case Transform::split_heads: {
+      const std::vector<std::int64_t> by_head{role.split_heads, 3, weight.size(0) / (3 * role.split_heads)};
+      weight.unflatten(0, {by_head[1], by_head[0], by_head[2]})
+          .copy_(stored.front().unflatten(0, by_head).transpose(0, 1));
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 std::int64_t weight_bytes(const ModelConfig& config, ElementType dtype) {
@@ -163,21 +195,30 @@ std::int64_t weight_bytes(const ModelConfig& config, ElementType dtype) {
 struct Weights::Impl {
   SafetensorsReader reader;
   std::map<std::string, StoredTensor> stored;
+  std::map<std::string, RoleSpec> roles;
   at::TensorOptions options;
   std::int64_t total_bytes;
   MemoryAtHand at_hand;
   std::shared_ptr<Arena> arena;  ///< Null unless the device is a CPU.
   std::mutex mutex{};
   std::map<std::string, at::Tensor> loaded{};
-  std::map<std::string, at::Tensor> in_file{};
   std::int64_t loading_ns = 0;
 
-  const StoredTensor& find(const std::string& name) const {
-    const auto found = stored.find(name);
-    if (found == stored.end()) {
-      throw std::logic_error("the transformer asked for the weight '" + name + "', which weight_specs() does not list");
+  const RoleSpec& find(const std::string& role) const {
+    const auto found = roles.find(role);
+    if (found == roles.end()) {
+      throw std::logic_error("the transformer asked for the weight '" + role + "', which weight_roles() does not list");
     }
     return found->second;
+  }
+
+  /// Returns views of what the file has for a role.
+  std::vector<at::Tensor> views(const RoleSpec& role) const {
+    std::vector<at::Tensor> views;
+    for (const WeightSpec& spec : role.stored) {
+      views.push_back(view_of(spec.name, stored.at(spec.name)));
+    }
+    return views;
   }
 
   const at::Tensor& load(const std::string& name) {
@@ -187,20 +228,33 @@ struct Weights::Impl {
     }
     const c10::InferenceMode inference;
     const auto start = std::chrono::steady_clock::now();
-    const StoredTensor& file = find(name);
-    const at::Tensor source = view_of(name, file);
+    const RoleSpec& role = find(name);
+    for (const WeightSpec& spec : role.stored) {
+      fault_in(stored.at(spec.name).data);
+    }
     at::Tensor tensor;
     if (arena) {
-      const auto bytes = static_cast<std::size_t>(source.numel()) * options.dtype().itemsize();
+      const std::size_t bytes = elements(role) * options.dtype().itemsize();
       require_memory(static_cast<std::int64_t>(bytes), at_hand, name);
-      fault_in(file.data);
-      tensor = at::from_blob(arena->take(bytes), source.sizes(), [kept = arena](void*) {}, options);
-      tensor.copy_(source);
+      tensor = at::from_blob(arena->take(bytes), role.shape, [kept = arena](void*) {}, options);
+      write_weight(tensor, role, views(role));
     } else {
-      tensor = source.to(options, false, /*copy=*/true);
+      tensor = made(role).to(options.device());
     }
     loading_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
     return loaded.emplace(name, std::move(tensor)).first->second;
+  }
+
+  /// Returns a weight in ordinary memory of the host.
+  at::Tensor made(const RoleSpec& role) const {
+    const at::Tensor tensor = at::empty(role.shape, options.device(at::kCPU));
+    write_weight(tensor, role, views(role));
+    return tensor;
+  }
+
+  static std::size_t elements(const RoleSpec& role) {
+    return std::accumulate(role.shape.begin(), role.shape.end(), std::size_t{1},
+                           [](std::size_t count, std::int64_t size) { return count * static_cast<std::size_t>(size); });
   }
 };
 
@@ -211,14 +265,27 @@ Weights& Weights::operator=(Weights&&) noexcept = default;
 
 const at::Tensor& Weights::at(const std::string& name) const { return impl_->load(name); }
 
-const at::Tensor& Weights::source(const std::string& name) const {
-  const StoredTensor& file = impl_->find(name);
-  if (!impl_->arena || scalar_type(file.element_type(name)) != impl_->options.dtype().toScalarType()) {
+at::Tensor Weights::read(const std::string& name) const {
+  const RoleSpec& role = impl_->find(name);
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (const auto there = impl_->loaded.find(name); there != impl_->loaded.end()) {
+      return there->second;
+    }
+  }
+  if (!impl_->arena) {
     return impl_->load(name);
   }
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->in_file.try_emplace(name, view_of(name, file)).first->second;
+  const c10::InferenceMode inference;
+  const StoredTensor& first = impl_->stored.at(role.stored.front().name);
+  const bool as_stored = role.transform == Transform::none &&
+                         scalar_type(first.element_type(name)) == impl_->options.dtype().toScalarType();
+  return as_stored ? view_of(name, first) : impl_->made(role);
 }
+
+bool Weights::has(const std::string& name) const { return impl_->roles.contains(name); }
+const std::vector<std::int64_t>& Weights::shape(const std::string& name) const { return impl_->find(name).shape; }
+ElementType Weights::dtype() const { return element_type(impl_->options.dtype().toScalarType()); }
 
 std::int64_t Weights::bytes() const { return impl_->total_bytes; }
 
@@ -229,18 +296,23 @@ std::int64_t Weights::loading_ns() const {
 
 void Weights::check(const std::filesystem::path& directory, const ModelConfig& config) {
   const SafetensorsReader reader(directory);
-  match(directory, reader.tensors(), weight_specs(config));
+  match(directory, reader.tensors(), config);
 }
 
 Weights Weights::load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
                       const std::string& device_name, const LoadProgress& progress, const MemoryAtHand& at_hand) {
-  const std::vector<WeightSpec> specs = weight_specs(config);
+  const std::vector<RoleSpec> specs = weight_roles(config);
+  std::map<std::string, RoleSpec> roles;
+  for (const RoleSpec& role : specs) {
+    roles.emplace(role.role, role);
+  }
   SafetensorsReader reader(directory);
-  auto stored = match(directory, reader.tensors(), specs);
+  auto stored = match(directory, reader.tensors(), config);
   const at::Device device(device_name);
   const std::int64_t total = weight_bytes(config, dtype);
   auto impl = std::unique_ptr<Impl>(new Impl{.reader = std::move(reader),
                                              .stored = std::move(stored),
+                                             .roles = std::move(roles),
                                              .options = at::TensorOptions(scalar_type(dtype)).device(device),
                                              .total_bytes = total,
                                              .at_hand = at_hand,
@@ -250,8 +322,8 @@ Weights Weights::load(const std::filesystem::path& directory, const ModelConfig&
   }
   if (progress || !device.is_cpu()) {
     std::int64_t done = 0;
-    for (const WeightSpec& spec : specs) {
-      done += static_cast<std::int64_t>(impl->load(spec.name).nbytes());
+    for (const RoleSpec& role : specs) {
+      done += static_cast<std::int64_t>(impl->load(role.role).nbytes());
       if (progress) {
         progress(done, total);
       }

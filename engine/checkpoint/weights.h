@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/memory_at_hand.h"
 #include "engine/checkpoint/model_config.h"
@@ -34,9 +35,9 @@ class Weights {
   /// `progress`, and on another device than a CPU, all of them are read at once. `at_hand` is asked before a weight is
   /// brought into memory.
   ///
-  /// Names may lack the `transformer.` prefix; attention's mask buffers (`.attn.bias`, `.attn.masked_bias`) are
-  /// ignored; a separate `lm_head.weight` must equal the tied embedding. Throws std::invalid_argument with lists of
-  /// what is missing and what is unknown, and for a tensor whose shape is not what `config` says.
+  /// Names may lack the family's prefix; what the family ignores (masks) is left out; a separate `lm_head.weight` of a
+  /// tied model must equal the embedding. Throws std::invalid_argument with lists of what is missing and what is
+  /// unknown, and for a tensor whose shape is not what `config` says.
   static Weights load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
                       const std::string& device, const LoadProgress& progress = {}, const MemoryAtHand& at_hand = {});
   /// Throws what load() would throw for that directory, without copying any weight.
@@ -45,12 +46,16 @@ class Weights {
   Weights(Weights&&) noexcept;
   Weights& operator=(Weights&&) noexcept;
 
-  /// Returns the tensor of a Hugging Face name, in memory. Threads may call it at the same time. Throws
-  /// std::logic_error for a name that weight_specs() does not list, and NotEnoughMemory where the tensor does not fit.
-  const at::Tensor& at(const std::string& name) const;
-  /// Returns the same values in the same dtype, to be read a few times and not in steps: where the file has that dtype,
-  /// the tensor stays in the file's map, in small pages.
-  const at::Tensor& source(const std::string& name) const;
+  /// Returns the weight of a role (RoleSpec), in memory and ordered as the engine wants it. Threads may call it at the
+  /// same time. Throws std::logic_error for a role that weight_roles() does not list, and NotEnoughMemory where the
+  /// tensor does not fit.
+  const at::Tensor& at(const std::string& role) const;
+  /// Returns the same values in the same dtype, to be read once and not in steps: where the file has them as the engine
+  /// wants them, the tensor lies in the file's map; else it is made, and freed with the tensor.
+  at::Tensor read(const std::string& role) const;
+  bool has(const std::string& role) const;
+  const std::vector<std::int64_t>& shape(const std::string& role) const;
+  ElementType dtype() const;
   std::int64_t bytes() const;
   /// Returns the time spent so far on bringing weights into memory.
   std::int64_t loading_ns() const;

@@ -137,7 +137,7 @@ class GraphRunner : public StepRunner {
     const std::int64_t rows = recorded_rows(cache);
     if (!inputs_ || inputs_->batch_size() != batch_size || inputs_->rows() != rows) {
       forget();
-      workspace_ = make_workspace_(transformer_.config(), device_);
+      workspace_ = make_workspace_(transformer_.config().positions, device_);
       recorder_ = make_recorder_();
       inputs_ = std::make_unique<StepInputs>(
           batch_size, rows, std::max(cache.options().positions, cache.options().max_tokens), at::Device(device_));
@@ -195,7 +195,7 @@ class WholeStepRunner final : public GraphRunner {
     const std::int64_t keys = buckets_.keys(step.rows.keys(), step.cache.options().max_tokens);
     const Graph& found = graph(keys, step.cache);
     found.record.run();
-    count_amount(Amount::padding_keys, transformer_.config().layers * (keys - step.rows.keys()));
+    count_amount(Amount::padding_keys, transformer_.sites() * (keys - step.rows.keys()));
     count_amount(Amount::padding_tokens, in.rows() - step.rows.batch_size());
     return found.logits.narrow(0, 0, step.rows.batch_size());
   }
@@ -298,18 +298,17 @@ class PartialRunner final : public GraphRunner {
   void run_part(Part& part) {
     if (part.segment.after) {
       const LayerRange range(*part.segment.after);
-      transformer_.after_attention(*part.segment.after, stream_, attended_, *workspace_);
+      transformer_.after(*part.segment.after, stream_, attended_, step());
     } else {
       workspace_->begin_step(true);
       // Positions alone are asked of these rows, so that any number of keys is right.
-      stream_ = in_stage(Stage::embed,
-                         [&] { return transformer_.embed(inputs_->ids(), inputs_->step_rows(1), *workspace_); });
+      rows_.emplace(inputs_->step_rows(1));
+      stream_ = in_stage(Stage::embed, [&] { return transformer_.embed(inputs_->ids(), step()); });
     }
     if (part.segment.before) {
       const LayerRange range(*part.segment.before);
       workspace_->begin_layer(*part.segment.before);
-      part.projected = in_stage(
-          Stage::qkv, [&] { return transformer_.before_attention(*part.segment.before, stream_, *workspace_); });
+      part.projected = in_stage(Stage::qkv, [&] { return transformer_.before(*part.segment.before, stream_, step()); });
       if (!attended_.defined()) {
         attended_ = at::zeros(part.projected.query.sizes(), part.projected.query.options());
       }
@@ -319,12 +318,14 @@ class PartialRunner final : public GraphRunner {
     }
   }
 
+  Step step() const { return {.rows = *rows_, .workspace = *workspace_}; }
+
   void record_parts() {
     if (!parts_.empty()) {
       return;
     }
     std::vector<std::unique_ptr<Part>> fresh;
-    for (const GraphSegment& segment : segments_around_attention(transformer_.config().layers)) {
+    for (const GraphSegment& segment : segments_around_attention(transformer_.sites())) {
       fresh.push_back(std::make_unique<Part>(Part{.segment = segment}));
     }
     recorder_->aside([&] {
@@ -340,9 +341,10 @@ class PartialRunner final : public GraphRunner {
     parts_ = std::move(fresh);
   }
 
-  ResidualStream stream_;  ///< Between the parts of a step.
-  at::Tensor attended_;    ///< [R, 1, H * k]; what attention gave, rows of padding zero.
-  at::Tensor logits_;      ///< [R, V]
+  std::optional<StepRows> rows_;  ///< Of the step that is being recorded; its position ids serve all parts.
+  ResidualStream stream_;         ///< Between the parts of a step.
+  at::Tensor attended_;           ///< [R, 1, H * k]; what attention gave, rows of padding zero.
+  at::Tensor logits_;             ///< [R, V]
   std::vector<std::unique_ptr<Part>> parts_;
 };
 

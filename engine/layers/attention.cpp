@@ -10,25 +10,24 @@ namespace {
 
 class MathAttention final : public Attention {
  public:
-  MathAttention(const ModelConfig& config, std::unique_ptr<Softmax> softmax)
-      : config_(config), softmax_(std::move(softmax)) {}
+  MathAttention(const AttentionShape& shape, std::unique_ptr<Softmax> softmax)
+      : shape_(shape), softmax_(std::move(softmax)) {}
 
   at::Tensor forward(const AttentionCall& call) const override {
     const std::int64_t B = call.query.size(0);
     const std::int64_t T = call.query.size(1);
     const std::int64_t L = call.keys.size(1);
-    const std::int64_t G = config_.kv_heads;
-    const std::int64_t R = config_.heads / G;  // query heads that share a key head
-    const std::int64_t k = config_.head_dim;
+    const std::int64_t G = shape_.kv_heads;
+    const std::int64_t R = shape_.shared_heads();
+    const std::int64_t k = shape_.head_dim;
 
     const at::Tensor query = call.query.view({B, T, G, R, k}).transpose(1, 2).reshape({B * G, T * R, k});
     const at::Tensor keys = call.keys.unflatten(2, {G, k}).transpose(1, 2).reshape({B * G, L, k});
     const at::Tensor values = call.values.unflatten(2, {G, k}).transpose(1, 2).reshape({B * G, L, k});
 
-    const bool upcast = config_.attention_softmax_in_fp32 && query.scalar_type() != at::kFloat;
-    const double unscale =
-        upcast && config_.scale_attention_softmax_in_fp32 ? static_cast<double>(call.layer + 1) : 1.0;
-    const double scale = config_.attention_scale() / unscale;
+    const bool upcast = shape_.softmax_in_fp32 && query.scalar_type() != at::kFloat;
+    const double unscale = upcast && shape_.unscales_by_layer ? static_cast<double>(call.layer + 1) : 1.0;
+    const double scale = shape_.scale / unscale;
 
     const at::Tensor scores =
         at::baddbmm(at::empty({1, 1, 1}, query.options()), query, keys.transpose(1, 2), 0, scale).view({B, G, T, R, L});
@@ -49,19 +48,28 @@ class MathAttention final : public Attention {
 
   std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
                                std::int64_t element_bytes) const override {
-    const std::int64_t scores = batch_size * config_.heads * tokens * keys;
+    const std::int64_t scores = batch_size * shape_.heads * tokens * keys;
     return scores * element_bytes + softmax_->workspace_bytes(scores, element_bytes);
   }
 
  private:
-  ModelConfig config_;
+  AttentionShape shape_;
   std::unique_ptr<Softmax> softmax_;
 };
 
 }  // namespace
 
-std::unique_ptr<Attention> make_math_attention(const ModelConfig& config, const SoftmaxFactory& softmax) {
-  return std::make_unique<MathAttention>(config, softmax());
+AttentionShape attention_shape(const ModelConfig& config) {
+  return {.heads = config.heads,
+          .kv_heads = config.kv_heads,
+          .head_dim = config.head_dim,
+          .scale = config.attention_scale(),
+          .softmax_in_fp32 = config.attention_softmax_in_fp32,
+          .unscales_by_layer = config.scale_attention_softmax_in_fp32};
+}
+
+std::unique_ptr<Attention> make_math_attention(const AttentionShape& shape, const SoftmaxFactory& softmax) {
+  return std::make_unique<MathAttention>(shape, softmax());
 }
 
 }  // namespace decodelab

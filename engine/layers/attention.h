@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "engine/layers/attention_shape.h"
 #include "engine/layers/layer_slots.h"
 
 namespace at {
@@ -12,12 +13,11 @@ class Tensor;
 
 namespace decodelab {
 
-struct ModelConfig;
 class Workspace;
 class StepRows;
 
 /// Holds the inputs of one layer's attention. B rows, T queries and L keys each; L may exceed rows.keys(), and
-/// rows.visible(L) hides the keys beyond it. H heads, G kv_heads, k head_dim.
+/// rows.visible(L) hides the keys beyond it. Letters as in AttentionShape.
 struct AttentionCall {
   std::int64_t layer;        ///< Index of the layer; the study's scaling rule depends on it.
   const at::Tensor& query;   ///< [B, T, H * k]
@@ -47,6 +47,6 @@ class Attention {
 /// head are folded into rows, so that multi-query attention never expands keys or values. Scaling and upcast are those
 /// of the study's model (scores in 16 bits are divided by layer + 1 in the product and multiplied back in fp32, masked
 /// after the upcast).
-std::unique_ptr<Attention> make_math_attention(const ModelConfig& config, const SoftmaxFactory& softmax);
+std::unique_ptr<Attention> make_math_attention(const AttentionShape& shape, const SoftmaxFactory& softmax);
 
 }  // namespace decodelab

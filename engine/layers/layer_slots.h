@@ -8,10 +8,10 @@
 
 namespace decodelab {
 
+struct AttentionShape;
 struct KvCacheOptions;
 struct LinearWeights;
 struct MlpWeights;
-struct ModelConfig;
 struct NormWeights;
 class Attention;
 class KvCache;
@@ -38,13 +38,13 @@ enum class KvLayout : std::uint8_t { split, merged };
 using KeyMultiple = std::int64_t;
 
 using SoftmaxFactory = std::function<std::unique_ptr<Softmax>()>;
-using AttentionFactory = std::function<std::unique_ptr<Attention>(const ModelConfig&, const SoftmaxFactory&)>;
+using AttentionFactory = std::function<std::unique_ptr<Attention>(const AttentionShape&, const SoftmaxFactory&)>;
 using KvCacheFactory = std::function<std::unique_ptr<KvCache>(const KvCacheOptions&)>;
 using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&, PreparedWeights&)>;
 using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
 using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
-/// The engine calls it once per session; the string is a device.
-using WorkspaceFactory = std::function<std::unique_ptr<Workspace>(const ModelConfig&, const std::string&)>;
+/// The engine calls it once per session, with the most positions that the model has, and a device.
+using WorkspaceFactory = std::function<std::unique_ptr<Workspace>(std::int64_t positions, const std::string&)>;
 using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
 
 /// Holds the factories that a model family builds its layers from.

@@ -11,7 +11,7 @@ namespace {
 
 class PlainLinear final : public Linear {
  public:
-  explicit PlainLinear(const LinearWeights& weights) : weight_(weights.in_memory()) {
+  explicit PlainLinear(const LinearWeights& weights) : weight_(weights.load()) {
     if (weights.bias != nullptr) {
       bias_ = *weights.bias;
     }

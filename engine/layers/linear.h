@@ -1,11 +1,14 @@
 // A matrix product with weights that never change: the interface of a slot, and its reference.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "engine/kernels/activation.h"
+#include "engine/kernels/element_type.h"
 
 namespace at {
 class Tensor;
@@ -16,14 +19,19 @@ namespace decodelab {
 class PreparedWeights;
 class Workspace;
 
-/// Refers to the weights of one product, as the checkpoint has them. They outlive every Linear.
+/// Refers to the weights of one product, which outlive every Linear.
 struct LinearWeights {
-  std::string name;          ///< Name of the checkpoint's tensors without `.weight`; prepared weights are keyed by it.
-  const at::Tensor& weight;  ///< [N, K], maybe still in a file: to be read a few times only; steps read in_memory().
-  const at::Tensor* bias;    ///< [N], or null
-  std::function<const at::Tensor&()> load{};  ///< Brings `weight` into memory; empty where it is already there.
+  std::string name;          ///< The role; prepared weights are keyed by it.
+  std::int64_t outputs = 0;  ///< N
+  std::int64_t inputs = 0;   ///< K
+  ElementType dtype = ElementType::float32;
+  const at::Tensor* bias = nullptr;  ///< [N], or null
+  /// Returns W, [N, K], to be read once and not in steps: it may lie in a file, or be freed with the tensor.
+  std::function<at::Tensor()> read;
+  /// Returns W in memory, for steps.
+  std::function<const at::Tensor&()> load;
 
-  const at::Tensor& in_memory() const { return load ? load() : weight; }
+  std::size_t bytes() const { return static_cast<std::size_t>(outputs * inputs) * element_bytes(dtype); }
 };
 
 /// Computes y = x W^T + b.

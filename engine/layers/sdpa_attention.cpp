@@ -8,7 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/checkpoint/model_config.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/step_rows.h"
 #include "engine/tensor.h"
@@ -22,8 +21,8 @@ constexpr std::int64_t kKeyBlock = 512;
 
 class SdpaAttention final : public Attention {
  public:
-  SdpaAttention(const ModelConfig& config, SdpaKernel kernel, std::string variant)
-      : config_(config), kernel_(kernel), variant_(std::move(variant)) {}
+  SdpaAttention(const AttentionShape& shape, SdpaKernel kernel, std::string variant)
+      : shape_(shape), kernel_(kernel), variant_(std::move(variant)) {}
 
   at::Tensor forward(const AttentionCall& call) const override {
     const StepRows& rows = call.rows;
@@ -35,36 +34,40 @@ class SdpaAttention final : public Attention {
                                   " attends from position 0 or for one new token a row, and takes no bias; use the "
                                   "reference's attention here");
     }
-    const std::int64_t H = config_.heads;
-    const std::int64_t k = config_.head_dim;
+    const std::int64_t B = call.query.size(0);
+    const std::int64_t T = call.query.size(1);
+    const std::int64_t k = shape_.head_dim;
     const bool causal = rows.tokens() > 1;
     // Rows of one length see all keys that they hold; keys shown beyond those are cut off.
     const bool all_seen = causal || rows.uniform();
     const std::int64_t shown = all_seen ? rows.keys() : call.keys.size(1);
-    const at::Tensor query = call.query.unflatten(2, {H, k}).transpose(1, 2);
-    const at::Tensor keys = heads(call.keys.narrow(1, 0, shown));
-    const at::Tensor values = heads(call.values.narrow(1, 0, shown));
+    const bool folds = folded(T);
+    const at::Tensor query = folds ? call.query.view({B, shape_.kv_heads, shape_.shared_heads(), k})
+                                   : call.query.unflatten(2, {shape_.heads, k}).transpose(1, 2);
+    const at::Tensor keys = heads(call.keys.narrow(1, 0, shown), folds);
+    const at::Tensor values = heads(call.values.narrow(1, 0, shown), folds);
     std::optional<at::Tensor> mask;
     if (!all_seen) {
-      mask = at::zeros({query.size(0), 1, 1, shown}, query.options())
+      mask = at::zeros({B, 1, 1, shown}, query.options())
                  .masked_fill_(rows.visible(shown).unsqueeze(1).logical_not(), -std::numeric_limits<float>::infinity());
     }
-    return run(query, keys, values, mask, causal).transpose(1, 2).reshape({query.size(0), query.size(2), H * k});
+    const at::Tensor attended = run(query, keys, values, mask, causal);
+    return (folds ? attended : attended.transpose(1, 2)).reshape({B, T, shape_.query_width()});
   }
 
   std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
                                std::int64_t element_bytes) const override {
-    const std::int64_t log_sum_exp = batch_size * config_.heads * tokens * 4;
-    const std::int64_t blocks = at::get_num_threads() * kQueryBlock * (2 * kKeyBlock + config_.head_dim) * 4;
-    const std::int64_t repeated =
-        kernel_ == SdpaKernel::efficient ? 2 * batch_size * keys * config_.hidden_size * element_bytes : 0;
-    return log_sum_exp + blocks + repeated + batch_size * (tokens * config_.hidden_size + 2 * keys) * element_bytes;
+    const std::int64_t log_sum_exp = batch_size * shape_.heads * tokens * 4;
+    const std::int64_t blocks = at::get_num_threads() * kQueryBlock * (2 * kKeyBlock + shape_.head_dim) * 4;
+    const bool copies = kernel_ == SdpaKernel::efficient || (groups() && !folded(tokens));
+    const std::int64_t repeated = copies ? 2 * batch_size * keys * shape_.query_width() * element_bytes : 0;
+    return log_sum_exp + blocks + repeated + batch_size * (tokens * shape_.query_width() + 2 * keys) * element_bytes;
   }
 
  private:
   at::Tensor run(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
                  const std::optional<at::Tensor>& mask, bool causal) const {
-    const double scale = config_.attention_scale();
+    const double scale = shape_.scale;
     if (query.is_cpu()) {
       return std::get<0>(
           at::_scaled_dot_product_flash_attention_for_cpu(query, keys, values, 0.0, causal, mask, scale));
@@ -86,27 +89,30 @@ class SdpaAttention final : public Attention {
     throw std::logic_error("an attention kernel without a call");
   }
 
-  /// [B, L, G * k] -> [B, H, L, k]; key heads are repeated by a stride of 0.
-  at::Tensor heads(const at::Tensor& packed) const {
+  /// Returns whether several query heads share each of several key heads.
+  bool groups() const { return shape_.kv_heads > 1 && shape_.kv_heads < shape_.heads; }
+  /// Returns whether the query heads of a key head are its queries: a single token sees the same keys in all of them.
+  bool folded(std::int64_t tokens) const { return groups() && tokens == 1; }
+
+  /// [B, L, G * k] -> [B, G, L, k] where queries are folded, else [B, H, L, k]. A single head is repeated by a stride
+  /// of 0; of several there is no such view.
+  at::Tensor heads(const at::Tensor& packed, bool folds) const {
     const std::int64_t B = packed.size(0);
     const std::int64_t L = packed.size(1);
-    const std::int64_t G = config_.kv_heads;
-    return packed.unflatten(2, {G, config_.head_dim})
-        .transpose(1, 2)
-        .unsqueeze(2)
-        .expand({B, G, config_.heads / G, L, config_.head_dim})
-        .flatten(1, 2);
+    const std::int64_t G = shape_.kv_heads;
+    const at::Tensor own = packed.unflatten(2, {G, shape_.head_dim}).transpose(1, 2);
+    return folds ? own : own.unsqueeze(2).expand({B, G, shape_.shared_heads(), L, shape_.head_dim}).flatten(1, 2);
   }
 
-  ModelConfig config_;
+  AttentionShape shape_;
   SdpaKernel kernel_;
   std::string variant_;
 };
 
 }  // namespace
 
-std::unique_ptr<Attention> make_sdpa_attention(const ModelConfig& config, SdpaKernel kernel, std::string variant) {
-  return std::make_unique<SdpaAttention>(config, kernel, std::move(variant));
+std::unique_ptr<Attention> make_sdpa_attention(const AttentionShape& shape, SdpaKernel kernel, std::string variant) {
+  return std::make_unique<SdpaAttention>(shape, kernel, std::move(variant));
 }
 
 const char* sdpa_operator(SdpaKernel kernel, bool cpu) {

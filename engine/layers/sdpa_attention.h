@@ -14,10 +14,11 @@ namespace decodelab {
 enum class SdpaKernel : std::uint8_t { flash, efficient, cudnn };
 
 /// Makes attention that handles a prefill from position 0, where the kernel's causal flag replaces the mask, and decode
-/// steps, whose rows may have any lengths. Key heads are repeated by a stride of 0; `efficient`, which takes no such
-/// strides, copies them. Throws std::invalid_argument for a bias, for several queries that follow held keys, and for
-/// what the kernel does not support.
-std::unique_ptr<Attention> make_sdpa_attention(const ModelConfig& config, SdpaKernel kernel, std::string variant);
+/// steps, whose rows may have any lengths. A single key head is repeated by a stride of 0, which `efficient` copies. Of
+/// several key heads fewer than the query heads, a decode step takes the query heads of each as its queries, and a
+/// prefill copies keys and values once for each. Throws std::invalid_argument for a bias, for several queries that
+/// follow held keys, and for what the kernel does not support.
+std::unique_ptr<Attention> make_sdpa_attention(const AttentionShape& shape, SdpaKernel kernel, std::string variant);
 
 /// Returns the name of the operator that a call of the kernel is counted as.
 const char* sdpa_operator(SdpaKernel kernel, bool cpu);

@@ -1,7 +1,5 @@
-// The loop over layers that every model family shares.
+// The loop over attention sites.
 #include "engine/layers/transformer.h"
-
-#include <stdexcept>
 
 #include "engine/layers/attention.h"
 #include "engine/layers/kv_cache.h"
@@ -15,12 +13,12 @@ namespace decodelab {
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
                    const at::Tensor& token_ids, const StepRows& rows, Workspace& workspace) {
   count_amount(Amount::padding_tokens, rows.padding_tokens());
-  ResidualStream stream = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, rows, workspace); });
-  for (std::int64_t layer = 0; layer < transformer.config().layers; ++layer) {
+  const Step step{.rows = rows, .workspace = workspace};
+  ResidualStream stream = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, step); });
+  for (std::int64_t layer = 0; layer < transformer.sites(); ++layer) {
     const LayerRange range(layer);
     workspace.begin_layer(layer);
-    const Projected packed =
-        in_stage(Stage::qkv, [&] { return transformer.before_attention(layer, stream, workspace); });
+    const Projected packed = in_stage(Stage::qkv, [&] { return transformer.before(layer, stream, step); });
     const Projected projected{.query = rows.padded(packed.query), .key_value = rows.padded(packed.key_value)};
     const KeysValues held = in_stage(Stage::kv_write, [&] { return cache.append(layer, projected.key_value, rows); });
     const at::Tensor attended = in_stage(Stage::attention, [&] {
@@ -31,19 +29,10 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
                                 .rows = rows,
                                 .workspace = workspace});
     });
-    transformer.after_attention(layer, stream, rows.packed(attended), workspace);
+    transformer.after(layer, stream, rows.packed(attended), step);
   }
   workspace.end_layers();
   return in_stage(Stage::norm, [&] { return stream.sum(workspace); });
-}
-
-std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights,
-                                              const LayerSlots& slots, PreparedWeights& prepared) {
-  if (config.family == "gpt_bigcode") {
-    return make_gpt_bigcode(config, weights, slots, prepared);
-  }
-  throw std::invalid_argument("no transformer for the model family '" + config.family +
-                              "'; there is one for gpt_bigcode");
 }
 
 }  // namespace decodelab

@@ -1,4 +1,4 @@
-// A decoder-only transformer cut into the segments around attention, with one source file per model family.
+// A transformer cut into the segments around attention.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,27 @@ struct LayerSlots;
 struct Projected;
 struct ResidualStream;
 
-/// Holds the layers of one model family. Letters as in ModelConfig; B rows, T tokens. All tensors are in the model's
-/// dtype on its device.
+/// What the parts of one step share.
+struct Step {
+  const StepRows& rows;  ///< Lengths and position ids.
+  Workspace& workspace;
+};
+
+/// Holds the layers of a model. Its attention sites are the places where a step appends to the cache and attends; a
+/// decoder has one a layer. Letters as in ModelConfig; B rows, T tokens. All tensors are in the model's dtype on its
+/// device.
 class Transformer {
  public:
   virtual ~Transformer() = default;
 
-  /// Returns the token and position embeddings: ids [B, T] int64 -> [B, T, d], with no addend.
-  virtual ResidualStream embed(const at::Tensor& token_ids, const StepRows& rows, Workspace& workspace) const = 0;
-  /// Runs the first norm and the projections of `layer`: -> query [B, T, H * k], key_value [B, T, 2 * G * k].
-  virtual Projected before_attention(std::int64_t layer, ResidualStream& stream, Workspace& workspace) const = 0;
-  /// Runs the output projection, residual, norm and MLP of `layer`; `attended` is [B, T, H * k].
-  virtual void after_attention(std::int64_t layer, ResidualStream& stream, const at::Tensor& attended,
-                               Workspace& workspace) const = 0;
+  /// Returns the number of attention sites.
+  virtual std::int64_t sites() const = 0;
+  /// Returns the embeddings of ids [B, T] int64: [B, T, d], with no addend.
+  virtual ResidualStream embed(const at::Tensor& token_ids, const Step& step) const = 0;
+  /// Runs all that precedes the attention of `site`: -> query [B, T, H * k], key_value [B, T, 2 * G * k].
+  virtual Projected before(std::int64_t site, ResidualStream& stream, const Step& step) const = 0;
+  /// Runs all that follows it up to the next site or the last norm; `attended` is [B, T, H * k].
+  virtual void after(std::int64_t site, ResidualStream& stream, const at::Tensor& attended, const Step& step) const = 0;
   /// Runs the last norm and the language-model head: [R, d] -> logits [R, V].
   virtual at::Tensor head(const at::Tensor& hidden, Workspace& workspace) const = 0;
 
@@ -47,12 +55,7 @@ class Transformer {
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
                    const at::Tensor& token_ids, const StepRows& rows, Workspace& workspace);
 
-/// Makes GPTBigCode (SantaCoder, StarCoder): learned positions, pre-norm blocks, multi-query or multi-head attention,
-/// tied head.
-std::unique_ptr<Transformer> make_gpt_bigcode(const ModelConfig& config, const Weights& weights,
-                                              const LayerSlots& slots, PreparedWeights& prepared);
-
-/// Makes the transformer of `config.family`, with layers built from `slots`. `weights` must outlive it.
+/// Makes the decoder that `config` describes, with layers built from `slots`. `weights` must outlive it.
 std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights,
                                               const LayerSlots& slots, PreparedWeights& prepared);
 

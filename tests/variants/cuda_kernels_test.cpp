@@ -131,7 +131,7 @@ TEST_F(CudaKernels, SplitAttentionIsTheReferencesForAnyHeadsAndLengths) {
         const EnginePlan reference = reference_plan();
         const EnginePlan own = plan_of("causal,+split-kv-decode");
         const auto attend = [&](const EnginePlan& plan) {
-          return plan.decode_attention.factory()(config, plan.softmax.factory())->forward(call);
+          return plan.decode_attention.factory()(attention_shape(config), plan.softmax.factory())->forward(call);
         };
         EXPECT_LT(difference(attend(own), attend(reference)), 2 * kernel_tolerance(dtype))
             << dtype << ": " << shape.heads << " heads of " << k << ", " << G << " key heads, " << longest << " keys";

@@ -149,7 +149,7 @@ TEST(Rules, RefuseSeveralQueriesAfterHeldKeysWhereTheCausalFlagWouldBeWrong) {
   for (const std::string name : {"flash-prefill", "flash-decode", "split-kv-decode"}) {
     const EnginePlan plan = bind_arm(parse_arm("causal,+" + name), reference_plan());
     const auto& slot = plan.prefill_attention.variant().empty() ? plan.decode_attention : plan.prefill_attention;
-    const auto attention = slot.factory()(config, plan.softmax.factory());
+    const auto attention = slot.factory()(attention_shape(config), plan.softmax.factory());
     try {
       attention->forward(call);
       FAIL() << name << " took three queries after four held keys";

@@ -3,7 +3,6 @@
 #include <bit>
 #include <stdexcept>
 
-#include "engine/checkpoint/model_config.h"
 #include "engine/kernels/attention/decode_attention.cuh"
 #include "engine/kernels/attention/decode_attention.h"
 #include "engine/kernels/device_element.h"
@@ -19,7 +18,7 @@ namespace {
 
 class SplitKvDecode final : public Attention {
  public:
-  explicit SplitKvDecode(const ModelConfig& config) : config_(config) {}
+  explicit SplitKvDecode(const AttentionShape& shape) : shape_(shape) {}
 
   at::Tensor forward(const AttentionCall& call) const override {
     if (call.rows.tokens() != 1 || call.bias != nullptr) {
@@ -27,20 +26,20 @@ class SplitKvDecode final : public Attention {
           "split-kv-decode attends for one new token a row and takes no bias; use the reference's decode attention "
           "here");
     }
-    const std::int64_t k = config_.head_dim;
+    const std::int64_t k = shape_.head_dim;
     const at::Tensor keys = packed_tokens(call.keys);
     const at::Tensor values = call.values.strides() == keys.strides() ? call.values : call.values.contiguous();
-    const at::Tensor out = call.workspace.allocate({call.query.size(0), 1, config_.heads * k}, call.query.options());
+    const at::Tensor out = call.workspace.allocate({call.query.size(0), 1, shape_.query_width()}, call.query.options());
     if (!out.is_cpu()) {
       run_on_device(call, keys, values, out);
       return out;
     }
     DecodeAttention attention{.dtype = element_type(call.query.scalar_type()),
                               .batch_size = call.rows.batch_size(),
-                              .kv_heads = config_.kv_heads,
-                              .shared_heads = config_.heads / config_.kv_heads,
+                              .kv_heads = shape_.kv_heads,
+                              .shared_heads = shape_.shared_heads(),
                               .head_dim = k,
-                              .scale = static_cast<float>(config_.attention_scale()),
+                              .scale = static_cast<float>(shape_.scale),
                               .query = call.query.const_data_ptr(),
                               .query_stride = call.query.stride(0),
                               .keys = keys.const_data_ptr(),
@@ -65,9 +64,9 @@ class SplitKvDecode final : public Attention {
     // A GPU's splits are longer, or too few to matter.
     DecodeAttention attention{};
     attention.batch_size = batch_size;
-    attention.kv_heads = config_.kv_heads;
-    attention.shared_heads = config_.heads / config_.kv_heads;
-    attention.head_dim = config_.head_dim;
+    attention.kv_heads = shape_.kv_heads;
+    attention.shared_heads = shape_.shared_heads();
+    attention.head_dim = shape_.head_dim;
     attention.splits = splits_of(keys);
     return 2 * partial_floats(attention) * static_cast<std::int64_t>(sizeof(float));
   }
@@ -86,9 +85,9 @@ class SplitKvDecode final : public Attention {
                      [[maybe_unused]] const at::Tensor& values, [[maybe_unused]] const at::Tensor& out) const {
 #ifdef DECODELAB_HAS_CUDA
     const std::int64_t B = call.query.size(0);
-    const std::int64_t G = config_.kv_heads;
-    const std::int64_t R = config_.heads / G;
-    const std::int64_t k = config_.head_dim;
+    const std::int64_t G = shape_.kv_heads;
+    const std::int64_t R = shape_.shared_heads();
+    const std::int64_t k = shape_.head_dim;
     const at::Tensor& held = call.rows.held_on_device();
     // Splits depend on the number of shown keys, not of held keys: a captured launch stays valid while rows grow.
     const DecodeLaunch launch = decode_launch(B, G, R, k, keys.size(1), processors_of(keys));
@@ -98,7 +97,7 @@ class SplitKvDecode final : public Attention {
                                           .kv_heads = G,
                                           .shared_heads = R,
                                           .head_dim = k,
-                                          .scale = static_cast<float>(config_.attention_scale()),
+                                          .scale = static_cast<float>(shape_.scale),
                                           .query = call.query.const_data_ptr(),
                                           .query_stride = call.query.stride(0),
                                           .keys = keys.const_data_ptr(),
@@ -121,12 +120,12 @@ class SplitKvDecode final : public Attention {
     return tokens.stride(2) == 1 ? tokens : tokens.contiguous();
   }
 
-  ModelConfig config_;
+  AttentionShape shape_;
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
-  plan.decode_attention.bind("split-kv-decode", [](const ModelConfig& config, const SoftmaxFactory&) {
-    return std::make_unique<SplitKvDecode>(config);
+  plan.decode_attention.bind("split-kv-decode", [](const AttentionShape& shape, const SoftmaxFactory&) {
+    return std::make_unique<SplitKvDecode>(shape);
   });
 }
 

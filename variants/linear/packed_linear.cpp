@@ -29,7 +29,8 @@ class PackedLinear final : public Linear {
  public:
   PackedLinear(const LinearWeights& weights, std::shared_ptr<const PackedMatrix> packed, PreparedWeights& prepared)
       : name_(weights.name),
-        weight_(weights.weight),
+        bytes_(weights.bytes()),
+        read_(weights.read),
         load_(weights.load),
         packed_(std::move(packed)),
         prepared_(prepared),
@@ -82,10 +83,10 @@ class PackedLinear final : public Linear {
   /// the step that calls it.
   void make_many_rows() const {
     const Uncounted uncounted;
-    many_rows_ = prepared_.prepare<OneDnnLinear>("onednn " + name_, weight_.nbytes(),
-                                                 [&] { return OneDnnLinear::make(weight_); });
+    many_rows_ =
+        prepared_.prepare<OneDnnLinear>("onednn " + name_, bytes_, [&] { return OneDnnLinear::make(read_()); });
     if (many_rows_ == nullptr) {
-      plain_ = load_ ? load_() : weight_;
+      plain_ = load_();
     }
   }
 
@@ -98,7 +99,8 @@ class PackedLinear final : public Linear {
   }
 
   std::string name_;
-  at::Tensor weight_;  ///< In the checkpoint's order, maybe still in a file.
+  std::size_t bytes_;
+  std::function<at::Tensor()> read_;
   std::function<const at::Tensor&()> load_;
   std::optional<at::Tensor> bias_;
   std::shared_ptr<const PackedMatrix> packed_;
@@ -113,10 +115,9 @@ class PackedLinear final : public Linear {
 /// Packs the weights, or reads what an earlier process packed. Each panel is written by the threads that will read it,
 /// so that its pages are placed where they are read.
 std::unique_ptr<PackedMatrix> packed_matrix(const LinearWeights& weights, PackedFiles* files) {
-  const at::Tensor& weight = weights.weight;
-  const ElementType dtype = weight.scalar_type() == at::kFloat ? ElementType::float32 : ElementType::bfloat16;
+  const ElementType dtype = weights.dtype;
   auto matrix =
-      std::make_unique<PackedMatrix>(weight.size(0), weight.size(1), dtype, weight_order(best_cpu_isa(dtype)));
+      std::make_unique<PackedMatrix>(weights.outputs, weights.inputs, dtype, weight_order(best_cpu_isa(dtype)));
   const auto piece = static_cast<std::size_t>(matrix->panel_bytes());
   const std::string key = weights.name + " " + matrix->layout();
   if (files != nullptr) {
@@ -134,7 +135,7 @@ std::unique_ptr<PackedMatrix> packed_matrix(const LinearWeights& weights, Packed
       }
     }
   }
-  const at::Tensor dense = weight.contiguous();
+  const at::Tensor dense = weights.read().contiguous();
   at::parallel_for(0, matrix->panels(), 1,
                    [&](std::int64_t first, std::int64_t last) { matrix->fill(dense.const_data_ptr(), first, last); });
   if (files != nullptr) {
@@ -144,7 +145,7 @@ std::unique_ptr<PackedMatrix> packed_matrix(const LinearWeights& weights, Packed
 }
 
 std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, PreparedWeights& prepared) {
-  auto packed = prepared.prepare<PackedMatrix>("packed " + weights.name, weights.weight.nbytes(),
+  auto packed = prepared.prepare<PackedMatrix>("packed " + weights.name, weights.bytes(),
                                                [&] { return packed_matrix(weights, prepared.files()); });
   return std::make_unique<PackedLinear>(weights, std::move(packed), prepared);
 }

@@ -34,8 +34,8 @@ class TransposedLinear final : public Linear {
 };
 
 std::unique_ptr<Linear> make_transposed_linear(const LinearWeights& weights, PreparedWeights& prepared) {
-  auto transposed = prepared.prepare<at::Tensor>("transposed " + weights.name, weights.weight.nbytes(), [&] {
-    return std::make_unique<at::Tensor>(weights.weight.t().contiguous());
+  auto transposed = prepared.prepare<at::Tensor>("transposed " + weights.name, weights.bytes(), [&] {
+    return std::make_unique<at::Tensor>(weights.read().t().contiguous());
   });
   return std::make_unique<TransposedLinear>(weights, std::move(transposed));
 }

@@ -51,8 +51,8 @@ Variant sdpa_variant(const SdpaVariant& described) {
           [name = described.name, phase = described.phase, kernel = described.kernel](EnginePlan& plan,
                                                                                       const Parameters&) {
             auto& slot = phase == "prefill" ? plan.prefill_attention : plan.decode_attention;
-            slot.bind(name, [name, kernel](const ModelConfig& config, const SoftmaxFactory&) {
-              return make_sdpa_attention(config, kernel, name);
+            slot.bind(name, [name, kernel](const AttentionShape& shape, const SoftmaxFactory&) {
+              return make_sdpa_attention(shape, kernel, name);
             });
           },
   };

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint/model_config.h"
 #include "engine/kernels/attention/prefill_attention.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/step_rows.h"
@@ -23,8 +22,8 @@ bool runs_here(ElementType dtype, bool cpu) { return cpu && dtype == ElementType
 
 class TilePrefill final : public Attention {
  public:
-  explicit TilePrefill(const ModelConfig& config)
-      : config_(config), elsewhere_(make_sdpa_attention(config, SdpaKernel::flash, kName)) {}
+  explicit TilePrefill(const AttentionShape& shape)
+      : shape_(shape), elsewhere_(make_sdpa_attention(shape, SdpaKernel::flash, kName)) {}
 
   at::Tensor forward(const AttentionCall& call) const override {
     const bool bf16 = call.query.scalar_type() == at::kBFloat16;
@@ -64,7 +63,7 @@ class TilePrefill final : public Attention {
                                std::int64_t element_bytes) const override {
     const PrefillAttention attention = shape_of(batch_size, tokens, keys);
     const std::int64_t in_tiles = packed_key_bytes(attention) + at::get_num_threads() * score_bytes(attention) +
-                                  2 * batch_size * tokens * config_.hidden_size * element_bytes;
+                                  2 * batch_size * tokens * shape_.query_width() * element_bytes;
     return std::max(in_tiles, elsewhere_->workspace_bytes(batch_size, tokens, keys, element_bytes));
   }
 
@@ -73,15 +72,15 @@ class TilePrefill final : public Attention {
     PrefillAttention attention{};
     attention.batch_size = batch_size;
     attention.tokens = tokens;
-    attention.kv_heads = config_.kv_heads;
-    attention.shared_heads = config_.heads / config_.kv_heads;
-    attention.head_dim = config_.head_dim;
-    attention.scale = static_cast<float>(config_.attention_scale());
+    attention.kv_heads = shape_.kv_heads;
+    attention.shared_heads = shape_.shared_heads();
+    attention.head_dim = shape_.head_dim;
+    attention.scale = static_cast<float>(shape_.scale);
     attention.most_keys = keys;
     return attention;
   }
 
-  ModelConfig config_;
+  AttentionShape shape_;
   std::unique_ptr<Attention> elsewhere_;
 };
 
@@ -110,7 +109,7 @@ Variant described() {
   variant.expects = expects;
   variant.apply = [](EnginePlan& plan, const Parameters&) {
     plan.prefill_attention.bind(
-        kName, [](const ModelConfig& config, const SoftmaxFactory&) { return std::make_unique<TilePrefill>(config); });
+        kName, [](const AttentionShape& shape, const SoftmaxFactory&) { return std::make_unique<TilePrefill>(shape); });
   };
   return variant;
 }

@@ -13,8 +13,8 @@ constexpr const char* kName = "varlen-flash-prefill";
 
 class VarlenFlash final : public Attention {
  public:
-  explicit VarlenFlash(const ModelConfig& config)
-      : config_(config), dense_(make_sdpa_attention(config, SdpaKernel::flash, kName)) {}
+  explicit VarlenFlash(const AttentionShape& shape)
+      : shape_(shape), dense_(make_sdpa_attention(shape, SdpaKernel::flash, kName)) {}
 
   at::Tensor forward(const AttentionCall& call) const override {
     const std::vector<std::int64_t>& past = call.rows.past();
@@ -27,7 +27,8 @@ class VarlenFlash final : public Attention {
   std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
                                std::int64_t element_bytes) const override {
     // Queries, keys and values without their padding, and the result with it and without.
-    const std::int64_t packed = batch_size * tokens * (3 * config_.hidden_size + config_.kv_width()) * element_bytes;
+    const std::int64_t packed =
+        batch_size * tokens * (3 * shape_.query_width() + 2 * shape_.key_width()) * element_bytes;
     return dense_->workspace_bytes(batch_size, tokens, keys, element_bytes) + packed;
   }
 
@@ -39,7 +40,7 @@ class VarlenFlash final : public Attention {
     for (std::int64_t row = 0; row < call.rows.batch_size(); ++row) {
       const std::int64_t tokens = call.rows.added()[static_cast<std::size_t>(row)];
       const auto own = [&](const at::Tensor& all) { return all.narrow(0, row, 1).narrow(1, 0, tokens); };
-      const StepRows alone({0}, {tokens}, config_.positions, call.query.device());
+      const StepRows alone({0}, {tokens}, tokens, call.query.device());
       const at::Tensor query = own(call.query);
       const at::Tensor keys = own(call.keys);
       const at::Tensor values = own(call.values);
@@ -59,7 +60,7 @@ class VarlenFlash final : public Attention {
     const std::int64_t T = rows.tokens();
     const at::Tensor& source = rows.scatter().source;  // Fresh rows: keys stand where their queries do.
     const auto packed = [&](const at::Tensor& all, std::int64_t heads) {
-      return all.narrow(1, 0, T).flatten(0, 1).index_select(0, source).unflatten(1, {heads, config_.head_dim});
+      return all.narrow(1, 0, T).flatten(0, 1).index_select(0, source).unflatten(1, {heads, shape_.head_dim});
     };
     std::vector<std::int32_t> begins{0};
     for (const std::int64_t tokens : rows.added()) {
@@ -67,14 +68,14 @@ class VarlenFlash final : public Attention {
     }
     const at::Tensor first = at::tensor(begins, at::kInt).to(call.query.device());
     const at::Tensor attended = std::get<0>(at::_flash_attention_forward(
-        packed(call.query, config_.heads), packed(call.keys, config_.kv_heads), packed(call.values, config_.kv_heads),
-        first, first, T, T, 0.0, /*is_causal=*/true, /*return_debug_mask=*/false, config_.attention_scale()));
+        packed(call.query, shape_.heads), packed(call.keys, shape_.kv_heads), packed(call.values, shape_.kv_heads),
+        first, first, T, T, 0.0, /*is_causal=*/true, /*return_debug_mask=*/false, shape_.scale));
     at::Tensor out = at::zeros_like(call.query, at::MemoryFormat::Contiguous);
     out.view({-1, out.size(2)}).index_copy_(0, source, attended.flatten(1));
     return out;
   }
 
-  ModelConfig config_;
+  AttentionShape shape_;
   std::unique_ptr<Attention> dense_;
 };
 
@@ -87,7 +88,7 @@ Variant described() {
                     .source = "Dao 2022 (arXiv:2205.14135); text-generation-inference, its flash models"});
   variant.apply = [](EnginePlan& plan, const Parameters&) {
     plan.prefill_attention.bind(
-        kName, [](const ModelConfig& config, const SoftmaxFactory&) { return std::make_unique<VarlenFlash>(config); });
+        kName, [](const AttentionShape& shape, const SoftmaxFactory&) { return std::make_unique<VarlenFlash>(shape); });
   };
   return variant;
 }

@@ -1,5 +1,4 @@
 // Positions and masks of a step are views of tables that a session makes once.
-#include "engine/checkpoint/model_config.h"
 #include "engine/layers/workspace.h"
 #include "variants/registry.h"
 
@@ -16,8 +15,8 @@ class LeanWorkspace final : public PlainWorkspace {
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
-  plan.workspace.bind("lean-forward", [](const ModelConfig& config, const std::string& device) {
-    return std::make_unique<LeanWorkspace>(config.positions, at::Device(device));
+  plan.workspace.bind("lean-forward", [](std::int64_t positions, const std::string& device) {
+    return std::make_unique<LeanWorkspace>(positions, at::Device(device));
   });
 }
 

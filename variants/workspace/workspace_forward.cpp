@@ -3,7 +3,6 @@
 #include <array>
 #include <vector>
 
-#include "engine/checkpoint/model_config.h"
 #include "engine/layers/workspace.h"
 #include "variants/registry.h"
 
@@ -72,8 +71,8 @@ class ReusedWorkspace final : public Workspace {
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
-  plan.workspace.bind("workspace-forward", [](const ModelConfig& config, const std::string& device) {
-    return std::make_unique<ReusedWorkspace>(config.positions, at::Device(device));
+  plan.workspace.bind("workspace-forward", [](std::int64_t positions, const std::string& device) {
+    return std::make_unique<ReusedWorkspace>(positions, at::Device(device));
   });
 }
 

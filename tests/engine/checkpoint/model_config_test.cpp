@@ -48,7 +48,7 @@ TEST(ModelConfig, HasTheDefaultsOfTransformers) {
   EXPECT_EQ(config.vocabulary_size, 50257);
   EXPECT_EQ(config.kv_heads, 1);
   EXPECT_EQ(config.activation, Activation::gelu_tanh);
-  EXPECT_DOUBLE_EQ(config.layer_norm_epsilon, 1e-5);
+  EXPECT_DOUBLE_EQ(config.norm_epsilon, 1e-5);
   EXPECT_TRUE(config.scale_attention_weights);
   EXPECT_TRUE(config.attention_softmax_in_fp32);
   EXPECT_TRUE(config.scale_attention_softmax_in_fp32);

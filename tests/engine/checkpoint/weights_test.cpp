@@ -15,7 +15,7 @@ using testing::TemporaryFolder;
 /// A checkpoint that a test can bend before it is written.
 class Checkpoint {
  public:
-  Checkpoint() {
+  explicit Checkpoint(ModelConfig of = small_config()) : config(std::move(of)) {
     for (const WeightSpec& spec : weight_specs(config)) {
       add(spec.name, spec.shape);
     }
@@ -53,14 +53,14 @@ class Checkpoint {
     return "it was accepted";
   }
 
-  ModelConfig config = small_config();
+  ModelConfig config;
   std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<float>>> tensors;
 };
 
 TEST(Weights, OutliveTheirFileAndKeepItsNumbers) {
   const Checkpoint checkpoint;
   const Weights weights = checkpoint.load();
-  const at::Tensor& loaded = weights.at("transformer.wte.weight");
+  const at::Tensor& loaded = weights.at("embedding.weight");
   const auto& [shape, data] = checkpoint.tensors.at("transformer.wte.weight");
   EXPECT_EQ(loaded.sizes().vec(), shape);
   EXPECT_TRUE(at::equal(loaded.flatten(), at::tensor(data)));
@@ -73,7 +73,7 @@ TEST(Weights, AreConvertedToTheDtypeThatIsAskedFor) {
        {std::pair{ElementType::bfloat16, at::kBFloat16}, std::pair{ElementType::float16, at::kHalf}}) {
     const Weights weights = checkpoint.load(dtype);
     const at::Tensor expected = at::tensor(checkpoint.tensors.at("transformer.wpe.weight").second).to(scalar);
-    EXPECT_TRUE(at::equal(weights.at("transformer.wpe.weight").flatten(), expected));
+    EXPECT_TRUE(at::equal(weights.at("positions.weight").flatten(), expected));
   }
 }
 
@@ -82,24 +82,48 @@ TEST(Weights, StayInTheirFileUntilTheyAreAskedFor) {
   std::int64_t at_hand = 0;
   const Weights weights = checkpoint.load(ElementType::float32, {}, [&] { return at_hand; });
   EXPECT_EQ(weights.loading_ns(), 0);
-  const at::Tensor& source = weights.source("transformer.wte.weight");
+  const at::Tensor source = weights.read("embedding.weight");
   EXPECT_TRUE(at::equal(source.flatten(), at::tensor(checkpoint.tensors.at("transformer.wte.weight").second)));
   EXPECT_EQ(weights.loading_ns(), 0) << "what the file holds is read where it lies";
-  EXPECT_THROW(weights.at("transformer.wte.weight"), NotEnoughMemory);
+  EXPECT_THROW(weights.at("embedding.weight"), NotEnoughMemory);
   at_hand = 1 << 30;
-  const at::Tensor& loaded = weights.at("transformer.wte.weight");
+  const at::Tensor& loaded = weights.at("embedding.weight");
   EXPECT_TRUE(at::equal(loaded, source));
   EXPECT_NE(loaded.const_data_ptr(), source.const_data_ptr());
   EXPECT_GT(weights.loading_ns(), 0);
-  EXPECT_EQ(&weights.at("transformer.wte.weight"), &loaded) << "once";
-  EXPECT_THROW(weights.at("transformer.nothing"), std::logic_error);
-  EXPECT_THROW(weights.source("transformer.nothing"), std::logic_error);
+  EXPECT_EQ(&weights.at("embedding.weight"), &loaded) << "once";
+  EXPECT_THROW(weights.at("nothing"), std::logic_error);
+  EXPECT_THROW(weights.read("nothing"), std::logic_error);
 }
 
-TEST(Weights, OfAnotherDtypeAreReadFromMemory) {
+TEST(Weights, OfAnotherDtypeAreMadeToBeReadOnceAndThenTakenFromMemory) {
   const Checkpoint checkpoint;
   const Weights weights = checkpoint.load(ElementType::bfloat16);
-  EXPECT_EQ(&weights.source("transformer.wpe.weight"), &weights.at("transformer.wpe.weight"));
+  const at::Tensor made = weights.read("positions.weight");
+  EXPECT_EQ(weights.loading_ns(), 0);
+  const at::Tensor& loaded = weights.at("positions.weight");
+  EXPECT_TRUE(at::equal(made, loaded));
+  EXPECT_EQ(weights.read("positions.weight").const_data_ptr(), loaded.const_data_ptr());
+}
+
+TEST(Weights, OfManyHeadsHaveAllQueriesFirstThenAllKeysThenAllValues) {
+  Checkpoint checkpoint(small_config(/*multi_query=*/false));
+  const Weights weights = checkpoint.load();
+  const std::int64_t k = checkpoint.config.head_dim;
+  for (const char* part : {"weight", "bias"}) {
+    const auto& [shape, data] = checkpoint.tensors.at(std::string("transformer.h.1.attn.c_attn.") + part);
+    const at::Tensor stored = at::tensor(data).view(shape);
+    const at::Tensor& ours = weights.at(std::string("layers.1.qkv.") + part);
+    for (std::int64_t head = 0; head < checkpoint.config.heads; ++head) {
+      for (std::int64_t kind = 0; kind < 3; ++kind) {
+        EXPECT_TRUE(at::equal(ours.narrow(0, (kind * checkpoint.config.heads + head) * k, k),
+                              stored.narrow(0, (head * 3 + kind) * k, k)))
+            << part << " of head " << head;
+      }
+    }
+    EXPECT_TRUE(
+        at::equal(weights.read(std::string("layers.0.qkv.") + part), weights.at(std::string("layers.0.qkv.") + part)));
+  }
 }
 
 TEST(Weights, AreAllReadAtOnceWhereSomebodyWatches) {
@@ -122,7 +146,7 @@ TEST(Weights, MayLackTheTransformerPrefix) {
   }
   const Weights before = checkpoint.load();
   checkpoint.tensors = renamed;
-  EXPECT_TRUE(at::equal(checkpoint.load().at("transformer.ln_f.bias"), before.at("transformer.ln_f.bias")));
+  EXPECT_TRUE(at::equal(checkpoint.load().at("final_norm.bias"), before.at("final_norm.bias")));
 }
 
 TEST(Weights, PassOverMaskBuffers) {

@@ -43,7 +43,7 @@ void expect_naive(const ModelConfig& config, std::vector<std::int64_t> past, std
   const at::Tensor keys = at::randn({B, rows.keys(), config.kv_heads * config.head_dim}).to(dtype);
   const at::Tensor values = at::randn({B, rows.keys(), config.kv_heads * config.head_dim}).to(dtype);
   PlainWorkspace workspace;
-  const auto attention = make_math_attention(config, make_unfused_softmax);
+  const auto attention = make_math_attention(attention_shape(config), make_unfused_softmax);
   const at::Tensor got = attention->forward(
       {.layer = 3, .query = query, .keys = keys, .values = values, .rows = rows, .workspace = workspace});
   ASSERT_EQ(got.scalar_type(), dtype);
@@ -83,7 +83,7 @@ TEST(MathAttention, GivesFiniteNumbersForPadding) {
   const at::Tensor keys = at::randn({2, 6, config.head_dim});
   PlainWorkspace workspace;
   const at::Tensor got =
-      make_math_attention(config, make_unfused_softmax)
+      make_math_attention(attention_shape(config), make_unfused_softmax)
           ->forward({.layer = 0, .query = query, .keys = keys, .values = keys, .rows = rows, .workspace = workspace});
   EXPECT_TRUE(at::isfinite(got).all().item<bool>());
 }
@@ -97,7 +97,7 @@ TEST(MathAttention, AddsABiasBeforeTheMask) {
   at::Tensor bias = at::full({1, config.heads, 5, 5}, -1e9);
   bias.select(3, 0).zero_();
   PlainWorkspace workspace;
-  const at::Tensor got = make_math_attention(config, make_unfused_softmax)
+  const at::Tensor got = make_math_attention(attention_shape(config), make_unfused_softmax)
                              ->forward({.layer = 0,
                                         .query = query,
                                         .keys = keys,
