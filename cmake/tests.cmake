@@ -10,22 +10,8 @@ add_custom_target(torch_free_tests)
 # Where two tests share the cores, their threads must sleep while they wait: libgomp's would keep a core busy with waiting.
 set(DECODELAB_SHARED_CORES OMP_WAIT_POLICY=passive)
 
-# A ctest entry for each of COUNT parts of a program, which run beside each other; GTEST_FILTER in the environment chooses among the tests.
-function(decodelab_test_shards name count)
-  math(EXPR last_shard "${count} - 1")
-  set(names)
-  foreach(shard RANGE ${last_shard})
-    add_test(NAME ${name}.${shard} COMMAND ${name})
-    set_tests_properties(${name}.${shard} PROPERTIES PROCESSORS 1 TIMEOUT 1800
-      ENVIRONMENT "GTEST_TOTAL_SHARDS=${count};GTEST_SHARD_INDEX=${shard};${DECODELAB_SHARED_CORES}")
-    list(APPEND names ${name}.${shard})
-  endforeach()
-  set(shards ${names} PARENT_SCOPE)
-endfunction()
-
-# One program a group. Torch-free groups list every test in ctest, since a start costs nothing. Groups on libtorch, and all groups under a
-# sanitizer, whose starts and ends cost up to a second, run in SHARDS parts. OPTIMIZED is for a program whose own code takes the time of its
-# tests.
+# One program a group. Torch-free groups list every test in ctest. Groups on libtorch are a ctest entry for each of SHARDS parts, which
+# run beside each other: each start costs 0.3 s. OPTIMIZED is for a program whose own code takes the time of its tests.
 function(decodelab_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 test "TORCH;OPTIMIZED" "SHARDS" "SOURCES;LINK")
   if(NOT test_SOURCES)
@@ -48,8 +34,15 @@ function(decodelab_test_program name)
     else()
       target_precompile_headers(${name} REUSE_FROM engine_test)
     endif()
-    decodelab_test_shards(${name} ${test_SHARDS})
-    set_tests_properties(${shards} PROPERTIES LABELS torch)
+    if(NOT test_SHARDS)
+      set(test_SHARDS 1)
+    endif()
+    math(EXPR last_shard "${test_SHARDS} - 1")
+    foreach(shard RANGE ${last_shard})
+      add_test(NAME ${name}.${shard} COMMAND ${name})
+      set_tests_properties(${name}.${shard} PROPERTIES LABELS torch PROCESSORS 1 TIMEOUT 1800
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${test_SHARDS};GTEST_SHARD_INDEX=${shard};${DECODELAB_SHARED_CORES}")
+    endforeach()
   else()
     # g++ 12 sees copies of short strings out of bounds where the standard library comes from a precompiled header; AddressSanitizer looks.
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
@@ -59,11 +52,7 @@ function(decodelab_test_program name)
       target_precompile_headers(${name} REUSE_FROM base_test)
     endif()
     add_dependencies(torch_free_tests ${name})
-    if(DECODELAB_SANITIZE)
-      decodelab_test_shards(${name} 4)
-    else()
-      gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300)
-    endif()
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300)
   endif()
 endfunction()
 
@@ -127,7 +116,7 @@ if(DECODELAB_TORCH)
   decodelab_test_program(engine_test TORCH SHARDS 2 SOURCES ${engine_tests} ${weights_tests} LINK engine)
   decodelab_test_program(variants_test TORCH SHARDS 2 SOURCES ${variants_tests} ${variants_cuda_tests}
     LINK variants bench_commands bench_torch decodelab_profilers)
-  decodelab_test_program(bench_torch_test TORCH SHARDS 1 SOURCES ${bench_torch_tests} LINK variants bench_torch)
+  decodelab_test_program(bench_torch_test TORCH SOURCES ${bench_torch_tests} LINK variants bench_torch)
 
   # The program with mistakes built in, which a gate must name.
   add_executable(decodelab_faulty bench/main.cpp tests/program/faults.cpp)

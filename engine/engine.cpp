@@ -60,10 +60,12 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   const ModelConfig& config = model->config();
   const Model::Impl& parts = model->impl();
   impl_->model = std::move(model);
-  impl_->transformer = make_transformer(
-      config, parts.weights,
-      {.linear = plan.linear.factory(), .mlp = plan.mlp.factory(), .residual_norm = plan.residual_norm.factory()},
-      *parts.prepared);
+  impl_->transformer = make_transformer(config, parts.weights,
+                                        {.linear = plan.linear.factory(),
+                                         .mlp = plan.mlp.factory(),
+                                         .residual_norm = plan.residual_norm.factory(),
+                                         .rotary = plan.rotary.factory()},
+                                        *parts.prepared);
   impl_->prefill_layout = plan.prefill_layout.value();
   impl_->prefill_attention = plan.prefill_attention.factory()(attention_shape(config), plan.softmax.factory());
   impl_->decode_attention = plan.decode_attention.factory()(attention_shape(config), plan.softmax.factory());
@@ -98,9 +100,10 @@ std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, st
 
   const Attention& attention = past == 0 ? *impl_->prefill_attention : *impl_->decode_attention;
   const std::int64_t hidden = rows * config.hidden_size * bytes;
-  const std::int64_t in_attention = attention.workspace_bytes(batch_size, tokens, keys, bytes) + 4 * hidden +
-                                    rows * config.kv_width() * bytes + batch_size * tokens * keys;
-  const std::int64_t in_mlp = 3 * hidden + 2 * rows * config.intermediate_size * bytes;
+  const std::int64_t queries = rows * config.query_width() * bytes;
+  const std::int64_t in_attention = attention.workspace_bytes(batch_size, tokens, keys, bytes) + 2 * hidden +
+                                    2 * queries + rows * config.kv_width() * bytes + batch_size * tokens * keys;
+  const std::int64_t in_mlp = 3 * hidden + (config.gated_mlp ? 4 : 2) * rows * config.intermediate_size * bytes;
 
   const DetailsRequest details = impl_->token_details->effective({});
   const std::int64_t logits_rows = impl_->lm_head_rows->all_positions({}) ? rows : batch_size;

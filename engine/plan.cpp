@@ -24,6 +24,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.residual_norm);
   add(plan.linear);
   add(plan.mlp);
+  add(plan.rotary);
   add(plan.workspace);
   add(plan.step_runner);
   add(plan.lm_head_rows);

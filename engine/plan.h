@@ -80,6 +80,7 @@ struct EnginePlan {
   Slot<ResidualNormFactory> residual_norm{"residual_norm"};
   Slot<LinearFactory> linear{"linear"};
   Slot<MlpFactory> mlp{"mlp"};
+  Slot<RotaryFactory> rotary{"rotary"};
   Slot<WorkspaceFactory> workspace{"workspace"};
   Slot<StepRunnerFactory> step_runner{"step_runner"};
   Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};

@@ -6,6 +6,7 @@
 #include "engine/layers/lm_head_rows.h"
 #include "engine/layers/mlp.h"
 #include "engine/layers/residual_norm.h"
+#include "engine/layers/rotary.h"
 #include "engine/layers/softmax.h"
 #include "engine/layers/workspace.h"
 #include "engine/plan.h"
@@ -28,6 +29,7 @@ EnginePlan reference_plan() {
   plan.residual_norm.set_reference(make_plain_residual_norm);
   plan.linear.set_reference(make_plain_linear);
   plan.mlp.set_reference(make_plain_mlp);
+  plan.rotary.set_reference(make_plain_rotary);
   plan.workspace.set_reference([](std::int64_t, const std::string&) { return std::make_unique<PlainWorkspace>(); });
   plan.step_runner.set_reference(make_eager_runner);
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);

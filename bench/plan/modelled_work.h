@@ -1,4 +1,5 @@
-// The least that a cell's steps must read and compute, by closed forms: what no implementation can do without.
+// The least that a cell's steps must read and compute, from its weights and by closed forms: what no implementation
+// can do without.
 #pragma once
 
 #include <array>

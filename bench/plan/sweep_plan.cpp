@@ -308,7 +308,7 @@ double prior_step_seconds(const CellRecord& cell, const ModelConfig& config, std
   const double parameters = static_cast<double>(parameter_count(config));
   const auto seconds = [&](double tokens, double keys) {
     const double rows = static_cast<double>(cell.batch) * tokens;
-    const double attention_flops = 4.0 * rows * keys * static_cast<double>(config.hidden_size * config.layers);
+    const double attention_flops = 4.0 * rows * keys * static_cast<double>(config.query_width() * config.layers);
     return kStepOverhead +
            std::max((2 * parameters * rows + attention_flops) / kFlopsPerSecond, 2 * parameters / kBytesPerSecond);
   };

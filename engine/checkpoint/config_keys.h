@@ -44,7 +44,7 @@ class ConfigKeys {
   double number(Names names, double fallback, double above, double below) const;
   std::string text(const char* name, std::string_view fallback) const;
   /// Returns the activation of that name: gelu_pytorch_tanh, gelu_new and gelu_fast are the tanh form, gelu and
-  /// gelu_python the erf form. `silu` is refused.
+  /// gelu_python the erf form, silu and swish are one.
   Activation activation(Names names, std::string_view fallback) const;
   /// Returns a token id, of a list the first, or -1 for null. An id outside of the vocabulary never ends a text, and
   /// counts as none.

@@ -1,6 +1,7 @@
 // The description of a model: the fields of config.json that the engine needs, checked.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -8,10 +9,18 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/checkpoint/rotary_rule.h"
 #include "engine/checkpoint/weight_spec.h"
 #include "engine/kernels/activation.h"
+#include "engine/kernels/norm_kind.h"
 
 namespace decodelab {
+
+/// What layers of one model may differ in.
+struct LayerRecipe {
+  int rotary = -1;          ///< Index into ModelConfig::rotary; -1: this layer turns nothing.
+  std::int64_t window = 0;  ///< A query sees so many keys, its own the last; 0: all.
+};
 
 /// Describes a decoder-only transformer.
 ///
@@ -26,15 +35,37 @@ struct ModelConfig {
   std::int64_t intermediate_size = 0;
   std::int64_t vocabulary_size = 0;
   std::int64_t positions = 0;
+  NormKind norm = NormKind::layer;
   double norm_epsilon = 1e-5;
   Activation activation = Activation::gelu_tanh;
+  bool gated_mlp = false;  ///< The activation of one product multiplies another (Shazeer 2020, arXiv:2002.05202).
+  /// The MLP works on the input of attention's norm, not on attention's output, and both are added to it (GPT-J).
+  bool parallel_residual = false;
+  bool qk_norm = false;   ///< Queries and keys are normed head by head before they turn.
+  bool qkv_bias = false;  ///< These three are read by families whose checkpoints may have biases or not.
+  bool attention_out_bias = false;
+  bool mlp_bias = false;
+  bool tied_head = true;                  ///< The head is the token embedding.
   bool scale_attention_weights = true;    ///< Scores are divided by sqrt(k).
   bool attention_softmax_in_fp32 = true;  ///< 16-bit scores are raised to fp32 before the softmax.
   /// 16-bit scores are divided by (layer + 1) before they are raised to fp32, and multiplied again after.
   bool scale_attention_softmax_in_fp32 = true;
-  std::int64_t eos_token_id = -1;  ///< -1: the model has none.
+  /// The ways in which layers turn queries and keys by their positions; recipes refer to them. None: positions are
+  /// learned.
+  std::vector<RotaryRule> rotary;
+  std::vector<LayerRecipe> recipes;  ///< One a layer, or none where no layer has anything of its own.
+  std::int64_t eos_token_id = -1;    ///< -1: the model has none.
 
+  std::int64_t query_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return 2 * kv_heads * head_dim; }
+  /// Returns whether some layer's queries see fewer keys than a row may hold.
+  bool has_windows() const {
+    return std::ranges::any_of(
+        recipes, [&](const LayerRecipe& recipe) { return recipe.window > 0 && recipe.window < positions; });
+  }
+  LayerRecipe recipe(std::int64_t layer) const {
+    return recipes.empty() ? LayerRecipe{} : recipes.at(static_cast<std::size_t>(layer));
+  }
   /// Returns the factor that scores are multiplied by.
   double attention_scale() const {
     return scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(head_dim)) : 1.0;

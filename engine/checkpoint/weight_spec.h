@@ -17,6 +17,8 @@ struct WeightSpec {
 /// Says how stored tensors become a weight; it is done once, when the weight is loaded.
 enum class Transform : std::uint8_t {
   none,
+  /// Stored as [inputs, outputs].
+  transposed,
   /// The rows of all stored tensors, one tensor after the other: query, key and value, or gate and up.
   concatenated,
   /// Rows are stored as [H, (query, key, value), k] and become all queries, all keys, all values.
@@ -26,10 +28,10 @@ enum class Transform : std::uint8_t {
 /// Describes one weight of the model by its role. Roles are the same for all families:
 ///
 ///     embedding, positions, head, final_norm,
-///     layers.N.attention_norm, .qkv, .attention_out, .mlp_norm, .up, .down
+///     layers.N.attention_norm, .qkv, .query_norm, .key_norm, .attention_out, .mlp_norm, .up, .down
 ///
-/// each followed by `.weight` or `.bias`. `qkv` has all queries first, then all keys, then all values. A head that is
-/// tied to the embedding is not listed.
+/// each followed by `.weight` or `.bias`. `qkv` has all queries first, then all keys, then all values; `up` of a gated
+/// MLP has all of the gate first. A head that is tied to the embedding is not listed.
 struct RoleSpec {
   std::string role;
   std::vector<std::int64_t> shape;  ///< Matrices are [outputs, inputs].

@@ -169,6 +169,7 @@ at::Tensor view_of(const std::string& name, const StoredTensor& stored) {
 void write_weight(const at::Tensor& weight, const RoleSpec& role, const std::vector<at::Tensor>& stored) {
   switch (role.transform) {
     case Transform::none: weight.copy_(stored.front()); return;
+    case Transform::transposed: weight.copy_(stored.front().t()); return;
     case Transform::concatenated: {
       std::int64_t row = 0;
       for (const at::Tensor& rows : stored) {

@@ -274,7 +274,8 @@ class PartialRunner final : public GraphRunner {
                                    .keys = held.keys,
                                    .values = held.values,
                                    .rows = step.rows,
-                                   .workspace = step.workspace});
+                                   .workspace = step.workspace,
+                                   .window = transformer_.config().recipe(layer).window});
       });
       attended_.narrow(0, 0, batch_size).copy_(attended);
     }

@@ -5,6 +5,7 @@
 
 namespace decodelab {
 
-enum class Activation { gelu_tanh, gelu_erf };
+/// silu is x times its logistic function (Elfwing et al. 2017, arXiv:1702.03118).
+enum class Activation { gelu_tanh, gelu_erf, silu };
 
 }  // namespace decodelab

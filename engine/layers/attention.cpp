@@ -41,6 +41,7 @@ class MathAttention final : public Attention {
                                               .rows = call.rows,
                                               .upcast = upcast,
                                               .unscale = unscale,
+                                              .window = call.window,
                                               .workspace = call.workspace})
                                    .view({B * G, T * R, L});
     return at::bmm(weights, values).view({B, G, T, R, k}).transpose(1, 2).reshape({B, T, G * R * k});

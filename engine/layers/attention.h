@@ -27,6 +27,7 @@ struct AttentionCall {
   Workspace& workspace;
   const at::Tensor* bias = nullptr;  ///< Added to the scores before the mask, broadcast to [B, H, T, L] (relative
                                      ///< positions, ALiBi); none so far
+  std::int64_t window = 0;           ///< A query sees so many keys, its own the last; 0: all that precede it.
 };
 
 /// Computes softmax(query . keys * scale + bias) . values, for every query over the keys that it may see.

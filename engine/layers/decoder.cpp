@@ -11,6 +11,7 @@
 #include "engine/layers/mlp.h"
 #include "engine/layers/prepared_weights.h"
 #include "engine/layers/residual_norm.h"
+#include "engine/layers/rotary.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/layers/transformer.h"
@@ -23,6 +24,7 @@ namespace {
 struct Layer {
   std::unique_ptr<ResidualNorm> attention_norm;
   std::unique_ptr<Linear> qkv;
+  std::unique_ptr<Rotary> rotary;  ///< Null where queries and keys go to attention as they are.
   std::unique_ptr<Linear> attention_out;
   std::unique_ptr<ResidualNorm> mlp_norm;
   std::unique_ptr<Mlp> mlp;
@@ -35,20 +37,42 @@ class Decoder final : public Transformer {
     if (weights.has("positions.weight")) {
       positions_ = weights.at("positions.weight");
     }
-    const auto norm = [&](const std::string& role) {
-      return slots.residual_norm(
-          {.weight = weights.at(role + ".weight"), .bias = weights.at(role + ".bias"), .epsilon = config.norm_epsilon});
+    const auto norm_weights = [&](const std::string& role) {
+      return NormWeights{.kind = config.norm,
+                         .weight = weights.at(role + ".weight"),
+                         .bias = config.norm == NormKind::layer ? &weights.at(role + ".bias") : nullptr,
+                         .epsilon = config.norm_epsilon};
+    };
+    const auto norm = [&](const std::string& role) { return slots.residual_norm(norm_weights(role)); };
+    std::vector<std::shared_ptr<const RotaryTable>> tables;
+    for (const RotaryRule& rule : config.rotary) {
+      tables.push_back(rotary_table(rule, config.positions, embedding_.options()));
+    }
+    const auto rotary = [&](std::int64_t layer, const std::string& role) -> std::unique_ptr<Rotary> {
+      const LayerRecipe recipe = config.recipe(layer);
+      if (recipe.rotary < 0 && !config.qk_norm) {
+        return nullptr;
+      }
+      RotaryWeights parts{.shape = shape_,
+                          .table = recipe.rotary < 0 ? nullptr : tables.at(static_cast<std::size_t>(recipe.rotary))};
+      if (config.qk_norm) {
+        parts.query_norm.emplace(norm_weights(role + "query_norm"));
+        parts.key_norm.emplace(norm_weights(role + "key_norm"));
+      }
+      return slots.rotary(parts);
     };
     const auto linear = [&](const std::string& role) { return slots.linear(linear_weights(weights, role), prepared); };
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
       const std::string role = "layers." + std::to_string(layer) + ".";
       layers_.push_back({.attention_norm = norm(role + "attention_norm"),
                          .qkv = linear(role + "qkv"),
+                         .rotary = rotary(layer, role),
                          .attention_out = linear(role + "attention_out"),
                          .mlp_norm = norm(role + "mlp_norm"),
                          .mlp = slots.mlp({.up = linear_weights(weights, role + "up"),
                                            .down = linear_weights(weights, role + "down"),
-                                           .activation = config.activation},
+                                           .activation = config.activation,
+                                           .gated = config.gated_mlp},
                                           slots.linear, prepared)});
     }
     last_norm_ = norm("final_norm");
@@ -69,14 +93,21 @@ class Decoder final : public Transformer {
   Projected before(std::int64_t site, ResidualStream& stream, const Step& step) const override {
     const Layer& parts = layers_[static_cast<std::size_t>(site)];
     const at::Tensor qkv = parts.qkv->forward(norm(*parts.attention_norm, stream, step.workspace), step.workspace);
-    return {.query = qkv.narrow(2, 0, shape_.query_width()),
-            .key_value = qkv.narrow(2, shape_.query_width(), 2 * shape_.key_width())};
+    const Projected projected{.query = qkv.narrow(2, 0, shape_.query_width()),
+                              .key_value = qkv.narrow(2, shape_.query_width(), 2 * shape_.key_width())};
+    return parts.rotary == nullptr ? projected : parts.rotary->forward(projected, step);
   }
 
   void after(std::int64_t site, ResidualStream& stream, const at::Tensor& attended, const Step& step) const override {
     const Layer& parts = layers_[static_cast<std::size_t>(site)];
     stream.addend = in_stage(Stage::projection, [&] { return parts.attention_out->forward(attended, step.workspace); });
     const Range range(Stage::mlp);
+    if (config_.parallel_residual) {
+      const at::Tensor normed = parts.mlp_norm->norm(stream.residual, step.workspace);
+      const at::Tensor mlp = parts.mlp->forward(normed, step.workspace);
+      stream.addend = step.workspace.reuses() ? stream.addend.add_(mlp) : mlp + stream.addend;
+      return;
+    }
     const at::Tensor normed = norm(*parts.mlp_norm, stream, step.workspace);
     stream.addend = parts.mlp->forward(normed, step.workspace);
   }

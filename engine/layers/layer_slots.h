@@ -13,6 +13,7 @@ struct KvCacheOptions;
 struct LinearWeights;
 struct MlpWeights;
 struct NormWeights;
+struct RotaryWeights;
 class Attention;
 class KvCache;
 class Linear;
@@ -20,6 +21,7 @@ class LmHeadRows;
 class Mlp;
 class PreparedWeights;
 class ResidualNorm;
+class Rotary;
 class Softmax;
 class Workspace;
 
@@ -42,6 +44,7 @@ using AttentionFactory = std::function<std::unique_ptr<Attention>(const Attentio
 using KvCacheFactory = std::function<std::unique_ptr<KvCache>(const KvCacheOptions&)>;
 using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&, PreparedWeights&)>;
 using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
+using RotaryFactory = std::function<std::unique_ptr<Rotary>(const RotaryWeights&)>;
 using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
 /// The engine calls it once per session, with the most positions that the model has, and a device.
 using WorkspaceFactory = std::function<std::unique_ptr<Workspace>(std::int64_t positions, const std::string&)>;
@@ -52,6 +55,7 @@ struct LayerSlots {
   LinearFactory linear;
   MlpFactory mlp;
   ResidualNormFactory residual_norm;
+  RotaryFactory rotary;
 };
 
 }  // namespace decodelab

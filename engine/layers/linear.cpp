@@ -29,7 +29,7 @@ class PlainLinear final : public Linear {
 
   /// libtorch's product with a fused activation supports one form of gelu per device: tanh on CUDA, erf on a CPU.
   at::Tensor activated(const at::Tensor& x, Activation activation, Workspace& workspace) const override {
-    if (!bias_ || (activation == Activation::gelu_erf) != x.is_cpu()) {
+    if (!bias_ || activation == Activation::silu || (activation == Activation::gelu_erf) != x.is_cpu()) {
       return Linear::activated(x, activation, workspace);
     }
     const at::Tensor flat = x.reshape({-1, weight_.size(1)});
@@ -51,12 +51,12 @@ at::Tensor Linear::activated(const at::Tensor& x, Activation activation, Workspa
 }
 
 at::Tensor activate(const at::Tensor& x, Activation activation, Workspace& workspace) {
-  const char* const form = activation == Activation::gelu_tanh ? "tanh" : "none";
-  if (!workspace.reuses()) {
-    return at::gelu(x, form);
-  }
   at::Tensor result = x;
-  return at::gelu_out(result, x, form);
+  if (activation == Activation::silu) {
+    return workspace.reuses() ? at::silu_out(result, x) : at::silu(x);
+  }
+  const char* const form = activation == Activation::gelu_tanh ? "tanh" : "none";
+  return workspace.reuses() ? at::gelu_out(result, x, form) : at::gelu(x, form);
 }
 
 std::unique_ptr<Linear> make_plain_linear(const LinearWeights& weights, PreparedWeights&) {

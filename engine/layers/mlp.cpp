@@ -10,23 +10,33 @@ namespace {
 
 class PlainMlp final : public Mlp {
  public:
-  PlainMlp(std::unique_ptr<Linear> up, std::unique_ptr<Linear> down, Activation activation)
-      : up_(std::move(up)), down_(std::move(down)), activation_(activation) {}
+  PlainMlp(const MlpWeights& weights, const LinearFactory& linear, PreparedWeights& prepared)
+      : up_(linear(weights.up, prepared)),
+        down_(linear(weights.down, prepared)),
+        activation_(weights.activation),
+        gated_(weights.gated) {}
 
   at::Tensor forward(const at::Tensor& x, Workspace& workspace) const override {
-    return down_->forward(activate(up_->forward(x, workspace), activation_, workspace), workspace);
+    const at::Tensor up = up_->forward(x, workspace);
+    if (!gated_) {
+      return down_->forward(activate(up, activation_, workspace), workspace);
+    }
+    const std::int64_t width = up.size(-1) / 2;
+    const at::Tensor gate = activate(up.narrow(-1, 0, width), activation_, workspace);
+    return down_->forward(gate * up.narrow(-1, width, width), workspace);
   }
 
  private:
   std::unique_ptr<Linear> up_;
   std::unique_ptr<Linear> down_;
   Activation activation_;
+  bool gated_;
 };
 
 }  // namespace
 
 std::unique_ptr<Mlp> make_plain_mlp(const MlpWeights& weights, const LinearFactory& linear, PreparedWeights& prepared) {
-  return std::make_unique<PlainMlp>(linear(weights.up, prepared), linear(weights.down, prepared), weights.activation);
+  return std::make_unique<PlainMlp>(weights, linear, prepared);
 }
 
 }  // namespace decodelab

@@ -9,11 +9,13 @@
 
 namespace decodelab {
 
-/// Two products with an activation between them; I = intermediate_size.
+/// Two products with an activation between them; I = intermediate_size. A gated MLP multiplies the activation of one
+/// half of `up` with the other half (Shazeer 2020, arXiv:2002.05202).
 struct MlpWeights {
-  LinearWeights up;    ///< [I, d]
+  LinearWeights up;    ///< [I, d]; gated: [2 I, d], the gate first.
   LinearWeights down;  ///< [d, I]
   Activation activation;
+  bool gated = false;
 };
 
 class Mlp {
@@ -24,7 +26,7 @@ class Mlp {
   virtual at::Tensor forward(const at::Tensor& x, Workspace& workspace) const = 0;
 };
 
-/// The reference: product, activation and product, one operator each.
+/// The reference: product, activation, maybe a multiplication, and product, one operator each.
 std::unique_ptr<Mlp> make_plain_mlp(const MlpWeights& weights, const LinearFactory& linear, PreparedWeights& prepared);
 
 }  // namespace decodelab

@@ -9,7 +9,11 @@ namespace {
 class PlainResidualNorm final : public ResidualNorm {
  public:
   explicit PlainResidualNorm(const NormWeights& weights)
-      : weight_(weights.weight), bias_(weights.bias), epsilon_(weights.epsilon) {}
+      : kind_(weights.kind), weight_(weights.weight), epsilon_(weights.epsilon) {
+    if (weights.bias != nullptr) {
+      bias_ = *weights.bias;
+    }
+  }
 
   NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, Workspace& workspace) const override {
     const Range range(Stage::norm);
@@ -20,12 +24,21 @@ class PlainResidualNorm final : public ResidualNorm {
 
   at::Tensor norm(const at::Tensor& residual, Workspace&) const override {
     const Range range(Stage::norm);
-    return at::layer_norm(residual, weight_.sizes(), weight_, bias_, epsilon_);
+    if (kind_ == NormKind::layer) {
+      return at::layer_norm(residual, weight_.sizes(), weight_, bias_, epsilon_);
+    }
+    const at::Tensor wide = residual.to(at::kFloat);
+    const at::Tensor normed = wide * at::rsqrt(wide.pow(2).mean(-1, /*keepdim=*/true) + epsilon_);
+    if (kind_ == NormKind::rms) {
+      return weight_ * normed.to(residual.scalar_type());
+    }
+    return (normed * (1.0 + weight_.to(at::kFloat))).to(residual.scalar_type());
   }
 
  private:
+  NormKind kind_;
   at::Tensor weight_;
-  at::Tensor bias_;
+  at::Tensor bias_;  ///< Undefined where there is none.
   double epsilon_;
 };
 

@@ -3,16 +3,18 @@
 
 #include <memory>
 
+#include "engine/kernels/norm_kind.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
 
 class Workspace;
 
-/// Layer norm over the last dimension, d elements.
+/// A norm over the last dimension, d elements.
 struct NormWeights {
+  NormKind kind = NormKind::layer;
   const at::Tensor& weight;  ///< [d]
-  const at::Tensor& bias;    ///< [d]
+  const at::Tensor* bias;    ///< [d], of a layer norm; else null.
   double epsilon;
 };
 
@@ -32,7 +34,7 @@ class ResidualNorm {
   virtual at::Tensor norm(const at::Tensor& residual, Workspace& workspace) const = 0;
 };
 
-/// The reference: an addition, then libtorch's layer norm.
+/// The reference: an addition, then libtorch's layer norm, or the operators of Hugging Face's RMS norms.
 std::unique_ptr<ResidualNorm> make_plain_residual_norm(const NormWeights& weights);
 
 }  // namespace decodelab

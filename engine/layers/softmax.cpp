@@ -22,7 +22,8 @@ class UnfusedSoftmax final : public Softmax {
     if (call.bias != nullptr) {
       scores = scores + *call.bias;
     }
-    const at::Tensor visible = call.rows.visible(scores.size(4)).unsqueeze(1).unsqueeze(3);  // [B, 1, T, 1, L]
+    const at::Tensor visible =
+        call.rows.visible(scores.size(4), call.window).unsqueeze(1).unsqueeze(3);  // [B, 1, T, 1, L]
     scores = at::where(visible, scores, scores.scalar_type() == at::kHalf ? kLowestHalf : kLowestBfloat16);
     return at::softmax(scores, -1).to(call.scores.scalar_type());
   }

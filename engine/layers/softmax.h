@@ -20,6 +20,7 @@ struct SoftmaxCall {
   const StepRows& rows;      ///< The keys that each query sees
   bool upcast;               ///< 16-bit scores are raised to fp32 first
   double unscale;            ///< What the upcast scores are multiplied by; 1 without upcast
+  std::int64_t window;       ///< Keys that a query sees, its own the last; 0: all that precede it
   Workspace& workspace;
 };
 

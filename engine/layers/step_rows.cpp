@@ -93,19 +93,29 @@ const at::Tensor& StepRows::position_ids() const {
   return position_ids_;
 }
 
-const at::Tensor& StepRows::visible(std::int64_t held_keys) const {
-  const bool held = visible_.defined() && visible_.size(2) == held_keys;
-  if (!held && uniform_ && tokens_ == 1 && tables_ != nullptr && held_keys <= tables_->positions()) {
-    visible_ = tables_->visible(past_[0], held_keys);
-  } else if (!held && key_index_.defined()) {
-    visible_ = key_index_.narrow(0, 0, held_keys).view({1, 1, held_keys}) <= held_on_device_.view({-1, 1, 1});
-  } else if (!held) {
-    const auto options = at::TensorOptions(at::kLong).device(device_);
-    const at::Tensor first_keys = to_device(uniform_ ? std::vector<std::int64_t>{past_[0]} : past_);
-    const at::Tensor last_visible = first_keys.unsqueeze(1) + at::arange(tokens_, options);            // [B, T]
-    visible_ = at::arange(held_keys, options).unsqueeze(0).unsqueeze(0) <= last_visible.unsqueeze(2);  // [B, T, K]
+at::Tensor StepRows::visible(std::int64_t held_keys, std::int64_t window) const {
+  at::Tensor& mask = visible_[{held_keys, window}];
+  if (!mask.defined()) {
+    mask = make_visible(held_keys, window);
   }
-  return visible_;
+  return mask;
+}
+
+at::Tensor StepRows::make_visible(std::int64_t held_keys, std::int64_t window) const {
+  if (window == 0 && uniform_ && tokens_ == 1 && tables_ != nullptr && held_keys <= tables_->positions()) {
+    return tables_->visible(past_[0], held_keys);
+  }
+  const auto within = [window](const at::Tensor& keys, const at::Tensor& last_visible) {
+    const at::Tensor mask = keys <= last_visible;
+    return window == 0 ? mask : mask.logical_and(keys > last_visible - window);
+  };
+  if (key_index_.defined()) {
+    return within(key_index_.narrow(0, 0, held_keys).view({1, 1, held_keys}), held_on_device_.view({-1, 1, 1}));
+  }
+  const auto options = at::TensorOptions(at::kLong).device(device_);
+  const at::Tensor first_keys = to_device(uniform_ ? std::vector<std::int64_t>{past_[0]} : past_);
+  const at::Tensor last_visible = first_keys.unsqueeze(1) + at::arange(tokens_, options);              // [B, T]
+  return within(at::arange(held_keys, options).unsqueeze(0).unsqueeze(0), last_visible.unsqueeze(2));  // [B, T, K]
 }
 
 const StepRows::Scatter& StepRows::scatter() const {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "engine/layers/layer_slots.h"
@@ -61,8 +63,9 @@ class StepRows {
   /// Returns position ids, [B, T] int64 (uniform: [1, T]; packed: [1, S]).
   const at::Tensor& position_ids() const;
   /// Returns a mask that is true where a query may see a key, [B, T, K] bool (uniform: [1, T, K]). K = `held_keys` >= L
-  /// is the number of keys that the cache returned. Made at the first call of a step.
-  const at::Tensor& visible(std::int64_t held_keys) const;
+  /// is the number of keys that the cache returned. Of a `window` a query sees so many keys, its own the last. Made at
+  /// the first call of a step.
+  at::Tensor visible(std::int64_t held_keys, std::int64_t window = 0) const;
 
   /// Says where the real tokens of a ragged step go: `source` indexes [B * T], `row` and `position` index the cache;
   /// each is [sum of added] int64.
@@ -78,6 +81,7 @@ class StepRows {
 
  private:
   at::Tensor to_device(const std::vector<std::int64_t>& values) const;
+  at::Tensor make_visible(std::int64_t held_keys, std::int64_t window) const;
 
   std::vector<std::int64_t> past_;
   std::vector<std::int64_t> added_;
@@ -91,7 +95,7 @@ class StepRows {
   bool uniform_ = true;
   mutable at::Tensor held_on_device_;
   mutable at::Tensor position_ids_;
-  mutable at::Tensor visible_;
+  mutable std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> visible_;  ///< By keys and window.
   mutable at::Tensor last_token_index_;
   mutable Scatter scatter_;
 };

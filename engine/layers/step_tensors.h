@@ -6,6 +6,14 @@
 
 namespace decodelab {
 
+class StepRows;
+
+/// What the parts of one step share.
+struct Step {
+  const StepRows& rows;  ///< Lengths and position ids.
+  Workspace& workspace;
+};
+
 /// Holds the outputs of a layer's projections: queries [B, T, H * k], and new keys and values [B, T, 2 * G * k], keys
 /// first.
 struct Projected {

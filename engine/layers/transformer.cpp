@@ -27,7 +27,8 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
                                 .keys = held.keys,
                                 .values = held.values,
                                 .rows = rows,
-                                .workspace = workspace});
+                                .workspace = workspace,
+                                .window = transformer.config().recipe(layer).window});
     });
     transformer.after(layer, stream, rows.packed(attended), step);
   }

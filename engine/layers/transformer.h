@@ -21,12 +21,7 @@ class Weights;
 struct LayerSlots;
 struct Projected;
 struct ResidualStream;
-
-/// What the parts of one step share.
-struct Step {
-  const StepRows& rows;  ///< Lengths and position ids.
-  Workspace& workspace;
-};
+struct Step;
 
 /// Holds the layers of a model. Its attention sites are the places where a step appends to the cache and attends; a
 /// decoder has one a layer. Letters as in ModelConfig; B rows, T tokens. All tensors are in the model's dtype on its

@@ -21,12 +21,12 @@ constexpr std::array<const char*, 4> kOperationCategories{"kernel", "gpu_memcpy"
 class KinetoReader {
  public:
   KinetoReader(const std::filesystem::path& path, const ImportLimits& limits)
-      : path_(path), rows_(path, limits), events_(rows_.events()) {}
+      : path_(path), most_value_bytes_(limits.most_value_bytes), rows_(path, limits), events_(rows_.events()) {}
 
   TraceEvents read() {
     KinetoFile file;
     try {
-      file = parse_kineto(path_, [this](KinetoEvent& event) { take(event); });
+      file = parse_kineto(path_, most_value_bytes_, [this](KinetoEvent& event) { take(event); });
     } catch (const ImportRefusal&) {
       throw;
     } catch (const std::runtime_error& error) {
@@ -363,6 +363,7 @@ class KinetoReader {
   }
 
   std::filesystem::path path_;
+  std::int64_t most_value_bytes_;
   ImportedRows rows_;
   TraceEvents& events_;
   std::optional<std::int64_t> process_;

@@ -17,6 +17,8 @@ namespace decodelab {
 struct ImportLimits {
   std::int64_t most_events = 4'000'000;
   std::int64_t most_text_bytes = std::int64_t{1} << 28;  ///< Of all names together.
+  std::int64_t most_value_bytes = std::int64_t{1}
+                                  << 26;  ///< Of a single value in JSON; our own session is the largest.
 };
 
 /// Thrown with one sentence that names the file and what is wrong with it.

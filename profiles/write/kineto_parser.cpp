@@ -18,8 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-// Our own session is the largest value of any trace.
-constexpr std::int64_t kMostValueBytes = std::int64_t{1} << 26;
 constexpr std::size_t kMostArguments = 256;
 constexpr std::size_t kMostDevices = 1024;
 constexpr int kMostDepth = 64;
@@ -245,8 +243,9 @@ std::optional<std::int64_t> micros_to_ns(std::string_view text) {
   return negative ? -ns : ns;
 }
 
-KinetoFile parse_kineto(const std::filesystem::path& path, const std::function<void(KinetoEvent&)>& take) {
-  GzipInput input(path, kMostValueBytes);
+KinetoFile parse_kineto(const std::filesystem::path& path, std::int64_t most_value_bytes,
+                        const std::function<void(KinetoEvent&)>& take) {
+  GzipInput input(path, most_value_bytes);
   std::istream stream(&input);
   Handler handler(input, take);
   if (!json::sax_parse(stream, &handler)) {

@@ -17,7 +17,9 @@ struct KinetoFile {
 };
 /// Passes the events of a file one by one to `take` and returns the other members. Throws std::runtime_error with what
 /// is wrong, a sentence without its subject and full stop ("is not JSON: ..."). The head is complete when the first
-/// event comes only if the file has it first; both kineto and we write it so.
-KinetoFile parse_kineto(const std::filesystem::path& path, const std::function<void(KinetoEvent&)>& take);
+/// event comes only if the file has it first; both kineto and we write it so. A file with a value of more than
+/// `most_value_bytes` is refused.
+KinetoFile parse_kineto(const std::filesystem::path& path, std::int64_t most_value_bytes,
+                        const std::function<void(KinetoEvent&)>& take);
 
 }  // namespace decodelab

@@ -54,8 +54,31 @@ inline ModelConfig small_config(bool multi_query = true, Activation activation =
   return config;
 }
 
+/// A Llama of 2 layers, 48 wide, with 6 heads of 12 that share 2 key heads: heads wider than the model.
+inline ModelConfig small_llama_config() {
+  ModelConfig config;
+  config.family = "llama";
+  config.layers = 2;
+  config.hidden_size = 48;
+  config.heads = 6;
+  config.kv_heads = 2;
+  config.head_dim = 12;
+  config.intermediate_size = 80;
+  config.vocabulary_size = 97;
+  config.positions = 64;
+  config.norm = NormKind::rms;
+  config.activation = Activation::silu;
+  config.gated_mlp = true;
+  config.tied_head = false;
+  config.scale_attention_softmax_in_fp32 = false;
+  config.rotary = {{.theta = 10000, .dims = config.head_dim}};
+  config.recipes.assign(2, {.rotary = 0});
+  config.eos_token_id = 0;
+  return config;
+}
+
 /// Writes a checkpoint of `config` whose weights are ten times as wide as a real initialization, so that two layers
-/// tell tokens apart.
+/// tell tokens apart; of a gated MLP five times, since its products of products would make bf16 alone miss tolerances.
 inline void write_small_checkpoint(const std::filesystem::path& directory, const ModelConfig& config) {
   std::ofstream(directory / "config.json") << config_json(config);
   std::vector<std::vector<float>> values;
@@ -67,7 +90,8 @@ inline void write_small_checkpoint(const std::filesystem::path& directory, const
     }
     const SyntheticDistribution distribution = synthetic_distribution(spec);
     values.emplace_back(static_cast<std::size_t>(count));
-    fill_synthetic(values.back(), 7, spec.name, 0, distribution.mean, 10 * distribution.half_width);
+    fill_synthetic(values.back(), 7, spec.name, 0, distribution.mean,
+                   (config.gated_mlp ? 5.0f : 10.0f) * distribution.half_width);
   }
   std::size_t index = 0;
   for (const WeightSpec& spec : weight_specs(config)) {

@@ -55,7 +55,13 @@ class ProgramTest(unittest.TestCase):
                         attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0, bos_token_id=0, eos_token_id=0, initializer_range=0.2)
         settings.update(changes)
         torch.manual_seed(seed)
-        model = GPTBigCodeForCausalLM(GPTBigCodeConfig(**settings)).eval()
+        return self.save_model(GPTBigCodeForCausalLM(GPTBigCodeConfig(**settings)), *parts, dtype=dtype, shards=shards)
+
+    def save_model(self, model, *parts, dtype="float32", shards=False):
+        """Saves a model of Transformers with biases and norms that are not all alike; returns its folder and the model."""
+        import torch
+
+        model = model.eval()
         # Transformers starts biases at zero and norms at one, which would hide a bias that is never added.
         with torch.no_grad():
             for name, parameter in model.named_parameters():

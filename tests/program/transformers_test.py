@@ -34,10 +34,10 @@ class AgreesWithTransformers(ProgramTest):
         answer = self.run_json("generate", "-m", folder, *words, "--max-tokens", tokens, "--arm", arm, "--dtype", NAMES[dtype], "--ignore-eos", "--logits", logits)
         return [completion["token_ids"] for completion in answer["completions"]], load_file(logits)["prefill_logits"]
 
-    def check(self, folder, model, dtype="float32", prompts=PROMPTS, tokens=40):
+    def check(self, folder, model, dtype="float32", prompts=PROMPTS, tokens=40, arms=ARMS):
         expected_tokens = [greedy(model, prompt, tokens) for prompt in prompts] if dtype == "float32" else None
         expected_logits = [last_logits(model, prompt) for prompt in prompts]
-        for arm in ARMS:
+        for arm in arms:
             with self.subTest(arm=arm, dtype=dtype):
                 got_tokens, got_logits = self.generate(folder, arm, dtype, prompts, tokens)
                 if expected_tokens is not None:

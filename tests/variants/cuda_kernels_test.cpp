@@ -85,7 +85,7 @@ TEST_F(CudaKernels, NormRoundsTheSumFirstAndNormsIt) {
     for (const std::int64_t width : {1, 12, 48, 255, 256, 768, 2048, 6144, 20000}) {
       const at::Tensor weight = random({width}, "weight", dtype);
       const at::Tensor bias = random({width}, "bias", dtype);
-      const NormWeights weights{.weight = weight, .bias = bias, .epsilon = 1e-5};
+      const NormWeights weights{.weight = weight, .bias = &bias, .epsilon = 1e-5};
       const at::Tensor residual = random({5, 2, width}, "residual", dtype) * 3;
       const at::Tensor addend = random({5, 2, width}, "addend", dtype);
       const auto own = plan_of("causal,+fused-layer-norm").residual_norm.factory()(weights);

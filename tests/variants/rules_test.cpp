@@ -158,7 +158,8 @@ TEST(Rules, RefuseSeveralQueriesAfterHeldKeysWhereTheCausalFlagWouldBeWrong) {
       EXPECT_NE(std::string(error.what()).find("use the reference's"), std::string::npos) << error.what();
     }
   }
-  EXPECT_NO_THROW(reference_plan().decode_attention.factory()(config, make_unfused_softmax)->forward(call));
+  EXPECT_NO_THROW(
+      reference_plan().decode_attention.factory()(attention_shape(config), make_unfused_softmax)->forward(call));
 }
 
 TEST(Rules, RunTheHeadOnAllPositionsWherePromptLogProbabilitiesAreAskedForAndOnThemOnly) {

@@ -138,6 +138,9 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 }
 
 std::string unsupported(const RunsOn& where) {
+  if (where.config.has_windows()) {
+    return "its kernels see all keys, and this model's layers see a window of them";
+  }
   if (where.device != "cpu") {
     return decode_shape_refused(where.config.heads / where.config.kv_heads, where.config.head_dim);
   }

@@ -1,6 +1,10 @@
-// Computes the activation of the feed-forward part together with the product before it.
-#include <utility>
+// Computes the activation of the feed-forward part together with the product before it, or with the gate's
+// multiplication after it.
+#include <algorithm>
+#include <memory>
 
+#include "engine/kernels/elementwise/gate_rows.h"
+#include "engine/kernels/scalar_type.h"
 #include "engine/layers/mlp.h"
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
@@ -9,33 +13,64 @@
 namespace decodelab {
 namespace {
 
+/// Elements per task: fewer are not worth another thread.
+constexpr std::int64_t kElementsOfATask = 16384;
+
 class FusedGelu final : public Mlp {
  public:
-  FusedGelu(std::unique_ptr<Linear> up, std::unique_ptr<Linear> down, Activation activation)
-      : up_(std::move(up)), down_(std::move(down)), activation_(activation) {}
+  FusedGelu(const MlpWeights& weights, const LinearFactory& linear, PreparedWeights& prepared)
+      : up_(linear(weights.up, prepared)),
+        down_(linear(weights.down, prepared)),
+        activation_(weights.activation),
+        gated_(weights.gated),
+        isa_(best_cpu_isa()) {}
 
   at::Tensor forward(const at::Tensor& x, Workspace& workspace) const override {
-    return down_->forward(up_->activated(x, activation_, workspace), workspace);
+    if (!gated_) {
+      return down_->forward(up_->activated(x, activation_, workspace), workspace);
+    }
+    const at::Tensor up = up_->forward(x, workspace);
+    return down_->forward(gated(up, workspace), workspace);
   }
 
  private:
+  /// Returns activation(gate) * up in one pass: [.., 2 I] -> [.., I].
+  at::Tensor gated(const at::Tensor& up, Workspace& workspace) const {
+    const std::int64_t width = up.size(-1) / 2;
+    at::Tensor result = workspace.allocate_rows(up, width);
+    const GatedRows rows{.dtype = element_type(up.scalar_type()),
+                         .width = width,
+                         .activation = activation_,
+                         .up = up.const_data_ptr(),
+                         .out = result.mutable_data_ptr()};
+    at::parallel_for(0, up.numel() / (2 * width), std::max<std::int64_t>(1, kElementsOfATask / width),
+                     [&](std::int64_t first, std::int64_t last) { gate_rows(rows, first, last, isa_); });
+    return result;
+  }
+
   std::unique_ptr<Linear> up_;
   std::unique_ptr<Linear> down_;
   Activation activation_;
+  bool gated_;
+  CpuIsa isa_;
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
   plan.mlp.bind("fused-gelu", [](const MlpWeights& weights, const LinearFactory& linear, PreparedWeights& prepared) {
-    return std::make_unique<FusedGelu>(linear(weights.up, prepared), linear(weights.down, prepared),
-                                       weights.activation);
+    return std::make_unique<FusedGelu>(weights, linear, prepared);
   });
 }
 
 /// Expects a count of 0 for libtorch's activation, which the reference calls: an operator that was not called has no
 /// counter.
-std::vector<Expectation> expects(const CountedSteps&, const Parameters&) { return {{"op.aten::gelu", 0}}; }
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  return {{counted.config.activation == Activation::silu ? "op.aten::silu" : "op.aten::gelu", 0}};
+}
 
 std::string unsupported(const RunsOn& where) {
+  if (where.config.gated_mlp) {
+    return where.device == "cpu" ? "" : "its kernel for gated MLPs is for the CPU";
+  }
   if (where.plan != nullptr && !where.plan->linear.variant().empty()) {
     return "";  // our own products compute either form
   }
@@ -60,7 +95,8 @@ std::string conflict(const EnginePlan& plan) {
 
 [[maybe_unused]] const bool registered = register_variant({
     .name = "fused-gelu",
-    .summary = "The activation is computed with the product before it, and never read back.",
+    .summary =
+        "The activation is computed with the product before it, or with a gate's multiplication, and never read back.",
     .source = "SantaCoder study (text-generation-inference, bigcode): fused dense and gelu; cuBLASLt's epilogues",
     .parameters = {},
     .expects = expects,

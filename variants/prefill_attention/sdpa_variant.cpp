@@ -10,6 +10,9 @@ constexpr std::int64_t kMostCudnnHeadDim = 128;
 constexpr std::int64_t kCudnnHeadMultiple = 8;
 
 std::string limit_of(SdpaKernel kernel, const RunsOn& where) {
+  if (where.config.has_windows()) {
+    return "its kernel sees all keys, and this model's layers see a window of them";
+  }
   const bool cpu = where.device == "cpu";
   const bool fp32 = where.dtype == ElementType::float32;
   switch (kernel) {

@@ -1,4 +1,4 @@
-// Residual and layer norm in one kernel.
+// Residual and norm, layer or RMS, in one kernel.
 #include <stdexcept>
 
 #include "engine/kernels/device_element.h"
@@ -19,10 +19,14 @@ constexpr std::int64_t kElementsOfATask = 16384;
 class FusedLayerNorm final : public ResidualNorm {
  public:
   explicit FusedLayerNorm(const NormWeights& weights)
-      : weight_(weights.weight.contiguous()),
-        bias_(weights.bias.contiguous()),
+      : kind_(weights.kind),
+        weight_(weights.weight.contiguous()),
         epsilon_(static_cast<float>(weights.epsilon)),
-        isa_(best_cpu_isa()) {}
+        isa_(best_cpu_isa()) {
+    if (weights.bias != nullptr) {
+      bias_ = weights.bias->contiguous();
+    }
+  }
 
   NormedResidual forward(const at::Tensor& addend, const at::Tensor& residual, Workspace& workspace) const override {
     const Range range(Stage::norm);
@@ -48,12 +52,13 @@ class FusedLayerNorm final : public ResidualNorm {
       return;
     }
     const std::int64_t d = weight_.numel();
-    const FusedNorm norm{.dtype = element_type(residual.scalar_type()),
+    const FusedNorm norm{.kind = kind_,
+                         .dtype = element_type(residual.scalar_type()),
                          .width = d,
                          .addend = addend == nullptr ? nullptr : addend->const_data_ptr(),
                          .residual = residual.const_data_ptr(),
                          .weight = weight_.const_data_ptr(),
-                         .bias = bias_.const_data_ptr(),
+                         .bias = bias_.defined() ? bias_.const_data_ptr() : nullptr,
                          .epsilon = epsilon_,
                          .sum = sum == nullptr ? nullptr : sum->mutable_data_ptr(),
                          .normed = normed.mutable_data_ptr()};
@@ -65,13 +70,14 @@ class FusedLayerNorm final : public ResidualNorm {
                      [[maybe_unused]] const at::Tensor* sum, [[maybe_unused]] const at::Tensor& normed) const {
 #ifdef DECODELAB_HAS_CUDA
     const std::int64_t d = weight_.numel();
-    const DeviceNorm norm{.element = device_element(residual.scalar_type()),
+    const DeviceNorm norm{.kind = kind_,
+                          .element = device_element(residual.scalar_type()),
                           .rows = residual.numel() / d,
                           .width = d,
                           .addend = addend == nullptr ? nullptr : addend->const_data_ptr(),
                           .residual = residual.const_data_ptr(),
                           .weight = weight_.const_data_ptr(),
-                          .bias = bias_.const_data_ptr(),
+                          .bias = bias_.defined() ? bias_.const_data_ptr() : nullptr,
                           .epsilon = epsilon_,
                           .sum = sum == nullptr ? nullptr : sum->mutable_data_ptr(),
                           .normed = normed.mutable_data_ptr()};
@@ -81,8 +87,9 @@ class FusedLayerNorm final : public ResidualNorm {
 #endif
   }
 
+  NormKind kind_;
   at::Tensor weight_;
-  at::Tensor bias_;
+  at::Tensor bias_;  ///< Undefined where there is none.
   float epsilon_;
   CpuIsa isa_;
 };
@@ -93,7 +100,9 @@ void apply(EnginePlan& plan, const Parameters&) {
 }
 
 /// Expects a count of 0 for libtorch's norm, which the reference calls: an operator that was not called has no counter.
-std::vector<Expectation> expects(const CountedSteps&, const Parameters&) { return {{"op.aten::layer_norm", 0}}; }
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  return {{counted.config.norm == NormKind::layer ? "op.aten::layer_norm" : "op.aten::rsqrt", 0}};
+}
 
 [[maybe_unused]] const bool registered = register_variant({
     .name = "fused-layer-norm",

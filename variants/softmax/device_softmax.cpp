@@ -48,6 +48,12 @@ std::vector<Expectation> softmax_expected(const CountedSteps& counted, const Par
   return used ? std::vector<Expectation>{{"op.aten::softmax", 0}} : std::vector<Expectation>{};
 }
 
+std::string softmax_unsupported(const RunsOn& where) {
+  return where.config.has_windows()
+             ? "its kernel masks what follows a query, and this model's layers see a window of keys"
+             : "";
+}
+
 std::string softmax_conflict(const std::string& variant, const EnginePlan& plan) {
   const std::string& prefill = plan.prefill_attention.variant();
   const std::string& decode = plan.decode_attention.variant();

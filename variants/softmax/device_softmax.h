@@ -22,6 +22,8 @@ void refuse_bias(const SoftmaxCall& call, const std::string& variant);
 
 /// Returns the proof of a softmax variant: libtorch's softmax is not called where attention writes scores out.
 std::vector<Expectation> softmax_expected(const CountedSteps& counted, const Parameters& parameters);
+/// Returns why no kernel of a softmax can run there, in one sentence; empty if they can.
+std::string softmax_unsupported(const RunsOn& where);
 /// Returns why `variant` has nothing to do (neither attention writes scores out), in one sentence; empty if it has
 /// something to do.
 std::string softmax_conflict(const std::string& variant, const EnginePlan& plan);

@@ -53,7 +53,7 @@ void apply(EnginePlan& plan, const Parameters&) {
     .source = "SantaCoder study (text-generation-inference, bigcode): fused softmax; Megatron-LM",
     .parameters = {},
     .expects = softmax_expected,
-    .unsupported = {},
+    .unsupported = softmax_unsupported,
     .conflict = [](const EnginePlan& plan) { return softmax_conflict("fused-softmax", plan); },
     .apply = apply,
 });

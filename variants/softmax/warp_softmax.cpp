@@ -22,6 +22,9 @@ void apply(EnginePlan& plan, const Parameters&) {
 }
 
 std::string unsupported(const RunsOn& where) {
+  if (std::string reason = softmax_unsupported(where); !reason.empty()) {
+    return reason;
+  }
   return where.device == "cpu" ? "its kernel is for CUDA; fused-softmax has one for a CPU" : "";
 }
 

@@ -1,4 +1,4 @@
-// The loop of residual and layer norm.
+// The loop of residual and norm.
 #include "engine/kernels/elementwise/fused_norm.h"
 
 #include <cmath>
@@ -28,11 +28,14 @@ struct NormRows {
         }
         summed = sum;
       }
-      Floats total{};
-      for (std::int64_t at = 0; at < d; at += kLanes) {
-        total += simd::load_up_to(summed + at, d - at);
+      float mean = 0;
+      if (n.kind == NormKind::layer) {
+        Floats total{};
+        for (std::int64_t at = 0; at < d; at += kLanes) {
+          total += simd::load_up_to(summed + at, d - at);
+        }
+        mean = simd::sum(total) / static_cast<float>(d);
       }
-      const float mean = simd::sum(total) / static_cast<float>(d);
       // Deviations are taken from the mean, since sums of squares would cancel.
       Floats squares{};
       for (std::int64_t at = 0; at + kLanes <= d; at += kLanes) {
@@ -50,10 +53,14 @@ struct NormRows {
       const auto* weight = static_cast<const Element*>(n.weight);
       const auto* bias = static_cast<const Element*>(n.bias);
       auto* normed = static_cast<Element*>(n.normed) + row * d;
+      const float offset = n.kind == NormKind::rms_plus_one ? 1.0f : 0.0f;
       for (std::int64_t at = 0; at < d; at += kLanes) {
-        const Floats value = (simd::load_up_to(summed + at, d - at) - mean) * scale;
-        simd::store_up_to(normed + at,
-                          value * simd::load_up_to(weight + at, d - at) + simd::load_up_to(bias + at, d - at), d - at);
+        Floats value =
+            (simd::load_up_to(summed + at, d - at) - mean) * scale * (simd::load_up_to(weight + at, d - at) + offset);
+        if (bias != nullptr) {
+          value += simd::load_up_to(bias + at, d - at);
+        }
+        simd::store_up_to(normed + at, value, d - at);
       }
     }
   }

@@ -1,4 +1,4 @@
-// Residual and layer norm on the device: one block per row; each thread rereads the part of the sum that it wrote
+// Residual and norm on the device: one block per row; each thread rereads the part of the sum that it wrote
 // itself.
 #include "engine/kernels/device_float.cuh"
 #include "engine/kernels/elementwise/fused_norm.cuh"
@@ -41,7 +41,7 @@ __global__ void norm_of_block(DeviceNorm n) {
     }
   }
   const float width = static_cast<float>(n.width);
-  const float mean = block_sum(total, scratch) / width;
+  const float mean = n.kind == NormKind::layer ? block_sum(total, scratch) / width : 0.0f;
   // Deviations are taken from the mean, since sums of squares would cancel.
   float squares = 0.0f;
   for (std::int64_t at = first; at < n.width; at += step) {
@@ -55,15 +55,19 @@ __global__ void norm_of_block(DeviceNorm n) {
   const float scale = 1.0f / sqrtf(block_sum(squares, scratch) / width + n.epsilon);
   const Element* weight = static_cast<const Element*>(n.weight);
   const Element* bias = static_cast<const Element*>(n.bias);
+  const float added_to_weight = n.kind == NormKind::rms_plus_one ? 1.0f : 0.0f;
   Element* normed = static_cast<Element*>(n.normed) + offset;
   for (std::int64_t at = first; at < n.width; at += step) {
     Elements<Element, N> values = load<N>(summed + at);
     const Elements<Element, N> weights = load<N>(weight + at);
-    const Elements<Element, N> biases = load<N>(bias + at);
+    Elements<Element, N> biases{};
+    if (bias != nullptr) {
+      biases = load<N>(bias + at);
+    }
 #pragma unroll
     for (int index = 0; index < N; ++index) {
-      values.of[index] = from_float<Element>((to_float(values.of[index]) - mean) * scale * to_float(weights.of[index]) +
-                                             to_float(biases.of[index]));
+      const float value = (to_float(values.of[index]) - mean) * scale * (to_float(weights.of[index]) + added_to_weight);
+      values.of[index] = from_float<Element>(bias == nullptr ? value : value + to_float(biases.of[index]));
     }
     store<N>(normed + at, values);
   }

@@ -31,8 +31,16 @@ namespace decodelab::simd {
   return 0.5f * x * (1.0f + (z < 0.0f ? -erf : erf));
 }
 
+/// x / (1 + exp(-x))
+[[gnu::always_inline]] inline Floats silu(const Floats& x) { return x / (1.0f + exp(-x)); }
+
 [[gnu::always_inline]] inline Floats activate(const Floats& x, Activation activation) {
-  return activation == Activation::gelu_tanh ? gelu_tanh(x) : gelu_erf(x);
+  switch (activation) {
+    case Activation::gelu_tanh: return gelu_tanh(x);
+    case Activation::gelu_erf: return gelu_erf(x);
+    case Activation::silu: break;
+  }
+  return silu(x);
 }
 
 }  // namespace decodelab::simd

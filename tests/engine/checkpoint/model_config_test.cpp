@@ -120,7 +120,8 @@ TEST(ModelConfig, RefusesWhatTheEngineWouldComputeOtherwise) {
 }
 
 TEST(ModelConfig, NamesTheFamiliesItSupports) {
-  const std::string message = refusal([] { parse_model_config(R"({"model_type":"llama"})", "config.json"); });
+  const std::string message = refusal([] { parse_model_config(R"({"model_type":"mamba"})", "config.json"); });
+  EXPECT_NE(message.find("mamba"), std::string::npos) << message;
   EXPECT_NE(message.find("llama"), std::string::npos) << message;
   EXPECT_NE(message.find("gpt_bigcode"), std::string::npos) << message;
   for (const char* text : {"", "{", "[]", "7", "{}", R"({"model_type":7})",
@@ -168,7 +169,7 @@ TEST(ModelConfig, WritesWhatItReads) {
   EXPECT_EQ(again.kv_heads, 4);
   EXPECT_EQ(again.activation, Activation::gelu_erf);
   EXPECT_EQ(again.eos_token_id, -1);
-  EXPECT_EQ(again.layer_norm_epsilon, 1e-6);
+  EXPECT_EQ(again.norm_epsilon, 1e-6);
   EXPECT_FALSE(again.scale_attention_weights);
 }
 

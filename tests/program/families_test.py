@@ -1,0 +1,125 @@
+"""The oracle's oracle for model families: small seeded models that Transformers made, against arms of every kind."""
+
+import unittest
+
+import torch
+from program import ProgramTest
+from transformers_test import PROMPTS, greedy, last_logits
+
+from safetensors.torch import load_file
+
+# The presets with a kernel or a layout of their own for every slot, and what they leave to single variants.
+ARMS = ["causal", "bigcode2", "flash", "native", "causal,+split-kv-decode", "causal,+packed-prefill", "causal,+merged-kv", "causal,+workspace-forward"]
+# Fewer key heads than heads, heads that do not fill the width, a vocabulary that no block divides.
+SMALL = dict(vocab_size=97, hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, head_dim=12,
+             max_position_embeddings=64, bos_token_id=0, eos_token_id=0, initializer_range=0.2)
+# What sees a window of keys.
+WINDOW_ARMS = ["causal", "causal,+packed-prefill", "causal,+merged-kv,+kv-preallocated,+workspace-forward,+packed-linear,+fused-gelu,+fused-layer-norm"]
+STEPS = 33
+
+
+class Families(ProgramTest):
+    def check(self, model, dtype="float32", arms=ARMS, tolerance=1e-4):
+        folder, model = self.save_model(model, dtype=dtype)
+        expected_tokens = [greedy(model, prompt, STEPS) for prompt in PROMPTS]
+        expected_logits = [last_logits(model, prompt) for prompt in PROMPTS]
+        words = [word for prompt in PROMPTS for word in ("--prompt-ids", ",".join(map(str, prompt)))]
+        for arm in arms:
+            with self.subTest(arm=arm):
+                logits = self.path("logits.safetensors")
+                answer = self.run_json("generate", "-m", folder, *words, "--max-tokens", STEPS, "--arm", arm, "--dtype", {"float32": "fp32", "bfloat16": "bf16"}[dtype],
+                                       "--ignore-eos", "--logits", logits)
+                got = load_file(logits)["prefill_logits"]
+                for row, expected in enumerate(expected_logits):
+                    self.assertLess(float((got[row] - expected).abs().max() / expected.abs().max()), tolerance, f"row {row}")
+                if dtype == "float32":
+                    self.assertEqual([completion["token_ids"] for completion in answer["completions"]], expected_tokens)
+
+    def llama(self, **changes):
+        from transformers import LlamaConfig, LlamaForCausalLM
+        torch.manual_seed(1)
+        return LlamaForCausalLM(LlamaConfig(**{**SMALL, **changes}))
+
+    def test_llama_with_grouped_queries_and_heads_wider_than_the_model(self):
+        self.check(self.llama())
+
+    def test_llama_in_bfloat16(self):
+        self.check(self.llama(), dtype="bfloat16", arms=["causal", "native"], tolerance=3e-2)
+
+    def test_llama_with_one_key_head_biases_and_a_tied_head(self):
+        self.check(self.llama(num_key_value_heads=1, attention_bias=True, mlp_bias=True, tie_word_embeddings=True))
+
+    def test_llama_with_as_many_key_heads_as_heads(self):
+        self.check(self.llama(num_key_value_heads=6), arms=["causal", "native"])
+
+    def test_rotary_positions_of_every_kind(self):
+        for kind in (dict(rope_type="default", rope_theta=500.0), dict(rope_type="linear", factor=2.5, rope_theta=10000.0),
+                     dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16, rope_theta=10000.0),
+                     dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16, rope_theta=10000.0)):
+            with self.subTest(kind["rope_type"]):
+                self.check(self.llama(rope_parameters=kind), arms=["causal"])
+
+    def test_qwen2_with_biases_of_query_key_and_value(self):
+        from transformers import Qwen2Config, Qwen2ForCausalLM
+        torch.manual_seed(2)
+        self.check(Qwen2ForCausalLM(Qwen2Config(**{**SMALL, "head_dim": 8})))
+
+    def test_qwen2_with_a_window_in_its_later_layers(self):
+        from transformers import Qwen2Config, Qwen2ForCausalLM
+        torch.manual_seed(3)
+        self.check(Qwen2ForCausalLM(Qwen2Config(**{**SMALL, "head_dim": 8}, use_sliding_window=True, sliding_window=7, max_window_layers=1)), arms=WINDOW_ARMS)
+
+    def test_qwen3_with_norms_over_heads(self):
+        from transformers import Qwen3Config, Qwen3ForCausalLM
+        torch.manual_seed(4)
+        self.check(Qwen3ForCausalLM(Qwen3Config(**SMALL)))
+
+    def test_mistral_with_a_window_shorter_than_the_text(self):
+        from transformers import MistralConfig, MistralForCausalLM
+        torch.manual_seed(5)
+        self.check(MistralForCausalLM(MistralConfig(**SMALL, sliding_window=7)), arms=WINDOW_ARMS)
+
+    def test_mistral_without_a_window(self):
+        from transformers import MistralConfig, MistralForCausalLM
+        torch.manual_seed(5)
+        self.check(MistralForCausalLM(MistralConfig(**SMALL, sliding_window=None)), arms=["causal", "native"])
+
+    def test_smollm3_with_layers_that_know_no_positions(self):
+        from transformers import SmolLM3Config, SmolLM3ForCausalLM
+        torch.manual_seed(6)
+        self.check(SmolLM3ForCausalLM(SmolLM3Config(**{**SMALL, "head_dim": 8}, no_rope_layers=[1, 0, 1], pad_token_id=0)), arms=["causal", "native", "flash"])
+
+    def gpt2(self, **changes):
+        from transformers import GPT2Config, GPT2LMHeadModel
+        torch.manual_seed(7)
+        return GPT2LMHeadModel(GPT2Config(**{**dict(vocab_size=97, n_embd=48, n_layer=3, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=0, initializer_range=0.2,
+                                                    attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0), **changes}))
+
+    def test_gpt2_with_matrices_stored_the_other_way_round(self):
+        self.check(self.gpt2())
+
+    def test_gpt2_with_unscaled_attention_and_its_own_inner_width(self):
+        self.check(self.gpt2(scale_attn_weights=False, n_inner=80), arms=["causal", "native"])
+
+    def neox(self, **changes):
+        from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+        torch.manual_seed(8)
+        return GPTNeoXForCausalLM(GPTNeoXConfig(**{**dict(vocab_size=97, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=96,
+                                                          max_position_embeddings=64, bos_token_id=0, eos_token_id=0, initializer_range=0.2, rotary_pct=0.25,
+                                                          hidden_dropout=0.0, attention_dropout=0.0), **changes}))
+
+    def test_gpt_neox_with_attention_and_mlp_side_by_side(self):
+        self.check(self.neox())
+
+    def test_gpt_neox_one_after_the_other_with_all_of_a_head_turning(self):
+        self.check(self.neox(use_parallel_residual=False, rotary_pct=1.0), arms=["causal", "native", "bigcode2"])
+
+    def test_an_arm_that_cannot_see_a_window_says_so(self):
+        from transformers import MistralConfig, MistralForCausalLM
+        folder, _ = self.save_model(MistralForCausalLM(MistralConfig(**SMALL, sliding_window=7)))
+        refused = self.run_program("generate", "-m", folder, "--prompt-ids", "1,2,3", "--arm", "causal,+flash-prefill", expect=2)
+        self.assert_one_sentence(refused, "flash-prefill", "window")
+
+
+if __name__ == "__main__":
+    unittest.main()
