@@ -3,6 +3,7 @@
 #include "engine/layers/linear.h"
 
 #include "bench/micro/slot_plans.h"
+#include "engine/kernels/scalar_type.h"
 #include "engine/layers/prepared_weights.h"
 #include "engine/layers/workspace.h"
 
@@ -27,10 +28,19 @@ void run_linear(benchmark::State& state, const LinearFactory& factory, const Pro
   PreparedWeights prepared;
   PlainWorkspace workspace;
   std::vector<at::Tensor> weights;
+  weights.reserve(static_cast<std::size_t>(count));  // Products refer to them.
   std::vector<std::unique_ptr<Linear>> products;
   for (std::int64_t index = 0; index < count; ++index) {
     weights.push_back(at::randn({product.outputs, product.inputs}, options));
-    products.push_back(factory({.name = std::to_string(index), .weight = weights.back(), .bias = nullptr}, prepared));
+    products.push_back(
+        factory({.name = std::to_string(index),
+                 .outputs = product.outputs,
+                 .inputs = product.inputs,
+                 .dtype = element_type(dtype),
+                 .bias = nullptr,
+                 .read = [&weights, place = weights.size() - 1] { return weights[place]; },
+                 .load = [&weights, place = weights.size() - 1]() -> const at::Tensor& { return weights[place]; }},
+                prepared));
   }
   const at::Tensor x = at::randn({state.range(0), 1, product.inputs}, options);
   std::size_t next = 0;

@@ -15,7 +15,7 @@ void run_norm(benchmark::State& state, const ResidualNormFactory& factory) {
   const std::int64_t d = santacoder().hidden_size;
   const at::Tensor weight = at::ones({d});
   const at::Tensor bias = at::zeros({d});
-  const auto norm = factory({.weight = weight, .bias = bias, .epsilon = 1e-5});
+  const auto norm = factory({.weight = weight, .bias = &bias, .epsilon = 1e-5});
   const at::Tensor addend = at::randn({state.range(0), 1, d});
   const at::Tensor residual = at::randn({state.range(0), 1, d});
   PlainWorkspace workspace;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
@@ -23,7 +24,12 @@ class PlainMlp final : public Mlp {
     }
     const std::int64_t width = up.size(-1) / 2;
     const at::Tensor gate = activate(up.narrow(-1, 0, width), activation_, workspace);
-    return down_->forward(gate * up.narrow(-1, width, width), workspace);
+    const at::Tensor other = up.narrow(-1, width, width);
+    if (!workspace.reuses()) {
+      return down_->forward(gate * other, workspace);
+    }
+    at::Tensor product = workspace.allocate_rows(up, width);
+    return down_->forward(at::mul_out(product, gate, other), workspace);
   }
 
  private:

@@ -72,8 +72,8 @@ class ABadCheckpoint(ProgramTest):
         self.refuse("Q7")
 
     def test_with_an_unsupported_model_type(self):
-        self.edit_config(model_type="llama")
-        self.refuse("llama", "gpt_bigcode")
+        self.edit_config(model_type="mamba")
+        self.refuse("mamba", "gpt_bigcode", "llama")
 
     def test_that_is_not_there(self):
         shutil.rmtree(self.checkpoint)

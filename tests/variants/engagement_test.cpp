@@ -12,6 +12,7 @@ namespace decodelab {
 namespace {
 
 using testing::small_config;
+using testing::small_llama_config;
 using testing::small_model;
 
 /// What no test without a GPU can prove.
@@ -40,8 +41,36 @@ std::string without(const Variant& variant) {
   return arm;
 }
 
+/// Checks that the counters of `variant` prove that it ran, and miss it where it did not, in all phases in which they
+/// say something; returns whether there is one.
+bool is_proved(const Variant& variant, const std::shared_ptr<const Model>& model) {
+  const std::string arm = smallest_arm(variant);
+  bool says_something = false;
+  for (const bool sampled : {false, true}) {
+    for (const std::string phase : {"prefill", "decode"}) {
+      const std::string where = arm + " " + phase + (sampled ? " sampled " : " ") + model->config().family;
+      const Probe on = probe(model, arm, arm, phase, sampled);
+      EXPECT_NE(on.engaged, std::optional(false)) << where << ": " << on.missing;
+      EXPECT_TRUE(on.unsteady.empty()) << where << ": " << on.unsteady.front();
+      if (!on.engaged) {
+        continue;
+      }
+      // Without it, but with what it needs: that alone may be all that there is to prove in this phase.
+      const Probe off = probe(model, arm, without(variant), phase, sampled);
+      if (off.engaged == true && !variant.needs.empty()) {
+        continue;
+      }
+      says_something = true;
+      EXPECT_EQ(off.engaged, std::optional(false)) << where;
+      EXPECT_NE(off.missing.find(variant.name + " did not run: "), std::string::npos) << off.missing;
+    }
+  }
+  return says_something;
+}
+
 TEST(Engagement, EveryVariantIsProvedOnAndIsCaughtWhereItsEffectIsRemoved) {
-  const std::vector models{small_model(small_config()), small_model(small_config(true, Activation::gelu_erf))};
+  const std::vector models{small_model(small_config()), small_model(small_config(true, Activation::gelu_erf)),
+                           small_model(small_llama_config())};
   for (const auto& [name, variant] : registered_variants()) {
     if (!variant.expects) {
       continue;  // one without effect on rows of one length
@@ -51,44 +80,28 @@ TEST(Engagement, EveryVariantIsProvedOnAndIsCaughtWhereItsEffectIsRemoved) {
       return unsupported_reason(parse_arm(arm), {.config = model->config(), .dtype = model->dtype(), .device = "cpu"})
           .empty();
     };
-    const auto found = std::ranges::find_if(models, runs);
-    if (found == models.end()) {
+    if (std::ranges::none_of(models, runs)) {
       EXPECT_TRUE(kOnCudaOnly.contains(name)) << name << " runs nowhere here, and is not known to need CUDA";
       continue;
     }
-    const std::shared_ptr<const Model>& model = *found;
     bool says_something = false;
-    for (const bool sampled : {false, true}) {
-      for (const std::string phase : {"prefill", "decode"}) {
-        const std::string where = arm + " " + phase + (sampled ? " sampled" : "");
-        const Probe on = probe(model, arm, arm, phase, sampled);
-        EXPECT_NE(on.engaged, std::optional(false)) << where << ": " << on.missing;
-        EXPECT_TRUE(on.unsteady.empty()) << where << ": " << on.unsteady.front();
-        if (!on.engaged) {
-          continue;
-        }
-        // Without it, but with what it needs: that alone may be all that there is to prove in this phase.
-        const Probe off = probe(model, arm, without(variant), phase, sampled);
-        if (off.engaged == true && !variant.needs.empty()) {
-          continue;
-        }
-        says_something = true;
-        EXPECT_EQ(off.engaged, std::optional(false)) << where;
-        EXPECT_NE(off.missing.find(name + " did not run: "), std::string::npos) << off.missing;
-      }
+    for (const auto& model : models) {
+      says_something = (runs(model) && is_proved(variant, model)) || says_something;
     }
     EXPECT_TRUE(says_something) << name;
   }
 }
 
 TEST(Engagement, EveryPresetIsProvedInBothPhases) {
-  const auto model = small_model(small_config());
-  for (const std::string phase : {"prefill", "decode"}) {
-    EXPECT_EQ(probe(model, "causal", "causal", phase).engaged, std::nullopt) << "the reference has nothing to prove";
-    for (const Preset& preset : presets()) {
-      if (!preset.variants.empty()) {
-        const Probe counted = probe(model, preset.name, preset.name, phase);
-        EXPECT_EQ(counted.engaged, std::optional(true)) << preset.name << " " << phase << ": " << counted.missing;
+  for (const auto& model : {small_model(small_config()), small_model(small_llama_config())}) {
+    for (const std::string phase : {"prefill", "decode"}) {
+      EXPECT_EQ(probe(model, "causal", "causal", phase).engaged, std::nullopt) << "the reference has nothing to prove";
+      for (const Preset& preset : presets()) {
+        if (!preset.variants.empty()) {
+          const Probe counted = probe(model, preset.name, preset.name, phase);
+          EXPECT_EQ(counted.engaged, std::optional(true))
+              << preset.name << " " << phase << " " << model->config().family << ": " << counted.missing;
+        }
       }
     }
   }

@@ -40,6 +40,7 @@ bool register_fakes() {
                                  fake("flash-decode", &EnginePlan::decode_attention),
                                  fake("flash-prefill", &EnginePlan::prefill_attention),
                                  fake("fused-layer-norm", &EnginePlan::residual_norm),
+                                 fake("fused-rotary", &EnginePlan::rotary),
                                  fake("fused-softmax", &EnginePlan::softmax),
                                  fake("kv-grow", &EnginePlan::kv_growth, parameter("tokens")),
                                  fake("kv-preallocated", &EnginePlan::kv_growth, parameter("multiple")),

@@ -11,6 +11,8 @@ namespace {
 /// 1 layer, d 4, 2 heads of 2, one key-value head (W 4), inner 8, vocabulary 10.
 ModelConfig tiny() {
   ModelConfig config;
+  config.family = "gpt_bigcode";
+  config.positions = 16;
   config.layers = 1;
   config.hidden_size = 4;
   config.heads = 2;
@@ -49,6 +51,27 @@ TEST(ModelledWork, OfStagesAddsUpToThatOfTheStep) {
     const std::int64_t outside = std::accumulate(bytes.outside.begin(), bytes.outside.end(), std::int64_t{0});
     EXPECT_EQ(config.layers * in_layer + outside, work.weight_bytes + work.kv_bytes) << phase;
   }
+}
+
+/// 2 layers, d 4, 4 heads of 3 that share 2 key heads, a gated MLP, a head of its own, no biases.
+TEST(ModelledWork, OfALlamaCountsKeyHeadsBothHalvesOfTheGateAndItsOwnHead) {
+  ModelConfig config;
+  config.family = "llama";
+  config.layers = 2;
+  config.hidden_size = 4;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 3;
+  config.intermediate_size = 8;
+  config.vocabulary_size = 10;
+  config.gated_mlp = true;
+  config.tied_head = false;
+  const ModelledWork work = modelled_work(config, {.phase = "decode", .batch = 3, .length = 5, .dtype = "bf16"}, 1);
+  const std::int64_t matrices = 4 * (12 + 6 + 6) + 12 * 4 + 4 * 16 + 8 * 4;
+  EXPECT_EQ(work.weight_bytes, 2 * (2 * (matrices + 2 * 4) + 4 + 4 * 10 + 3 * 4))
+      << "a token is looked up in one table";
+  EXPECT_EQ(work.kv_bytes, 2 * 2 * 3 * 12 * 6);
+  EXPECT_EQ(work.flops, 2 * (3 * 2 * matrices + 3 * 40) + 4 * 12 * 2 * 3 * 6);
 }
 
 }  // namespace

@@ -1,0 +1,75 @@
+// The loop of norm and turn.
+#include "engine/kernels/elementwise/rotary_rows.h"
+
+#include <cmath>
+
+#include "engine/kernels/kernel_isa.h"
+#include "engine/kernels/simd.h"
+
+namespace decodelab {
+namespace {
+
+using simd::Floats;
+using simd::kLanes;
+
+template <typename Element>
+struct TurnRows {
+  [[gnu::always_inline]] static void run(const RotaryRows* rows, std::int64_t first, std::int64_t last) {
+    const RotaryRows& r = *rows;
+    const std::int64_t k = r.head_dim;
+    const std::int64_t half = r.dims / 2;
+    // The last lanes may be written past the head.
+    alignas(64) float head[kMostRotaryHeadDim + kLanes];
+    for (std::int64_t token = first; token < last; ++token) {
+      const std::int64_t position = half == 0 ? 0 : r.positions[token % r.position_count];
+      const Element* cosine = static_cast<const Element*>(r.cosine) + position * half;
+      const Element* sine = static_cast<const Element*>(r.sine) + position * half;
+      for (std::int64_t index = 0; index < r.heads; ++index) {
+        auto* stored = static_cast<Element*>(r.rows) + token * r.stride + index * k;
+        for (std::int64_t at = 0; at < k; at += kLanes) {
+          simd::store(head + at, simd::load_up_to(stored + at, k - at));
+        }
+        if (r.norm != nullptr) {
+          normalize(head, r);
+        }
+        for (std::int64_t at = 0; at < half; at += kLanes) {
+          const std::int64_t rest = half - at;
+          const Floats low = simd::load_up_to(head + at, rest);
+          const Floats high = simd::load_up_to(head + half + at, rest);
+          const Floats c = simd::load_up_to(cosine + at, rest);
+          const Floats s = simd::load_up_to(sine + at, rest);
+          simd::store_up_to(stored + at, low * c - high * s, rest);
+          simd::store_up_to(stored + half + at, high * c + low * s, rest);
+        }
+        for (std::int64_t at = 2 * half; r.norm != nullptr && at < k; at += kLanes) {
+          simd::store_up_to(stored + at, simd::load_up_to(head + at, k - at), k - at);
+        }
+      }
+    }
+  }
+
+  [[gnu::always_inline]] static void normalize(float* head, const RotaryRows& r) {
+    const std::int64_t k = r.head_dim;
+    Floats squares{};
+    for (std::int64_t at = 0; at < k; at += kLanes) {
+      const Floats value = simd::load_up_to(head + at, k - at);
+      squares += value * value;
+    }
+    const float scale = 1.0f / std::sqrt(simd::sum(squares) / static_cast<float>(k) + r.epsilon);
+    const auto* weight = static_cast<const Element*>(r.norm);
+    for (std::int64_t at = 0; at < k; at += kLanes) {
+      simd::store_up_to(
+          head + at,
+          simd::load_up_to(head + at, k - at) * scale * (simd::load_up_to(weight + at, k - at) + r.weight_offset),
+          k - at);
+    }
+  }
+};
+
+}  // namespace
+
+void turn_rows(const RotaryRows& rows, std::int64_t first, std::int64_t last, CpuIsa isa) {
+  simd::run_typed<TurnRows>(rows.dtype, isa, &rows, first, last);
+}
+
+}  // namespace decodelab
