@@ -34,13 +34,13 @@ file(GLOB_RECURSE profiles_sources CONFIGURE_DEPENDS profiles/*.cpp)
 file(GLOB family_sources CONFIGURE_DEPENDS engine/families/*.cpp)
 file(GLOB checkpoint_sources CONFIGURE_DEPENDS engine/checkpoint/*.cpp engine/kernels/elementwise/uniform_fill.cpp)
 list(FILTER checkpoint_sources EXCLUDE REGEX "/weights[^/]*\\.cpp$")
-# The list of families: the constants of the files in engine/families, one each.
+# The list of families: what the functions of the files in engine/families return, one each.
 set(family_externs)
 set(family_pointers)
 foreach(source ${family_sources})
   get_filename_component(family ${source} NAME_WE)
-  string(APPEND family_externs "extern const Family ${family};\n")
-  string(APPEND family_pointers "&model_families::${family}, ")
+  string(APPEND family_externs "const Family& ${family}();\n")
+  string(APPEND family_pointers "&model_families::${family}(), ")
 endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/families.cpp @ONLY CONTENT [[
 // Made by the build: the model families, one for each file of engine/families.
@@ -51,7 +51,7 @@ namespace model_families {
 @family_externs@}  // namespace model_families
 
 std::span<const Family* const> families() {
-  static constexpr const Family* kFamilies[] = {@family_pointers@};
+  static const Family* const kFamilies[] = {@family_pointers@};
   return kFamilies;
 }
 

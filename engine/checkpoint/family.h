@@ -20,7 +20,7 @@ struct SyntheticModel {
   ModelConfig config;
 };
 
-/// Describes a family: one file in engine/families, which defines a constant `const Family NAME` in the namespace
+/// Describes a family: one file in engine/families, which defines a function `const Family& NAME()` in the namespace
 /// `model_families`, where NAME is the file's. Nothing else names a family; the build lists the files.
 struct Family {
   std::string_view model_type;  ///< As config.json has it.

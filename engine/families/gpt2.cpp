@@ -107,13 +107,15 @@ std::vector<SyntheticModel> synthetic_gpt2() {
 
 }  // namespace
 
-extern const Family gpt2;
-const Family gpt2{.model_type = "gpt2",
-                  .prefix = "transformer.",
-                  .read = read_gpt2,
-                  .write = write_gpt2,
-                  .roles = roles_of_gpt2,
-                  .ignores = is_mask_of_gpt2,
-                  .synthetic = synthetic_gpt2};
+const Family& gpt2() {
+  static constexpr Family kFamily{.model_type = "gpt2",
+                                  .prefix = "transformer.",
+                                  .read = read_gpt2,
+                                  .write = write_gpt2,
+                                  .roles = roles_of_gpt2,
+                                  .ignores = is_mask_of_gpt2,
+                                  .synthetic = synthetic_gpt2};
+  return kFamily;
+}
 
 }  // namespace decodelab::model_families

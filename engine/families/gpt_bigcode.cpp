@@ -51,7 +51,7 @@ void write_gpt_bigcode(const ModelConfig& config, nlohmann::ordered_json& object
 std::vector<RoleSpec> roles_of_gpt_bigcode(const ModelConfig& config) {
   const std::int64_t d = config.hidden_size;
   std::vector<RoleSpec> roles;
-  const auto add = [&](const std::string& role, const std::string& stored, std::vector<std::int64_t> shape,
+  const auto add = [&](const std::string& role, const std::string& stored, const std::vector<std::int64_t>& shape,
                        bool scales = false, Transform transform = Transform::none) {
     roles.push_back({.role = role,
                      .shape = shape,
@@ -114,13 +114,15 @@ std::vector<SyntheticModel> synthetic_gpt_bigcode() {
 
 }  // namespace
 
-extern const Family gpt_bigcode;
-const Family gpt_bigcode{.model_type = "gpt_bigcode",
-                         .prefix = "transformer.",
-                         .read = read_gpt_bigcode,
-                         .write = write_gpt_bigcode,
-                         .roles = roles_of_gpt_bigcode,
-                         .ignores = is_mask_of_gpt_bigcode,
-                         .synthetic = synthetic_gpt_bigcode};
+const Family& gpt_bigcode() {
+  static constexpr Family kFamily{.model_type = "gpt_bigcode",
+                                  .prefix = "transformer.",
+                                  .read = read_gpt_bigcode,
+                                  .write = write_gpt_bigcode,
+                                  .roles = roles_of_gpt_bigcode,
+                                  .ignores = is_mask_of_gpt_bigcode,
+                                  .synthetic = synthetic_gpt_bigcode};
+  return kFamily;
+}
 
 }  // namespace decodelab::model_families

@@ -63,7 +63,7 @@ void write_gpt_neox(const ModelConfig& config, nlohmann::ordered_json& object) {
 std::vector<RoleSpec> roles_of_gpt_neox(const ModelConfig& config) {
   const std::int64_t d = config.hidden_size;
   std::vector<RoleSpec> roles;
-  const auto add = [&](const std::string& role, const std::string& stored, std::vector<std::int64_t> shape,
+  const auto add = [&](const std::string& role, const std::string& stored, const std::vector<std::int64_t>& shape,
                        bool scales = false, Transform transform = Transform::none) {
     roles.push_back({.role = role,
                      .shape = shape,
@@ -134,13 +134,15 @@ std::vector<SyntheticModel> synthetic_gpt_neox() {
 
 }  // namespace
 
-extern const Family gpt_neox;
-const Family gpt_neox{.model_type = "gpt_neox",
-                      .prefix = "gpt_neox.",
-                      .read = read_gpt_neox,
-                      .write = write_gpt_neox,
-                      .roles = roles_of_gpt_neox,
-                      .ignores = is_table_of_gpt_neox,
-                      .synthetic = synthetic_gpt_neox};
+const Family& gpt_neox() {
+  static constexpr Family kFamily{.model_type = "gpt_neox",
+                                  .prefix = "gpt_neox.",
+                                  .read = read_gpt_neox,
+                                  .write = write_gpt_neox,
+                                  .roles = roles_of_gpt_neox,
+                                  .ignores = is_table_of_gpt_neox,
+                                  .synthetic = synthetic_gpt_neox};
+  return kFamily;
+}
 
 }  // namespace decodelab::model_families

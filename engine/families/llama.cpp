@@ -232,13 +232,15 @@ std::vector<RoleSpec> roles_of_llama(const ModelConfig& config) {
 
 bool is_table_of_llama(std::string_view stored) { return stored.ends_with(".rotary_emb.inv_freq"); }
 
-extern const Family llama;
-const Family llama{.model_type = "llama",
-                   .prefix = "model.",
-                   .read = read_llama,
-                   .write = write_llama,
-                   .roles = roles_of_llama,
-                   .ignores = is_table_of_llama,
-                   .synthetic = synthetic_llama};
+const Family& llama() {
+  static constexpr Family kFamily{.model_type = "llama",
+                                  .prefix = "model.",
+                                  .read = read_llama,
+                                  .write = write_llama,
+                                  .roles = roles_of_llama,
+                                  .ignores = is_table_of_llama,
+                                  .synthetic = synthetic_llama};
+  return kFamily;
+}
 
 }  // namespace decodelab::model_families

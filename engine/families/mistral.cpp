@@ -30,13 +30,15 @@ std::vector<SyntheticModel> synthetic_mistral() { return {}; }
 
 }  // namespace
 
-extern const Family mistral;
-const Family mistral{.model_type = "mistral",
-                     .prefix = "model.",
-                     .read = read_mistral,
-                     .write = write_mistral,
-                     .roles = roles_of_llama,
-                     .ignores = is_table_of_llama,
-                     .synthetic = synthetic_mistral};
+const Family& mistral() {
+  static constexpr Family kFamily{.model_type = "mistral",
+                                  .prefix = "model.",
+                                  .read = read_mistral,
+                                  .write = write_mistral,
+                                  .roles = roles_of_llama,
+                                  .ignores = is_table_of_llama,
+                                  .synthetic = synthetic_mistral};
+  return kFamily;
+}
 
 }  // namespace decodelab::model_families

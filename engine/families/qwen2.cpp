@@ -25,13 +25,15 @@ std::vector<SyntheticModel> synthetic_qwen2() { return {}; }
 
 }  // namespace
 
-extern const Family qwen2;
-const Family qwen2{.model_type = "qwen2",
-                   .prefix = "model.",
-                   .read = read_qwen2,
-                   .write = write_qwen2,
-                   .roles = roles_of_llama,
-                   .ignores = is_table_of_llama,
-                   .synthetic = synthetic_qwen2};
+const Family& qwen2() {
+  static constexpr Family kFamily{.model_type = "qwen2",
+                                  .prefix = "model.",
+                                  .read = read_qwen2,
+                                  .write = write_qwen2,
+                                  .roles = roles_of_llama,
+                                  .ignores = is_table_of_llama,
+                                  .synthetic = synthetic_qwen2};
+  return kFamily;
+}
 
 }  // namespace decodelab::model_families

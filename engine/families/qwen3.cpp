@@ -43,13 +43,15 @@ std::vector<SyntheticModel> synthetic_qwen3() {
 
 }  // namespace
 
-extern const Family qwen3;
-const Family qwen3{.model_type = "qwen3",
-                   .prefix = "model.",
-                   .read = read_qwen3,
-                   .write = write_qwen3,
-                   .roles = roles_of_llama,
-                   .ignores = is_table_of_llama,
-                   .synthetic = synthetic_qwen3};
+const Family& qwen3() {
+  static constexpr Family kFamily{.model_type = "qwen3",
+                                  .prefix = "model.",
+                                  .read = read_qwen3,
+                                  .write = write_qwen3,
+                                  .roles = roles_of_llama,
+                                  .ignores = is_table_of_llama,
+                                  .synthetic = synthetic_qwen3};
+  return kFamily;
+}
 
 }  // namespace decodelab::model_families

@@ -63,13 +63,15 @@ std::vector<SyntheticModel> synthetic_smollm3() { return {}; }
 
 }  // namespace
 
-extern const Family smollm3;
-const Family smollm3{.model_type = "smollm3",
-                     .prefix = "model.",
-                     .read = read_smollm3,
-                     .write = write_smollm3,
-                     .roles = roles_of_llama,
-                     .ignores = is_table_of_llama,
-                     .synthetic = synthetic_smollm3};
+const Family& smollm3() {
+  static constexpr Family kFamily{.model_type = "smollm3",
+                                  .prefix = "model.",
+                                  .read = read_smollm3,
+                                  .write = write_smollm3,
+                                  .roles = roles_of_llama,
+                                  .ignores = is_table_of_llama,
+                                  .synthetic = synthetic_smollm3};
+  return kFamily;
+}
 
 }  // namespace decodelab::model_families
