@@ -42,7 +42,7 @@ void list_models() {
                static_cast<double>(parameter_count(config)) / 1e6, config.layers, config.hidden_size, config.heads,
                config.vocabulary_size, config.positions);
   }
-  fmt::print("  DIRECTORY                any gpt_bigcode checkpoint with config.json and safetensors\n");
+  fmt::print("  DIRECTORY                a Hugging Face checkpoint: config.json and safetensors\n");
 }
 
 void list_slots() {
