@@ -43,13 +43,13 @@ void run_choice(benchmark::State& state, const TokenChoiceFactory& factory) {
 void run_details(benchmark::State& state, const TokenDetailsFactory& factory) {
   const c10::InferenceMode inference;
   const ModelConfig config = santacoder();
-  const std::int64_t B = state.range(0);
-  const std::int64_t T = state.range(1);
-  const StepRows rows(rows_of(B, 0), rows_of(B, T), config.positions, at::kCPU);
-  const at::Tensor all_logits = at::randn({B, T, config.vocabulary_size});
-  const at::Tensor last_logits = all_logits.select(1, T - 1);
-  const at::Tensor ids = at::zeros({B, T}, at::kLong);
-  const std::vector<std::int64_t> chosen = rows_of(B, 1);
+  const std::int64_t batch = state.range(0);
+  const std::int64_t length = state.range(1);
+  const StepRows rows(rows_of(batch, 0), rows_of(batch, length), config.positions, at::kCPU);
+  const at::Tensor all_logits = at::randn({batch, length, config.vocabulary_size});
+  const at::Tensor last_logits = all_logits.select(1, length - 1);
+  const at::Tensor ids = at::zeros({batch, length}, at::kLong);
+  const std::vector<std::int64_t> chosen = rows_of(batch, 1);
   const DetailsRequest wanted = factory()->effective({});
   for (auto _ : state) {
     if (wanted.any()) {

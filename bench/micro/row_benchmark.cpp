@@ -29,12 +29,12 @@ void run_norm(benchmark::State& state, const ResidualNormFactory& factory) {
 /// Arguments: batch and keys of a decode step.
 void run_softmax(benchmark::State& state, const SoftmaxFactory& factory) {
   const c10::InferenceMode inference;
-  const std::int64_t B = state.range(0);
-  const std::int64_t L = state.range(1);
+  const std::int64_t batch = state.range(0);
+  const std::int64_t keys = state.range(1);
   const ModelConfig config = santacoder();
-  const StepRows rows(std::vector<std::int64_t>(static_cast<std::size_t>(B), L - 1),
-                      std::vector<std::int64_t>(static_cast<std::size_t>(B), 1), config.positions, at::kCPU);
-  const at::Tensor scores = at::randn({B, 1, 1, config.heads, L});
+  const StepRows rows(std::vector<std::int64_t>(static_cast<std::size_t>(batch), keys - 1),
+                      std::vector<std::int64_t>(static_cast<std::size_t>(batch), 1), config.positions, at::kCPU);
+  const at::Tensor scores = at::randn({batch, 1, 1, config.heads, keys});
   const auto softmax = factory();
   PlainWorkspace workspace;
   for (auto _ : state) {

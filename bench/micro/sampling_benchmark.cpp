@@ -1,5 +1,7 @@
 // What sampling costs a step on SantaCoder's vocabulary, fp32: the warpers of both choices, and every generator,
 // against the batch.
+#include <fmt/format.h>
+
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/workspace.h"
 #include "engine/sampling/chosen_tokens.h"
@@ -59,7 +61,7 @@ void run_rng(benchmark::State& state, const RngFactory& factory) {
 void register_all() {
   for (const auto& [name, plan] : plans_of_slot("token_choice")) {
     for (const auto& [what, wishes] : kWishes) {
-      benchmark::RegisterBenchmark(("token_choice/" + name + "/" + what).c_str(),
+      benchmark::RegisterBenchmark(fmt::format("token_choice/{}/{}", name, what).c_str(),
                                    [factory = plan.token_choice.factory(), asked = wishes](benchmark::State& state) {
                                      run_choice(state, factory, asked);
                                    })

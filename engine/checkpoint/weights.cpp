@@ -150,10 +150,9 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
 void fault_in(std::span<const std::byte> bytes) {
 #ifdef MADV_POPULATE_READ
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size();
+  const std::size_t into_page = reinterpret_cast<std::uintptr_t>(bytes.data()) % page;
   // An older system refuses; the pages are then loaded by page faults.
-  madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_READ);
+  madvise(const_cast<std::byte*>(bytes.data()) - into_page, bytes.size() + into_page, MADV_POPULATE_READ);
 #else
   static_cast<void>(bytes);
 #endif
@@ -311,6 +310,7 @@ Weights Weights::load(const std::filesystem::path& directory, const ModelConfig&
   auto stored = match(directory, reader.tensors(), config);
   const at::Device device(device_name);
   const std::int64_t total = weight_bytes(config, dtype);
+  // NOLINTNEXTLINE(modernize-make-unique): an aggregate with a mutex can neither be moved nor made by make_unique().
   auto impl = std::unique_ptr<Impl>(new Impl{.reader = std::move(reader),
                                              .stored = std::move(stored),
                                              .roles = std::move(roles),

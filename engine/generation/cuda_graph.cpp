@@ -42,7 +42,7 @@ class CudaGraphRecorder final : public WorkRecorder {
     } catch (...) {
       try {
         recorded->graph.capture_end();
-      } catch (const std::exception&) {  // The first failure is the one to tell.
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first failure is the one to tell.
       }
       throw;
     }
