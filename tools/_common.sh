@@ -14,6 +14,12 @@ die() { warn "$*"; exit 1; }
 # The comment block at the head of the calling script is its --help.
 show_help() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
 
+# cache_folder: where decodelab keeps models, as default_cache_directory() has it.
+cache_folder() { say "${DECODELAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/decodelab}"; }
+
+# smollm2_file: the model that the name smollm2 stands for.
+smollm2_file() { say "$(cache_folder)/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"; }
+
 # load_choice: sets CHOSEN_LIBTORCH, CHOSEN_CUDA (folders, or empty) and CHOSEN_CPU_ONLY (1 or empty).
 load_choice() {
   CHOSEN_LIBTORCH='' CHOSEN_CUDA='' CHOSEN_CPU_ONLY=''

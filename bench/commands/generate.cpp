@@ -11,13 +11,14 @@
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/output.h"
+#include "bench/commands/prompt_options.h"
 #include "bench/commands/sampling_options.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
+#include "engine/checkpoint/model_text.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/checkpoint/tokenizer.h"
 #include "engine/generation.h"
 #include "engine/generation/stop_strings.h"
 #include "engine/runtime.h"
@@ -29,6 +30,8 @@ struct GenerateOptions {
   std::string model;
   std::vector<std::string> prompt_ids;
   std::vector<std::string> prompts;
+  std::vector<std::string> questions;
+  std::string prompt_file;
   std::int64_t max_tokens = 16;
   std::string arm = "bigcode";
   std::string dtype = "fp32";
@@ -58,33 +61,38 @@ std::vector<std::int64_t> parse_ids(const std::string& text) {
   return ids;
 }
 
-/// The tokenizer, or why there is none.
-struct TokenizerLookup {
-  std::optional<Tokenizer> tokenizer;
-  std::string why_not;
-};
-
-TokenizerLookup find_tokenizer(const std::filesystem::path& directory) {
-  const auto file = directory / "tokenizer.json";
-  if (!std::filesystem::exists(file)) {
-    return {.tokenizer = {},
-            .why_not = fmt::format("{} is not there; give token ids with --prompt-ids", file.string())};
-  }
-  try {
-    return {.tokenizer = Tokenizer::load(file), .why_not = ""};
-  } catch (const std::invalid_argument& error) {
-    return {.tokenizer = {}, .why_not = error.what()};
-  }
-}
-
 /// Returns the text of each completion, up to the stop string that ended it; empty without a tokenizer.
-std::vector<std::string> texts_of(const std::vector<Completion>& completions, const TokenizerLookup& lookup,
+std::vector<std::string> texts_of(const std::vector<Completion>& completions, const ModelText& text,
                                   const std::optional<StopStrings>& stop) {
   std::vector<std::string> texts;
-  for (std::size_t row = 0; lookup.tokenizer && row < completions.size(); ++row) {
-    texts.push_back(stop ? stop->text(row) : lookup.tokenizer->decode(completions[row].token_ids));
+  for (std::size_t row = 0; text.tokenizer && row < completions.size(); ++row) {
+    texts.push_back(stop ? stop->text(row) : text.tokenizer->decode(completions[row].token_ids));
   }
   return texts;
+}
+
+/// Returns the ids of every prompt of the options, in the order --prompt-ids, --prompt, --chat, --prompts.
+std::vector<std::vector<std::int64_t>> prompts_of(const GenerateOptions& options, const ModelText& text) {
+  std::vector<std::vector<std::int64_t>> prompts;
+  for (const std::string& ids : options.prompt_ids) {
+    prompts.push_back(parse_ids(ids));
+  }
+  for (const std::string& prompt : options.prompts) {
+    prompts.push_back(text.prompt_ids("--prompt", prompt));
+  }
+  for (const std::string& question : options.questions) {
+    prompts.push_back(text.chat_ids("--chat", question));
+  }
+  if (!options.prompt_file.empty()) {
+    for (const PromptLine& line : load_prompt_lines(options.prompt_file)) {
+      prompts.push_back(prompt_ids_of(line, text));
+    }
+  }
+  if (prompts.empty()) {
+    throw std::invalid_argument(
+        "--prompt-ids: no prompt was given; try --prompt-ids 1,2,3, or --prompt TEXT where the model has a tokenizer");
+  }
+  return prompts;
 }
 
 nlohmann::ordered_json to_json(const Completion& completion, const std::vector<std::int64_t>& prompt) {
@@ -134,29 +142,17 @@ ExitCode run_generate(const GenerateOptions& options) {
                             .max_tokens = options.max_tokens,
                             .eos_token_id = options.ignore_eos ? -1 : config.eos_token_id,
                             .details = {}};
-  for (const std::string& ids : options.prompt_ids) {
-    request.prompts.push_back(parse_ids(ids));
-  }
   const CheckpointSource source = open_checkpoint(options.model, dtype, device);
-  const TokenizerLookup lookup = find_tokenizer(source.directory);
-  if (!options.prompts.empty() && !lookup.tokenizer) {
-    throw std::invalid_argument("--prompt needs a byte-level BPE tokenizer.json: " + lookup.why_not);
-  }
-  for (const std::string& text : options.prompts) {
-    request.prompts.push_back(lookup.tokenizer->encode(text));
-  }
-  if (request.prompts.empty()) {
-    throw std::invalid_argument(
-        "--prompt-ids: no prompt was given; try --prompt-ids 1,2,3, or --prompt TEXT where the model has a tokenizer");
-  }
+  const ModelText text = load_model_text(source.path);
+  request.prompts = prompts_of(options, text);
   request.sampling = sampling_of(options.sampling, request.prompts.size());
   std::optional<StopStrings> stop;
   if (!options.sampling.stop.empty()) {
-    if (!lookup.tokenizer) {
-      throw std::invalid_argument("--stop needs a byte-level BPE tokenizer.json: " + lookup.why_not);
+    if (!text.tokenizer) {
+      throw std::invalid_argument("--stop needs a byte-level BPE tokenizer: " + text.why_not);
     }
     stop.emplace(
-        options.sampling.stop, [&](std::int64_t id) { return lookup.tokenizer->decode({&id, 1}); },
+        options.sampling.stop, [&](std::int64_t id) { return text.tokenizer->decode({&id, 1}); },
         request.prompts.size());
     request.stops = [&](std::size_t row, std::int64_t id) { return stop->add(row, id); };
   }
@@ -168,7 +164,7 @@ ExitCode run_generate(const GenerateOptions& options) {
   std::shared_ptr<const Model> model;
   {
     ByteProgress progress("loading " + options.model);
-    model = Model::load(source.directory, dtype, device, memory_to_take(device),
+    model = Model::load(source.path, dtype, device, memory_to_take(device),
                         [&](std::int64_t done, std::int64_t total) { progress(done, total); });
   }
   const Engine engine(model, bind_arm(arm, reference_plan()));
@@ -176,7 +172,7 @@ ExitCode run_generate(const GenerateOptions& options) {
   if (request.keep_prefill_logits) {
     write_logits(options.logits_file, completions);
   }
-  const std::vector<std::string> texts = texts_of(completions, lookup, stop);
+  const std::vector<std::string> texts = texts_of(completions, text, stop);
   if (options.output == "json") {
     nlohmann::ordered_json json{{"schema_version", 1},
                                 {"model", options.model},
@@ -187,7 +183,7 @@ ExitCode run_generate(const GenerateOptions& options) {
     for (std::size_t row = 0; row < completions.size(); ++row) {
       nlohmann::ordered_json& completion = json["completions"].emplace_back();
       completion = to_json(completions[row], request.prompts[row]);
-      if (lookup.tokenizer) {
+      if (text.tokenizer) {
         completion["text"] = texts[row];
       }
     }
@@ -195,7 +191,7 @@ ExitCode run_generate(const GenerateOptions& options) {
     return ExitCode::ok;
   }
   for (std::size_t row = 0; row < completions.size(); ++row) {
-    fmt::print("{}\n", lookup.tokenizer ? texts[row] : fmt::format("{}", fmt::join(completions[row].token_ids, ",")));
+    fmt::print("{}\n", text.tokenizer ? texts[row] : fmt::format("{}", fmt::join(completions[row].token_ids, ",")));
   }
   return ExitCode::ok;
 }
@@ -205,13 +201,19 @@ ExitCode run_generate(const GenerateOptions& options) {
 void add_generate_command(CLI::App& app, ExitCode& exit_code) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App* command = app.add_subcommand("generate", "Complete one batch of prompts under one arm.");
-  command->add_option("-m,--model", options->model, "A checkpoint directory, or synthetic:NAME")->required();
+  command->add_option("-m,--model", options->model, "smollm2, a checkpoint directory, a GGUF file, or synthetic:NAME")
+      ->required();
   command->add_option("--prompt-ids", options->prompt_ids, "Token ids of one prompt, as 1,2,3; repeat for each row")
       ->allow_extra_args(false);
   command
       ->add_option("--prompt", options->prompts,
-                   "Text of one prompt, where the model has a byte-level BPE tokenizer.json; repeat")
+                   "Text of one prompt, where the model has a byte-level BPE tokenizer; repeat")
       ->allow_extra_args(false);
+  command
+      ->add_option("--chat", options->questions, "A question, put into the form of the model's chat template; repeat")
+      ->allow_extra_args(false);
+  command->add_option("--prompts", options->prompt_file,
+                      "File with a prompt a line, as {\"prompt\": TEXT}; bench/README.md has all keys");
   command->add_option("--max-tokens", options->max_tokens, "Tokens of each completion")->capture_default_str();
   command->add_option("--arm", options->arm, "PRESET[,+variant][,-variant]")->capture_default_str();
   command->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
@@ -226,7 +228,8 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
   add_sampling_flags(*command, options->sampling.all);
   add_completion_flags(*command, options->sampling);
   command->footer(
-      "Example:\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm "
+      "Example:\n  decodelab generate -m smollm2 --chat \"What is the capital of France?\"\n"
+      "  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm "
       "bigcode -o json\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --temperature 0.8 --top-p 0.95 "
       "--seed 7 "
       "--arm bigcode,+philox-rng");

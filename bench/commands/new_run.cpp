@@ -25,7 +25,7 @@ std::string own_command() {
 void describe_run(RunData& data, const SweepRequest& request, const CheckpointSource& source) {
   const ModelConfig& config = source.config;
   data.run.plan_json = to_json(LaunchPlan{.model = request.model,
-                                          .checkpoint = source.directory.string(),
+                                          .checkpoint = source.path.string(),
                                           .dtype = request.dtype,
                                           .device = request.device,
                                           .threads = request.threads,

@@ -78,7 +78,7 @@ NullContrasts in_process(Store& store, const ResolutionRequest& asked, const Che
   sweep.launches = 1;
   sweep.blocks = kManyBlocks;
   const RunData planned = added(make_sweep(sweep, source.config), store, sweep, source);
-  const auto model = Model::load(source.directory, dtype_from_name(sweep.dtype), "cpu", memory_to_take("cpu"));
+  const auto model = Model::load(source.path, dtype_from_name(sweep.dtype), "cpu", memory_to_take("cpu"));
   const LaunchContext context{
       .make_worker = [&](const ArmRecord& record) -> std::unique_ptr<Worker> {
         const Arm arm = parse_arm(record.label);

@@ -106,7 +106,7 @@ CheckpointSource source_of(const SweepRequest& request, const ModelConfig& confi
         row.reason = error.what();
       }
     }
-    return {.directory = {}, .config = config, .synthetic = true};
+    return {.path = {}, .config = config, .synthetic = true};
   }
 }
 
@@ -142,9 +142,9 @@ OpenRun resume(Store& store, const std::string& selector, std::optional<std::int
   const LaunchPlan plan = launch_plan_from_json(store.load_run_record(id).plan_json);
   require_device(plan.device);
   const CheckpointSource source = open_checkpoint(plan.model, dtype_from_name(plan.dtype), plan.device);
-  if (source.directory != plan.checkpoint) {
+  if (source.path != plan.checkpoint) {
     throw std::invalid_argument(fmt::format("--resume: the run measured the checkpoint {}, and '{}' now stands for {}",
-                                            plan.checkpoint, plan.model, source.directory.string()));
+                                            plan.checkpoint, plan.model, source.path.string()));
   }
   if (launches) {
     add_launches(store, id, *launches);

@@ -66,7 +66,7 @@ Plan plan_of_cells(TraceOptions& options) {
   }
   const CheckpointSource source = open_checkpoint(request.model, dtype_from_name(request.dtype), request.device);
   Plan plan{.launch = {.model = request.model,
-                       .checkpoint = source.directory.string(),
+                       .checkpoint = source.path.string(),
                        .dtype = request.dtype,
                        .device = request.device,
                        .threads = request.threads,

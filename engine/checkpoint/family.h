@@ -14,6 +14,8 @@
 
 namespace decodelab {
 
+struct GgufNames;
+
 /// A configuration that `synthetic:NAME` stands for, that of the model of this name on the hub.
 struct SyntheticModel {
   std::string_view name;
@@ -35,6 +37,7 @@ struct Family {
   /// Returns whether a stored tensor is no weight (masks, tables that are computed).
   bool (*ignores)(std::string_view stored);
   std::vector<SyntheticModel> (*synthetic)();
+  const GgufNames* gguf = nullptr;  ///< Null where no GGUF file holds such models.
 };
 
 /// Returns all families, by the names of their files.

@@ -12,6 +12,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "engine/checkpoint/family.h"
+#include "engine/checkpoint/gguf_model.h"
 
 namespace decodelab {
 namespace {
@@ -69,8 +70,11 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file_na
   return config;
 }
 
-ModelConfig load_model_config(const std::filesystem::path& directory) {
-  const std::filesystem::path file = directory / "config.json";
+ModelConfig load_model_config(const std::filesystem::path& path) {
+  if (std::filesystem::is_regular_file(path)) {
+    return gguf_model_config(GgufReader(path).file());
+  }
+  const std::filesystem::path file = path / "config.json";
   return parse_model_config(read_text_file(file, kMaxConfigBytes), file.string());
 }
 

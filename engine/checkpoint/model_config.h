@@ -81,8 +81,9 @@ struct ModelConfig {
 /// what is computed (dropout, ...) are not read.
 ModelConfig parse_model_config(std::string_view text, const std::string& file_name);
 
-/// Reads `directory`/config.json. Throws as parse_model_config, and std::invalid_argument when the file is missing.
-ModelConfig load_model_config(const std::filesystem::path& directory);
+/// Reads `path`/config.json, or the metadata of `path` where it is a GGUF file. Throws as parse_model_config, and
+/// std::invalid_argument when the file is missing.
+ModelConfig load_model_config(const std::filesystem::path& path);
 
 /// Returns the text of a config.json with these fields, as transformers and load_model_config read it.
 std::string config_json(const ModelConfig& config);

@@ -64,8 +64,11 @@ std::vector<std::byte> head_of(const std::string& key, std::size_t piece_bytes,
   return head;
 }
 
-/// Returns the checkpoint's weight files, sorted by name.
+/// Returns the checkpoint's weight files, sorted by name: those of a directory, or a GGUF file itself.
 std::vector<fs::path> weight_files(const fs::path& checkpoint) {
+  if (fs::is_regular_file(checkpoint)) {
+    return {checkpoint};
+  }
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(checkpoint)) {
     if (entry.path().extension() == ".safetensors") {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -28,6 +29,8 @@ struct StoredTensor {
   std::string dtype;  ///< As the file names it: F32, F16, BF16, I64, ...
   std::vector<std::int64_t> shape;
   std::span<const std::byte> data;
+  /// Writes the values of a tensor that is not stored as it is wanted, a GGUF file's blocks; empty where it is.
+  std::function<void(std::span<float>)> decode{};
 
   /// Returns the element type. Throws std::invalid_argument naming `name` when the dtype is none of F32, F16, BF16.
   ElementType element_type(std::string_view name) const;

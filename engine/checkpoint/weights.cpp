@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/memory_at_hand.h"
+#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/family.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/tensor.h"
@@ -121,7 +122,7 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
       throw std::invalid_argument(fmt::format("{}: tensor '{}' has shape [{}], but config.json asks for [{}]",
                                               directory.string(), spec.name, fmt::join(found->second.shape, ", "),
                                               fmt::join(spec.shape, ", ")));
-    } else {
+    } else if (!found->second.decode) {
       found->second.element_type(spec.name);
     }
   }
@@ -158,8 +159,13 @@ void fault_in(std::span<const std::byte> bytes) {
 #endif
 }
 
-/// Returns a tensor over the file's own bytes, valid while the reader lives.
+/// Returns a tensor over the file's own bytes, valid while the reader lives, or one of decoded values.
 at::Tensor view_of(const std::string& name, const StoredTensor& stored) {
+  if (stored.decode) {
+    const at::Tensor values = at::empty(stored.shape, at::kFloat);
+    stored.decode({values.mutable_data_ptr<float>(), static_cast<std::size_t>(values.numel())});
+    return values;
+  }
   return at::from_blob(const_cast<std::byte*>(stored.data.data()), stored.shape,
                        at::TensorOptions(scalar_type(stored.element_type(name))));
 }
@@ -193,7 +199,7 @@ std::int64_t weight_bytes(const ModelConfig& config, ElementType dtype) {
 }
 
 struct Weights::Impl {
-  SafetensorsReader reader;
+  CheckpointReader reader;
   std::map<std::string, StoredTensor> stored;
   std::map<std::string, RoleSpec> roles;
   at::TensorOptions options;
@@ -278,7 +284,7 @@ at::Tensor Weights::read(const std::string& name) const {
   }
   const c10::InferenceMode inference;
   const StoredTensor& first = impl_->stored.at(role.stored.front().name);
-  const bool as_stored = role.transform == Transform::none &&
+  const bool as_stored = role.transform == Transform::none && !first.decode &&
                          scalar_type(first.element_type(name)) == impl_->options.dtype().toScalarType();
   return as_stored ? view_of(name, first) : impl_->made(role);
 }
@@ -295,7 +301,7 @@ std::int64_t Weights::loading_ns() const {
 }
 
 void Weights::check(const std::filesystem::path& directory, const ModelConfig& config) {
-  const SafetensorsReader reader(directory);
+  const CheckpointReader reader(directory, config);
   match(directory, reader.tensors(), config);
 }
 
@@ -306,7 +312,7 @@ Weights Weights::load(const std::filesystem::path& directory, const ModelConfig&
   for (const RoleSpec& role : specs) {
     roles.emplace(role.role, role);
   }
-  SafetensorsReader reader(directory);
+  CheckpointReader reader(directory, config);
   auto stored = match(directory, reader.tensors(), config);
   const at::Device device(device_name);
   const std::int64_t total = weight_bytes(config, dtype);

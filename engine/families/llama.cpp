@@ -2,6 +2,12 @@
 // of Hugging Face's LlamaConfig and LlamaForCausalLM.
 #include "engine/families/llama.h"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <stdexcept>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -84,6 +90,56 @@ std::vector<SyntheticModel> synthetic_llama() {
                  .positions = 2048,
                  .eos_token_id = 0},
                 {.theta = 10000, .dims = 32})};
+}
+
+/// The table of factors by which Llama 3.1's frequencies are divided; llama.cpp's converter writes it.
+constexpr std::string_view kGgufStretchTensor = "rope_freqs.weight";
+/// What all models with that table have but for the factor, which is the table's greatest (Llama 3.1, 3.2 and 3.3).
+constexpr double kLowFrequencyFactor = 1;
+constexpr double kHighFrequencyFactor = 4;
+constexpr std::int64_t kOriginalPositions = 8192;
+
+/// Returns what a frequency of rotary embeddings is divided by.
+double llama3_stretch(double frequency, double factor) {
+  const double turns = static_cast<double>(kOriginalPositions) * frequency / (2 * std::numbers::pi);
+  const double mix = (turns - kLowFrequencyFactor) / (kHighFrequencyFactor - kLowFrequencyFactor);
+  return 1 / std::lerp(1 / factor, 1.0, std::clamp(mix, 0.0, 1.0));
+}
+
+/// Writes `rope_scaling` where the file has a type in its metadata, or that table, whose factor is found again.
+void read_gguf_stretch(const GgufFile& file, const std::string& prefix, nlohmann::ordered_json& object) {
+  const GgufMetadata& keys = file.metadata;
+  const std::string scaling = prefix + "rope.scaling.type";
+  if (keys.contains(scaling) && keys.text(scaling) != "none") {
+    object["rope_scaling"] = {{"rope_type", keys.text(scaling)},
+                              {"factor", keys.number(prefix + "rope.scaling.factor")}};
+    if (const std::string original = prefix + "rope.scaling.original_context_length"; keys.contains(original)) {
+      object["rope_scaling"]["original_max_position_embeddings"] = keys.integer(original);
+    }
+  }
+  if (!file.tensors.contains(kGgufStretchTensor)) {
+    return;
+  }
+  const GgufTensor& table = file.tensor(kGgufStretchTensor);
+  std::vector<float> divisors(static_cast<std::size_t>(table.elements()));
+  dequantize(table.type, table.data, divisors);
+  const double factor = divisors.empty() ? 1 : *std::ranges::max_element(divisors);
+  const double theta = object.value("rope_theta", 10000.0);
+  for (std::size_t pair = 0; pair < divisors.size(); ++pair) {
+    const double expected =
+        llama3_stretch(std::pow(theta, -static_cast<double>(pair) / static_cast<double>(divisors.size())), factor);
+    if (!(std::abs(divisors[pair] - expected) <= 1e-4 * expected)) {
+      throw std::invalid_argument(fmt::format(
+          "{}: tensor '{}': expected the table of Llama 3.1 for the factor {:.6g}, got {:.6g} instead of {:.6g} at {}; "
+          "use the model's directory with config.json and safetensors",
+          keys.file_name(), kGgufStretchTensor, factor, divisors[pair], expected, pair));
+    }
+  }
+  object["rope_scaling"] = {{"rope_type", "llama3"},
+                            {"factor", factor},
+                            {"low_freq_factor", kLowFrequencyFactor},
+                            {"high_freq_factor", kHighFrequencyFactor},
+                            {"original_max_position_embeddings", kOriginalPositions}};
 }
 
 }  // namespace
@@ -230,16 +286,79 @@ std::vector<RoleSpec> roles_of_llama(const ModelConfig& config) {
   return roles;
 }
 
+void gguf_config_of_llama(const GgufFile& file, const std::string& prefix, nlohmann::ordered_json& object) {
+  const GgufMetadata& keys = file.metadata;
+  using KeyPair = std::pair<const char*, const char*>;
+  for (const auto& [name, key] : std::initializer_list<KeyPair>{{"num_hidden_layers", "block_count"},
+                                                                {"hidden_size", "embedding_length"},
+                                                                {"intermediate_size", "feed_forward_length"},
+                                                                {"num_attention_heads", "attention.head_count"},
+                                                                {"max_position_embeddings", "context_length"}}) {
+    object[name] = keys.integer(prefix + key);
+  }
+  for (const auto& [name, key] : std::initializer_list<KeyPair>{{"num_key_value_heads", "attention.head_count_kv"},
+                                                                {"head_dim", "attention.key_length"}}) {
+    if (keys.contains(prefix + key)) {
+      object[name] = keys.integer(prefix + key);
+    }
+  }
+  object["rms_norm_eps"] = keys.number(prefix + "attention.layer_norm_rms_epsilon");
+  if (keys.contains(prefix + "rope.freq_base")) {
+    object["rope_theta"] = keys.number(prefix + "rope.freq_base");
+  }
+  read_gguf_stretch(file, prefix, object);
+  object["vocab_size"] = file.tensor("token_embd.weight").shape.front();
+  object["tie_word_embeddings"] = !file.tensors.contains("output.weight");
+  object["attention_bias"] = file.tensors.contains("blk.0.attn_q.bias");
+  if (keys.contains("tokenizer.ggml.eos_token_id")) {
+    object["eos_token_id"] = keys.integer("tokenizer.ggml.eos_token_id");
+  }
+}
+
+std::string stored_name_of_llama(std::string_view gguf_name) {
+  static const std::map<std::string_view, std::string_view> kWhole{{"token_embd.weight", "model.embed_tokens.weight"},
+                                                                   {"output_norm.weight", "model.norm.weight"},
+                                                                   {"output.weight", "lm_head.weight"},
+                                                                   {kGgufStretchTensor, ""}};
+  static const std::map<std::string_view, std::string_view> kOfLayer{
+      {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
+      {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
+      {"attn_q_norm", "self_attn.q_norm"}, {"attn_k_norm", "self_attn.k_norm"},
+      {"attn_output", "self_attn.o_proj"}, {"ffn_norm", "post_attention_layernorm"},
+      {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
+      {"ffn_down", "mlp.down_proj"}};
+  if (const auto whole = kWhole.find(gguf_name); whole != kWhole.end()) {
+    return std::string(whole->second);
+  }
+  // blk.LAYER.PART.weight
+  constexpr std::string_view kBlock = "blk.";
+  const std::size_t end_of_layer = gguf_name.find('.', kBlock.size());
+  const std::size_t end_of_part = gguf_name.rfind('.');
+  if (gguf_name.starts_with(kBlock) && end_of_layer < end_of_part) {
+    const auto part = kOfLayer.find(gguf_name.substr(end_of_layer + 1, end_of_part - end_of_layer - 1));
+    if (part != kOfLayer.end()) {
+      return fmt::format("model.layers.{}.{}{}", gguf_name.substr(kBlock.size(), end_of_layer - kBlock.size()),
+                         part->second, gguf_name.substr(end_of_part));
+    }
+  }
+  return std::string(gguf_name);  // Unknown, and refused by that name.
+}
+
 bool is_table_of_llama(std::string_view stored) { return stored.ends_with(".rotary_emb.inv_freq"); }
 
 const Family& llama() {
+  static constexpr GgufNames kGguf{.architecture = "llama",
+                                   .config = gguf_config_of_llama,
+                                   .stored_name = stored_name_of_llama,
+                                   .permutes_queries_and_keys = true};
   static constexpr Family kFamily{.model_type = "llama",
                                   .prefix = "model.",
                                   .read = read_llama,
                                   .write = write_llama,
                                   .roles = roles_of_llama,
                                   .ignores = is_table_of_llama,
-                                  .synthetic = synthetic_llama};
+                                  .synthetic = synthetic_llama,
+                                  .gguf = &kGguf};
   return kFamily;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/checkpoint/family.h"
+#include "engine/checkpoint/gguf_model.h"
 
 namespace decodelab::model_families {
 
@@ -34,6 +35,10 @@ void write_llama_keys(const ModelConfig& config, nlohmann::ordered_json& object)
 /// Returns the weights `model.layers.N.self_attn.{q,k,v,o}_proj`, `mlp.{gate,up,down}_proj` and so on, with the biases
 /// and norms that `config` has.
 std::vector<RoleSpec> roles_of_llama(const ModelConfig& config);
+/// Returns how they are stored in GGUF files, all but the architecture. Source: llama.cpp, gguf-py/gguf/constants.py.
+void gguf_config_of_llama(const GgufFile& file, const std::string& prefix, nlohmann::ordered_json& object);
+std::string stored_name_of_llama(std::string_view gguf_name);
+
 /// Returns whether a stored tensor is a table that is computed: rotary frequencies.
 bool is_table_of_llama(std::string_view stored);
 

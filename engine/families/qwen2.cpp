@@ -26,13 +26,16 @@ std::vector<SyntheticModel> synthetic_qwen2() { return {}; }
 }  // namespace
 
 const Family& qwen2() {
+  static constexpr GgufNames kGguf{
+      .architecture = "qwen2", .config = gguf_config_of_llama, .stored_name = stored_name_of_llama};
   static constexpr Family kFamily{.model_type = "qwen2",
                                   .prefix = "model.",
                                   .read = read_qwen2,
                                   .write = write_qwen2,
                                   .roles = roles_of_llama,
                                   .ignores = is_table_of_llama,
-                                  .synthetic = synthetic_qwen2};
+                                  .synthetic = synthetic_qwen2,
+                                  .gguf = &kGguf};
   return kFamily;
 }
 

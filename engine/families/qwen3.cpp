@@ -44,13 +44,16 @@ std::vector<SyntheticModel> synthetic_qwen3() {
 }  // namespace
 
 const Family& qwen3() {
+  static constexpr GgufNames kGguf{
+      .architecture = "qwen3", .config = gguf_config_of_llama, .stored_name = stored_name_of_llama};
   static constexpr Family kFamily{.model_type = "qwen3",
                                   .prefix = "model.",
                                   .read = read_qwen3,
                                   .write = write_qwen3,
                                   .roles = roles_of_llama,
                                   .ignores = is_table_of_llama,
-                                  .synthetic = synthetic_qwen3};
+                                  .synthetic = synthetic_qwen3,
+                                  .gguf = &kGguf};
   return kFamily;
 }
 

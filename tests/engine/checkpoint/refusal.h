@@ -1,8 +1,12 @@
 // What a refused call says.
 #pragma once
 
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
 
 namespace decodelab {
 
@@ -15,6 +19,16 @@ std::string refusal(Call&& call) {
     return error.what();
   }
   return "";
+}
+
+/// Returns whether a message has all of the parts, with the message where it lacks one.
+inline ::testing::AssertionResult says(const std::string& message, std::initializer_list<std::string_view> parts) {
+  for (const std::string_view part : parts) {
+    if (message.find(part) == std::string::npos) {
+      return ::testing::AssertionFailure() << "expected " << part << " in: " << message;
+    }
+  }
+  return ::testing::AssertionSuccess();
 }
 
 }  // namespace decodelab

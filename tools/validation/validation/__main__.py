@@ -10,7 +10,9 @@ from . import false_alarms, host, operating, overhead, power, rivals
 from .table import markdown
 
 # Of `--quick`, for CI: the whole machinery, too few trials for most verdicts.
-QUICK_MINUTES = 15
+QUICK_MINUTES = 10
+# Of its gates and trials of power: too short for a verdict, which a few trials do not give either.
+QUICK_SECONDS = 15
 
 
 def parts(quick):
@@ -25,12 +27,12 @@ def parts(quick):
     # Of the loaded gates half run beside each load.
     for name, gates, passes in (("calm", 60, 57), ("N1", 30, 23), ("N2", 30, 23), ("saturated", 3, 0)):
         count = size(gates, 1)
-        table[f"gates-{name}"] = (lambda out, go, name=name, count=count: false_alarms.collect_gates(out, name, count, go),
+        table[f"gates-{name}"] = (lambda out, go, name=name, count=count: false_alarms.collect_gates(out, name, count, go, QUICK_SECONDS if quick else None),
                                   lambda trials, name=name, count=gates, passes=passes: false_alarms.judge_gates(trials, count, name, passes))
-    table["power-in-process"] = (lambda out, go: power.in_one_process(out, size(60, 1), go),
+    table["power-in-process"] = (lambda out, go: power.in_one_process(out, size(60, 1), go, seconds=size(30, QUICK_SECONDS)),
                                  lambda trials: power.judge(trials, 60, 51, "+0.5 % in one process, calm", 30, lambda row: row["p"] <= 0.05 and row["mean"] > 0))
     for name, share, seconds, look, needed in (("calm", 0.02, 60, 6, 20), ("N1", 0.03, 90, 8, 18)):
-        table[f"power-relaunched-{name}"] = (lambda out, go, name=name, share=share, seconds=seconds, look=look: power.relaunched(out, name, size(24, 1), go, share, seconds, look),
+        table[f"power-relaunched-{name}"] = (lambda out, go, name=name, share=share, seconds=seconds, look=look: power.relaunched(out, name, size(24, 1), go, share, size(seconds, QUICK_SECONDS), size(look, 2)),
                                              lambda trials, name=name, share=share, seconds=seconds, needed=needed: power.judge(
                                                  trials, 24, needed, f"+{100 * share:.0f} % relaunched, {name}", seconds, lambda row: row["exit"] == 1))
     for name in ("calm", "N1"):

@@ -68,14 +68,16 @@ def judge_decisions(trials, decisions):
 GATE = ["-m", "synthetic:tiny", "--phase", "decode", "--batch", "4", "--length", "128"]
 
 
-def collect_gates(out, name, gates, keep_going):
-    """Whole gates of a build against itself, each with processes of its own, beside a load."""
+def collect_gates(out, name, gates, keep_going, seconds=None):
+    """Whole gates of a build against itself, each with processes of its own, beside a load; `seconds` cuts them short."""
     trials = Trials(out, f"gates-{name}")
     with load(name):
         while trials.another(gates, keep_going):
             with tempfile.TemporaryDirectory() as folder:
+                policy = pathlib.Path(folder) / "policy.json"
+                policy.write_text(json.dumps({"time_budget_s": seconds}))
                 start = time.monotonic()
-                text, code = program.run("gate", *GATE, "--baseline-arm", ARM, "--candidate-arm", ARM, "--seed", 1 + len(trials), "--store",
+                text, code = program.run("gate", *GATE, *(["--policy", policy] if seconds else []), "--baseline-arm", ARM, "--candidate-arm", ARM, "--seed", 1 + len(trials), "--store",
                                          pathlib.Path(folder) / "gate.sqlite", "-o", "json", allowed=(0, 1, 3, 4))
             trials.add(exit=code, seconds=time.monotonic() - start, gate_blocks=json.loads(text).get("gate_blocks") if text.strip() else None)
     return trials

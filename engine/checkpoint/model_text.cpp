@@ -1,0 +1,79 @@
+// Looks for the tokenizer and the chat template of a checkpoint of either kind.
+#include "engine/checkpoint/model_text.h"
+
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/checkpoint/gguf.h"
+#include "engine/checkpoint/gguf_tokenizer.h"
+
+namespace decodelab {
+namespace {
+
+ModelText text_of_gguf(const std::filesystem::path& file) {
+  const GgufReader reader(file);
+  ModelText text;
+  text.chat.file_name = file.string();
+  try {
+    GgufTokenizer stored = read_gguf_tokenizer(reader.file().metadata);
+    if (stored.add_bos_token && stored.bos_token_id >= 0) {
+      text.begin_ids = {stored.bos_token_id};
+    }
+    text.chat.text = std::move(stored.chat_template);
+    const auto token = [&](std::int64_t id) {
+      return id < 0 ? std::string() : stored.tokenizer.decode(std::array{id}, false);
+    };
+    text.chat.bos_token = token(stored.bos_token_id);
+    text.chat.eos_token = token(stored.eos_token_id);
+    text.tokenizer = std::move(stored.tokenizer);
+  } catch (const std::invalid_argument& error) {
+    text.why_not = error.what();
+  }
+  return text;
+}
+
+ModelText text_of_directory(const std::filesystem::path& directory) {
+  ModelText text;
+  text.chat = load_chat_template(directory);
+  const std::filesystem::path file = directory / "tokenizer.json";
+  if (!std::filesystem::exists(file)) {
+    text.why_not = fmt::format("{} is not there; give token ids with --prompt-ids", file.string());
+    return text;
+  }
+  try {
+    text.tokenizer = Tokenizer::load(file);
+  } catch (const std::invalid_argument& error) {
+    text.why_not = error.what();
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> ModelText::prompt_ids(std::string_view flag, std::string_view text) const {
+  if (!tokenizer) {
+    throw std::invalid_argument(fmt::format("{} needs a byte-level BPE tokenizer: {}", flag, why_not));
+  }
+  std::vector<std::int64_t> ids = begin_ids;
+  const std::vector<std::int64_t> words = tokenizer->encode(text);
+  ids.insert(ids.end(), words.begin(), words.end());
+  return ids;
+}
+
+std::vector<std::int64_t> ModelText::chat_ids(std::string_view flag, std::string_view question) const {
+  if (!tokenizer) {
+    throw std::invalid_argument(fmt::format("{} needs a byte-level BPE tokenizer: {}", flag, why_not));
+  }
+  // Templates write the special tokens that a prompt begins with themselves.
+  const ChatMessage message{.role = "user", .content = std::string(question)};
+  return tokenizer->encode(chat.render({&message, 1}));
+}
+
+ModelText load_model_text(const std::filesystem::path& checkpoint) {
+  return std::filesystem::is_regular_file(checkpoint) ? text_of_gguf(checkpoint) : text_of_directory(checkpoint);
+}
+
+}  // namespace decodelab

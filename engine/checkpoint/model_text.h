@@ -1,0 +1,33 @@
+// What a checkpoint knows about text: its tokenizer, and how a conversation is written as a prompt.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/checkpoint/chat_template.h"
+#include "engine/checkpoint/tokenizer.h"
+
+namespace decodelab {
+
+struct ModelText {
+  std::optional<Tokenizer> tokenizer;
+  std::string why_not;                  ///< Why there is no tokenizer; says what to do instead.
+  std::vector<std::int64_t> begin_ids;  ///< A prompt of plain text begins with these.
+  ChatTemplate chat;
+
+  /// Returns the token ids of a prompt. Throws std::invalid_argument with why_not where there is no tokenizer; `flag`
+  /// names what asked for one.
+  std::vector<std::int64_t> prompt_ids(std::string_view flag, std::string_view text) const;
+  /// Likewise for a question to a chat model.
+  std::vector<std::int64_t> chat_ids(std::string_view flag, std::string_view question) const;
+};
+
+/// Reads what stands in a GGUF file or a directory with tokenizer.json; a tokenizer that cannot be read is a reason
+/// (`why_not`), not an error. Throws std::invalid_argument for a malformed tokenizer_config.json.
+ModelText load_model_text(const std::filesystem::path& checkpoint);
+
+}  // namespace decodelab

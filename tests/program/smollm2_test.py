@@ -1,0 +1,41 @@
+"""SmolLM2 as its makers quantized it: a GGUF file that tools/bootstrap downloads answers a question."""
+
+import os
+import pathlib
+import unittest
+
+from program import ProgramTest
+
+CACHE = os.environ.get("DECODELAB_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "decodelab"
+FILE = pathlib.Path(CACHE) / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+QUESTION = "What is the capital of France?"
+
+
+class Smollm2(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not FILE.exists():
+            raise unittest.SkipTest(f"SKIPPED: {FILE} is not there; tools/bootstrap downloads it")
+
+    def completions(self, *words):
+        return self.run_json("generate", "-m", FILE, *words)["completions"]
+
+    def test_answers_a_question_and_stops_there_under_every_preset(self):
+        for arm in ("causal", "bigcode2", "native"):
+            with self.subTest(arm=arm):
+                completion, = self.completions("--chat", QUESTION, "--max-tokens", 24, "--arm", arm)
+                self.assertEqual(completion["text"], "The capital of France is Paris.")
+                self.assertEqual(completion["finish_reason"], "eos")
+
+    def test_answers_what_a_file_of_prompts_asks(self):
+        prompts = self.path("prompts.jsonl")
+        pathlib.Path(prompts).write_text(f'{{"prompt": "{QUESTION}", "chat": true}}\n{{"prompt": "Once upon a time"}}\n')
+        question, tale = self.completions("--prompts", prompts, "--max-tokens", 8)
+        self.assertEqual(question["text"], "The capital of France is Paris.")
+        again, = self.completions("--prompt", "Once upon a time", "--max-tokens", 8)
+        self.assertEqual(tale["token_ids"], again["token_ids"])
+
+
+if __name__ == "__main__":
+    unittest.main()
