@@ -69,8 +69,8 @@ bool compute(std::string_view operation, std::int64_t left, std::int64_t right, 
 }  // namespace
 
 const ChatValue& undefined_chat_value() {
-  static const ChatValue kUndefined(json::value_t::discarded);
-  return kUndefined;
+  static const ChatValue undefined(json::value_t::discarded);
+  return undefined;
 }
 
 bool is_true(const ChatValue& value) {

@@ -215,7 +215,7 @@ GgufMetadata::GgufMetadata(GgufCursor& cursor, std::uint64_t count) : file_name_
     const GgufValueType type = read_gguf_value_type(cursor);
     GgufValue value =
         type == GgufValueType::array ? GgufValue(read_gguf_array(cursor, 1)) : read_gguf_scalar(cursor, type);
-    if (!values_.emplace(key, std::move(value)).second) {
+    if (!values_.emplace(key, value).second) {
       cursor.refuse("every key once", fmt::format("{} twice", in_quotes(key)));
     }
   }

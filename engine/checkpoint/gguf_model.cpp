@@ -71,7 +71,7 @@ std::map<std::string, StoredTensor> gguf_tensors(const GgufFile& file, const Mod
     if (stored.empty()) {
       continue;
     }
-    const GgufTensor readable = file.tensor(name);
+    const GgufTensor& readable = file.tensor(name);
     const bool permuted = names.permutes_queries_and_keys && (stored.find(".q_proj.") != std::string::npos ||
                                                               stored.find(".k_proj.") != std::string::npos);
     const std::string_view plain = plain_type(readable.type);

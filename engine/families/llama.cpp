@@ -316,18 +316,19 @@ void gguf_config_of_llama(const GgufFile& file, const std::string& prefix, nlohm
 }
 
 std::string stored_name_of_llama(std::string_view gguf_name) {
-  static const std::map<std::string_view, std::string_view> kWhole{{"token_embd.weight", "model.embed_tokens.weight"},
-                                                                   {"output_norm.weight", "model.norm.weight"},
-                                                                   {"output.weight", "lm_head.weight"},
-                                                                   {kGgufStretchTensor, ""}};
-  static const std::map<std::string_view, std::string_view> kOfLayer{
+  static const std::map<std::string_view, std::string_view> whole_names{
+      {"token_embd.weight", "model.embed_tokens.weight"},
+      {"output_norm.weight", "model.norm.weight"},
+      {"output.weight", "lm_head.weight"},
+      {kGgufStretchTensor, ""}};
+  static const std::map<std::string_view, std::string_view> layer_names{
       {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
       {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
       {"attn_q_norm", "self_attn.q_norm"}, {"attn_k_norm", "self_attn.k_norm"},
       {"attn_output", "self_attn.o_proj"}, {"ffn_norm", "post_attention_layernorm"},
       {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
       {"ffn_down", "mlp.down_proj"}};
-  if (const auto whole = kWhole.find(gguf_name); whole != kWhole.end()) {
+  if (const auto whole = whole_names.find(gguf_name); whole != whole_names.end()) {
     return std::string(whole->second);
   }
   // blk.LAYER.PART.weight
@@ -335,8 +336,8 @@ std::string stored_name_of_llama(std::string_view gguf_name) {
   const std::size_t end_of_layer = gguf_name.find('.', kBlock.size());
   const std::size_t end_of_part = gguf_name.rfind('.');
   if (gguf_name.starts_with(kBlock) && end_of_layer < end_of_part) {
-    const auto part = kOfLayer.find(gguf_name.substr(end_of_layer + 1, end_of_part - end_of_layer - 1));
-    if (part != kOfLayer.end()) {
+    const auto part = layer_names.find(gguf_name.substr(end_of_layer + 1, end_of_part - end_of_layer - 1));
+    if (part != layer_names.end()) {
       return fmt::format("model.layers.{}.{}{}", gguf_name.substr(kBlock.size(), end_of_layer - kBlock.size()),
                          part->second, gguf_name.substr(end_of_part));
     }
