@@ -174,6 +174,13 @@ std::string printable_ascii(std::string_view text, std::size_t limit) {
 
 std::string in_quotes(std::string_view text) { return "'" + printable_ascii(text, kMaxQuoted) + "'"; }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\n\r\f\v";
+  const std::size_t first = text.find_first_not_of(kSpaces);
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
+}
+
 std::optional<std::int64_t> whole_number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

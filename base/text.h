@@ -40,4 +40,7 @@ std::string in_quotes(std::string_view text);
 /// Returns the integer that the whole text spells, or nothing.
 std::optional<std::int64_t> whole_number(std::string_view text);
 
+/// Returns the text without the white space around it.
+std::string_view trimmed(std::string_view text);
+
 }  // namespace decodelab

@@ -30,7 +30,7 @@ std::filesystem::path path_of_model(const std::string& model) {
     const std::filesystem::path file = default_cache_directory() / "smollm2" / kSmollm2File;
     if (!std::filesystem::exists(file)) {
       throw std::invalid_argument(fmt::format(
-          "--model '{}': {} is not there; 'tools/bootstrap --smollm2' downloads it (93 MB)", model, file.string()));
+          "--model '{}': {} is not there; 'tools/bootstrap' downloads it (93 MB)", model, file.string()));
     }
     return file;
   }

@@ -11,11 +11,11 @@
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/output.h"
-#include "bench/commands/prompt_options.h"
 #include "bench/commands/sampling_options.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
 #include "bench/plan/arm.h"
+#include "bench/plan/prompt_file.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/checkpoint/model_text.h"
 #include "engine/checkpoint/safetensors.h"
@@ -85,7 +85,9 @@ std::vector<std::vector<std::int64_t>> prompts_of(const GenerateOptions& options
   }
   if (!options.prompt_file.empty()) {
     for (const PromptLine& line : load_prompt_lines(options.prompt_file)) {
-      prompts.push_back(prompt_ids_of(line, text));
+      prompts.push_back(!line.ids.empty() ? line.ids
+                        : line.chat       ? text.chat_ids("--prompts", line.text)
+                                          : text.prompt_ids("--prompts", line.text));
     }
   }
   if (prompts.empty()) {
@@ -148,12 +150,9 @@ ExitCode run_generate(const GenerateOptions& options) {
   request.sampling = sampling_of(options.sampling, request.prompts.size());
   std::optional<StopStrings> stop;
   if (!options.sampling.stop.empty()) {
-    if (!text.tokenizer) {
-      throw std::invalid_argument("--stop needs a byte-level BPE tokenizer: " + text.why_not);
-    }
+    const Tokenizer& tokenizer = text.require_tokenizer("--stop");
     stop.emplace(
-        options.sampling.stop, [&](std::int64_t id) { return text.tokenizer->decode({&id, 1}); },
-        request.prompts.size());
+        options.sampling.stop, [&](std::int64_t id) { return tokenizer.decode({&id, 1}); }, request.prompts.size());
     request.stops = [&](std::size_t row, std::int64_t id) { return stop->add(row, id); };
   }
   if (options.log_probs) {

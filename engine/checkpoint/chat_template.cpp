@@ -31,18 +31,11 @@ struct TemplatePiece {
   std::string text;
 };
 
-std::string_view stripped(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\n\r\f\v";
-  const std::size_t first = text.find_first_not_of(kSpaces);
-  return first == std::string_view::npos ? std::string_view()
-                                         : text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
-}
-
 /// Takes the first word off.
 std::string_view take_first_word(std::string_view& text) {
   const std::size_t end = text.find_first_of(" \t\n\r");
   const std::string_view word = text.substr(0, end);
-  text = end == std::string_view::npos ? std::string_view() : stripped(text.substr(end));
+  text = end == std::string_view::npos ? std::string_view() : trimmed(text.substr(end));
   return word;
 }
 
@@ -54,7 +47,7 @@ void drop_indentation(std::string& text) {
   }
 }
 
-void drop_spaces_at_end(std::string& text) { text.resize(stripped("." + text).size() - 1); }
+void drop_spaces_at_end(std::string& text) { text.resize(trimmed("." + text).size() - 1); }
 
 /// Returns where `end` begins, not counting what stands in quotes.
 std::size_t find_end(std::string_view text, std::size_t from, std::string_view end, bool has_quotes) {
@@ -111,7 +104,7 @@ std::vector<TemplatePiece> pieces_of(std::string_view text) {
     drop_newline = sort != '{';
     if (sort != '#') {
       const std::string_view inside = text.substr(begin, end - begin - (drop_spaces ? 1 : 0));
-      pieces.push_back({.kind = sort == '{' ? Kind::printed : Kind::statement, .text = std::string(stripped(inside))});
+      pieces.push_back({.kind = sort == '{' ? Kind::printed : Kind::statement, .text = std::string(trimmed(inside))});
     }
     at = end + closing.size();
   }
@@ -240,7 +233,7 @@ class TemplateRun {
 
   void assign(std::string_view rest) {
     const std::size_t equals = rest.find('=');
-    const std::string_view name = stripped(rest.substr(0, equals));
+    const std::string_view name = trimmed(rest.substr(0, equals));
     if (equals == std::string_view::npos || name.empty() || name.find_first_of(".[, ") != std::string_view::npos) {
       throw std::invalid_argument(fmt::format("expected 'set NAME = VALUE', got {}", in_quotes(rest)));
     }

@@ -8,13 +8,13 @@
 
 namespace decodelab {
 
-/// A turn of a conversation.
+/// Describes a turn of a conversation.
 struct ChatMessage {
   std::string role;  ///< system, user or assistant
   std::string content;
 };
 
-/// What belongs to a model's chat template.
+/// Holds a model's chat template and the tokens that it writes.
 struct ChatTemplate {
   std::string text;  ///< Jinja; empty where the model has none.
   std::string bos_token;

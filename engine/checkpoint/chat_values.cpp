@@ -21,13 +21,6 @@ using nlohmann::json;
 
 const std::string& as_text(const ChatValue& value) { return value.get_ref<const std::string&>(); }
 
-std::string trimmed(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\n\r\f\v";
-  const std::size_t first = text.find_first_not_of(kSpaces);
-  return first == std::string_view::npos ? std::string()
-                                         : std::string(text.substr(first, text.find_last_not_of(kSpaces) - first + 1));
-}
-
 /// Changes the case of ASCII letters.
 std::string in_case(std::string text, bool upper) {
   for (char& letter : text) {
@@ -207,7 +200,7 @@ ChatValue chat_filter(const ChatValue& value, std::string_view filter, const std
   }
   if (value.is_string() && arguments.empty()) {
     if (filter == "trim") {
-      return trimmed(as_text(value));
+      return std::string(trimmed(as_text(value)));
     }
     if (filter == "lower" || filter == "upper") {
       return in_case(as_text(value), filter == "upper");

@@ -53,23 +53,25 @@ ModelText text_of_directory(const std::filesystem::path& directory) {
 
 }  // namespace
 
-std::vector<std::int64_t> ModelText::prompt_ids(std::string_view flag, std::string_view text) const {
+const Tokenizer& ModelText::require_tokenizer(std::string_view flag) const {
   if (!tokenizer) {
     throw std::invalid_argument(fmt::format("{} needs a byte-level BPE tokenizer: {}", flag, why_not));
   }
+  return *tokenizer;
+}
+
+std::vector<std::int64_t> ModelText::prompt_ids(std::string_view flag, std::string_view text) const {
+  const std::vector<std::int64_t> words = require_tokenizer(flag).encode(text);
   std::vector<std::int64_t> ids = begin_ids;
-  const std::vector<std::int64_t> words = tokenizer->encode(text);
   ids.insert(ids.end(), words.begin(), words.end());
   return ids;
 }
 
 std::vector<std::int64_t> ModelText::chat_ids(std::string_view flag, std::string_view question) const {
-  if (!tokenizer) {
-    throw std::invalid_argument(fmt::format("{} needs a byte-level BPE tokenizer: {}", flag, why_not));
-  }
+  const Tokenizer& known = require_tokenizer(flag);
   // Templates write the special tokens that a prompt begins with themselves.
   const ChatMessage message{.role = "user", .content = std::string(question)};
-  return tokenizer->encode(chat.render({&message, 1}));
+  return known.encode(chat.render({&message, 1}));
 }
 
 ModelText load_model_text(const std::filesystem::path& checkpoint) {

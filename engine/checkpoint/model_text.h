@@ -13,16 +13,19 @@
 
 namespace decodelab {
 
+/// Holds a tokenizer, or why there is none, and a chat template.
 struct ModelText {
   std::optional<Tokenizer> tokenizer;
   std::string why_not;                  ///< Why there is no tokenizer; says what to do instead.
   std::vector<std::int64_t> begin_ids;  ///< A prompt of plain text begins with these.
   ChatTemplate chat;
 
-  /// Returns the token ids of a prompt. Throws std::invalid_argument with why_not where there is no tokenizer; `flag`
-  /// names what asked for one.
+  /// Returns the tokenizer. Throws std::invalid_argument with why_not where there is none; `flag` names what asked for
+  /// one, here and below.
+  const Tokenizer& require_tokenizer(std::string_view flag) const;
+  /// Returns the token ids of a prompt. Throws as require_tokenizer().
   std::vector<std::int64_t> prompt_ids(std::string_view flag, std::string_view text) const;
-  /// Likewise for a question to a chat model.
+  /// Returns those of a question to a chat model. Throws as require_tokenizer() and ChatTemplate::render().
   std::vector<std::int64_t> chat_ids(std::string_view flag, std::string_view question) const;
 };
 

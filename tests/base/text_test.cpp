@@ -59,5 +59,11 @@ TEST(OutsideText, FoldsWordsThatAreLongerThanALine) {
   EXPECT_EQ(folded("", 10), "");
 }
 
+TEST(Trimmed, LosesWhiteSpaceAtItsEndsAlone) {
+  EXPECT_EQ(trimmed(" \t a b\r\n"), "a b");
+  EXPECT_EQ(trimmed(" \n"), "");
+  EXPECT_EQ(trimmed(""), "");
+}
+
 }  // namespace
 }  // namespace decodelab

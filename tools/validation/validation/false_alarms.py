@@ -74,10 +74,8 @@ def collect_gates(out, name, gates, keep_going, seconds=None):
     with load(name):
         while trials.another(gates, keep_going):
             with tempfile.TemporaryDirectory() as folder:
-                policy = pathlib.Path(folder) / "policy.json"
-                policy.write_text(json.dumps({"time_budget_s": seconds}))
                 start = time.monotonic()
-                text, code = program.run("gate", *GATE, *(["--policy", policy] if seconds else []), "--baseline-arm", ARM, "--candidate-arm", ARM, "--seed", 1 + len(trials), "--store",
+                text, code = program.run("gate", *GATE, *(["--time-budget", seconds] if seconds else []), "--baseline-arm", ARM, "--candidate-arm", ARM, "--seed", 1 + len(trials), "--store",
                                          pathlib.Path(folder) / "gate.sqlite", "-o", "json", allowed=(0, 1, 3, 4))
             trials.add(exit=code, seconds=time.monotonic() - start, gate_blocks=json.loads(text).get("gate_blocks") if text.strip() else None)
     return trials
