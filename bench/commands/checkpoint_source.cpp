@@ -29,8 +29,8 @@ std::filesystem::path path_of_model(const std::string& model) {
   if (model == kSmollm2) {
     const std::filesystem::path file = default_cache_directory() / "smollm2" / kSmollm2File;
     if (!std::filesystem::exists(file)) {
-      throw std::invalid_argument(fmt::format(
-          "--model '{}': {} is not there; 'tools/bootstrap' downloads it (93 MB)", model, file.string()));
+      throw std::invalid_argument(
+          fmt::format("--model '{}': {} is not there; 'tools/bootstrap' downloads it (93 MB)", model, file.string()));
     }
     return file;
   }
