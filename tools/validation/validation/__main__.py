@@ -11,7 +11,7 @@ from .table import markdown
 
 # Of `--quick`, for CI: the whole machinery, too few trials for most verdicts.
 QUICK_MINUTES = 10
-# Of its gates and trials of power: too short for a verdict, which a few trials do not give either.
+# Of its gates and of its power in one process: too short for a verdict, which a few trials do not give either.
 QUICK_SECONDS = 15
 
 
@@ -32,7 +32,7 @@ def parts(quick):
     table["power-in-process"] = (lambda out, go: power.in_one_process(out, size(60, 1), go, seconds=size(30, QUICK_SECONDS)),
                                  lambda trials: power.judge(trials, 60, 51, "+0.5 % in one process, calm", 30, lambda row: row["p"] <= 0.05 and row["mean"] > 0))
     for name, share, seconds, look, needed in (("calm", 0.02, 60, 6, 20), ("N1", 0.03, 90, 8, 18)):
-        table[f"power-relaunched-{name}"] = (lambda out, go, name=name, share=share, seconds=seconds, look=look: power.relaunched(out, name, size(24, 1), go, share, size(seconds, QUICK_SECONDS), size(look, 2)),
+        table[f"power-relaunched-{name}"] = (lambda out, go, name=name, share=share, seconds=seconds, look=look: power.relaunched(out, name, size(24, 1), go, share, seconds, look),
                                              lambda trials, name=name, share=share, seconds=seconds, needed=needed: power.judge(
                                                  trials, 24, needed, f"+{100 * share:.0f} % relaunched, {name}", seconds, lambda row: row["exit"] == 1))
     for name in ("calm", "N1"):
