@@ -54,9 +54,10 @@ if(DECODELAB_HAS_CUDA)
   target_include_directories(decodelab_torch SYSTEM INTERFACE ${cuda_root}/include)
   target_compile_definitions(decodelab_torch INTERFACE DECODELAB_HAS_CUDA=1)
   find_library(DECODELAB_CUDART cudart HINTS ${cuda_root}/lib ${cuda_root}/lib64 REQUIRED)
-  # --no-as-needed: nothing of ours names a symbol of libtorch_cuda, whose kernels register themselves when it is loaded.
-  target_link_options(decodelab_torch INTERFACE
-    -Wl,--no-as-needed ${torch_dir}/lib/libtorch_cuda.so ${torch_dir}/lib/libc10_cuda.so -Wl,--as-needed)
-  target_link_libraries(decodelab_torch INTERFACE ${DECODELAB_CUDART})
+  target_link_libraries(decodelab_torch INTERFACE ${torch_dir}/lib/libc10_cuda.so ${DECODELAB_CUDART})
+  # Not linked but loaded (engine/kernels/cuda_module.h): it brings 14 more libraries, a third of a second of each start. Its kernels
+  # register themselves then, so that it is needed even where none of its symbols is named.
+  add_library(decodelab_torch_cuda INTERFACE)
+  target_link_options(decodelab_torch_cuda INTERFACE -Wl,--no-as-needed ${torch_dir}/lib/libtorch_cuda.so -Wl,--as-needed)
   message(STATUS "CUDA: on (${DECODELAB_NVCC}, architectures ${DECODELAB_CUDA_ARCHITECTURES})")
 endif()

@@ -105,6 +105,9 @@ endif()
 # --- on libtorch -------------------------------------------------------------------------------------------------------
 file(GLOB_RECURSE engine_sources CONFIGURE_DEPENDS engine/*.cpp)
 list(REMOVE_ITEM engine_sources ${checkpoint_sources} ${CMAKE_SOURCE_DIR}/engine/plan.cpp)
+# What names symbols of libtorch's CUDA part is a module, which is loaded where there is a GPU.
+set(cuda_module_sources ${CMAKE_SOURCE_DIR}/engine/generation/cuda_graph.cpp)
+list(REMOVE_ITEM engine_sources ${cuda_module_sources})
 file(GLOB_RECURSE engine_cuda_sources CONFIGURE_DEPENDS engine/*.cu)
 file(GLOB_RECURSE variants_sources CONFIGURE_DEPENDS variants/*/*.cpp)
 file(GLOB_RECURSE variants_cuda_sources CONFIGURE_DEPENDS variants/*/*.cu)
@@ -120,6 +123,13 @@ decodelab_unity(engine)
 # Kernels for one instruction set have the names of those for another.
 file(GLOB_RECURSE engine_kernels CONFIGURE_DEPENDS engine/kernels/*.cpp)
 set_source_files_properties(${engine_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
+if(DECODELAB_HAS_CUDA)
+  add_library(decodelab_cuda MODULE ${cuda_module_sources})
+  target_link_libraries(decodelab_cuda PRIVATE decodelab_flags decodelab_torch decodelab_torch_cuda)
+  add_dependencies(engine decodelab_cuda)
+  target_link_libraries(engine PUBLIC ${CMAKE_DL_LIBS})
+endif()
 
 # An OBJECT library: a static archive silently drops files that do nothing but register themselves.
 add_library(variants OBJECT ${variants_sources} ${variants_cuda_sources})

@@ -92,21 +92,23 @@ std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, st
   const std::int64_t keys = past + tokens;
   const std::int64_t rows = batch_size * tokens;
   const std::unique_ptr<KvCache> rule = impl_->cache(0, max_tokens, 0);
-  const std::int64_t slots = rule->slots_of(std::max(keys, max_tokens));
+  const std::int64_t slots = rule->slots_of(config.encoder ? max_tokens : std::max(keys, max_tokens));
   const std::int64_t layer_cache = impl_->step_runner()->cache_rows(batch_size) * slots * config.kv_width() * bytes;
   // One layer is held twice while it grows.
   const bool grows = rule->slots_of(1) < slots;
-  const std::int64_t cache = (config.layers + (grows ? 1 : 0)) * layer_cache;
+  const std::int64_t prompts = config.encoder ? config.layers * batch_size * keys * config.kv_width() * bytes : 0;
+  const std::int64_t cache = (config.layers + (grows ? 1 : 0)) * layer_cache + prompts;
 
   const Attention& attention = past == 0 ? *impl_->prefill_attention : *impl_->decode_attention;
   const std::int64_t hidden = rows * config.hidden_size * bytes;
   const std::int64_t queries = rows * config.query_width() * bytes;
-  const std::int64_t in_attention = attention.workspace_bytes(batch_size, tokens, keys, bytes) + 2 * hidden +
+  const std::int64_t bias = config.relative_bias ? 2 * config.heads * tokens * keys * (bytes + 8) : 0;
+  const std::int64_t in_attention = attention.workspace_bytes(batch_size, tokens, keys, bytes) + bias + 2 * hidden +
                                     2 * queries + rows * config.kv_width() * bytes + batch_size * tokens * keys;
   const std::int64_t in_mlp = 3 * hidden + (config.gated_mlp ? 4 : 2) * rows * config.intermediate_size * bytes;
 
   const DetailsRequest details = impl_->token_details->effective({});
-  const std::int64_t logits_rows = impl_->lm_head_rows->all_positions({}) ? rows : batch_size;
+  const std::int64_t logits_rows = impl_->lm_head_rows->all_positions({}) && !config.encoder ? rows : batch_size;
   const std::int64_t in_head = 2 * hidden + (logits_rows + batch_size) * config.vocabulary_size * bytes +
                                token_details_workspace_bytes(details, tokens, config.vocabulary_size, bytes);
   return cache + std::max({in_attention, in_mlp, in_head});

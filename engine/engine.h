@@ -51,8 +51,9 @@ void check_checkpoint(const std::filesystem::path& directory);
 /// Describes the session to create.
 struct SessionOptions {
   std::int64_t batch_size = 0;
-  std::int64_t max_tokens =
-      0;  ///< The most tokens that a row will ever hold: prompt and completion; at most the model's positions.
+  /// The most tokens that a row of the cache will ever hold: prompt and completion, or where an encoder reads the
+  /// prompt the decoder's own; at most the model's positions.
+  std::int64_t max_tokens = 0;
   DetailsRequest details;
   /// Sampling parameters: none (all rows are greedy), one for all rows, or one per row. Session() throws what
   /// complete_sampling() throws.
@@ -89,6 +90,9 @@ class FilledCache {
   std::unique_ptr<Impl> impl_;
 };
 
+/// The tokens of its own that a decoder with an encoder holds in a session that was filled at random.
+inline constexpr std::int64_t kHeldByDecoder = 8;
+
 /// Holds the state of one batch of sequences: cache and last tokens. A session belongs to the caller; several sessions
 /// can share one engine, which must outlive them. A session is used by one thread at a time.
 class Session {
@@ -123,7 +127,8 @@ class Session {
   void force_tokens(std::span<const std::int64_t> token_ids);
 
   /// Fills every layer of a fresh session with `length` random keys and values per row, through the plan's own growth
-  /// rule, as if that many tokens had been prefilled. The numbers are the same for every plan: they come from a
+  /// rule, as if that many tokens had been prefilled; where an encoder reads the prompt, a prompt of that length and
+  /// kHeldByDecoder tokens of the decoder. The numbers are the same for every plan: they come from a
   /// counter-based generator keyed by (seed, layer).
   void fill_random(std::int64_t length, std::uint64_t seed);
   /// Copies what every layer holds. Throws std::logic_error where rows are not equally long, or hold nothing.

@@ -56,7 +56,7 @@ FilledCache FilledCache::from_bytes(std::span<const std::byte> bytes, const Engi
   } catch (const std::out_of_range&) {
     throw std::invalid_argument("these bytes are no filled cache of this model");
   }
-  if (std::ssize(filled.impl_->layers) != config.layers) {
+  if (std::ssize(filled.impl_->layers) != (config.encoder ? 2 : 1) * config.layers) {
     throw std::invalid_argument("these bytes are a filled cache of another number of layers");
   }
   return filled;

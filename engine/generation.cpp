@@ -117,7 +117,8 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
       std::ranges::max_element(request.prompts, {}, [](const auto& prompt) { return prompt.size(); })->size();
   const std::int64_t positions = engine.model().config().positions;
   // The last chosen token is not fed back, so it needs no position.
-  const std::int64_t needed = static_cast<std::int64_t>(longest) + request.max_tokens - 1;
+  const std::int64_t needed =
+      engine.model().config().held_after_prefill(static_cast<std::int64_t>(longest)) + request.max_tokens - 1;
   if (needed > positions) {
     throw std::invalid_argument(
         fmt::format("a prompt of {} tokens and {} more need {} positions, and the model has {}: shorten one of them",

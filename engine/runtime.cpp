@@ -10,14 +10,20 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include "engine/kernels/cuda_module.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
 namespace {
 
+/// Throws where there are devices and libtorch's part for them cannot be loaded.
 std::int64_t cuda_device_count() {
 #ifdef DECODELAB_HAS_CUDA
-  return c10::cuda::device_count();
+  const std::int64_t count = c10::cuda::device_count();
+  if (count > 0 && !cuda_module_loaded()) {
+    load_cuda_module();
+  }
+  return count;
 #else
   return 0;
 #endif

@@ -12,6 +12,7 @@
 #include "engine/engine_impl.h"
 #include "engine/kernels/elementwise/random_fill.h"
 #include "engine/kernels/scalar_type.h"
+#include "engine/layers/encoded_prompts.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/sampling/chosen_tokens.h"
@@ -50,10 +51,11 @@ struct Session::Impl {
   std::unique_ptr<Workspace> workspace;
   std::unique_ptr<StepRunner> runner;
   std::unique_ptr<TokenChoice> choice;
-  std::optional<TokenHistory> history;  ///< Where a row penalizes repetitions.
-  at::Tensor input_ids;                 ///< [B, 1] int64 on the device: what the next decode step is fed.
-  at::Tensor last_logits;               ///< [B, V]
-  HostTokens unread;                    ///< What decode_ahead() chose.
+  std::unique_ptr<EncodedPrompts> encoded;  ///< Null for a decoder alone, and before the prefill.
+  std::optional<TokenHistory> history;      ///< Where a row penalizes repetitions.
+  at::Tensor input_ids;                     ///< [B, 1] int64 on the device: what the next decode step is fed.
+  at::Tensor last_logits;                   ///< [B, V]
+  HostTokens unread;                        ///< What decode_ahead() chose.
   std::vector<TokenDetails> unread_details;
 
   const Model::Impl& model() const { return engine.model->impl(); }
@@ -76,12 +78,27 @@ struct Session::Impl {
     runner->prepare(*cache);
   }
 
+  Step step_of(const StepRows& rows) const { return {.rows = rows, .workspace = *workspace, .encoded = encoded.get()}; }
+
+  /// Lets the encoder read the prompts, and returns what the decoder begins with: one token a row.
+  std::pair<at::Tensor, StepRows> encode(const at::Tensor& ids, StepRows& prompts) {
+    prompts.see_all_keys();
+    const std::int64_t start = model().config.encoder->start_token_id;
+    if (history) {
+      history->add(std::vector<std::vector<std::int64_t>>(static_cast<std::size_t>(options.batch_size), {start}));
+    }
+    workspace->begin_step(false);
+    encoded = engine.transformer->encode(prompts.packed(ids), *engine.prefill_attention, step_of(prompts));
+    return {at::full({options.batch_size, 1}, start, ids.options()),
+            rows(ones(static_cast<std::size_t>(options.batch_size)))};
+  }
+
   /// Sets last_logits. Returns the logits of all positions, [B, T, V], where they were computed.
   std::optional<at::Tensor> prefill_logits(const at::Tensor& ids, const StepRows& rows) {
     const Transformer& transformer = *engine.transformer;
+    const Attention& attention = encoded ? *engine.decode_attention : *engine.prefill_attention;
     const at::Tensor hidden =  // [B * T, d] or [S, d]
-        decodelab::forward(transformer, *engine.prefill_attention, *cache, rows.packed(ids), rows, *workspace)
-            .flatten(0, 1);
+        decodelab::forward(transformer, attention, *cache, rows.packed(ids), step_of(rows)).flatten(0, 1);
     if (rows.tokens() == 1) {
       last_logits = transformer.head(hidden, *workspace);
       return last_logits.unsqueeze(1);
@@ -96,7 +113,8 @@ struct Session::Impl {
   }
 
   std::optional<at::Tensor> decode_logits(const at::Tensor& ids, const StepRows& rows) {
-    last_logits = runner->decode({.ids = ids, .rows = rows, .cache = *cache, .workspace = *workspace});
+    last_logits =
+        runner->decode({.ids = ids, .rows = rows, .cache = *cache, .workspace = *workspace, .encoded = encoded.get()});
     return last_logits.unsqueeze(1);
   }
 
@@ -161,6 +179,9 @@ struct Session::Impl {
     }
     StepRows step_rows = rows(std::move(added));
     at::Tensor ids = padded_ids(prompts, step_rows.tokens(), model().config.vocabulary_size).to(step_rows.device());
+    if (model().config.encoder) {
+      return encode(ids, step_rows);
+    }
     if (history) {
       history->add(prompts);
     }
@@ -270,11 +291,23 @@ void Session::force_tokens(std::span<const std::int64_t> token_ids) {
 void Session::fill_random(std::int64_t length, std::uint64_t seed) {
   const c10::InferenceMode inference;
   const KvCacheOptions& options = impl_->cache->options();
-  const StepRows rows = impl_->rows(std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), length));
+  const auto random = [&](std::int64_t tokens, std::string_view name, std::int64_t layer) {
+    return random_uniform({options.batch_size, tokens, options.width}, seed,
+                          synthetic_stream(fmt::format("{}.{}", name, layer)), options.device)
+        .to(scalar_type(options.dtype));
+  };
+  const auto batch_size = static_cast<std::size_t>(options.batch_size);
+  if (impl_->model().config.encoder) {
+    std::vector<at::Tensor> layers;
+    for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+      layers.push_back(random(length, "encoded", layer));
+    }
+    impl_->encoded = std::make_unique<EncodedPrompts>(std::move(layers), std::vector<std::int64_t>(batch_size, length));
+  }
+  const std::int64_t held = impl_->model().config.encoder ? kHeldByDecoder : length;
+  const StepRows rows = impl_->rows(std::vector<std::int64_t>(batch_size, held));
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    const at::Tensor random = random_uniform({options.batch_size, length, options.width}, seed,
-                                             synthetic_stream(fmt::format("kv.{}", layer)), options.device);
-    impl_->cache->append(layer, random.to(scalar_type(options.dtype)), rows);
+    impl_->cache->append(layer, random(held, "kv", layer), rows);
   }
   impl_->cache->advance(rows);
   impl_->runner->prepare(*impl_->cache);
@@ -286,6 +319,11 @@ FilledCache Session::filled() const {
   for (std::int64_t layer = 0; layer < impl_->cache->options().layers; ++layer) {
     filled.impl_->layers.push_back(impl_->cache->copy_of(layer));
   }
+  if (impl_->encoded) {
+    for (const at::Tensor& layer : impl_->encoded->layers()) {
+      filled.impl_->layers.push_back(layer.clone());
+    }
+  }
   return filled;
 }
 
@@ -293,8 +331,14 @@ void Session::fill(const FilledCache& filled) {
   const c10::InferenceMode inference;
   const std::vector<at::Tensor>& layers = filled.impl_->layers;
   const KvCacheOptions& options = impl_->cache->options();
-  if (std::ssize(layers) != options.layers || layers.front().size(0) != options.batch_size) {
+  const bool encodes = impl_->model().config.encoder.has_value();
+  if (std::ssize(layers) != (encodes ? 2 : 1) * options.layers || layers.front().size(0) != options.batch_size) {
     throw std::invalid_argument("a session is filled with the keys and values of as many layers and rows as it has");
+  }
+  if (encodes) {
+    const std::vector<at::Tensor> prompts(layers.begin() + options.layers, layers.end());
+    impl_->encoded = std::make_unique<EncodedPrompts>(
+        prompts, std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), prompts.front().size(1)));
   }
   const std::int64_t length = layers.front().size(1);
   const StepRows rows = impl_->rows(std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), length));
@@ -325,6 +369,9 @@ void Session::filter(std::span<const std::int64_t> kept) {
   mine.cache->filter(rows);  // Refuses rows that are not there.
   mine.options.batch_size = mine.cache->options().batch_size;
   mine.options.sampling = select_rows(mine.options.sampling, rows);
+  if (mine.encoded) {
+    mine.encoded->select(rows);
+  }
   mine.choice->select(rows);
   if (!mine.penalizes()) {
     mine.history.reset();
@@ -358,6 +405,9 @@ void Session::concatenate(Session&& other) {
   }
   mine.cache->concatenate(*theirs.cache);
   mine.choice->append(std::move(*theirs.choice));
+  if (mine.encoded) {
+    mine.encoded->append(*theirs.encoded);
+  }
   if (mine.history || theirs.history) {
     if (!mine.history) {
       mine.history = mine.new_history();  // For rows whose penalty is neutral, so that their tokens do not matter.
@@ -385,6 +435,8 @@ std::vector<float> Session::last_logits() const {
 }
 
 std::vector<std::int64_t> Session::lengths() const { return impl_->cache->lengths(); }
-std::int64_t Session::cache_bytes() const { return impl_->cache->bytes(); }
+std::int64_t Session::cache_bytes() const {
+  return impl_->cache->bytes() + (impl_->encoded ? impl_->encoded->bytes() : 0);
+}
 
 }  // namespace decodelab

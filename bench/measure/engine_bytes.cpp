@@ -82,7 +82,10 @@ CountedBytes count_bytes(const Engine& engine, const CellInput& input, const Cel
   const StageBytes model = modelled_stage_bytes(config, cell, cell.length + (goes_on ? 1 : 0));
   for (std::size_t stage = 0; stage < all.size(); ++stage) {
     all[stage].stage = static_cast<Stage>(stage);
-    all[stage].modelled_bytes = config.layers * model.in_layer[stage] + model.outside[stage];
+    all[stage].modelled_bytes = model.outside[stage];
+    for (const StageBytes::ByStage& layer : model.layers) {
+      all[stage].modelled_bytes += layer[stage];
+    }
   }
   for (const CountedRange& range : ranges) {
     StageTraffic& traffic = all[stage_of(range)];

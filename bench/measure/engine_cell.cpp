@@ -13,6 +13,7 @@
 #include "bench/measure/timed_step.h"
 #include "bench/measure/torch_step_events.h"
 #include "bench/measure/warmup.h"
+#include "bench/plan/held_tokens.h"
 #include "bench/plan/prompts.h"
 
 namespace decodelab {
@@ -26,7 +27,7 @@ StepScope scope_of_cell(const CellRecord& cell) {
 }  // namespace
 
 std::int64_t decode_room(const ModelConfig& config, const CellRecord& cell) {
-  return std::min(config.positions - cell.length, std::max(kMaximumSteps, kWarmupMaximumSteps));
+  return std::min(config.positions - held_tokens(config, cell), std::max(kMaximumSteps, kWarmupMaximumSteps));
 }
 
 const CacheSnapshots::Snapshot* CacheSnapshots::find(const CellRecord& cell) {
@@ -54,6 +55,7 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
       cell_(cell),
       slow_ns_(slow_ns),
       scope_(scope_of_cell(cell)),
+      held_(held_tokens(engine.model().config(), cell)),
       snapshots_(snapshots) {
   const ModelConfig& config = engine.model().config();
   if (cell.phase != "decode" || cell.fill == "generated") {
@@ -72,7 +74,7 @@ void CellRunner::prepare(std::int64_t steps) {
   if (cell_.phase != "decode") {
     return;
   }
-  make_session(cell_.length + steps);
+  make_session(held_ + steps);
   const auto start = std::chrono::steady_clock::now();
   fill();
   decodelab::synchronize(engine_.model().device());
@@ -145,7 +147,7 @@ void CellRunner::keep(const FilledCache& filled) const {
 void CellRunner::discard_first_step() {
   if (cell_.phase == "decode") {
     session_->decode();
-    session_->truncate(cell_.length);
+    session_->truncate(held_);
     session_->force_tokens(first_tokens_);
   }
 }
@@ -156,7 +158,7 @@ StepResult CellRunner::step() {
     return decode_step();
   }
   const std::int64_t new_tokens = cell_.phase == "generate" ? input_.max_tokens - 1 : 0;
-  make_session(cell_.length + new_tokens);
+  make_session(held_ + new_tokens);
   if (scope_.forward) {
     session_->forward(prompts_);
     return {};
@@ -178,7 +180,7 @@ StepResult CellRunner::decode_step() {
 
 void CellRunner::rewind() {
   if (scope_.at_length) {
-    session_->truncate(cell_.length);
+    session_->truncate(held_);
     session_->force_tokens(first_tokens_);
   }
 }

@@ -100,6 +100,7 @@ class CellRunner final {
   std::int64_t steps_left_ = 0;
   std::int64_t slow_ns_;
   StepScope scope_;
+  std::int64_t held_;  ///< Tokens in each row of the cache when steps begin.
   CacheSnapshots& snapshots_;
 };
 

@@ -217,9 +217,9 @@ Perturbation measure_perturbation(StepSource& source, Collectors& collectors, co
 }
 
 /// Writes the modelled bytes of a stage to the first span of that stage in its layer and step. Completions have no
-/// modelled bytes.
+/// modelled bytes, and neither have the layers of an encoder.
 void add_expected_bytes(TraceEvents& events, const ModelConfig& config, const CellRecord& cell) {
-  if (cell.phase == "generate") {
+  if (cell.phase == "generate" || config.encoder) {
     return;
   }
   std::vector<StageBytes> of_step;
@@ -237,7 +237,8 @@ void add_expected_bytes(TraceEvents& events, const ModelConfig& config, const Ce
   for (HostSpan* span : stages) {
     if (seen.emplace(span->step, span->layer, span->stage).second) {
       const StageBytes& bytes = of_step[static_cast<std::size_t>(span->step)];
-      const StageBytes::ByStage& of = span->layer == kNoLayer ? bytes.outside : bytes.in_layer;
+      const StageBytes::ByStage& of =
+          span->layer == kNoLayer ? bytes.outside : bytes.layers.at(static_cast<std::size_t>(span->layer));
       span->expected_bytes = of[static_cast<std::size_t>(span->stage)];
     }
   }

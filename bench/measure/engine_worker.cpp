@@ -11,6 +11,7 @@
 #include "bench/measure/steps.h"
 #include "bench/measure/torch_counters.h"
 #include "bench/measure/warmup.h"
+#include "bench/plan/held_tokens.h"
 #include "bench/plan/modelled_work.h"
 #include "bench/plan/sweep_plan.h"
 
@@ -91,9 +92,10 @@ class EngineWorker final : public Worker {
 
   std::int64_t bytes_needed(const CellRecord& cell) const override {
     if (cell.phase == "decode") {
-      return engine_->step_bytes(cell.batch, 1, cell.length, cell.length + room(cell)) + snapshot_bytes(cell);
+      return engine_->step_bytes(cell.batch, 1, cell.length, held(cell) + room(cell)) + snapshot_bytes(cell);
     }
-    return engine_->step_bytes(cell.batch, cell.length, 0, positions_needed(cell, input_.max_tokens));
+    return engine_->step_bytes(cell.batch, cell.length, 0,
+                               positions_needed(engine_->model().config(), cell, input_.max_tokens));
   }
 
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override {
@@ -146,7 +148,7 @@ class EngineWorker final : public Worker {
                                .phase = cell.phase,
                                .device = engine_->model().device(),
                                .batch_size = cell.batch,
-                               .length = cell.length,
+                               .length = held(cell),
                                .steps = steps,
                                .sampled = input_.sampling.sample,
                                .chosen = !runner.scope().forward};
@@ -177,8 +179,7 @@ class EngineWorker final : public Worker {
  private:
   OutputTrace run_outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced, bool logits) {
     const ModelConfig& config = engine_->model().config();
-    const std::int64_t total =
-        std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - cell.length + 1);
+    const std::int64_t total = std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - held(cell) + 1);
     OutputTrace trace{
         .first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
     CellInput greedy = input_;
@@ -198,7 +199,7 @@ class EngineWorker final : public Worker {
       trace.first = forced != nullptr && !forced->first.empty() ? forced->first : runner.first_tokens();
       keep(runner.session().decode());
     } else {
-      runner.make_session(cell.length + total - 1);
+      runner.make_session(held(cell) + total - 1);
       keep(runner.session().prefill(runner.prompts()));
     }
     for (std::int64_t step = 1; step < total; ++step) {
@@ -217,6 +218,7 @@ class EngineWorker final : public Worker {
     return bytes <= CacheSnapshots::kMostBytes ? bytes : 0;
   }
 
+  std::int64_t held(const CellRecord& cell) const { return held_tokens(engine_->model().config(), cell); }
   std::int64_t room(const CellRecord& cell) const { return decode_room(engine_->model().config(), cell); }
 
   std::shared_ptr<const Engine> engine_;

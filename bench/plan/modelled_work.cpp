@@ -1,8 +1,11 @@
 // Sums over the weights of a model by role, and closed forms of what attention moves.
 #include "bench/plan/modelled_work.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string_view>
+
+#include "bench/plan/held_tokens.h"
 
 namespace decodelab {
 namespace {
@@ -14,31 +17,44 @@ struct WeightPlace {
 };
 
 WeightPlace place_of(std::string_view role) {
-  if (!role.starts_with("layers.")) {
+  const auto is = [&](std::string_view part) { return role.find(part) != std::string_view::npos; };
+  if (!role.starts_with("layers.") && !is("relative_bias")) {
     return {.stage = role.starts_with("final_norm") ? Stage::norm : Stage::head, .in_layer = false};
   }
-  const auto is = [&](std::string_view part) { return role.find(part) != std::string_view::npos; };
-  if (is(".attention_norm.") || is(".mlp_norm.")) {
+  if (is("_norm.") && !is(".query_norm.") && !is(".key_norm.")) {
     return {.stage = Stage::norm, .in_layer = true};
   }
-  if (is(".qkv.") || is(".query_norm.") || is(".key_norm.")) {
+  if (is("relative_bias")) {
+    return {.stage = Stage::attention, .in_layer = false};
+  }
+  if (is(".qkv.") || is(".query_norm.") || is(".key_norm.") || is(".cross_query.")) {
     return {.stage = Stage::qkv, .in_layer = true};
   }
-  return {.stage = is(".attention_out.") ? Stage::projection : Stage::mlp, .in_layer = true};
+  return {.stage = is(".attention_out.") || is(".cross_out.") ? Stage::projection : Stage::mlp, .in_layer = true};
 }
 
-/// What a model's weights come to. Embeddings are looked up, not read as a whole, unless the head is one of them.
+/// What a model's weights come to, in elements. Embeddings are looked up, not read as a whole, unless the head is one
+/// of them.
 struct WeightSums {
-  StageBytes elements;              ///< Of one layer and of what is outside; in elements, not bytes.
+  StageBytes::ByStage in_layer{};   ///< Of each layer.
+  StageBytes::ByStage outside{};    ///< Of what is in no layer.
   std::int64_t layer_matrices = 0;  ///< Elements of the matrices of one layer.
   std::int64_t tables = 0;          ///< Embeddings that a token is looked up in.
+  std::int64_t prompt_only = 0;     ///< Of what only an encoded prompt goes through: all layers together.
+  std::int64_t prompt_matrices = 0;
 };
+
+/// Returns whether only tokens of the prompt go through a weight.
+bool is_of_prompt(std::string_view role) {
+  return role.starts_with("encoder.") || role.find(".cross_key_value.") != std::string_view::npos;
+}
 
 WeightSums sums_of(const ModelConfig& config) {
   WeightSums sums;
   for (const RoleSpec& role : weight_roles(config)) {
     const bool of_other_layer = role.role.starts_with("layers.") && !role.role.starts_with("layers.0.");
-    if (of_other_layer) {
+    const bool of_prompt = is_of_prompt(role.role);
+    if (of_other_layer && !of_prompt) {
       continue;
     }
     const bool looked_up = role.role == "embedding.weight" || role.role == "positions.weight";
@@ -50,10 +66,15 @@ WeightSums sums_of(const ModelConfig& config) {
     for (const std::int64_t size : role.shape) {
       elements *= size;
     }
+    const bool multiplies = role.shape.size() == 2 && !role.role.ends_with("relative_bias.weight");
+    if (of_prompt) {
+      sums.prompt_only += elements;
+      sums.prompt_matrices += multiplies ? elements : 0;
+      continue;
+    }
     const WeightPlace place = place_of(role.role);
-    (place.in_layer ? sums.elements.in_layer : sums.elements.outside)[static_cast<std::size_t>(place.stage)] +=
-        elements;
-    sums.layer_matrices += place.in_layer && role.shape.size() == 2 ? elements : 0;
+    (place.in_layer ? sums.in_layer : sums.outside)[static_cast<std::size_t>(place.stage)] += elements;
+    sums.layer_matrices += place.in_layer && multiplies ? elements : 0;
   }
   return sums;
 }
@@ -62,6 +83,63 @@ std::int64_t sum_of(const StageBytes::ByStage& stages) {
   return std::accumulate(stages.begin(), stages.end(), std::int64_t{0});
 }
 
+/// What the queries of one row see in one layer.
+struct Seen {
+  std::int64_t keys = 0;   ///< Keys that are read or written, each once.
+  std::int64_t pairs = 0;  ///< Of a query and a key.
+};
+
+/// `tokens` queries follow `past` keys, and each sees the last `window` of what precedes it and itself; 0: all.
+Seen seen_by(std::int64_t tokens, std::int64_t past, std::int64_t window) {
+  if (window == 0 || window >= past + tokens) {
+    return {.keys = past + tokens, .pairs = tokens * past + tokens * (tokens + 1) / 2};
+  }
+  // Query t sees min(past + t + 1, window) keys: those before the window is full form a triangle.
+  const std::int64_t growing = std::clamp<std::int64_t>(window - past, 0, tokens);
+  const std::int64_t pairs = growing * past + growing * (growing + 1) / 2 + (tokens - growing) * window;
+  return {.keys = std::min(past, window - 1) + tokens, .pairs = pairs};
+}
+
+/// Returns the work of one prefill or decode step of a decoder that attends to an encoded prompt.
+ModelledWork work_with_encoder(const ModelConfig& config, const CellRecord& cell, const WeightSums& sums,
+                               std::int64_t step) {
+  const bool decode = cell.phase == "decode";
+  const std::int64_t held = (decode ? held_tokens(config, cell) + step : 0) + 1;
+  const std::int64_t prompt = cell.batch * (decode ? 0 : cell.length);  // tokens that the encoder reads
+  const std::int64_t weights = config.layers * sum_of(sums.in_layer) + sum_of(sums.outside);
+  const std::int64_t head = config.hidden_size * config.vocabulary_size;
+  const std::int64_t pairs =
+      config.layers * cell.batch * (held + cell.length) + config.encoder->layers * prompt * cell.length;
+  return {.weight_bytes =
+              weights + (decode ? 0 : sums.prompt_only) + sums.tables * (cell.batch + prompt) * config.hidden_size,
+          .kv_bytes = cell.batch * (held + cell.length) * config.kv_width() * config.layers,
+          .flops = 2 * (cell.batch * config.layers * sums.layer_matrices + prompt * sums.prompt_matrices +
+                        cell.batch * head) +
+                   4 * pairs * config.query_width()};
+}
+
+ModelledWork work_of_decoder(const ModelConfig& config, const CellRecord& cell, const WeightSums& sums,
+                             std::int64_t step) {
+  const bool decode = cell.phase == "decode";
+  const std::int64_t tokens = decode ? 1 : cell.length;
+  const std::int64_t past = decode ? cell.length + step : 0;
+  const std::int64_t rows = cell.batch * tokens;
+  const std::int64_t weights = config.layers * sum_of(sums.in_layer) + sum_of(sums.outside);
+  const std::int64_t head = config.hidden_size * config.vocabulary_size;
+  Seen seen;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const Seen here = seen_by(tokens, past, config.recipe(layer).window);
+    seen.keys += here.keys;
+    seen.pairs += here.pairs;
+  }
+  return {.weight_bytes = weights + sums.tables * rows * config.hidden_size,
+          .kv_bytes = cell.batch * seen.keys * config.kv_width(),
+          .flops = 2 * (rows * config.layers * sums.layer_matrices + cell.batch * head) +
+                   4 * cell.batch * seen.pairs * config.query_width()};
+}
+
+std::int64_t element_bytes_of(const CellRecord& cell) { return cell.dtype == "fp32" ? 4 : 2; }
+
 }  // namespace
 
 ModelledWork times(const ModelledWork& work, std::int64_t count) {
@@ -69,43 +147,42 @@ ModelledWork times(const ModelledWork& work, std::int64_t count) {
 }
 
 ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps) {
-  const std::int64_t element_bytes = cell.dtype == "fp32" ? 4 : 2;
   const WeightSums sums = sums_of(config);
-  const std::int64_t weights = config.layers * sum_of(sums.elements.in_layer) + sum_of(sums.elements.outside);
-  const std::int64_t head = config.hidden_size * config.vocabulary_size;
-
-  ModelledWork work;
+  ModelledWork total;
   for (std::int64_t step = 0; step < steps; ++step) {
-    const bool decode = cell.phase == "decode";
-    const std::int64_t tokens = decode ? 1 : cell.length;
-    const std::int64_t past = decode ? cell.length + step : 0;
-    const std::int64_t rows = cell.batch * tokens;
-    const std::int64_t pairs = cell.batch * (tokens * past + tokens * (tokens + 1) / 2);
-    work.weight_bytes += (weights + sums.tables * rows * config.hidden_size) * element_bytes;
-    work.kv_bytes += cell.batch * (past + tokens) * config.kv_width() * config.layers * element_bytes;
-    work.flops += 2 * (rows * config.layers * sums.layer_matrices + cell.batch * head) +
-                  4 * pairs * config.query_width() * config.layers;
+    const ModelledWork work =
+        config.encoder ? work_with_encoder(config, cell, sums, step) : work_of_decoder(config, cell, sums, step);
+    total.weight_bytes += work.weight_bytes * element_bytes_of(cell);
+    total.kv_bytes += work.kv_bytes * element_bytes_of(cell);
+    total.flops += work.flops;
   }
-  return work;
+  return total;
 }
 
 StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cell, std::int64_t past) {
-  const std::int64_t element_bytes = cell.dtype == "fp32" ? 4 : 2;
   const std::int64_t tokens = cell.phase == "decode" ? 1 : cell.length;
   const std::int64_t held = cell.phase == "decode" ? past : 0;
   const WeightSums sums = sums_of(config);
-  StageBytes bytes = sums.elements;
+  StageBytes bytes{.layers = std::vector(static_cast<std::size_t>(config.layers), sums.in_layer),
+                   .outside = sums.outside};
   const auto set = [](StageBytes::ByStage& of, Stage stage, std::int64_t elements) {
     of[static_cast<std::size_t>(stage)] = elements;
   };
-  set(bytes.in_layer, Stage::kv_write, cell.batch * tokens * config.kv_width());
-  set(bytes.in_layer, Stage::attention, cell.batch * held * config.kv_width());
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    StageBytes::ByStage& of = bytes.layers[static_cast<std::size_t>(layer)];
+    const std::int64_t read = seen_by(tokens, held, config.recipe(layer).window).keys - tokens;
+    set(of, Stage::kv_write, cell.batch * tokens * config.kv_width());
+    set(of, Stage::attention, cell.batch * read * config.kv_width());
+  }
   set(bytes.outside, Stage::embed, sums.tables * cell.batch * tokens * config.hidden_size);
-  for (StageBytes::ByStage* of : {&bytes.in_layer, &bytes.outside}) {
-    for (std::int64_t& elements : *of) {
-      elements *= element_bytes;
+  bytes.layers.push_back(bytes.outside);
+  for (StageBytes::ByStage& of : bytes.layers) {
+    for (std::int64_t& elements : of) {
+      elements *= element_bytes_of(cell);
     }
   }
+  bytes.outside = bytes.layers.back();
+  bytes.layers.pop_back();
   return bytes;
 }
 

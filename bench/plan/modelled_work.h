@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "engine/checkpoint/model_config.h"
 #include "profiles/range.h"
@@ -14,8 +15,10 @@ namespace decodelab {
 /// Bytes and floating-point operations of all counted steps together.
 struct ModelledWork {
   std::int64_t weight_bytes = 0;  ///< Every matrix and norm once a step; of embeddings the rows that are looked up.
-  std::int64_t kv_bytes = 0;      ///< Keys and values: read by every step that holds them, written once.
-  std::int64_t flops = 0;  ///< 2 for each multiply-add: matrices, causal attention, the head for one position a row.
+  /// Keys and values: read by every step whose queries see them, written once. Heads that share keys read them once.
+  std::int64_t kv_bytes = 0;
+  std::int64_t flops =
+      0;  ///< 2 for each multiply-add: matrices, the pairs that attend, the head for one position a row.
 };
 
 /// Returns the work multiplied by `count`.
@@ -29,11 +32,12 @@ ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, st
 /// ModelledWork.
 struct StageBytes {
   using ByStage = std::array<std::int64_t, kStageNames.size()>;
-  ByStage in_layer{};  ///< Of each layer.
-  ByStage outside{};   ///< Of all that is in no layer: embeddings, the last norm, the head.
+  std::vector<ByStage> layers;  ///< They may see different numbers of keys.
+  ByStage outside{};            ///< Of all that is in no layer: embeddings, the last norm, the head.
 };
 
-/// Returns the bytes of the prefill of a cell, or of the decode step that finds `past` keys in every row.
+/// Returns the bytes of the prefill of a cell, or of the decode step that finds `past` keys in every row, of a decoder
+/// alone.
 StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cell, std::int64_t past);
 
 }  // namespace decodelab

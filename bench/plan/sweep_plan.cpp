@@ -12,6 +12,7 @@
 #include "bench/machine/environment.h"
 #include "bench/plan/ablation.h"
 #include "bench/plan/arm.h"
+#include "bench/plan/held_tokens.h"
 #include "reports/statistics/summary.h"
 #include "variants/presets.h"
 
@@ -236,11 +237,12 @@ ElementType dtype_from_name(std::string_view name) {
   throw std::invalid_argument(fmt::format("--dtype: '{}' is unknown; expected fp32, fp16 or bf16", name));
 }
 
-std::int64_t positions_needed(const CellRecord& cell, std::int64_t max_tokens) {
+std::int64_t positions_needed(const ModelConfig& config, const CellRecord& cell, std::int64_t max_tokens) {
+  const std::int64_t held = held_tokens(config, cell);
   if (cell.phase == "prefill") {
-    return cell.length;
+    return held;
   }
-  return cell.length + (cell.phase == "generate" ? max_tokens - 1 : kFewestDecodeSteps);
+  return held + (cell.phase == "generate" ? max_tokens - 1 : kFewestDecodeSteps);
 }
 
 RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
@@ -276,7 +278,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
   }
   bool any_fits = false;
   for (std::size_t cell = 0; cell < data.cells.size(); ++cell) {
-    const std::int64_t needed = positions_needed(data.cells[cell], request.max_tokens);
+    const std::int64_t needed = positions_needed(config, data.cells[cell], request.max_tokens);
     any_fits = any_fits || needed <= config.positions;
     for (std::size_t arm = 0; arm < data.arms.size(); ++arm) {
       CellArmRecord row{.cell_id = static_cast<std::int64_t>(cell), .arm_id = static_cast<std::int64_t>(arm)};

@@ -107,7 +107,7 @@ ElementType dtype_from_name(std::string_view name);
 inline constexpr std::int64_t kFewestDecodeSteps = 8;
 
 /// Returns how many positions a cell needs the model to have.
-std::int64_t positions_needed(const CellRecord& cell, std::int64_t max_tokens);
+std::int64_t positions_needed(const ModelConfig& config, const CellRecord& cell, std::int64_t max_tokens);
 
 /// Returns the cells and arms of a request, each pair with a status: `planned`, or `unsupported` with its reason. Cells
 /// are in the order phase, batch, length. Throws std::invalid_argument for anything that no row can stand for: no arm,

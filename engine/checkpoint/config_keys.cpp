@@ -21,13 +21,14 @@ struct ActivationName {
 };
 // The first name of an activation is the one that is written. gelu_new and gelu_fast are the tanh approximation with
 // another order of operations; gelu_python is the erf one.
-constexpr std::array<ActivationName, 7> kActivations{{{"gelu_pytorch_tanh", Activation::gelu_tanh},
+constexpr std::array<ActivationName, 8> kActivations{{{"gelu_pytorch_tanh", Activation::gelu_tanh},
                                                       {"gelu_new", Activation::gelu_tanh},
                                                       {"gelu_fast", Activation::gelu_tanh},
                                                       {"gelu", Activation::gelu_erf},
                                                       {"gelu_python", Activation::gelu_erf},
                                                       {"silu", Activation::silu},
-                                                      {"swish", Activation::silu}}};
+                                                      {"swish", Activation::silu},
+                                                      {"relu", Activation::relu}}};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,20 @@ struct LayerRecipe {
   std::int64_t window = 0;  ///< A query sees so many keys, its own the last; 0: all.
 };
 
-/// Describes a decoder-only transformer.
+/// Describes the encoder that reads the prompt where a decoder attends to it (Raffel et al. 2019, arXiv:1910.10683).
+struct EncoderRecipe {
+  std::int64_t layers = 0;
+  std::int64_t start_token_id = 0;  ///< The token that the decoder begins with.
+};
+
+/// Describes a bias of attention's scores that depends on the distance of query and key. Distances share `buckets`: the
+/// smaller half one each, the others by their logarithm up to `most_distance`.
+struct RelativeBias {
+  std::int64_t buckets = 0;
+  std::int64_t most_distance = 0;
+};
+
+/// Describes a transformer that decodes: a decoder alone, or one with an encoder.
 ///
 /// Letters used everywhere: N layers, d hidden_size, H heads, G kv_heads, k head_dim, V vocabulary.
 struct ModelConfig {
@@ -41,20 +55,27 @@ struct ModelConfig {
   bool gated_mlp = false;  ///< The activation of one product multiplies another (Shazeer 2020, arXiv:2002.05202).
   /// The MLP works on the input of attention's norm, not on attention's output, and both are added to it (GPT-J).
   bool parallel_residual = false;
-  bool qk_norm = false;   ///< Queries and keys are normed head by head before they turn.
-  bool qkv_bias = false;  ///< These three are read by families whose checkpoints may have biases or not.
+  bool post_norms = false;  ///< What attention and MLP add to the residual is normed before (Gemma).
+  bool qk_norm = false;     ///< Queries and keys are normed head by head before they turn.
+  bool qkv_bias = false;    ///< These three are read by families whose checkpoints may have biases or not.
   bool attention_out_bias = false;
   bool mlp_bias = false;
   bool tied_head = true;                  ///< The head is the token embedding.
-  bool scale_attention_weights = true;    ///< Scores are divided by sqrt(k).
+  double embedding_scale = 1;             ///< Token embeddings are multiplied by it, rounded to their dtype.
+  bool scale_attention_weights = true;    ///< Scores are divided by sqrt(k), or by the square root of the next.
+  double query_scalar = 0;                ///< 0: k.
   bool attention_softmax_in_fp32 = true;  ///< 16-bit scores are raised to fp32 before the softmax.
   /// 16-bit scores are divided by (layer + 1) before they are raised to fp32, and multiplied again after.
   bool scale_attention_softmax_in_fp32 = true;
   /// The ways in which layers turn queries and keys by their positions; recipes refer to them. None: positions are
   /// learned.
   std::vector<RotaryRule> rotary;
-  std::vector<LayerRecipe> recipes;  ///< One a layer, or none where no layer has anything of its own.
-  std::int64_t eos_token_id = -1;    ///< -1: the model has none.
+  std::vector<LayerRecipe> recipes;           ///< One a layer, or none where no layer has anything of its own.
+  std::optional<RelativeBias> relative_bias;  ///< Of all layers of the decoder, and another one of the encoder's.
+  std::optional<EncoderRecipe> encoder;  ///< Its layers have the decoder's shapes, and attend to each other's tokens.
+  double head_scale = 1;                 ///< What the last norm gives is multiplied by it.
+  bool clamps_fp16 = false;        ///< Sums of a layer that fp16 cannot hold become the largest numbers that it can.
+  std::int64_t eos_token_id = -1;  ///< -1: the model has none.
 
   std::int64_t query_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return 2 * kv_heads * head_dim; }
@@ -63,12 +84,15 @@ struct ModelConfig {
     return std::ranges::any_of(
         recipes, [&](const LayerRecipe& recipe) { return recipe.window > 0 && recipe.window < positions; });
   }
+  /// Returns the tokens that a row of the cache holds after the prefill of a prompt.
+  std::int64_t held_after_prefill(std::int64_t prompt) const { return encoder ? 1 : prompt; }
   LayerRecipe recipe(std::int64_t layer) const {
     return recipes.empty() ? LayerRecipe{} : recipes.at(static_cast<std::size_t>(layer));
   }
   /// Returns the factor that scores are multiplied by.
   double attention_scale() const {
-    return scale_attention_weights ? 1.0 / std::sqrt(static_cast<double>(head_dim)) : 1.0;
+    return scale_attention_weights ? 1.0 / std::sqrt(query_scalar > 0 ? query_scalar : static_cast<double>(head_dim))
+                                   : 1.0;
   }
 };
 

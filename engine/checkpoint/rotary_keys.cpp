@@ -43,38 +43,39 @@ double yarn_attention_factor(const ConfigKeys& keys, double factor) {
 }  // namespace
 
 RotaryRule read_rotary_rule(const ConfigKeys& keys, double default_theta, std::int64_t dims, std::int64_t positions) {
-  RotaryRule rule{.theta = default_theta, .dims = dims};
-  if (keys.has("rope_theta")) {
-    rule.theta = keys.number({"rope_theta"}, default_theta, 0, kMost);
-  }
+  const double theta = keys.has("rope_theta") ? keys.number({"rope_theta"}, default_theta, 0, kMost) : default_theta;
   const char* const name = keys.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   const std::optional<ConfigKeys> scaling = keys.object(name);
-  if (!scaling) {
-    return rule;
+  return scaling ? read_rotary_rule(keys, name, *scaling, theta, dims, positions)
+                 : RotaryRule{.theta = theta, .dims = dims};
+}
+
+RotaryRule read_rotary_rule(const ConfigKeys& keys, const char* name, const ConfigKeys& scaling, double default_theta,
+                            std::int64_t dims, std::int64_t positions) {
+  RotaryRule rule{.theta = default_theta, .dims = dims};
+  if (scaling.has("rope_theta")) {
+    rule.theta = scaling.number({"rope_theta"}, default_theta, 0, kMost);
   }
-  if (scaling->has("rope_theta")) {
-    rule.theta = scaling->number({"rope_theta"}, default_theta, 0, kMost);
-  }
-  rule.scaling = scaling_of(keys, name, *scaling);
+  rule.scaling = scaling_of(keys, name, scaling);
   if (rule.scaling == RotaryScaling::none) {
     return rule;
   }
-  if (!scaling->has("factor")) {
+  if (!scaling.has("factor")) {
     keys.refuse(name, "a key 'factor'", "none");
   }
-  rule.factor = scaling->number({"factor"}, 1, 0, kMost);
+  rule.factor = scaling.number({"factor"}, 1, 0, kMost);
   if (rule.scaling != RotaryScaling::linear) {
-    rule.original_positions = scaling->dimension({"original_max_position_embeddings"}, positions, kMaxRows);
+    rule.original_positions = scaling.dimension({"original_max_position_embeddings"}, positions, kMaxRows);
   }
   if (rule.scaling == RotaryScaling::llama3) {
-    rule.low_frequency_factor = scaling->number({"low_freq_factor"}, 1, 0, kMost);
-    rule.high_frequency_factor = scaling->number({"high_freq_factor"}, 4, rule.low_frequency_factor, kMost);
+    rule.low_frequency_factor = scaling.number({"low_freq_factor"}, 1, 0, kMost);
+    rule.high_frequency_factor = scaling.number({"high_freq_factor"}, 4, rule.low_frequency_factor, kMost);
   }
   if (rule.scaling == RotaryScaling::yarn) {
-    rule.attention_factor = yarn_attention_factor(*scaling, rule.factor);
-    rule.beta_fast = scaling->number({"beta_fast"}, 32, 0, kMost);
-    rule.beta_slow = scaling->number({"beta_slow"}, 1, 0, kMost);
-    scaling->require("truncate", true, "the ramp's ends are whole numbers");
+    rule.attention_factor = yarn_attention_factor(scaling, rule.factor);
+    rule.beta_fast = scaling.number({"beta_fast"}, 32, 0, kMost);
+    rule.beta_slow = scaling.number({"beta_slow"}, 1, 0, kMost);
+    scaling.require("truncate", true, "the ramp's ends are whole numbers");
   }
   return rule;
 }

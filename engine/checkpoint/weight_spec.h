@@ -28,7 +28,13 @@ enum class Transform : std::uint8_t {
 /// Describes one weight of the model by its role. Roles are the same for all families:
 ///
 ///     embedding, positions, head, final_norm,
-///     layers.N.attention_norm, .qkv, .query_norm, .key_norm, .attention_out, .mlp_norm, .up, .down
+///     layers.N.attention_norm, .qkv, .query_norm, .key_norm, .attention_out, .attention_post_norm,
+///     .mlp_norm, .up, .down, .mlp_post_norm
+///
+/// and where an encoder reads the prompt
+///
+///     encoder.layers.N.attention_norm, .qkv, .attention_out, .mlp_norm, .up, .down, encoder.final_norm,
+///     layers.N.cross_norm, .cross_query, .cross_key_value, .cross_out, relative_bias, encoder.relative_bias
 ///
 /// each followed by `.weight` or `.bias`. `qkv` has all queries first, then all keys, then all values; `up` of a gated
 /// MLP has all of the gate first. A head that is tied to the embedding is not listed.

@@ -273,11 +273,17 @@ std::vector<RoleSpec> roles_of_llama(const ModelConfig& config) {
       norm(role + "key_norm", attention + "k_norm", config.head_dim);
     }
     product(role + "attention_out", {{attention + "o_proj", d}}, query_width, config.attention_out_bias);
-    norm(role + "mlp_norm", stored + "post_attention_layernorm", d);
+    if (config.post_norms) {
+      norm(role + "attention_post_norm", stored + "post_attention_layernorm", d);
+    }
+    norm(role + "mlp_norm", stored + (config.post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm"), d);
     product(role + "up",
             {{stored + "mlp.gate_proj", config.intermediate_size}, {stored + "mlp.up_proj", config.intermediate_size}},
             d, config.mlp_bias);
     product(role + "down", {{stored + "mlp.down_proj", d}}, config.intermediate_size, config.mlp_bias);
+    if (config.post_norms) {
+      norm(role + "mlp_post_norm", stored + "post_feedforward_layernorm", d);
+    }
   }
   norm("final_norm", "model.norm", d);
   if (!config.tied_head) {

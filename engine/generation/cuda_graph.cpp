@@ -1,4 +1,4 @@
-// Records work into CUDA graphs.
+// Records work into CUDA graphs. A module of its own, since it names symbols of libtorch's CUDA part.
 #include <stdexcept>
 
 #include "engine/generation/graph_runner.h"
@@ -6,7 +6,6 @@
 
 namespace decodelab {
 
-#ifdef DECODELAB_HAS_CUDA
 namespace {
 
 class CudaGraphWork final : public RecordedWork {
@@ -58,18 +57,11 @@ class CudaGraphRecorder final : public WorkRecorder {
 };
 
 }  // namespace
-#endif
 
-std::unique_ptr<WorkRecorder> make_cuda_graph_recorder(const std::string& device) {
-#ifdef DECODELAB_HAS_CUDA
-  at::Device named(device);
-  if (named.is_cuda()) {
-    return std::make_unique<CudaGraphRecorder>(named.has_index() ? named
-                                                                 : at::Device(at::kCUDA, c10::cuda::current_device()));
-  }
-#endif
-  throw std::invalid_argument("CUDA graphs cannot record what runs on " + device +
-                              ": use a CUDA device and a build with CUDA");
+/// What graph_runner.cpp finds by its name. Throws what libtorch throws.
+extern "C" WorkRecorder* decodelab_new_cuda_graph_recorder(const std::string& device) {
+  const at::Device named(device);
+  return new CudaGraphRecorder(named.has_index() ? named : at::Device(at::kCUDA, c10::cuda::current_device()));
 }
 
 }  // namespace decodelab

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
+#include "engine/kernels/cuda_module.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/step_rows.h"
@@ -224,7 +226,8 @@ class WholeStepRunner final : public GraphRunner {
       const auto step = [this, keys, &cache, to = fresh.get()] {
         workspace_->begin_step(true);
         const StepRows rows = inputs_->step_rows(keys);
-        const at::Tensor hidden = forward(transformer_, attention_, cache, inputs_->ids(), rows, *workspace_);
+        const at::Tensor hidden =
+            forward(transformer_, attention_, cache, inputs_->ids(), {.rows = rows, .workspace = *workspace_});
         to->logits = transformer_.head(hidden.flatten(0, 1), *workspace_);
       };
       recorder_->aside([&] {
@@ -371,6 +374,18 @@ class CallingRecorder final : public WorkRecorder {
 };
 
 }  // namespace
+
+std::unique_ptr<WorkRecorder> make_cuda_graph_recorder(const std::string& device) {
+#ifdef DECODELAB_HAS_CUDA
+  if (at::Device(device).is_cuda()) {
+    using MakeRecorder = WorkRecorder*(const std::string&);
+    auto* const make = reinterpret_cast<MakeRecorder*>(cuda_module_function("decodelab_new_cuda_graph_recorder"));
+    return std::unique_ptr<WorkRecorder>(make(device));
+  }
+#endif
+  throw std::invalid_argument("CUDA graphs cannot record what runs on " + device +
+                              ": use a CUDA device and a build with CUDA");
+}
 
 std::unique_ptr<WorkRecorder> make_calling_recorder() { return std::make_unique<CallingRecorder>(); }
 

@@ -2,6 +2,7 @@
 #include "engine/generation/step_runner.h"
 
 #include "engine/layers/step_rows.h"
+#include "engine/layers/step_tensors.h"
 #include "engine/layers/transformer.h"
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
@@ -15,7 +16,8 @@ class EagerRunner final : public StepRunner {
       : transformer_(options.transformer), attention_(options.attention) {}
 
   at::Tensor decode(const DecodeStep& step) override {
-    const at::Tensor hidden = forward(transformer_, attention_, step.cache, step.ids, step.rows, step.workspace);
+    const at::Tensor hidden = forward(transformer_, attention_, step.cache, step.ids,
+                                      {.rows = step.rows, .workspace = step.workspace, .encoded = step.encoded});
     return transformer_.head(hidden.flatten(0, 1), step.workspace);
   }
 

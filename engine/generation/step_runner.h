@@ -13,6 +13,7 @@ class Tensor;
 
 namespace decodelab {
 
+class EncodedPrompts;
 class KvCache;
 class Workspace;
 class StepRows;
@@ -30,8 +31,9 @@ struct StepRunnerOptions {
 struct DecodeStep {
   const at::Tensor& ids;  ///< [B, 1] int64 on the device
   const StepRows& rows;
-  KvCache& cache;        ///< Written, but not advanced.
-  Workspace& workspace;  ///< The session's, begun for this step.
+  KvCache& cache;                           ///< Written, but not advanced.
+  Workspace& workspace;                     ///< The session's, begun for this step.
+  const EncodedPrompts* encoded = nullptr;  ///< What a decoder with an encoder attends to; else null.
 };
 
 /// Runs the decode steps of one session, from token ids to logits; tokens are chosen outside. Used by one thread at a

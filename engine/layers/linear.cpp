@@ -29,7 +29,8 @@ class PlainLinear final : public Linear {
 
   /// libtorch's product with a fused activation supports one form of gelu per device: tanh on CUDA, erf on a CPU.
   at::Tensor activated(const at::Tensor& x, Activation activation, Workspace& workspace) const override {
-    if (!bias_ || activation == Activation::silu || (activation == Activation::gelu_erf) != x.is_cpu()) {
+    const Activation fused = x.is_cpu() ? Activation::gelu_erf : Activation::gelu_tanh;
+    if (!bias_ || activation != fused) {
       return Linear::activated(x, activation, workspace);
     }
     const at::Tensor flat = x.reshape({-1, weight_.size(1)});
@@ -54,6 +55,9 @@ at::Tensor activate(const at::Tensor& x, Activation activation, Workspace& works
   at::Tensor result = x;
   if (activation == Activation::silu) {
     return workspace.reuses() ? at::silu_out(result, x) : at::silu(x);
+  }
+  if (activation == Activation::relu) {
+    return workspace.reuses() ? at::relu_(result) : at::relu(x);
   }
   const char* const form = activation == Activation::gelu_tanh ? "tanh" : "none";
   return workspace.reuses() ? at::gelu_out(result, x, form) : at::gelu(x, form);

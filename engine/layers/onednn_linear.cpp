@@ -2,6 +2,7 @@
 #include "engine/layers/onednn_linear.h"
 
 #include <string_view>
+#include <utility>
 
 #include "engine/kernels/cpu_isa.h"
 
@@ -26,6 +27,20 @@ const auto& pointwise() {
   return found;
 }
 
+/// The operator's name of an activation, and its form.
+std::pair<std::string_view, std::optional<std::string_view>> names_of(std::optional<Activation> activation) {
+  if (!activation) {
+    return {"none", std::nullopt};
+  }
+  switch (*activation) {
+    case Activation::gelu_tanh: return {"gelu", "tanh"};
+    case Activation::gelu_erf: return {"gelu", "none"};
+    case Activation::silu: return {"swish", std::nullopt};
+    case Activation::relu: break;
+  }
+  return {"relu", std::nullopt};
+}
+
 }  // namespace
 
 std::unique_ptr<OneDnnLinear> OneDnnLinear::make(const at::Tensor& weight) {
@@ -40,10 +55,8 @@ std::unique_ptr<OneDnnLinear> OneDnnLinear::make(const at::Tensor& weight) {
 
 at::Tensor OneDnnLinear::forward(const at::Tensor& x, const std::optional<at::Tensor>& bias,
                                  std::optional<Activation> activation) const {
-  const std::string_view attribute = activation ? "gelu" : "none";
-  const std::string_view form = activation == Activation::gelu_tanh ? "tanh" : "none";
-  return pointwise()->call(x, packed_, bias, attribute, c10::List<std::optional<at::Scalar>>(),
-                           activation ? std::optional(form) : std::nullopt);
+  const auto [attribute, form] = names_of(activation);
+  return pointwise()->call(x, packed_, bias, attribute, c10::List<std::optional<at::Scalar>>(), form);
 }
 
 }  // namespace decodelab

@@ -2,6 +2,7 @@
 #include "engine/layers/step_rows.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 
@@ -102,8 +103,15 @@ at::Tensor StepRows::visible(std::int64_t held_keys, std::int64_t window) const 
 }
 
 at::Tensor StepRows::make_visible(std::int64_t held_keys, std::int64_t window) const {
-  if (window == 0 && uniform_ && tokens_ == 1 && tables_ != nullptr && held_keys <= tables_->positions()) {
+  if (!sees_all_keys_ && window == 0 && uniform_ && tokens_ == 1 && tables_ != nullptr &&
+      held_keys <= tables_->positions()) {
     return tables_->visible(past_[0], held_keys);
+  }
+  if (sees_all_keys_) {
+    std::vector<std::int64_t> held = past_;
+    std::ranges::transform(held, added_, held.begin(), std::plus());
+    const at::Tensor lengths = to_device(uniform_ ? std::vector<std::int64_t>{held[0]} : held);
+    return at::arange(held_keys, lengths.options()).view({1, 1, held_keys}) < lengths.view({-1, 1, 1});
   }
   const auto within = [window](const at::Tensor& keys, const at::Tensor& last_visible) {
     const at::Tensor mask = keys <= last_visible;

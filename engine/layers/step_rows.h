@@ -33,6 +33,8 @@ class StepRows {
   /// outlive the step.
   StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions, at::Device device,
            PrefillLayout layout = PrefillLayout::padded, const StepTables* tables = nullptr);
+  /// Makes every query see all keys of its row, whatever comes after it: what an encoder does.
+  void see_all_keys() { sees_all_keys_ = true; }
   /// Describes a recorded step, in which each row adds one token.
   explicit StepRows(const RecordedRows& recorded);
 
@@ -89,7 +91,8 @@ class StepRows {
   at::Device device_;
   const StepTables* tables_;
   at::Tensor key_index_;  ///< Set in a recorded step only.
-  bool packs_ = false;    ///< Rows have different lengths and go through the layers without padding.
+  bool sees_all_keys_ = false;
+  bool packs_ = false;  ///< Rows have different lengths and go through the layers without padding.
   std::int64_t tokens_ = 0;
   std::int64_t keys_ = 0;
   bool uniform_ = true;

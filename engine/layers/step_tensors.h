@@ -6,12 +6,14 @@
 
 namespace decodelab {
 
+class EncodedPrompts;
 class StepRows;
 
 /// What the parts of one step share.
 struct Step {
   const StepRows& rows;  ///< Lengths and position ids.
   Workspace& workspace;
+  const EncodedPrompts* encoded = nullptr;  ///< What a decoder with an encoder attends to; else null.
 };
 
 /// Holds the outputs of a layer's projections: queries [B, T, H * k], and new keys and values [B, T, 2 * G * k], keys

@@ -1,7 +1,10 @@
 // The loop over attention sites.
 #include "engine/layers/transformer.h"
 
+#include <stdexcept>
+
 #include "engine/layers/attention.h"
+#include "engine/layers/encoded_prompts.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
@@ -10,27 +13,45 @@
 
 namespace decodelab {
 
+at::Tensor Transformer::score_bias(std::int64_t, std::int64_t, const Step&) const { return {}; }
+
+std::unique_ptr<EncodedPrompts> Transformer::encode(const at::Tensor&, const Attention&, const Step&) const {
+  throw std::logic_error("a decoder alone has no encoder to run");
+}
+
+std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const Weights& weights,
+                                              const LayerSlots& slots, PreparedWeights& prepared) {
+  return config.encoder ? make_encoder_decoder(config, weights, slots, prepared)
+                        : make_decoder(config, weights, slots, prepared);
+}
+
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
-                   const at::Tensor& token_ids, const StepRows& rows, Workspace& workspace) {
+                   const at::Tensor& token_ids, const Step& step) {
+  const StepRows& rows = step.rows;
+  Workspace& workspace = step.workspace;
   count_amount(Amount::padding_tokens, rows.padding_tokens());
-  const Step step{.rows = rows, .workspace = workspace};
   ResidualStream stream = in_stage(Stage::embed, [&] { return transformer.embed(token_ids, step); });
-  for (std::int64_t layer = 0; layer < transformer.sites(); ++layer) {
-    const LayerRange range(layer);
-    workspace.begin_layer(layer);
-    const Projected packed = in_stage(Stage::qkv, [&] { return transformer.before(layer, stream, step); });
-    const Projected projected{.query = rows.padded(packed.query), .key_value = rows.padded(packed.key_value)};
-    const KeysValues held = in_stage(Stage::kv_write, [&] { return cache.append(layer, projected.key_value, rows); });
+  for (std::int64_t index = 0; index < transformer.sites(); ++index) {
+    const AttentionSite site = transformer.site(index);
+    const LayerRange range(site.layer);
+    workspace.begin_layer(index);
+    const Projected packed = in_stage(Stage::qkv, [&] { return transformer.before(index, stream, step); });
+    const at::Tensor query = rows.padded(packed.query);
+    const KeysValues held = site.crosses ? step.encoded->held(site.layer) : in_stage(Stage::kv_write, [&] {
+      return cache.append(site.layer, rows.padded(packed.key_value), rows);
+    });
     const at::Tensor attended = in_stage(Stage::attention, [&] {
-      return attention.forward({.layer = layer,
-                                .query = projected.query,
+      const at::Tensor bias = transformer.score_bias(index, held.keys.size(1), step);
+      return attention.forward({.layer = site.layer,
+                                .query = query,
                                 .keys = held.keys,
                                 .values = held.values,
-                                .rows = rows,
+                                .rows = site.crosses ? step.encoded->rows() : rows,
                                 .workspace = workspace,
-                                .window = transformer.config().recipe(layer).window});
+                                .bias = bias.defined() ? &bias : nullptr,
+                                .window = transformer.config().recipe(site.layer).window});
     });
-    transformer.after(layer, stream, rows.packed(attended), step);
+    transformer.after(index, stream, rows.packed(attended), step);
   }
   workspace.end_layers();
   return in_stage(Stage::norm, [&] { return stream.sum(workspace); });

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include "engine/kernels/cuda_module.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
@@ -56,6 +57,19 @@ TEST(Runtime, LeavesThreadsToTheSystemWithoutPlaces) {
   const auto before = cores_of_this_thread();
   place_threads({});
   EXPECT_EQ(cores_of_this_thread(), before);
+}
+
+TEST(Runtime, LoadsLibtorchsCudaPartWhereItIsWanted) {
+#ifdef DECODELAB_HAS_CUDA
+  load_cuda_module();
+  EXPECT_TRUE(cuda_module_loaded());
+  EXPECT_NE(cuda_module_function("decodelab_new_cuda_graph_recorder"), nullptr);
+  EXPECT_THROW(cuda_module_function("decodelab_no_such_function"), std::runtime_error);
+  EXPECT_TRUE(at::detail::getCUDAHooks().hasCUDART()) << "libtorch's own part came with it";
+#else
+  EXPECT_THROW(load_cuda_module(), std::runtime_error);
+  EXPECT_FALSE(cuda_module_loaded());
+#endif
 }
 
 }  // namespace

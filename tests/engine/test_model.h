@@ -77,12 +77,53 @@ inline ModelConfig small_llama_config() {
   return config;
 }
 
+/// A Gemma 3 of 2 layers, the first with a window of 5 keys; 48 wide, 6 heads of 12 that share 2 key heads.
+inline ModelConfig small_gemma_config() {
+  ModelConfig config = small_llama_config();
+  config.family = "gemma3_text";
+  config.norm = NormKind::rms_plus_one;
+  config.activation = Activation::gelu_tanh;
+  config.tied_head = true;
+  config.qk_norm = config.post_norms = true;
+  config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
+  config.query_scalar = 20;
+  config.rotary.push_back({.theta = 500, .dims = config.head_dim});
+  config.recipes = {{.rotary = 1, .window = 5}, {.rotary = 0}};
+  return config;
+}
+
+/// A T5 with an encoder of 3 layers and a decoder of 2, 48 wide, 3 heads of 12.
+inline ModelConfig small_t5_config() {
+  ModelConfig config;
+  config.family = "t5";
+  config.layers = 2;
+  config.hidden_size = 48;
+  config.heads = config.kv_heads = 3;
+  config.head_dim = 12;
+  config.intermediate_size = 80;
+  config.vocabulary_size = 97;
+  config.positions = 16384;
+  config.norm = NormKind::rms;
+  config.activation = Activation::gelu_tanh;
+  config.gated_mlp = true;
+  config.scale_attention_weights = false;
+  config.attention_softmax_in_fp32 = config.scale_attention_softmax_in_fp32 = false;
+  config.relative_bias = {.buckets = 8, .most_distance = 20};
+  config.encoder = {.layers = 3};
+  config.head_scale = 1 / std::sqrt(48.0);
+  config.clamps_fp16 = true;
+  config.eos_token_id = 1;
+  return config;
+}
+
 /// Writes a checkpoint of `config` whose weights are ten times as wide as a real initialization, so that two layers
-/// tell tokens apart; of a gated MLP five times, since its products of products would make bf16 alone miss tolerances.
+/// tell tokens apart; of a gated MLP five times, since its products of products would make bf16 alone miss tolerances,
+/// and three times where norms follow too, which raise what is small.
 inline void write_small_checkpoint(const std::filesystem::path& directory, const ModelConfig& config) {
   std::ofstream(directory / "config.json") << config_json(config);
   std::vector<std::vector<float>> values;
   std::vector<TensorToWrite> tensors;
+  const float width = config.post_norms ? 3 : config.gated_mlp ? 5 : 10;
   for (const WeightSpec& spec : weight_specs(config)) {
     std::int64_t count = 1;
     for (const std::int64_t size : spec.shape) {
@@ -90,8 +131,7 @@ inline void write_small_checkpoint(const std::filesystem::path& directory, const
     }
     const SyntheticDistribution distribution = synthetic_distribution(spec);
     values.emplace_back(static_cast<std::size_t>(count));
-    fill_synthetic(values.back(), 7, spec.name, 0, distribution.mean,
-                   (config.gated_mlp ? 5.0f : 10.0f) * distribution.half_width);
+    fill_synthetic(values.back(), 7, spec.name, 0, distribution.mean, width * distribution.half_width);
   }
   std::size_t index = 0;
   for (const WeightSpec& spec : weight_specs(config)) {

@@ -4,7 +4,7 @@ import unittest
 
 import torch
 from program import ProgramTest
-from transformers_test import PROMPTS, greedy, last_logits
+from transformers_test import NAMES, PROMPTS, greedy, last_logits
 
 from safetensors.torch import load_file
 
@@ -15,19 +15,21 @@ SMALL = dict(vocab_size=97, hidden_size=48, intermediate_size=80, num_hidden_lay
              max_position_embeddings=64, bos_token_id=0, eos_token_id=0, initializer_range=0.2)
 # What sees a window of keys.
 WINDOW_ARMS = ["causal", "causal,+packed-prefill", "causal,+merged-kv,+kv-preallocated,+workspace-forward,+packed-linear,+fused-gelu,+fused-layer-norm"]
+# What runs where positions are a bias of the scores.
+T5_ARMS = ["causal", "causal,+packed-prefill", "causal,+merged-kv,+kv-preallocated,+workspace-forward,+packed-linear,+fused-gelu,+fused-layer-norm"]
 STEPS = 33
 
 
 class Families(ProgramTest):
-    def check(self, model, dtype="float32", arms=ARMS, tolerance=1e-4):
+    def check(self, model, dtype="float32", arms=ARMS, tolerance=1e-4, prompts=PROMPTS, greedy=greedy, last_logits=last_logits):
         folder, model = self.save_model(model, dtype=dtype)
-        expected_tokens = [greedy(model, prompt, STEPS) for prompt in PROMPTS]
-        expected_logits = [last_logits(model, prompt) for prompt in PROMPTS]
-        words = [word for prompt in PROMPTS for word in ("--prompt-ids", ",".join(map(str, prompt)))]
+        expected_tokens = [greedy(model, prompt, STEPS) for prompt in prompts]
+        expected_logits = [last_logits(model, prompt) for prompt in prompts]
+        words = [word for prompt in prompts for word in ("--prompt-ids", ",".join(map(str, prompt)))]
         for arm in arms:
             with self.subTest(arm=arm):
                 logits = self.path("logits.safetensors")
-                answer = self.run_json("generate", "-m", folder, *words, "--max-tokens", STEPS, "--arm", arm, "--dtype", {"float32": "fp32", "bfloat16": "bf16"}[dtype],
+                answer = self.run_json("generate", "-m", folder, *words, "--max-tokens", STEPS, "--arm", arm, "--dtype", NAMES[dtype],
                                        "--ignore-eos", "--logits", logits)
                 got = load_file(logits)["prefill_logits"]
                 for row, expected in enumerate(expected_logits):
@@ -113,6 +115,75 @@ class Families(ProgramTest):
 
     def test_gpt_neox_one_after_the_other_with_all_of_a_head_turning(self):
         self.check(self.neox(use_parallel_residual=False, rotary_pct=1.0), arms=["causal", "native", "bigcode2"])
+
+    def gemma(self, **changes):
+        from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+        torch.manual_seed(9)
+        settings = {**SMALL, "num_hidden_layers": 4, **dict(query_pre_attn_scalar=20, sliding_window=7, pad_token_id=0, layer_types=["sliding_attention", "full_attention"] * 2),
+                    **changes}
+        return Gemma3ForCausalLM(Gemma3TextConfig(**settings))
+
+    def test_gemma3_with_norms_on_both_sides_and_windows_in_every_second_layer(self):
+        self.check(self.gemma(), arms=WINDOW_ARMS)
+
+    def test_gemma3_with_two_kinds_of_rotary_positions(self):
+        self.check(self.gemma(rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 500.0},
+                                               "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0}}), arms=["causal"])
+
+    def test_gemma3_that_sees_all_keys(self):
+        self.check(self.gemma(layer_types=["full_attention"] * 4), arms=["causal", "native", "flash", "bigcode2"])
+
+    def test_gemma3_in_bfloat16(self):
+        self.check(self.gemma(), dtype="bfloat16", arms=WINDOW_ARMS, tolerance=3e-2)
+
+    def t5(self, **changes):
+        from transformers import T5Config, T5ForConditionalGeneration
+        torch.manual_seed(10)
+        model = T5ForConditionalGeneration(T5Config(**{**dict(vocab_size=97, d_model=48, d_kv=12, d_ff=80, num_layers=3, num_decoder_layers=2, num_heads=3,
+                                                              feed_forward_proj="gated-gelu", decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, dropout_rate=0.0,
+                                                              relative_attention_num_buckets=8, relative_attention_max_distance=20), **changes}))
+        with torch.no_grad():  # a bias that decides
+            for name, weight in model.named_parameters():
+                if "relative_attention_bias" in name:
+                    weight.normal_(0, 2)
+        return model
+
+    def check_t5(self, model, **options):
+        def greedy(model, prompt, tokens):
+            ids = [0]
+            with torch.no_grad():
+                for _ in range(tokens):
+                    ids.append(int(model(input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([ids])).logits[0, -1].argmax()))
+            return ids[1:]
+
+        def last_logits(model, prompt):
+            with torch.no_grad():
+                return model(input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([[0]])).logits[0, -1].float()
+        self.check(model, greedy=greedy, last_logits=last_logits, **options)
+
+    def test_t5_with_an_encoder_that_reads_the_prompt(self):
+        self.check_t5(self.t5(), arms=T5_ARMS)
+
+    def test_t5_with_distances_beyond_its_buckets(self):
+        prompts = [[(7 * position + row) % 96 + 1 for position in range(length)] for row, length in enumerate((60, 33, 5))]
+        self.check_t5(self.t5(), arms=["causal", "causal,+packed-prefill"], prompts=prompts)
+
+    def test_t5_with_a_plain_mlp_and_a_head_that_is_not_scaled(self):
+        self.check_t5(self.t5(feed_forward_proj="relu", tie_word_embeddings=False), arms=T5_ARMS)
+
+    def test_t5_in_bfloat16(self):
+        self.check_t5(self.t5(), dtype="bfloat16", arms=T5_ARMS, tolerance=3e-2)
+
+    def test_t5_in_float16_holds_what_overflows(self):
+        model = self.t5()
+        with torch.no_grad():
+            model.encoder.block[1].layer[1].DenseReluDense.wo.weight.mul_(3e4)
+        self.check_t5(model, dtype="float16", arms=["causal", "causal,+fused-gelu,+fused-layer-norm"], tolerance=2e-2)
+
+    def test_what_needs_no_encoder_says_so(self):
+        folder, _ = self.save_model(self.t5())
+        refused = self.run_program("generate", "-m", folder, "--prompt-ids", "1,2,3", "--arm", "causal,+split-kv-decode", expect=2)
+        self.assert_one_sentence(refused, "split-kv-decode", "bias")
 
     def test_an_arm_that_cannot_see_a_window_says_so(self):
         from transformers import MistralConfig, MistralForCausalLM

@@ -215,9 +215,10 @@ class GpuCheckTest(unittest.TestCase):
         with open(os.path.join(self.folder, "libours.so.1"), "w", encoding="utf-8") as file:
             file.write("a library")
         bundle = os.path.join(self.folder, "bundle")
+        self.write(self.build, "libdecodelab_cuda.so", "")
         result = self.run_script("--bundle", bundle, FAKE_LIBRARIES=self.folder)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(sorted(os.listdir(bundle)), ["decodelab", "engine_test", "lib", "variants_test"])
+        self.assertEqual(sorted(os.listdir(bundle)), ["decodelab", "engine_test", "lib", "libdecodelab_cuda.so", "variants_test"])
         self.assertEqual(os.listdir(os.path.join(bundle, "lib")), ["libours.so.1"])
 
 

@@ -11,8 +11,10 @@ using testing::arms_of_every_variant;
 using testing::engine_for;
 using testing::ragged_prompts;
 using testing::small_config;
+using testing::small_gemma_config;
 using testing::small_llama_config;
 using testing::small_model;
+using testing::small_t5_config;
 
 /// Enough to pass two growths of every growing cache.
 constexpr std::int64_t kEveryTokens = 18;
@@ -39,8 +41,8 @@ bool runs_on(const std::string& arm, const Model& model) {
 }
 
 TEST(EveryVariant, GeneratesTheReferencesTokensInFp32) {
-  for (const ModelConfig& config :
-       {small_config(), small_config(false), small_config(true, Activation::gelu_erf), small_llama_config()}) {
+  for (const ModelConfig& config : {small_config(), small_config(false), small_config(true, Activation::gelu_erf),
+                                    small_llama_config(), small_gemma_config(), small_t5_config()}) {
     const auto model = small_model(config);
     const std::vector<Completion> expected = complete("causal", model);
     for (const std::string& arm : arms_and_presets()) {
@@ -61,7 +63,8 @@ TEST(EveryVariant, GeneratesTheReferencesTokensInFp32) {
 TEST(EveryVariant, StaysWithinTheToleranceOf16BitTypes) {
   for (const auto& [dtype, config] :
        {std::pair(ElementType::bfloat16, small_config()), std::pair(ElementType::float16, small_config()),
-        std::pair(ElementType::bfloat16, small_llama_config())}) {
+        std::pair(ElementType::bfloat16, small_llama_config()), std::pair(ElementType::bfloat16, small_gemma_config()),
+        std::pair(ElementType::bfloat16, small_t5_config()), std::pair(ElementType::float16, small_t5_config())}) {
     const auto model = small_model(config, dtype);
     const std::vector<Completion> fed = complete("causal", model);
     const auto expected = testing::forced_logits(engine_for("causal", model), fed, kEveryTokens - 1);

@@ -11,6 +11,7 @@
 #include "engine/layers/step_rows.h"
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
+#include "variants/attention_limits.h"
 #include "variants/registry.h"
 
 namespace decodelab {
@@ -138,8 +139,8 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 }
 
 std::string unsupported(const RunsOn& where) {
-  if (where.config.has_windows()) {
-    return "its kernels see all keys, and this model's layers see a window of them";
+  if (std::string reason = plain_attention_unsupported(where.config); !reason.empty()) {
+    return reason;
   }
   if (where.device != "cpu") {
     return decode_shape_refused(where.config.heads / where.config.kv_heads, where.config.head_dim);

@@ -64,7 +64,15 @@ void apply(EnginePlan& plan, const Parameters&) {
 /// Expects a count of 0 for libtorch's activation, which the reference calls: an operator that was not called has no
 /// counter.
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  return {{counted.config.activation == Activation::silu ? "op.aten::silu" : "op.aten::gelu", 0}};
+  switch (counted.config.activation) {
+    case Activation::gelu_tanh:
+    case Activation::gelu_erf: return {{"op.aten::gelu", 0}};
+    case Activation::silu: return {{"op.aten::silu", 0}};
+    case Activation::relu: break;
+  }
+  // Only an own product, or an own gate, has this activation in it.
+  const bool own = counted.config.gated_mlp || !counted.plan.linear.variant().empty();
+  return own ? std::vector<Expectation>{{"op.aten::relu", 0}} : std::vector<Expectation>{};
 }
 
 std::string unsupported(const RunsOn& where) {

@@ -2,6 +2,7 @@
 #include "variants/prefill_attention/sdpa_variant.h"
 
 #include "engine/layers/attention.h"
+#include "variants/attention_limits.h"
 
 namespace decodelab {
 namespace {
@@ -10,8 +11,8 @@ constexpr std::int64_t kMostCudnnHeadDim = 128;
 constexpr std::int64_t kCudnnHeadMultiple = 8;
 
 std::string limit_of(SdpaKernel kernel, const RunsOn& where) {
-  if (where.config.has_windows()) {
-    return "its kernel sees all keys, and this model's layers see a window of them";
+  if (std::string reason = plain_attention_unsupported(where.config); !reason.empty()) {
+    return reason;
   }
   const bool cpu = where.device == "cpu";
   const bool fp32 = where.dtype == ElementType::float32;

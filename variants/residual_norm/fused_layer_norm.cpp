@@ -100,8 +100,14 @@ void apply(EnginePlan& plan, const Parameters&) {
 }
 
 /// Expects a count of 0 for libtorch's norm, which the reference calls: an operator that was not called has no counter.
+/// Norms over heads belong to another slot, whose reference calls it for queries and for keys.
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  return {{counted.config.norm == NormKind::layer ? "op.aten::layer_norm" : "op.aten::rsqrt", 0}};
+  const ModelConfig& config = counted.config;
+  if (config.norm == NormKind::layer) {
+    return {{"op.aten::layer_norm", 0}};
+  }
+  const bool over_heads = config.qk_norm && counted.plan.rotary.variant().empty();
+  return {{"op.aten::rsqrt", over_heads ? 2 * config.layers * counted.steps : 0}};
 }
 
 [[maybe_unused]] const bool registered = register_variant({

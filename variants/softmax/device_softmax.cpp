@@ -7,6 +7,7 @@
 #include "engine/kernels/device_element.h"
 #include "engine/layers/step_rows.h"
 #include "engine/tensor.h"
+#include "variants/attention_limits.h"
 
 namespace decodelab {
 
@@ -48,11 +49,7 @@ std::vector<Expectation> softmax_expected(const CountedSteps& counted, const Par
   return used ? std::vector<Expectation>{{"op.aten::softmax", 0}} : std::vector<Expectation>{};
 }
 
-std::string softmax_unsupported(const RunsOn& where) {
-  return where.config.has_windows()
-             ? "its kernel masks what follows a query, and this model's layers see a window of keys"
-             : "";
-}
+std::string softmax_unsupported(const RunsOn& where) { return plain_attention_unsupported(where.config); }
 
 std::string softmax_conflict(const std::string& variant, const EnginePlan& plan) {
   const std::string& prefill = plan.prefill_attention.variant();

@@ -27,6 +27,9 @@ inline ParameterSpec most_rows_parameter() {
 }
 
 inline std::string graphs_unsupported(const RunsOn& where) {
+  if (where.config.encoder) {
+    return "a recorded step knows no encoded prompts, which this model's layers attend to";
+  }
   return where.device == "cpu" ? "CUDA graphs need a CUDA device" : "";
 }
 

@@ -38,9 +38,10 @@ namespace decodelab::simd {
   switch (activation) {
     case Activation::gelu_tanh: return gelu_tanh(x);
     case Activation::gelu_erf: return gelu_erf(x);
-    case Activation::silu: break;
+    case Activation::silu: return silu(x);
+    case Activation::relu: break;
   }
-  return silu(x);
+  return max(x, broadcast(0.0f));
 }
 
 }  // namespace decodelab::simd

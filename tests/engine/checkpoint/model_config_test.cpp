@@ -82,7 +82,7 @@ TEST(ModelConfig, MapsTheNamesOfGelu) {
   for (const char* name : {"gelu", "gelu_python"}) {
     EXPECT_EQ(with(std::string(R"(,"activation_function":")") + name + "\"").activation, Activation::gelu_erf) << name;
   }
-  EXPECT_NE(refused(R"(,"activation_function":"relu")").find("gelu_pytorch_tanh"), std::string::npos);
+  EXPECT_NE(refused(R"(,"activation_function":"mish")").find("gelu_pytorch_tanh"), std::string::npos);
 }
 
 TEST(ModelConfig, TakesEosAsANumberAListOrNone) {

@@ -51,6 +51,20 @@ TEST(Synthetic, HasTheShapesOfTheHub) {
   EXPECT_EQ(tiny.positions, 2048);
 }
 
+TEST(Synthetic, ConfigurationsOfEveryFamilyAreReadAsTheyWereWritten) {
+  for (const std::string& name : synthetic_names()) {
+    const ModelConfig config = *synthetic_config(name);
+    const ModelConfig again = parse_model_config(config_json(config), name);
+    EXPECT_EQ(config_json(again), config_json(config)) << name;
+    EXPECT_EQ(parameter_count(again), parameter_count(config)) << name;
+    EXPECT_EQ(again.rotary, config.rotary) << name;
+    EXPECT_EQ(again.attention_scale(), config.attention_scale()) << name;
+    EXPECT_EQ(again.embedding_scale, config.embedding_scale) << name;
+    EXPECT_EQ(again.head_scale, config.head_scale) << name;
+    EXPECT_EQ(again.has_windows(), config.has_windows()) << name;
+  }
+}
+
 TEST(Synthetic, ListsTheNamesForAnUnknownOne) {
   EXPECT_FALSE(synthetic_config("/models/santacoder").has_value());
   const std::string message = refusal([] { synthetic_config("synthetic:x"); });

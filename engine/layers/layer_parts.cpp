@@ -1,0 +1,54 @@
+// Weights by role, and what all layers do with their residual.
+#include "engine/layers/layer_parts.h"
+
+#include <utility>
+
+namespace decodelab {
+
+NormWeights LayerParts::norm_weights(const std::string& role) const {
+  return {.kind = config_.norm,
+          .weight = weights_.at(role + ".weight"),
+          .bias = config_.norm == NormKind::layer ? &weights_.at(role + ".bias") : nullptr,
+          .epsilon = config_.norm_epsilon};
+}
+
+std::unique_ptr<Mlp> LayerParts::mlp(const std::string& layer) const {
+  return slots_.mlp({.up = linear_weights(layer + "up"),
+                     .down = linear_weights(layer + "down"),
+                     .activation = config_.activation,
+                     .gated = config_.gated_mlp},
+                    slots_.linear, prepared_);
+}
+
+LinearWeights LayerParts::linear_weights(const std::string& role) const {
+  const std::string matrix = role + ".weight";
+  const std::string bias = role + ".bias";
+  return {.name = role,
+          .outputs = weights_.shape(matrix).at(0),
+          .inputs = weights_.shape(matrix).at(1),
+          .dtype = weights_.dtype(),
+          .bias = weights_.has(bias) ? &weights_.at(bias) : nullptr,
+          .read = [&weights = weights_, matrix] { return weights.read(matrix); },
+          .load = [&weights = weights_, matrix]() -> const at::Tensor& { return weights.at(matrix); }};
+}
+
+at::Tensor looked_up(const at::Tensor& table, const at::Tensor& ids, Workspace& workspace) {
+  if (!workspace.reuses()) {
+    return at::embedding(table, ids);
+  }
+  const at::Tensor rows = workspace.allocate({ids.size(0), ids.size(1), table.size(1)}, table.options());
+  at::Tensor flat = rows.view({-1, table.size(1)});
+  at::index_select_out(flat, table, 0, ids.view(-1));
+  return rows;
+}
+
+at::Tensor add_and_norm(const ResidualNorm& norm, ResidualStream& stream, Workspace& workspace) {
+  if (!stream.addend.defined()) {
+    return norm.norm(stream.residual, workspace);
+  }
+  NormedResidual result = norm.forward(stream.addend, stream.residual, workspace);
+  stream = {.residual = std::move(result.residual), .addend = {}};
+  return std::move(result.normed);
+}
+
+}  // namespace decodelab

@@ -1,0 +1,50 @@
+// Builds the parts of layers from the weights of their roles, with the implementations of a plan.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/checkpoint/weights.h"
+#include "engine/layers/layer_slots.h"
+#include "engine/layers/linear.h"
+#include "engine/layers/mlp.h"
+#include "engine/layers/prepared_weights.h"
+#include "engine/layers/residual_norm.h"
+#include "engine/layers/step_tensors.h"
+#include "engine/tensor.h"
+
+namespace decodelab {
+
+/// Refers to all that it is made of, which must outlive it. Roles are those of RoleSpec, without `.weight`.
+class LayerParts {
+ public:
+  LayerParts(const ModelConfig& config, const Weights& weights, const LayerSlots& slots, PreparedWeights& prepared)
+      : config_(config), weights_(weights), slots_(slots), prepared_(prepared) {}
+
+  NormWeights norm_weights(const std::string& role) const;
+  std::unique_ptr<ResidualNorm> norm(const std::string& role) const { return slots_.residual_norm(norm_weights(role)); }
+  std::unique_ptr<Linear> linear(const std::string& role) const {
+    return slots_.linear(linear_weights(role), prepared_);
+  }
+  /// Returns the MLP of the layer whose roles begin with `layer`, `layers.3.` for one.
+  std::unique_ptr<Mlp> mlp(const std::string& layer) const;
+  /// Returns the head: a weight of its own, or the token embedding.
+  std::unique_ptr<Linear> head() const { return linear(weights_.has("head.weight") ? "head" : "embedding"); }
+
+ private:
+  /// Returns the weights of a product by its role; the bias is in memory, the matrix is read when it is wanted.
+  LinearWeights linear_weights(const std::string& role) const;
+
+  const ModelConfig& config_;
+  const Weights& weights_;
+  const LayerSlots& slots_;
+  PreparedWeights& prepared_;
+};
+
+/// Returns the rows of `table` for ids [.., T]: [.., T, d].
+at::Tensor looked_up(const at::Tensor& table, const at::Tensor& ids, Workspace& workspace);
+
+/// Adds what is to be added, and returns the norm of the sum.
+at::Tensor add_and_norm(const ResidualNorm& norm, ResidualStream& stream, Workspace& workspace);
+
+}  // namespace decodelab
