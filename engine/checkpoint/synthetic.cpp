@@ -15,8 +15,8 @@ namespace decodelab {
 namespace {
 
 constexpr std::string_view kPrefix = "synthetic:";
-constexpr float kHalfWidth =
-    0.02f * 1.7320508f;  // A uniform distribution of half width w has the standard deviation w / sqrt(3).
+/// A uniform distribution of half width w has the standard deviation w / sqrt(3).
+constexpr float kHalfWidths = 1.7320508f;
 
 std::vector<SyntheticModel> synthetic_models() {
   std::vector<SyntheticModel> models;
@@ -50,7 +50,7 @@ std::optional<ModelConfig> synthetic_config(std::string_view name) {
 }
 
 SyntheticDistribution synthetic_distribution(const WeightSpec& weight) {
-  return {.mean = weight.scales ? 1.0f : 0.0f, .half_width = kHalfWidth};
+  return {.mean = weight.scales ? 1.0f : 0.0f, .half_width = weight.deviation * kHalfWidths};
 }
 
 std::uint64_t synthetic_stream(std::string_view tensor_name) {

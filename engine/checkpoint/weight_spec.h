@@ -11,7 +11,8 @@ namespace decodelab {
 struct WeightSpec {
   std::string name;  ///< As Hugging Face saves it, e.g. transformer.h.0.attn.c_attn.weight.
   std::vector<std::int64_t> shape;
-  bool scales = false;  ///< The scale of a norm: weights made from a seed lie around 1, all others around 0.
+  bool scales = false;      ///< The scale of a norm: weights made from a seed lie around 1, all others around 0.
+  float deviation = 0.02F;  ///< Standard deviation of weights made from a seed.
 };
 
 /// Says how stored tensors become a weight; it is done once, when the weight is loaded.

@@ -233,10 +233,11 @@ std::vector<RoleSpec> roles_of_llama(const ModelConfig& config) {
   const std::int64_t query_width = config.heads * config.head_dim;
   const std::int64_t key_width = config.kv_heads * config.head_dim;
   std::vector<RoleSpec> roles;
+  const bool scales = config.norm != NormKind::rms_plus_one;  // whose weights are added to 1
   const auto norm = [&](const std::string& role, const std::string& stored, std::int64_t width) {
     roles.push_back({.role = role + ".weight",
                      .shape = {width},
-                     .stored = {{.name = stored + ".weight", .shape = {width}, .scales = true}}});
+                     .stored = {{.name = stored + ".weight", .shape = {width}, .scales = scales}}});
   };
   // The parts of a product, each a stored name and its rows.
   using Parts = std::vector<std::pair<std::string, std::int64_t>>;

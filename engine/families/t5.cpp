@@ -108,7 +108,8 @@ class Blocks {
                   .shape = {rows * std::ssize(parts), inputs},
                   .transform = parts.size() == 1 ? Transform::none : Transform::concatenated};
     for (const std::string& part : parts) {
-      spec.stored.push_back({.name = part + ".weight", .shape = {rows, inputs}});
+      spec.stored.push_back(
+          {.name = part + ".weight", .shape = {rows, inputs}, .deviation = deviation_of(part, inputs)});
     }
     roles_.push_back(std::move(spec));
   }
@@ -137,6 +138,16 @@ class Blocks {
   }
 
  private:
+  /// Weights made from a seed are as wide as those that training begins with, as in Transformers: what divides scores
+  /// elsewhere is in the queries, and the embedding is not small.
+  float deviation_of(std::string_view part, std::int64_t inputs) const {
+    if (part == "shared" || part == "lm_head") {
+      return 1;
+    }
+    const auto width = static_cast<float>(part.ends_with("Attention.q") ? inputs * config_.head_dim : inputs);
+    return 1 / std::sqrt(width);
+  }
+
   const ModelConfig& config_;
   std::vector<RoleSpec>& roles_;
 };

@@ -66,7 +66,8 @@ AttentionShape attention_shape(const ModelConfig& config) {
           .head_dim = config.head_dim,
           .scale = config.attention_scale(),
           .softmax_in_fp32 = config.attention_softmax_in_fp32,
-          .unscales_by_layer = config.scale_attention_softmax_in_fp32};
+          .unscales_by_layer = config.scale_attention_softmax_in_fp32,
+          .masks = config.has_windows() || config.relative_bias.has_value()};
 }
 
 std::unique_ptr<Attention> make_math_attention(const AttentionShape& shape, const SoftmaxFactory& softmax) {

@@ -17,6 +17,7 @@ struct AttentionShape {
   bool softmax_in_fp32 = true;  ///< 16-bit scores are raised to fp32 before the softmax.
   /// 16-bit scores are divided by (layer + 1) before they are raised to fp32, and multiplied again after.
   bool unscales_by_layer = false;
+  bool masks = false;  ///< Some layers hide more than what follows a query, or add a bias to scores.
 
   /// Returns the number of query heads that share a key head.
   std::int64_t shared_heads() const { return heads / kv_heads; }

@@ -46,8 +46,10 @@ class EncoderDecoder final : public Transformer {
       : config_(config),
         shape_(attention_shape(config)),
         embedding_(weights.at("embedding.weight")),
-        encoder_bias_(*config.relative_bias, weights.at("encoder.relative_bias.weight"), /*both_ways=*/true),
-        decoder_bias_(*config.relative_bias, weights.at("relative_bias.weight"), /*both_ways=*/false) {
+        encoder_bias_(*config.relative_bias, weights.at("encoder.relative_bias.weight"), config.positions,
+                      /*both_ways=*/true),
+        decoder_bias_(*config.relative_bias, weights.at("relative_bias.weight"), config.positions,
+                      /*both_ways=*/false) {
     const LayerParts parts(config, weights, slots, prepared);
     for (std::int64_t layer = 0; layer < config.encoder->layers; ++layer) {
       const std::string role = "encoder.layers." + std::to_string(layer) + ".";
@@ -111,7 +113,7 @@ class EncoderDecoder final : public Transformer {
     const at::Tensor encoded = encoded_tokens(token_ids, attention, step);
     std::vector<at::Tensor> keys_values;
     for (const DecoderLayer& layer : layers_) {
-      const Range range(Stage::kv_write);
+      const Range range(Stage::qkv);
       // Tensors of their own: the workspace takes its back.
       keys_values.push_back(step.rows.padded(layer.cross_key_value->forward(encoded, step.workspace)).clone());
     }

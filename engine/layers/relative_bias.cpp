@@ -1,4 +1,4 @@
-// Looks the bias of each query and key up by their distance.
+// Looks the bias of each query and key up by their distance, in a table of all distances.
 #include "engine/layers/relative_bias.h"
 
 #include <algorithm>
@@ -28,30 +28,32 @@ std::int64_t relative_bucket(const RelativeBias& rule, std::int64_t distance, bo
   return first + std::min(exact + static_cast<std::int64_t>(share), buckets - 1);
 }
 
-// From the most distance on, a bucket holds all.
-ScoreBias::ScoreBias(const RelativeBias& rule, const at::Tensor& weights, bool both_ways)
-    : farthest_(rule.most_distance) {
+ScoreBias::ScoreBias(const RelativeBias& rule, const at::Tensor& weights, std::int64_t positions, bool both_ways)
+    : positions_(positions),
+      key_positions_(at::arange(positions, at::TensorOptions(at::kLong).device(weights.device()))) {
   std::vector<std::int64_t> buckets;
-  for (std::int64_t distance = -farthest_; distance <= farthest_; ++distance) {
+  for (std::int64_t distance = 1 - positions; distance < positions; ++distance) {
     buckets.push_back(relative_bucket(rule, distance, both_ways));
   }
-  by_distance_ = weights.index_select(0, at::tensor(buckets, at::kLong).to(weights.device()));
+  by_distance_ = weights.index_select(0, at::tensor(buckets, at::kLong).to(weights.device())).t().contiguous();
 }
 
 at::Tensor ScoreBias::of(const StepRows& rows, std::int64_t keys) const {
-  const at::Tensor& positions = rows.position_ids();
-  return of_distances(at::arange(keys, positions.options()) - positions.unsqueeze(2));
+  if (rows.uniform() && rows.tokens() == 1) {
+    return by_distance_.narrow(1, positions_ - 1 - rows.past().front(), keys).unsqueeze(1).unsqueeze(0);
+  }
+  return between(rows.position_ids(), keys);
 }
 
 at::Tensor ScoreBias::of_each_other(std::int64_t tokens) const {
-  const at::Tensor positions = at::arange(tokens, at::TensorOptions(at::kLong).device(by_distance_.device()));
-  return of_distances((positions - positions.unsqueeze(1)).unsqueeze(0));
+  return between(key_positions_.narrow(0, 0, tokens).unsqueeze(0), tokens);
 }
 
-/// [B, T, L] -> [B, H, T, L]
-at::Tensor ScoreBias::of_distances(const at::Tensor& distances) const {
-  const at::Tensor index = distances.clamp(-farthest_, farthest_) + farthest_;
-  return at::embedding(by_distance_, index).permute({0, 3, 1, 2});
+/// Positions of queries, [B, T], with keys from 0 on: [B, H, T, keys].
+at::Tensor ScoreBias::between(const at::Tensor& queries, std::int64_t keys) const {
+  const at::Tensor distances = key_positions_.narrow(0, 0, keys) - queries.unsqueeze(2);
+  const at::Tensor biases = by_distance_.index_select(1, (distances + (positions_ - 1)).flatten());
+  return biases.view({-1, distances.size(0), distances.size(1), keys}).transpose(0, 1);
 }
 
 }  // namespace decodelab

@@ -17,20 +17,21 @@ std::int64_t relative_bucket(const RelativeBias& rule, std::int64_t distance, bo
 /// Holds the bias by distance, made once.
 class ScoreBias {
  public:
-  /// `weights` is [buckets, H].
-  ScoreBias(const RelativeBias& rule, const at::Tensor& weights, bool both_ways);
+  /// `weights` is [buckets, H]; positions are those of ModelConfig.
+  ScoreBias(const RelativeBias& rule, const at::Tensor& weights, std::int64_t positions, bool both_ways);
 
-  /// Returns the bias of a step's queries over the first `keys` keys: [B, H, T, keys], B = 1 where rows are of one
-  /// length.
+  /// Returns the bias of a step's queries over the first `keys` keys, [B, H, T, keys], B = 1 where rows are of one
+  /// length. A view where each row adds one token to as many as the others.
   at::Tensor of(const StepRows& rows, std::int64_t keys) const;
   /// Returns the bias of `tokens` tokens over each other: [1, H, tokens, tokens].
   at::Tensor of_each_other(std::int64_t tokens) const;
 
  private:
-  at::Tensor of_distances(const at::Tensor& distances) const;
+  at::Tensor between(const at::Tensor& queries, std::int64_t keys) const;
 
-  std::int64_t farthest_;
-  at::Tensor by_distance_;  ///< [2 * farthest + 1, H]: -farthest first.
+  std::int64_t positions_;
+  at::Tensor by_distance_;    ///< [H, 2 * positions - 1]: the key that lies farthest before its query is first.
+  at::Tensor key_positions_;  ///< [positions] int64: 0, 1, ..
 };
 
 }  // namespace decodelab

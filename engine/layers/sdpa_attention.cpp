@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/layers/attention.h"
+#include "engine/layers/softmax.h"
 #include "engine/layers/step_rows.h"
 #include "engine/tensor.h"
 
@@ -29,17 +30,19 @@ class SdpaAttention final : public Attention {
     const bool fresh = std::ranges::all_of(rows.past(), [](std::int64_t past) { return past == 0; });
     // The causal flag is aligned at the top left: it would be wrong for several queries that follow held keys. Rows are
     // aligned at their start, so that it is right for every real query of fresh rows of any length.
-    if (call.bias != nullptr || (!fresh && rows.tokens() > 1)) {
+    const bool plain = call.bias == nullptr && (call.window == 0 || call.window >= rows.keys()) &&
+                       !rows.sees_all_keys() && (fresh || rows.tokens() == 1);
+    if (!plain && !call.query.is_cpu()) {
       throw std::invalid_argument(variant_ +
-                                  " attends from position 0 or for one new token a row, and takes no bias; use the "
-                                  "reference's attention here");
+                                  " attends from position 0 or for one new token a row, and takes no bias and no "
+                                  "window; use the reference's attention here");
     }
     const std::int64_t B = call.query.size(0);
     const std::int64_t T = call.query.size(1);
     const std::int64_t k = shape_.head_dim;
-    const bool causal = rows.tokens() > 1;
+    const bool causal = plain && rows.tokens() > 1;
     // Rows of one length see all keys that they hold; keys shown beyond those are cut off.
-    const bool all_seen = causal || rows.uniform();
+    const bool all_seen = plain && (causal || rows.uniform());
     const std::int64_t shown = all_seen ? rows.keys() : call.keys.size(1);
     const bool folds = folded(T);
     const at::Tensor query = folds ? call.query.view({B, shape_.kv_heads, shape_.shared_heads(), k})
@@ -47,7 +50,9 @@ class SdpaAttention final : public Attention {
     const at::Tensor keys = heads(call.keys.narrow(1, 0, shown), folds);
     const at::Tensor values = heads(call.values.narrow(1, 0, shown), folds);
     std::optional<at::Tensor> mask;
-    if (!all_seen) {
+    if (!plain) {
+      mask = masked_bias(call, folds);
+    } else if (!all_seen) {
       mask = at::zeros({B, 1, 1, shown}, query.options())
                  .masked_fill_(rows.visible(shown).unsqueeze(1).logical_not(), -std::numeric_limits<float>::infinity());
     }
@@ -61,10 +66,24 @@ class SdpaAttention final : public Attention {
     const std::int64_t blocks = at::get_num_threads() * kQueryBlock * (2 * kKeyBlock + shape_.head_dim) * 4;
     const bool copies = kernel_ == SdpaKernel::efficient || (groups() && !folded(tokens));
     const std::int64_t repeated = copies ? 2 * batch_size * keys * shape_.query_width() * element_bytes : 0;
-    return log_sum_exp + blocks + repeated + batch_size * (tokens * shape_.query_width() + 2 * keys) * element_bytes;
+    const std::int64_t mask = shape_.masks ? 2 * (batch_size + shape_.heads) * tokens * keys * element_bytes : 0;
+    return mask + log_sum_exp + blocks + repeated +
+           batch_size * (tokens * shape_.query_width() + 2 * keys) * element_bytes;
   }
 
  private:
+  /// Returns what is added to all scores: the bias, and the lowest number where a query does not see a key. Finite,
+  /// since a block of keys may be hidden as a whole.
+  at::Tensor masked_bias(const AttentionCall& call, bool folds) const {
+    const at::Tensor visible = call.rows.visible(call.keys.size(1), call.window).unsqueeze(1);  // [B, 1, T, L]
+    const at::Tensor lowest =
+        at::scalar_tensor(call.query.scalar_type() == at::kHalf ? kLowestHalf : kLowestBfloat16, call.query.options());
+    const at::Tensor mask =
+        at::where(visible, call.bias == nullptr ? at::zeros({}, call.query.options()) : *call.bias, lowest);
+    const bool by_head = folds && mask.size(1) > 1;
+    return by_head ? mask.view({mask.size(0), shape_.kv_heads, shape_.shared_heads(), mask.size(3)}) : mask;
+  }
+
   at::Tensor run(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
                  const std::optional<at::Tensor>& mask, bool causal) const {
     const double scale = shape_.scale;

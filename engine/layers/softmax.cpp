@@ -7,11 +7,6 @@
 namespace decodelab {
 namespace {
 
-// The lowest finite numbers, not -inf: a query without any key then gives a uniform row instead of NaN. bfloat16's
-// serves fp32 too.
-constexpr double kLowestHalf = -65504.0;
-constexpr double kLowestBfloat16 = -3.3895313892515355e38;
-
 class UnfusedSoftmax final : public Softmax {
  public:
   at::Tensor forward(const SoftmaxCall& call) const override {

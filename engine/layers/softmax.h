@@ -13,6 +13,11 @@ namespace decodelab {
 class Workspace;
 class StepRows;
 
+/// The lowest finite scores, which hide a key; not -inf, by which a query that sees none would give NaN instead of a
+/// uniform row. bfloat16's serves fp32 too.
+inline constexpr double kLowestHalf = -65504.0;
+inline constexpr double kLowestBfloat16 = -3.3895313892515355e38;
+
 /// Holds the inputs of a softmax: B rows, G key heads, T queries, R query heads per key head, L keys.
 struct SoftmaxCall {
   const at::Tensor& scores;  ///< [B, G, T, R, L] in the model's dtype

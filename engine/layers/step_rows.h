@@ -35,6 +35,7 @@ class StepRows {
            PrefillLayout layout = PrefillLayout::padded, const StepTables* tables = nullptr);
   /// Makes every query see all keys of its row, whatever comes after it: what an encoder does.
   void see_all_keys() { sees_all_keys_ = true; }
+  bool sees_all_keys() const { return sees_all_keys_; }
   /// Describes a recorded step, in which each row adds one token.
   explicit StepRows(const RecordedRows& recorded);
 

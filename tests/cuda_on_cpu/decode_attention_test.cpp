@@ -20,6 +20,7 @@ struct Case {
   bool one_length = false;   ///< One number serves all rows.
   std::size_t skew = 0;      ///< Elements that the cache begins behind a multiple of 16 bytes.
   std::int64_t padding = 8;  ///< Elements between the values of one token and the keys of the next.
+  std::int64_t window = 0;   ///< Keys that a query sees; 0: all.
 };
 
 /// Queries, keys and values as a fused projection and a merged cache hold them. What a row does not see is left
@@ -32,10 +33,11 @@ class Step final {
         width_(it.kv_heads * it.head_dim),
         rows_(static_cast<std::int64_t>(it.held.size())),
         shown_(*std::max_element(it.held.begin(), it.held.end()) + 1),
+        most_seen_(it.window > 0 ? std::min(it.window, shown_) : shown_),
         query_stride_(width_ * it.shared_heads + 2 * width_),
         token_stride_(2 * width_ + it.padding),
         row_stride_((shown_ + 3) * token_stride_),
-        launch_(decode_launch(rows_, it.kv_heads, it.shared_heads, it.head_dim, shown_, it.processors)),
+        launch_(decode_launch(rows_, it.kv_heads, it.shared_heads, it.head_dim, most_seen_, it.processors)),
         query_("query", rows_ * query_stride_),
         cache_("cache", rows_ * row_stride_, it.skew * sizeof(Element)),
         held_("held", it.one_length ? std::vector<std::int64_t>{it.held.front()} : it.held),
@@ -46,7 +48,7 @@ class Step final {
       for (std::int64_t at = 0; at < width_ * it.shared_heads; ++at) {
         query_.set(row * query_stride_ + at, numbers.next<Element>(2.0f));
       }
-      for (std::int64_t token = 0; token <= held_of(row); ++token) {
+      for (std::int64_t token = first_of(row); token <= held_of(row); ++token) {
         for (std::int64_t at = 0; at < 2 * width_; ++at) {
           cache_.set(row * row_stride_ + token * token_stride_ + at, numbers.next<Element>());
         }
@@ -71,7 +73,8 @@ class Step final {
                              .held_stride = it_.one_length ? 0 : 1,
                              .launch = launch_,
                              .partials = partials_.data(),
-                             .out = out_.data()},
+                             .out = out_.data(),
+                             .window = it_.window},
                             nullptr);
   }
 
@@ -87,6 +90,11 @@ class Step final {
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(it_.head_dim)); }
   std::int64_t held_of(std::int64_t row) const { return it_.held[it_.one_length ? 0 : static_cast<std::size_t>(row)]; }
 
+  /// The first key that the query of a row sees.
+  std::int64_t first_of(std::int64_t row) const {
+    return it_.window > 0 ? std::max<std::int64_t>(0, held_of(row) + 1 - it_.window) : 0;
+  }
+
   void add_head(std::int64_t head, Difference& off) const {
     const std::int64_t k = it_.head_dim;
     const std::int64_t row = head / (it_.kv_heads * it_.shared_heads);
@@ -94,7 +102,7 @@ class Step final {
     const std::int64_t keys = row * row_stride_ + head / it_.shared_heads % it_.kv_heads * k;
     std::vector<double> sums(static_cast<std::size_t>(k));
     double total = 0.0;
-    for (std::int64_t token = 0; token <= held_of(row); ++token) {
+    for (std::int64_t token = first_of(row); token <= held_of(row); ++token) {
       const std::int64_t key = keys + token * token_stride_;
       double score = 0.0;
       for (std::int64_t at = 0; at < k; ++at) {
@@ -115,6 +123,7 @@ class Step final {
   std::int64_t width_;  ///< Of the keys of one token.
   std::int64_t rows_;
   std::int64_t shown_;
+  std::int64_t most_seen_;
   std::int64_t query_stride_;
   std::int64_t token_stride_;
   std::int64_t row_stride_;
@@ -161,6 +170,14 @@ TEST_F(DecodeAttention, TakesThirtyThreeRowsAndOneLengthForAll) {
     expect_attention<Element>({.kv_heads = 1, .shared_heads = 2, .head_dim = 16, .held = held});
     expect_attention<Element>(
         {.kv_heads = 1, .shared_heads = 2, .head_dim = 16, .held = {9, 9, 9}, .one_length = true});
+  });
+}
+
+TEST_F(DecodeAttention, ReadsOfAWindowItsKeysAlone) {
+  in_every_type_and_order([]<typename Element>() {
+    expect_attention<Element>(
+        {.kv_heads = 2, .shared_heads = 3, .head_dim = 64, .held = {100, 3, 40}, .processors = 4, .window = 41});
+    expect_attention<Element>({.kv_heads = 1, .shared_heads = 2, .head_dim = 32, .held = {70}, .window = 1});
   });
 }
 

@@ -131,7 +131,8 @@ inline void write_small_checkpoint(const std::filesystem::path& directory, const
     }
     const SyntheticDistribution distribution = synthetic_distribution(spec);
     values.emplace_back(static_cast<std::size_t>(count));
-    fill_synthetic(values.back(), 7, spec.name, 0, distribution.mean, width * distribution.half_width);
+    fill_synthetic(values.back(), 7, spec.name, 0, distribution.mean,
+                   (config.encoder ? 1 : width) * distribution.half_width);
   }
   std::size_t index = 0;
   for (const WeightSpec& spec : weight_specs(config)) {

@@ -14,9 +14,9 @@ ARMS = ["causal", "bigcode2", "flash", "native", "causal,+split-kv-decode", "cau
 SMALL = dict(vocab_size=97, hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, head_dim=12,
              max_position_embeddings=64, bos_token_id=0, eos_token_id=0, initializer_range=0.2)
 # What sees a window of keys.
-WINDOW_ARMS = ["causal", "causal,+packed-prefill", "causal,+merged-kv,+kv-preallocated,+workspace-forward,+packed-linear,+fused-gelu,+fused-layer-norm"]
+WINDOW_ARMS = ["causal", "native", "flash", "causal,+merged-kv,+kv-preallocated,+workspace-forward,+varlen-flash-prefill"]
 # What runs where positions are a bias of the scores.
-T5_ARMS = ["causal", "causal,+packed-prefill", "causal,+merged-kv,+kv-preallocated,+workspace-forward,+packed-linear,+fused-gelu,+fused-layer-norm"]
+T5_ARMS = ["causal", "native", "flash", "causal,+merged-kv,+workspace-forward,+varlen-flash-prefill"]
 STEPS = 33
 
 
@@ -180,16 +180,16 @@ class Families(ProgramTest):
             model.encoder.block[1].layer[1].DenseReluDense.wo.weight.mul_(3e4)
         self.check_t5(model, dtype="float16", arms=["causal", "causal,+fused-gelu,+fused-layer-norm"], tolerance=2e-2)
 
-    def test_what_needs_no_encoder_says_so(self):
+    def test_an_arm_that_adds_no_bias_says_so(self):
         folder, _ = self.save_model(self.t5())
-        refused = self.run_program("generate", "-m", folder, "--prompt-ids", "1,2,3", "--arm", "causal,+split-kv-decode", expect=2)
-        self.assert_one_sentence(refused, "split-kv-decode", "bias")
+        refused = self.run_program("generate", "-m", folder, "--prompt-ids", "1,2,3", "--arm", "causal,+fused-softmax", expect=2)
+        self.assert_one_sentence(refused, "fused-softmax", "bias")
 
     def test_an_arm_that_cannot_see_a_window_says_so(self):
         from transformers import MistralConfig, MistralForCausalLM
         folder, _ = self.save_model(MistralForCausalLM(MistralConfig(**SMALL, sliding_window=7)))
-        refused = self.run_program("generate", "-m", folder, "--prompt-ids", "1,2,3", "--arm", "causal,+flash-prefill", expect=2)
-        self.assert_one_sentence(refused, "flash-prefill", "window")
+        refused = self.run_program("generate", "-m", folder, "--prompt-ids", "1,2,3", "--arm", "causal,+fused-softmax", expect=2)
+        self.assert_one_sentence(refused, "fused-softmax", "window")
 
 
 if __name__ == "__main__":

@@ -239,7 +239,8 @@ class PoisonedMemory {
 
 TEST(Batching, OfEveryVariantGivesTheTokensThatTheReferenceGivesTheRowsAlone) {
   const std::vector<SamplingParameters> greedy(prompts().size());
-  for (const ModelConfig& config : {small_config(), small_config(false), small_config(true, Activation::gelu_erf)}) {
+  for (const ModelConfig& config : {small_config(), small_config(false), small_config(true, Activation::gelu_erf),
+                                    testing::small_gemma_config(), testing::small_t5_config()}) {
     const auto model = small_model(config);
     const Tokens expected = alone(engine_for("causal", model), greedy);
     for (const std::string& arm : arms_that_run(*model)) {
@@ -250,7 +251,8 @@ TEST(Batching, OfEveryVariantGivesTheTokensThatTheReferenceGivesTheRowsAlone) {
 
 TEST(Batching, OfEveryVariantReadsNoMemoryThatNobodyWrote) {
   const std::vector<SamplingParameters> greedy(prompts().size());
-  for (const ModelConfig& config : {small_config(), small_config(true, Activation::gelu_erf)}) {
+  for (const ModelConfig& config : {small_config(), small_config(true, Activation::gelu_erf),
+                                    testing::small_gemma_config(), testing::small_t5_config()}) {
     const auto model = small_model(config);
     const Tokens expected = alone(engine_for("causal", model), greedy);
     const PoisonedMemory poisoned;

@@ -75,7 +75,7 @@ TEST(EveryVariant, StaysWithinTheToleranceOf16BitTypes) {
       const auto got = testing::forced_logits(engine_for(arm, model), fed, kEveryTokens - 1);
       for (std::size_t step = 0; step < expected.size(); ++step) {
         EXPECT_LT(testing::relative_difference(got[step], expected[step]), testing::tolerance(dtype))
-            << arm << ", step " << step;
+            << config.family << ", " << arm << ", step " << step;
       }
     }
   }

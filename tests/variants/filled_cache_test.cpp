@@ -48,6 +48,21 @@ TEST(FilledCache, GoesOnAsTheOneThatWasCopiedAndMayBeRestoredAgain) {
   }
 }
 
+TEST(FilledCache, HoldsThePromptsThatAnEncoderRead) {
+  const auto model = small_model(testing::small_t5_config());
+  for (const char* arm : {"causal", "causal,+kv-grow:tokens=8", "native"}) {
+    const Engine engine = engine_for(arm, model);
+    Session prefilled(engine, options());
+    const std::vector<std::int64_t> first = prefilled.prefill(kPrompts).token_ids;
+    const FilledCache copy = FilledCache::from_bytes(prefilled.filled().to_bytes(), engine);
+    const auto expected = decoded(prefilled, first);
+    Session restored(engine, options());
+    restored.fill(copy);
+    EXPECT_EQ(restored.lengths(), (std::vector<std::int64_t>{1, 1, 1}));
+    EXPECT_EQ(decoded(restored, first), expected) << arm;
+  }
+}
+
 TEST(FilledCache, OfRandomNumbersIsTheSameAsFillingWithThem) {
   const Engine engine = engine_for("causal,+kv-grow:tokens=8", small_model(small_config()));
   Session filled(engine, options());

@@ -1,6 +1,8 @@
 // Decode attention by our own kernel, which reads each key once for all the heads that share it and splits long rows
 // among threads.
+#include <algorithm>
 #include <bit>
+#include <memory>
 #include <stdexcept>
 
 #include "engine/kernels/attention/decode_attention.cuh"
@@ -8,10 +10,10 @@
 #include "engine/kernels/device_element.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/attention.h"
+#include "engine/layers/sdpa_attention.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
-#include "variants/attention_limits.h"
 #include "variants/registry.h"
 
 namespace decodelab {
@@ -19,13 +21,16 @@ namespace {
 
 class SplitKvDecode final : public Attention {
  public:
-  explicit SplitKvDecode(const AttentionShape& shape) : shape_(shape) {}
+  explicit SplitKvDecode(const AttentionShape& shape)
+      : shape_(shape), biased_(make_sdpa_attention(shape, SdpaKernel::flash, "split-kv-decode")) {}
 
   at::Tensor forward(const AttentionCall& call) const override {
-    if (call.rows.tokens() != 1 || call.bias != nullptr) {
+    if (call.rows.tokens() != 1) {
       throw std::invalid_argument(
-          "split-kv-decode attends for one new token a row and takes no bias; use the reference's decode attention "
-          "here");
+          "split-kv-decode attends for one new token a row; use the reference's decode attention here");
+    }
+    if (call.bias != nullptr) {
+      return biased_->forward(call);
     }
     const std::int64_t k = shape_.head_dim;
     const at::Tensor keys = packed_tokens(call.keys);
@@ -48,9 +53,10 @@ class SplitKvDecode final : public Attention {
                               .row_stride = keys.stride(0),
                               .token_stride = keys.stride(1),
                               .held = call.rows.past().data(),
-                              .splits = splits_of(call.rows.keys()),
+                              .splits = splits_of(most_seen(call, call.rows.keys())),
                               .partials = nullptr,
-                              .out = out.mutable_data_ptr()};
+                              .out = out.mutable_data_ptr(),
+                              .window = call.window};
     const at::Tensor partials = room_for(partial_floats(attention), call);
     attention.partials = partials.mutable_data_ptr<float>();
     const CpuIsa isa = best_cpu_isa(attention.dtype);
@@ -61,7 +67,8 @@ class SplitKvDecode final : public Attention {
     return out;
   }
 
-  std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t, std::int64_t keys, std::int64_t) const override {
+  std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
+                               std::int64_t element_bytes) const override {
     // A GPU's splits are longer, or too few to matter.
     DecodeAttention attention{};
     attention.batch_size = batch_size;
@@ -69,12 +76,18 @@ class SplitKvDecode final : public Attention {
     attention.shared_heads = shape_.shared_heads();
     attention.head_dim = shape_.head_dim;
     attention.splits = splits_of(keys);
-    return 2 * partial_floats(attention) * static_cast<std::int64_t>(sizeof(float));
+    return std::max(2 * partial_floats(attention) * static_cast<std::int64_t>(sizeof(float)),
+                    biased_->workspace_bytes(batch_size, tokens, keys, element_bytes));
   }
 
  private:
   /// A merge takes a few microseconds: fewer than this many are not worth another thread.
   static constexpr std::int64_t kMergesOfATask = 8;
+
+  /// Returns the most keys that a query sees of `keys`.
+  static std::int64_t most_seen(const AttentionCall& call, std::int64_t keys) {
+    return call.window > 0 ? std::min(call.window, keys) : keys;
+  }
 
   /// Allocates a power of two of floats, so that a workspace holds few different sizes.
   static at::Tensor room_for(std::int64_t floats, const AttentionCall& call) {
@@ -91,7 +104,7 @@ class SplitKvDecode final : public Attention {
     const std::int64_t k = shape_.head_dim;
     const at::Tensor& held = call.rows.held_on_device();
     // Splits depend on the number of shown keys, not of held keys: a captured launch stays valid while rows grow.
-    const DecodeLaunch launch = decode_launch(B, G, R, k, keys.size(1), processors_of(keys));
+    const DecodeLaunch launch = decode_launch(B, G, R, k, most_seen(call, keys.size(1)), processors_of(keys));
     const at::Tensor partials = room_for(device_partial_floats(B, G, R, k, launch.splits), call);
     const DeviceDecodeAttention attention{.element = device_element(call.query.scalar_type()),
                                           .batch_size = B,
@@ -109,7 +122,8 @@ class SplitKvDecode final : public Attention {
                                           .held_stride = held.stride(0),
                                           .launch = launch,
                                           .partials = partials.mutable_data_ptr<float>(),
-                                          .out = out.mutable_data_ptr()};
+                                          .out = out.mutable_data_ptr(),
+                                          .window = call.window};
     on_stream_of(out, [&](CUstream_st* stream) { launch_decode_attention(attention, stream); });
 #else
     throw std::invalid_argument("split-kv-decode on a GPU needs a build with CUDA");
@@ -122,6 +136,7 @@ class SplitKvDecode final : public Attention {
   }
 
   AttentionShape shape_;
+  std::unique_ptr<Attention> biased_;  ///< For scores with a bias, which the kernel does not add; on a CPU.
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
@@ -139,10 +154,10 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 }
 
 std::string unsupported(const RunsOn& where) {
-  if (std::string reason = plain_attention_unsupported(where.config); !reason.empty()) {
-    return reason;
-  }
   if (where.device != "cpu") {
+    if (where.config.relative_bias) {
+      return "its kernel adds no bias to scores, and this model's positions are one";
+    }
     return decode_shape_refused(where.config.heads / where.config.kv_heads, where.config.head_dim);
   }
   return where.config.head_dim > kMostHeadDim ? "its kernel for a CPU takes heads of at most 256 elements" : "";

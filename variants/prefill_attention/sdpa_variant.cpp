@@ -11,10 +11,10 @@ constexpr std::int64_t kMostCudnnHeadDim = 128;
 constexpr std::int64_t kCudnnHeadMultiple = 8;
 
 std::string limit_of(SdpaKernel kernel, const RunsOn& where) {
-  if (std::string reason = plain_attention_unsupported(where.config); !reason.empty()) {
+  const bool cpu = where.device == "cpu";
+  if (std::string reason = cpu ? "" : plain_attention_unsupported(where.config); !reason.empty()) {
     return reason;
   }
-  const bool cpu = where.device == "cpu";
   const bool fp32 = where.dtype == ElementType::float32;
   switch (kernel) {
     case SdpaKernel::flash: return !cpu && fp32 ? "flash attention on CUDA takes fp16 and bf16 only, not fp32" : "";
@@ -35,6 +35,18 @@ std::string limit_of(SdpaKernel kernel, const RunsOn& where) {
 
 }  // namespace
 
+std::int64_t fused_attention_calls(const CountedSteps& counted) {
+  const ModelConfig& config = counted.config;
+  if (!config.encoder) {
+    return config.layers;
+  }
+  // The decoder takes a step in both phases, with two attentions a layer. That with a bias split-kv-decode leaves to
+  // libtorch.
+  const std::string& decode = counted.plan.decode_attention.variant();
+  const std::int64_t of_layer = decode.empty() ? 0 : decode == "split-kv-decode" ? 1 : 2;
+  return (counted.phase == "prefill" ? config.encoder->layers : 0) + of_layer * config.layers;
+}
+
 Variant sdpa_variant(const SdpaVariant& described) {
   return {
       .name = described.name,
@@ -47,7 +59,7 @@ Variant sdpa_variant(const SdpaVariant& described) {
         if (counted.phase != phase) {
           return {};
         }
-        return {{sdpa_operator(kernel, counted.device == "cpu"), counted.config.layers * counted.steps}};
+        return {{sdpa_operator(kernel, counted.device == "cpu"), fused_attention_calls(counted) * counted.steps}};
       },
       .unsupported = [kernel = described.kernel](const RunsOn& where) { return limit_of(kernel, where); },
       .conflict = {},

@@ -16,6 +16,10 @@ struct SdpaVariant {
   std::string source;
 };
 
+/// Returns how often a step of the counted phase calls libtorch's fused attention on a CPU, where the attention of that
+/// phase is one of these variants.
+std::int64_t fused_attention_calls(const CountedSteps& counted);
+
 /// Returns the variant, with what is the same for both phases of its kernel: the operator that proves it, and where it
 /// cannot run.
 Variant sdpa_variant(const SdpaVariant& described);

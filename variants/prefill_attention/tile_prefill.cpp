@@ -27,11 +27,9 @@ class TilePrefill final : public Attention {
 
   at::Tensor forward(const AttentionCall& call) const override {
     const bool bf16 = call.query.scalar_type() == at::kBFloat16;
-    if (!runs_here(bf16 ? ElementType::bfloat16 : ElementType::float32, call.query.is_cpu())) {
+    if (!runs_here(bf16 ? ElementType::bfloat16 : ElementType::float32, call.query.is_cpu()) || call.bias != nullptr ||
+        call.rows.sees_all_keys()) {
       return elsewhere_->forward(call);
-    }
-    if (call.bias != nullptr) {
-      throw std::invalid_argument(std::string(kName) + " takes no bias; use the reference's attention here");
     }
     const at::Tensor query = call.query.stride(2) == 1 ? call.query : call.query.contiguous();
     // The kernel needs a token's elements to be contiguous, and keys and values to have the same strides.
@@ -50,6 +48,7 @@ class TilePrefill final : public Attention {
     attention.past = call.rows.past().data();
     attention.added = call.rows.added().data();
     attention.out = out.mutable_data_ptr();
+    attention.window = call.window;
     const at::Tensor packed = call.workspace.allocate({packed_key_bytes(attention)}, query.options().dtype(at::kByte));
     attention.packed = packed.mutable_data_ptr();
     at::parallel_for(0, pack_items(attention), 1,
@@ -89,12 +88,12 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
     return {};
   }
   const bool cpu = counted.device == "cpu";
-  if (runs_here(counted.dtype, cpu)) {
+  if (runs_here(counted.dtype, cpu) && !counted.config.relative_bias) {
     // Operators that were not called have no counter: the fused kernel that other devices use, and the reference's
     // products.
     return {{sdpa_operator(SdpaKernel::flash, cpu), 0}, {"op.aten::baddbmm", 0}};
   }
-  return {{sdpa_operator(SdpaKernel::flash, cpu), counted.config.layers * counted.steps}};
+  return {{sdpa_operator(SdpaKernel::flash, cpu), fused_attention_calls(counted) * counted.steps}};
 }
 
 Variant described() {

@@ -18,7 +18,8 @@ class VarlenFlash final : public Attention {
 
   at::Tensor forward(const AttentionCall& call) const override {
     const std::vector<std::int64_t>& past = call.rows.past();
-    if (call.rows.uniform() || call.bias != nullptr || std::ranges::any_of(past, [](auto held) { return held != 0; })) {
+    if (call.rows.uniform() || call.bias != nullptr || call.rows.sees_all_keys() ||
+        std::ranges::any_of(past, [](auto held) { return held != 0; })) {
       return dense_->forward(call);  // There is no padding to leave out, or dense_ refuses the call.
     }
     return call.query.is_cpu() ? row_by_row(call) : all_rows(call);
@@ -49,7 +50,8 @@ class VarlenFlash final : public Attention {
                                       .keys = keys,
                                       .values = values,
                                       .rows = alone,
-                                      .workspace = call.workspace}));
+                                      .workspace = call.workspace,
+                                      .window = call.window}));
     }
     return out;
   }

@@ -154,7 +154,7 @@ struct Attend {
       const std::int64_t split = item % a.splits;
       const std::int64_t kv_head = item / a.splits % a.kv_heads;
       const std::int64_t row = item / a.splits / a.kv_heads;
-      const std::int64_t begin = split * kSplitKeys;
+      const std::int64_t begin = first_key(a, row) + split * kSplitKeys;
       const std::int64_t all = a.held[row] + 1;
       const std::int64_t end = all < begin + kSplitKeys ? all : begin + kSplitKeys;
       const auto* from = static_cast<const Element*>(a.query) + row * a.query_stride + kv_head * a.shared_heads * k;
@@ -200,7 +200,7 @@ struct Merge {
     for (std::int64_t item = first; item < last; ++item) {
       const std::int64_t kv_head = item % a.kv_heads;
       const std::int64_t row = item / a.kv_heads;
-      const std::int64_t used = (a.held[row] + kSplitKeys) / kSplitKeys;
+      const std::int64_t used = (a.held[row] - first_key(a, row) + kSplitKeys) / kSplitKeys;
       for (std::int64_t head = 0; head < a.shared_heads; ++head) {
         const std::int64_t group = head / kLanes;
         const std::int64_t lane = head % kLanes;

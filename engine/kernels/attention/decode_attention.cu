@@ -25,6 +25,11 @@ __device__ inline float* parts_of(const DeviceDecodeAttention& a, std::int64_t r
   return a.partials + ((row * a.kv_heads + kv_head) * a.launch.splits + split) * a.shared_heads * (2 + a.head_dim);
 }
 
+/// Returns the first key that the query of a row sees.
+__device__ inline std::int64_t first_key(const DeviceDecodeAttention& a, std::int64_t visible) {
+  return a.window > 0 && a.window < visible ? visible - a.window : 0;
+}
+
 /// Loads `count` tokens of k elements into shared memory as fp32; missing rows of a short tile and the padding of each
 /// row become zero.
 template <typename Element>
@@ -76,7 +81,7 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
   const std::int64_t kv_head = blockIdx.y;
   const std::int64_t row = blockIdx.z;
   const std::int64_t visible = a.held[row * a.held_stride] + 1;
-  const std::int64_t first = split * a.launch.split_keys;
+  const std::int64_t first = first_key(a, visible) + split * a.launch.split_keys;
   if (first >= visible) {
     return;  // The merge does not read splits without keys of this row.
   }
@@ -189,7 +194,7 @@ __global__ void merge_splits(DeviceDecodeAttention a) {
   const std::int64_t kv_head = blockIdx.x / R;
   const std::int64_t row = blockIdx.y;
   const std::int64_t visible = a.held[row * a.held_stride] + 1;
-  std::int64_t splits = (visible + a.launch.split_keys - 1) / a.launch.split_keys;
+  std::int64_t splits = (visible - first_key(a, visible) + a.launch.split_keys - 1) / a.launch.split_keys;
   splits = splits < a.launch.splits ? splits : a.launch.splits;
   float most = kLowest;
   for (std::int64_t split = 0; split < splits; ++split) {

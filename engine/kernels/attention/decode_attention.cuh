@@ -26,9 +26,10 @@ struct DeviceDecodeAttention {
   std::int64_t token_stride;
   const std::int64_t* held;  ///< B keys held before this step, `held_stride` apart; the query sees one more
   std::int64_t held_stride;  ///< 0 where one number serves all rows
-  DecodeLaunch launch;       ///< decode_launch() of these shapes and the shown keys
+  DecodeLaunch launch;       ///< decode_launch() of these shapes and the most keys that a query sees
   float* partials;           ///< device_partial_floats() floats
   void* out;                 ///< [B, G * R * k], contiguous
+  std::int64_t window = 0;   ///< The query sees so many keys, the last ones, and no others are read; 0: all
 };
 
 /// Launches both kernels. Asynchronous on `cuda_stream`; the launch depends on shapes only, so that it can be captured.

@@ -27,9 +27,10 @@ struct DecodeAttention {
   std::int64_t row_stride;
   std::int64_t token_stride;
   const std::int64_t* held;  ///< B: keys held before this step; the query sees one more
-  std::int64_t splits;       ///< splits_of() of the longest row
+  std::int64_t splits;       ///< splits_of() of the most keys that a query sees
   float* partials;           ///< partial_floats() floats
   void* out;                 ///< [B, G * R * k], contiguous
+  std::int64_t window = 0;   ///< The query sees so many keys, the last ones, and no others are read; 0: all
 };
 inline constexpr std::int64_t kMostHeadDim = 256;
 

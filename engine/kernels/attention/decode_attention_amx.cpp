@@ -186,7 +186,7 @@ void attend_split(const DecodeAttention& a, std::int64_t item, Scratch& scratch)
   const std::int64_t split = item % a.splits;
   const std::int64_t kv_head = item / a.splits % a.kv_heads;
   const std::int64_t row = item / a.splits / a.kv_heads;
-  const std::int64_t begin = split * kSplitKeys;
+  const std::int64_t begin = first_key(a, row) + split * kSplitKeys;
   const std::int64_t count = std::min(a.held[row] + 1 - begin, kSplitKeys);
   const std::int64_t offset = row * a.row_stride + begin * a.token_stride + kv_head * a.head_dim;
   const auto* const query =

@@ -10,6 +10,12 @@ namespace decodelab {
 /// Rounds a number of heads or of elements up to whole registers.
 constexpr std::int64_t filled(std::int64_t count) { return rounded_up(count, simd::kLanes); }
 
+/// Returns the first key that the query of a row sees.
+[[gnu::always_inline]] inline std::int64_t first_key(const DecodeAttention& a, std::int64_t row) {
+  const std::int64_t all = a.held[row] + 1;
+  return a.window > 0 && a.window < all ? all - a.window : 0;
+}
+
 /// Points to the result of one group of sixteen heads in one split: the largest score, the sum of weights, and the
 /// weighted values [16][filled k].
 struct Partial {

@@ -2,6 +2,8 @@
 // them.
 #include "engine/kernels/attention/prefill_attention.h"
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "base/round_up.h"
@@ -167,15 +169,18 @@ constexpr std::int64_t kPassRows = 8;
 
 bool has_tiles() { return best_cpu_isa(ElementType::bfloat16) == CpuIsa::amx_bf16; }
 
-/// Writes the weights of `keys` scores, with zeros past them up to `shown`, not yet divided by their sum, which is
-/// returned. A query's weights of 32 keys are contiguous; its weights of the next 32 keys follow those of all queries.
-[[gnu::target(DECODELAB_AVX512)]] float weigh(const float* scores, std::int64_t keys, std::int64_t shown, float scale,
-                                              std::byte* weights) {
+/// Writes the weights of the scores `hidden` to `keys`, with zeros before them and past them up to `shown`, not yet
+/// divided by their sum, which is returned. A query's weights of 32 keys are contiguous; its weights of the next 32
+/// keys follow those of all queries.
+[[gnu::target(DECODELAB_AVX512)]] float weigh(float* scores, std::int64_t hidden, std::int64_t keys, std::int64_t shown,
+                                              float scale, std::byte* weights) {
   constexpr float kLog2E = 1.44269504088896341f;
   const std::int64_t whole = keys / kLanes * kLanes;
   const simd::Ints lane{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const simd::Ints seen = lane < static_cast<std::int32_t>(keys - whole);
-  Floats most = simd::broadcast(scores[0]);
+  // A hidden score as low as this has the weight 0.
+  std::fill(scores, scores + hidden, -std::numeric_limits<float>::max());
+  Floats most = simd::broadcast(scores[hidden]);
   for (std::int64_t at = 0; at < whole; at += kLanes) {
     most = simd::max(most, simd::load(scores + at));
   }
@@ -219,18 +224,21 @@ class QueryBlock {
 
   void attend() {
     pack_queries();
-    const std::int64_t blocks = divided_up(seen_by(count_ - 1), kBlock);
+    // No query of the block sees a key before this block of keys.
+    const std::int64_t first = hidden_from(0) / kBlock;
+    const std::int64_t blocks = divided_up(seen_by(count_ - 1), kBlock) - first;
     for (std::int64_t block = 0; block < blocks; ++block) {
-      multiply_(scratch_.queries, packed_.keys_at(block, 0), packed_.steps, scratch_.scores + block * kBlock,
+      multiply_(scratch_.queries, packed_.keys_at(first + block, 0), packed_.steps, scratch_.scores + block * kBlock,
                 scratch_.width);
     }
     std::array<float, kBlock> totals{};
     for (std::int64_t query = 0; query < count_; ++query) {
-      totals[static_cast<std::size_t>(query)] = weigh(scratch_.scores + query * scratch_.width, seen_by(query),
-                                                      blocks * kBlock, a_.scale, scratch_.weights + query * kTileBytes);
+      totals[static_cast<std::size_t>(query)] =
+          weigh(scratch_.scores + query * scratch_.width, hidden_from(query) - first * kBlock,
+                seen_by(query) - first * kBlock, blocks * kBlock, a_.scale, scratch_.weights + query * kTileBytes);
     }
     for (std::int64_t step = 0; step < packed_.steps; ++step) {
-      multiply_(scratch_.weights, packed_.values_at(step, 0), blocks, scratch_.sums, kBlock);
+      multiply_(scratch_.weights, packed_.values_at(step, first), blocks, scratch_.sums, kBlock);
       for (std::int64_t query = 0; query < count_; ++query) {
         auto* const out =
             static_cast<Bfloat16*>(a_.out) +
@@ -249,6 +257,11 @@ class QueryBlock {
   /// Queries of padding see what the row's last token sees.
   std::int64_t seen_by(std::int64_t query) const {
     return a_.past[row_] + std::min(token_of(query) + 1, a_.added[row_]);
+  }
+
+  /// Returns how many of the first keys a query does not see.
+  std::int64_t hidden_from(std::int64_t query) const {
+    return a_.window > 0 ? std::max<std::int64_t>(0, seen_by(query) - a_.window) : 0;
   }
 
   /// Rows of a block past the last query are multiplied too, but their results are not read.

@@ -29,6 +29,7 @@ struct PrefillAttention {
   std::int64_t most_keys;     ///< The most keys that a row has.
   void* packed;               ///< packed_key_bytes() bytes, which start at a multiple of 64
   void* out;                  ///< [B, T, G * R * k] bf16, contiguous
+  std::int64_t window = 0;    ///< A query sees so many keys, its own the last; 0: all that precede it.
 };
 
 /// Returns whether this processor can run these kernels.

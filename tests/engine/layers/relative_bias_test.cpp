@@ -44,7 +44,7 @@ TEST(RelativeBias, GivesAnEncoderTheBucketsOfT5) {
 
 TEST(RelativeBias, LooksUpEveryQueryAndKeyOfRowsOfDifferentLengths) {
   const at::Tensor weights = at::arange(64, at::kFloat).view({32, 2});
-  const ScoreBias bias(kT5, weights, /*both_ways=*/false);
+  const ScoreBias bias(kT5, weights, /*positions=*/64, /*both_ways=*/false);
   const StepRows rows({3, 0}, {1, 1}, 64, at::kCPU);
   const at::Tensor got = bias.of(rows, 5);
   ASSERT_EQ(got.sizes(), (at::IntArrayRef{2, 2, 1, 5}));
@@ -57,6 +57,16 @@ TEST(RelativeBias, LooksUpEveryQueryAndKeyOfRowsOfDifferentLengths) {
       }
     }
   }
+}
+
+TEST(RelativeBias, OfOneTokenARowIsAViewWithTheSameNumbers) {
+  const at::Tensor weights = at::arange(64, at::kFloat).view({32, 2});
+  const ScoreBias bias(kT5, weights, /*positions=*/300, /*both_ways=*/false);
+  const StepRows one_length({200, 200}, {1, 1}, 300, at::kCPU);
+  const StepRows ragged({200, 7}, {1, 1}, 300, at::kCPU);
+  const at::Tensor got = bias.of(one_length, 205);
+  ASSERT_EQ(got.sizes(), (at::IntArrayRef{1, 2, 1, 205}));
+  EXPECT_TRUE(at::equal(got[0], bias.of(ragged, 205)[0]));
 }
 
 }  // namespace

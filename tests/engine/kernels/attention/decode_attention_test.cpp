@@ -23,6 +23,13 @@ struct Shape {
   std::int64_t shared_heads;
   std::int64_t head_dim;
   std::vector<std::int64_t> held;  ///< Keys before the step, a row each.
+  std::int64_t window = 0;
+
+  /// The first key that the query of a row sees, and how many it sees.
+  std::int64_t first(std::size_t row) const {
+    return window == 0 ? 0 : std::max<std::int64_t>(0, held[row] + 1 - window);
+  }
+  std::int64_t seen(std::size_t row) const { return held[row] + 1 - first(row); }
 };
 
 const std::vector<Shape> kShapes{{1, 16, 128, {0}},
@@ -35,14 +42,20 @@ const std::vector<Shape> kShapes{{1, 16, 128, {0}},
                                  {1, 1, 256, {300}},
                                  {3, 16, 64, {1000, 0, 9}},
                                  {2, 20, 96, {14, 15, 16, 600}},
-                                 {1, 12, 64, {128, 255, 256}}};
+                                 {1, 12, 64, {128, 255, 256}},
+                                 {1, 16, 64, {700, 3, 40}, 41},
+                                 {2, 3, 32, {900, 255, 256}, 257},
+                                 {3, 3, 96, {511}, 1}};
 
 struct Inputs {
   at::Tensor query;   ///< [B, G * R * k]
-  at::Tensor merged;  ///< [B, L, 2 * G * k], NaN past each row's length
+  at::Tensor merged;  ///< [B, L, 2 * G * k], NaN where the query of a row sees no key
 };
 
 std::int64_t longest(const Shape& shape) { return *std::max_element(shape.held.begin(), shape.held.end()) + 1; }
+std::int64_t most_seen(const Shape& shape) {
+  return shape.window == 0 ? longest(shape) : std::min(shape.window, longest(shape));
+}
 
 Inputs inputs_of(const Shape& shape, at::ScalarType dtype) {
   at::manual_seed(3);
@@ -51,6 +64,9 @@ Inputs inputs_of(const Shape& shape, at::ScalarType dtype) {
                 .merged = at::randn({B, longest(shape) + 5, 2 * shape.kv_heads * shape.head_dim}).to(dtype)};
   for (std::int64_t row = 0; row < B; ++row) {
     const std::int64_t seen = shape.held[static_cast<std::size_t>(row)] + 1;
+    inputs.merged[row]
+        .narrow(0, 0, shape.first(static_cast<std::size_t>(row)))
+        .fill_(std::numeric_limits<float>::quiet_NaN());
     inputs.merged[row].narrow(0, seen, inputs.merged.size(1) - seen).fill_(std::numeric_limits<float>::quiet_NaN());
   }
   return inputs;
@@ -62,7 +78,9 @@ at::Tensor naive(const Shape& shape, const Inputs& inputs, double scale) {
   at::Tensor out = at::zeros({B, shape.kv_heads * shape.shared_heads * k}, at::kDouble);
   for (std::int64_t row = 0; row < B; ++row) {
     const at::Tensor held =
-        inputs.merged[row].narrow(0, 0, shape.held[static_cast<std::size_t>(row)] + 1).to(at::kDouble);
+        inputs.merged[row]
+            .narrow(0, shape.first(static_cast<std::size_t>(row)), shape.seen(static_cast<std::size_t>(row)))
+            .to(at::kDouble);
     for (std::int64_t head = 0; head < shape.kv_heads * shape.shared_heads; ++head) {
       const std::int64_t group = head / shape.shared_heads;
       const at::Tensor keys = held.narrow(1, group * k, k);
@@ -91,9 +109,10 @@ at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, CpuIsa 
                             .row_stride = inputs.merged.stride(0),
                             .token_stride = inputs.merged.stride(1),
                             .held = shape.held.data(),
-                            .splits = splits_of(longest(shape)),
+                            .splits = splits_of(most_seen(shape)),
                             .partials = nullptr,
-                            .out = out.mutable_data_ptr()};
+                            .out = out.mutable_data_ptr(),
+                            .window = shape.window};
   std::vector<float> partials(static_cast<std::size_t>(partial_floats(attention)),
                               std::numeric_limits<float>::quiet_NaN());
   attention.partials = partials.data();
@@ -106,7 +125,7 @@ at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, CpuIsa 
   return out;
 }
 
-TEST(DecodeAttention, EqualsPlainLoopsAndReadsNothingPastARowsLength) {
+TEST(DecodeAttention, EqualsPlainLoopsAndReadsNothingPastARowsLengthOrBeforeItsWindow) {
   for (const auto& [dtype, limit] :
        {std::pair(at::kFloat, 2e-5), std::pair(at::kHalf, 4e-3), std::pair(at::kBFloat16, 2e-2)}) {
     for (const Shape& shape : kShapes) {

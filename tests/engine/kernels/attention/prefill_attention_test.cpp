@@ -19,6 +19,7 @@ struct PrefillShape {
   std::int64_t head_dim;
   std::vector<std::int64_t> past;
   std::vector<std::int64_t> added;
+  std::int64_t window = 0;
 
   std::int64_t rows() const { return std::ssize(past); }
   std::int64_t tokens() const { return *std::ranges::max_element(added); }
@@ -36,8 +37,10 @@ struct PrefillShape {
 };
 
 const std::vector<PrefillShape> kPrefillShapes{
-    {1, 12, 64, {0}, {128}},    {1, 16, 128, {0, 0}, {37, 5}}, {2, 1, 40, {0}, {70}},  {1, 3, 33, {4, 9, 0}, {3, 2, 7}},
-    {3, 2, 8, {0, 0}, {1, 33}}, {1, 48, 128, {100}, {3}},      {4, 1, 256, {0}, {65}}, {1, 1, 1, {0, 2}, {1, 1}}};
+    {1, 12, 64, {0}, {128}},          {1, 16, 128, {0, 0}, {37, 5}}, {2, 1, 40, {0}, {70}},
+    {1, 3, 33, {4, 9, 0}, {3, 2, 7}}, {3, 2, 8, {0, 0}, {1, 33}},    {1, 48, 128, {100}, {3}},
+    {4, 1, 256, {0}, {65}},           {1, 1, 1, {0, 2}, {1, 1}},     {1, 12, 64, {0}, {200}, 33},
+    {2, 3, 32, {40, 0}, {70, 9}, 7},  {1, 2, 16, {100}, {40}, 1},    {1, 4, 64, {0}, {64}, 64}};
 
 /// bf16 by cutting an fp32 number off.
 using Bits = std::uint16_t;
@@ -90,7 +93,8 @@ struct Case {
                                .added = shape.added.data(),
                                .most_keys = shape.most_keys(),
                                .packed = nullptr,
-                               .out = out.data()};
+                               .out = out.data(),
+                               .window = shape.window};
     std::vector<std::byte> packed(static_cast<std::size_t>(packed_key_bytes(attention)));
     attention.packed = packed.data();
     // Two ranges, as two threads would take them.
@@ -118,8 +122,9 @@ struct Case {
   /// Softmax(q . k * scale) . v of one query, by loops.
   std::vector<double> naive(std::int64_t row, std::int64_t token, std::int64_t head, double scale) const {
     const std::int64_t seen = shape.past[static_cast<std::size_t>(row)] + token + 1;
+    const std::int64_t first = shape.window == 0 ? 0 : std::max<std::int64_t>(0, seen - shape.window);
     std::vector<double> weights;
-    for (std::int64_t key = 0; key < seen; ++key) {
+    for (std::int64_t key = first; key < seen; ++key) {
       double score = 0;
       for (std::int64_t at = 0; at < shape.head_dim; ++at) {
         score += query_at(row, token, head, at) * held_at(keys, row, key, head, at);
@@ -132,10 +137,10 @@ struct Case {
       total += weight = std::exp(weight - most);
     }
     std::vector<double> out(static_cast<std::size_t>(shape.head_dim));
-    for (std::int64_t key = 0; key < seen; ++key) {
+    for (std::int64_t key = first; key < seen; ++key) {
       for (std::int64_t at = 0; at < shape.head_dim; ++at) {
         out[static_cast<std::size_t>(at)] +=
-            weights[static_cast<std::size_t>(key)] / total * held_at(values, row, key, head, at);
+            weights[static_cast<std::size_t>(key - first)] / total * held_at(values, row, key, head, at);
       }
     }
     return out;
