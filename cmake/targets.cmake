@@ -57,6 +57,8 @@ std::span<const Family* const> families() {
 
 }  // namespace decodelab
 ]])
+# Apart, so that a test program can have another list.
+set_source_files_properties(${CMAKE_BINARY_DIR}/families.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 list(APPEND checkpoint_sources ${family_sources} ${CMAKE_BINARY_DIR}/families.cpp)
 file(GLOB_RECURSE bench_core_sources CONFIGURE_DEPENDS bench/plan/*.cpp bench/machine/*.cpp bench/measure/*.cpp)
 list(FILTER bench_core_sources EXCLUDE REGEX "/(torch|engine)_[^/]*\\.cpp$")

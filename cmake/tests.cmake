@@ -123,6 +123,11 @@ if(DECODELAB_TORCH)
   target_link_libraries(decodelab_faulty PRIVATE variants bench_commands bench_torch)
   target_precompile_headers(decodelab_faulty REUSE_FROM engine)
 
+  # The program with a family of its own, in the place of the list of families.
+  add_executable(decodelab_new_family bench/main.cpp tests/program/new_family.cpp)
+  target_link_libraries(decodelab_new_family PRIVATE variants bench_commands bench_torch)
+  target_precompile_headers(decodelab_new_family REUSE_FROM engine)
+
   # A tool that listens to NVTX in another program, for tests/program/trace_test.py.
   if(DECODELAB_NVTX_INCLUDE)
     add_library(nvtx_library MODULE tests/profiles/collect/nvtx_library.cpp)
@@ -145,7 +150,7 @@ if(DECODELAB_TORCH)
       ENVIRONMENT
         "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1;NVTX_LIBRARY=${nvtx_library_file};${DECODELAB_SHARED_CORES}"
       PROCESSORS 1 TIMEOUT 1200)
-    if(name STREQUAL smollm2_test)
+    if(name MATCHES "^(smollm2|gguf)_test$")
       # Without the downloaded model it skips as a whole, and is reported as skipped.
       set_tests_properties(program.${name} PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED: ")
     endif()

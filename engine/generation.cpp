@@ -63,7 +63,7 @@ class OpenRows {
     if (details != nullptr && request_.details.prefill_log_probs && completion.token_ids.empty()) {
       completion.prefill_log_probs = details->prefill_log_probs;
     }
-    if (token_id == request_.eos_token_id) {
+    if (std::ranges::find(request_.eos_token_ids, token_id) != request_.eos_token_ids.end()) {
       completion.finish_reason = "eos";
       return;
     }

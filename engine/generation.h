@@ -16,7 +16,7 @@ namespace decodelab {
 struct GenerationRequest {
   std::vector<std::vector<std::int64_t>> prompts;  ///< Token ids, none empty; one row of the batch each.
   std::int64_t max_tokens = 16;                    ///< Tokens of each completion, at least 1.
-  std::int64_t eos_token_id = -1;                  ///< Ends a row; -1: only max_tokens ends it.
+  std::vector<std::int64_t> eos_token_ids;         ///< Each ends a row; none: only max_tokens ends it.
   DetailsRequest details;
   bool keep_prefill_logits = false;
   std::vector<SamplingParameters> sampling = {};  ///< As in SessionOptions.

@@ -78,7 +78,9 @@ struct Session::Impl {
     runner->prepare(*cache);
   }
 
-  Step step_of(const StepRows& rows) const { return {.rows = rows, .workspace = *workspace, .encoded = encoded.get()}; }
+  ForwardStep step_of(const StepRows& rows) const {
+    return {.rows = rows, .workspace = *workspace, .encoded = encoded.get()};
+  }
 
   /// Lets the encoder read the prompts, and returns what the decoder begins with: one token a row.
   std::pair<at::Tensor, StepRows> encode(const at::Tensor& ids, StepRows& prompts) {

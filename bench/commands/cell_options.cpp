@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/new_run.h"
 #include "bench/commands/sampling_options.h"
@@ -42,9 +43,13 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
   command.add_option("--seed", request.seed, "Of prompts, cache contents and block order")->capture_default_str();
   command.add_option("--max-tokens", request.max_tokens, "Tokens of a completion in phase generate")
       ->capture_default_str();
-  command.add_option("--fill", request.fill,
-                     "How a decode cell's cache is filled: random or generated (by a prefill). Default: random, in a "
-                     "sweep with --worker generated");
+  command.add_option("--prompts", options.prompt_file,
+                     "JSON lines with prompt or prompt_ids, which rows are cut from instead of random ids; the page "
+                     "shows what the model says to the first of them");
+  command.add_option(
+      "--fill", request.fill,
+      "How a decode cell's cache is filled: random or generated (by a prefill). Default: random; generated "
+      "with --worker or --prompts");
   command
       .add_option("--scope", options.scope,
                   "What a step is: step (with the choice, tokens on the host) or forward (ids in, logits out)")
@@ -77,6 +82,10 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
   request.lengths = parse_axis("--length", options.lengths);
   if (!request.fill.empty()) {
     parse_words("--fill", request.fill, kFills);
+  }
+  if (!options.prompt_file.empty()) {
+    request.prompts = real_prompts("--prompts", load_prompt_lines(options.prompt_file), text_of_model(request.model),
+                                   config_of(request.model).vocabulary_size);
   }
   check_word("--scope", options.scope, kScopes);
   check_word("--token-visible", options.token_visible, kTokenVisible);

@@ -20,16 +20,17 @@ struct CellOptions {
   std::string token_visible = "each";
   bool at_length = false;
   std::optional<double> slice_ms{};
+  std::string prompt_file{};
 };
 
 /// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed,
-/// --max-tokens, --fill, --scope, --at-length, --token-visible, --slice, --worker-timeout,
+/// --max-tokens, --prompts, --fill, --scope, --at-length, --token-visible, --slice, --worker-timeout,
 /// --name, and those of sampling. Both must live as long as the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 
 /// Reads the lists, binds this process and those that it starts to the cores, finds the device and the number of
-/// threads, and notes the command line. Throws std::invalid_argument that names the flag, AbsentDevice for a valid name
-/// of a device that is not there.
+/// threads, reads the prompts, and notes the command line. Throws std::invalid_argument that names the flag,
+/// AbsentDevice for a valid name of a device that is not there.
 void complete_cells(const CellOptions& options, SweepRequest& request);
 
 }  // namespace decodelab

@@ -50,6 +50,13 @@ ModelConfig config_of(const std::string& model) {
   return load_model_config(path_of_model(model));
 }
 
+ModelText text_of_model(const std::string& model) {
+  if (synthetic_config(model)) {
+    return {.tokenizer = {}, .why_not = model + " has no tokenizer: give prompt_ids", .begin_ids = {}, .chat = {}};
+  }
+  return load_model_text(path_of_model(model));
+}
+
 CheckpointSource open_checkpoint(const std::string& model, ElementType dtype, const std::string& device) {
   const ModelConfig config = config_of(model);
   if (!synthetic_config(model)) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/model_text.h"
 #include "engine/checkpoint/safetensors.h"
 
 namespace decodelab {
@@ -24,6 +25,10 @@ std::filesystem::path path_of_model(const std::string& model);
 /// Returns the configuration of the model that `--model` names, without reading any weight. Throws
 /// std::invalid_argument where there is none.
 ModelConfig config_of(const std::string& model);
+
+/// Returns what the model that `--model` names knows about text; a synthetic one has no tokenizer. Throws as
+/// config_of() and load_model_text().
+ModelText text_of_model(const std::string& model);
 
 /// Returns a directory with the weights of `model`, checked as check_checkpoint() does; a synthetic one is written to
 /// the cache first, with progress on stderr. Throws NotEnoughMemory, and writes nothing, for a synthetic one that is

@@ -15,7 +15,7 @@
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
 #include "bench/plan/arm.h"
-#include "bench/plan/prompt_file.h"
+#include "bench/plan/prompts.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/checkpoint/model_text.h"
 #include "engine/checkpoint/safetensors.h"
@@ -72,7 +72,8 @@ std::vector<std::string> texts_of(const std::vector<Completion>& completions, co
 }
 
 /// Returns the ids of every prompt of the options, in the order --prompt-ids, --prompt, --chat, --prompts.
-std::vector<std::vector<std::int64_t>> prompts_of(const GenerateOptions& options, const ModelText& text) {
+std::vector<std::vector<std::int64_t>> prompts_of(const GenerateOptions& options, const ModelText& text,
+                                                  std::int64_t vocabulary_size) {
   std::vector<std::vector<std::int64_t>> prompts;
   for (const std::string& ids : options.prompt_ids) {
     prompts.push_back(parse_ids(ids));
@@ -84,10 +85,9 @@ std::vector<std::vector<std::int64_t>> prompts_of(const GenerateOptions& options
     prompts.push_back(text.chat_ids("--chat", question));
   }
   if (!options.prompt_file.empty()) {
-    for (const PromptLine& line : load_prompt_lines(options.prompt_file)) {
-      prompts.push_back(!line.ids.empty() ? line.ids
-                        : line.chat       ? text.chat_ids("--prompts", line.text)
-                                          : text.prompt_ids("--prompts", line.text));
+    for (RealPrompt& prompt :
+         real_prompts("--prompts", load_prompt_lines(options.prompt_file), text, vocabulary_size)) {
+      prompts.push_back(std::move(prompt.ids));
     }
   }
   if (prompts.empty()) {
@@ -142,11 +142,11 @@ ExitCode run_generate(const GenerateOptions& options) {
   }
   GenerationRequest request{.prompts = {},
                             .max_tokens = options.max_tokens,
-                            .eos_token_id = options.ignore_eos ? -1 : config.eos_token_id,
+                            .eos_token_ids = options.ignore_eos ? std::vector<std::int64_t>{} : config.eos_token_ids(),
                             .details = {}};
   const CheckpointSource source = open_checkpoint(options.model, dtype, device);
   const ModelText text = load_model_text(source.path);
-  request.prompts = prompts_of(options, text);
+  request.prompts = prompts_of(options, text, config.vocabulary_size);
   request.sampling = sampling_of(options.sampling, request.prompts.size());
   std::optional<StopStrings> stop;
   if (!options.sampling.stop.empty()) {

@@ -1,12 +1,16 @@
 // `decodelab launch`: one launch of a sweep, started by the sweep itself and not by people.
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "bench/commands/commands.h"
 #include "bench/machine/environment.h"
+#include "bench/measure/engine_completions.h"
 #include "bench/measure/engine_worker.h"
 #include "bench/measure/external_arm.h"
 #include "bench/measure/interrupt.h"
@@ -17,6 +21,7 @@
 #include "bench/measure/torch_roofline.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
+#include "engine/checkpoint/model_text.h"
 #include "engine/checkpoint/synthetic_cache.h"
 #include "engine/runtime.h"
 
@@ -41,12 +46,34 @@ std::shared_ptr<const KeptOutputs> keep_across_runs(const BuildRecord& build, co
                                                     CellInput& input) {
   try {
     const std::filesystem::path cache = default_cache_directory();
-    const std::string key = computed_by(build, plan.checkpoint, plan.seed, cache);
+    std::string key = computed_by(build, plan.checkpoint, plan.seed, cache);
+    for (const RealPrompt& prompt : plan.prompts) {
+      key += fmt::format("prompt {}\n", fmt::join(prompt.ids, ","));
+    }
     input.kept = std::make_shared<const KeptBytes>(cache / "cells");
     input.kept_key = key;
     return std::make_shared<const KeptOutputs>(KeptBytes(cache / "outputs"), key);
   } catch (const std::exception&) {
     return nullptr;
+  }
+}
+
+/// Keeps what the arms that are right say to the run's prompts.
+void save_completions(Store& store, std::int64_t run_id, const std::shared_ptr<const Model>& model,
+                      const LaunchPlan& plan) {
+  if (plan.prompts.empty()) {
+    return;
+  }
+  const ModelText text = load_model_text(plan.checkpoint);
+  const RunData data = store.load_plan(run_id);
+  for (const ArmRecord& record : data.arms) {
+    const bool runs = std::ranges::any_of(data.cell_arms, [&](const CellArmRecord& row) {
+      return row.arm_id == record.id && row.status == RowStatus::ok;
+    });
+    if (runs && record.command.empty() && !record.roofline()) {
+      const Engine engine(model, bind_arm(parse_arm(record.label), reference_plan()));
+      store.save_completions(complete_prompts(engine, record.id, plan.prompts, text));
+    }
   }
 }
 
@@ -116,8 +143,13 @@ ExitCode run_launch(const LaunchOptions& options) {
       .kept_outputs = kept_outputs,
       .visits = visit_plan(plan, planned.run),
   };
-  return run_launch(store, options.run, options.launch, context) == LaunchEnd::complete ? ExitCode::ok
-                                                                                        : ExitCode::interrupted;
+  if (run_launch(store, options.run, options.launch, context) != LaunchEnd::complete) {
+    return ExitCode::interrupted;
+  }
+  if (options.launch == 0 && model) {
+    save_completions(store, options.run, model, plan);
+  }
+  return ExitCode::ok;
 }
 
 }  // namespace

@@ -72,7 +72,8 @@ Plan plan_of_cells(TraceOptions& options) {
                        .threads = request.threads,
                        .seed = request.seed,
                        .max_tokens = request.max_tokens,
-                       .fill = fill_of(request)},
+                       .fill = fill_of(request),
+                       .prompts = request.prompts},
             .jobs = {},
             .run_id = {}};
   for (const CellArmRecord& row : data.cell_arms) {

@@ -59,7 +59,7 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
       snapshots_(snapshots) {
   const ModelConfig& config = engine.model().config();
   if (cell.phase != "decode" || cell.fill == "generated") {
-    prompts_ = random_prompts(input.seed, cell.batch, cell.length, config.vocabulary_size);
+    prompts_ = cell_prompts(input.prompts, input.seed, cell.batch, cell.length, config.vocabulary_size);
   }
   if (cell.phase == "decode" && cell.fill != "generated") {
     for (const auto& prompt : random_prompts(input.seed + 1, cell.batch, 1, config.vocabulary_size)) {

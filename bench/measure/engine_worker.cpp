@@ -230,8 +230,10 @@ class EngineWorker final : public Worker {
 }  // namespace
 
 CellInput cell_input(const LaunchPlan& plan) {
-  CellInput input{
-      .seed = static_cast<std::uint64_t>(plan.seed), .max_tokens = plan.max_tokens, .sampling = plan.sampling};
+  CellInput input{.seed = static_cast<std::uint64_t>(plan.seed),
+                  .max_tokens = plan.max_tokens,
+                  .prompts = plan.prompts,
+                  .sampling = plan.sampling};
   if (input.sampling.sample) {
     input.sampling.seed = input.seed;
   }

@@ -14,8 +14,9 @@ namespace decodelab {
 
 /// What the cells of a sweep are filled with, and how they choose tokens.
 struct CellInput {
-  std::uint64_t seed = 1;        ///< Prompts and random cache contents come from it, the same for every arm.
-  std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
+  std::uint64_t seed = 1;             ///< Prompts and random cache contents come from it, the same for every arm.
+  std::int64_t max_tokens = 16;       ///< Tokens of a completion, phase generate.
+  std::vector<RealPrompt> prompts{};  ///< What rows are cut from; none: random ids.
   /// Prefilled caches of earlier processes; null: none are kept. Their keys begin with `kept_key`, which is a
   /// computed_by().
   std::shared_ptr<const KeptBytes> kept{};

@@ -153,6 +153,14 @@ SamplingParameters sampling_of(const nlohmann::json& json) {
   return sampling;
 }
 
+std::vector<RealPrompt> prompts_of(const nlohmann::json& json) {
+  std::vector<RealPrompt> prompts;
+  for (const nlohmann::json& prompt : json.value("prompts", nlohmann::json::array())) {
+    prompts.push_back({.text = prompt.at("text"), .prompt_class = prompt.at("class"), .ids = prompt.at("ids")});
+  }
+  return prompts;
+}
+
 }  // namespace
 
 std::string to_json(const LaunchPlan& plan) {
@@ -162,6 +170,9 @@ std::string to_json(const LaunchPlan& plan) {
       {"fill", plan.fill},     {"max_tokens", plan.max_tokens}, {"worker_seconds", plan.worker_seconds}};
   if (!plan.affinity.empty()) {
     json["affinity"] = plan.affinity;
+  }
+  for (const RealPrompt& prompt : plan.prompts) {
+    json["prompts"].push_back({{"text", prompt.text}, {"class", prompt.prompt_class}, {"ids", prompt.ids}});
   }
   if (plan.slice_ns > 0) {
     json["turn_ns"] = plan.slice_ns;
@@ -198,6 +209,7 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             .seed = json.at("seed"),
             .max_tokens = json.at("max_tokens"),
             .fill = json.at("fill"),
+            .prompts = prompts_of(json),
             // Runs of older programs had no workers.
             .worker_seconds = json.value("worker_seconds", std::int64_t{0}),
             .affinity = json.value("affinity", std::vector<std::int64_t>{}),
@@ -221,7 +233,10 @@ std::int64_t slice_ns_of(const SweepRequest& request) {
 }
 
 std::string fill_of(const SweepRequest& request) {
-  return !request.fill.empty() ? request.fill : request.workers.empty() ? "random" : "generated";
+  if (!request.fill.empty()) {
+    return request.fill;
+  }
+  return request.workers.empty() && request.prompts.empty() ? "random" : "generated";
 }
 
 ElementType dtype_from_name(std::string_view name) {

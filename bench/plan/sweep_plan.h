@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/plan/prompts.h"
 #include "bench/plan/step_scope.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
@@ -44,7 +45,8 @@ struct SweepRequest {
   std::int64_t seed = 1;
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
   std::string fill;  ///< random or generated; empty: generated where there are workers, since another engine's cache
-                     ///< cannot be filled.
+                     ///< cannot be filled, and where there are prompts.
+  std::vector<RealPrompt> prompts{};  ///< What rows are cut from; none: random ids.
   /// `NAME=CMD`: arms that are processes of their own.
   std::vector<std::string> workers;
   std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
@@ -76,6 +78,7 @@ struct LaunchPlan {
   std::int64_t seed = 0;
   std::int64_t max_tokens = 0;
   std::string fill;
+  std::vector<RealPrompt> prompts{};  ///< As in SweepRequest.
   std::int64_t worker_seconds = 0;
   std::vector<std::int64_t> affinity{};
   std::int64_t slice_ns = 0;      ///< As in SweepRequest.

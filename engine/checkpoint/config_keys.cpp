@@ -140,6 +140,21 @@ std::int64_t ConfigKeys::token(const char* name, std::int64_t fallback, std::int
   return value->get<std::uint64_t>() < static_cast<std::uint64_t>(vocabulary_size) ? value->get<std::int64_t>() : -1;
 }
 
+std::vector<std::int64_t> ConfigKeys::later_tokens(const char* name, std::int64_t vocabulary_size) const {
+  std::vector<std::int64_t> tokens;
+  const json* value = find({name});
+  for (std::size_t index = 1; value != nullptr && value->is_array() && index < value->size(); ++index) {
+    const json& token = (*value)[index];
+    if (!token.is_number_unsigned()) {
+      refuse(name, "a token id, a list of them or null", shown(*value));
+    }
+    if (token.get<std::uint64_t>() < static_cast<std::uint64_t>(vocabulary_size)) {
+      tokens.push_back(token.get<std::int64_t>());
+    }
+  }
+  return tokens;
+}
+
 void ConfigKeys::require(const char* name, bool value, const std::string& why) const {
   const json* found = find({name});
   if (found != nullptr && !found->is_null() && flag(name, value) != value) {

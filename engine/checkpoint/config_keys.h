@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -49,6 +50,8 @@ class ConfigKeys {
   /// Returns a token id, of a list the first, or -1 for null. An id outside of the vocabulary never ends a text, and
   /// counts as none.
   std::int64_t token(const char* name, std::int64_t fallback, std::int64_t vocabulary_size) const;
+  /// Returns those after the first of a list of token ids that the vocabulary has; none where there is no list.
+  std::vector<std::int64_t> later_tokens(const char* name, std::int64_t vocabulary_size) const;
   /// Throws unless the key is absent, null or equal to `value`; `why` says what the value means.
   void require(const char* name, bool value, const std::string& why) const;
   /// Returns the keys of the object at `name`, or nothing where there is none or null.

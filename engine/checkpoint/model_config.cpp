@@ -67,6 +67,7 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file_na
   keys.require("add_cross_attention", false, "a decoder alone");
   ModelConfig config{.family = std::string(family->model_type)};
   family->read(keys, config);
+  config.later_eos_token_ids = keys.later_tokens("eos_token_id", config.vocabulary_size);
   return config;
 }
 
@@ -84,6 +85,9 @@ std::string config_json(const ModelConfig& config) {
   family_of(config.family).write(config, object);
   for (const char* key : {"bos_token_id", "eos_token_id"}) {
     object[key] = config.eos_token_id < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(config.eos_token_id);
+  }
+  if (!config.later_eos_token_ids.empty()) {
+    object["eos_token_id"] = config.eos_token_ids();
   }
   return object.dump(2) + "\n";
 }

@@ -76,6 +76,7 @@ struct ModelConfig {
   double head_scale = 1;                 ///< What the last norm gives is multiplied by it.
   bool clamps_fp16 = false;        ///< Sums of a layer that fp16 cannot hold become the largest numbers that it can.
   std::int64_t eos_token_id = -1;  ///< -1: the model has none.
+  std::vector<std::int64_t> later_eos_token_ids;  ///< What ends a text besides (chat models have several).
 
   std::int64_t query_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return 2 * kv_heads * head_dim; }
@@ -88,6 +89,14 @@ struct ModelConfig {
   std::int64_t held_after_prefill(std::int64_t prompt) const { return encoder ? 1 : prompt; }
   LayerRecipe recipe(std::int64_t layer) const {
     return recipes.empty() ? LayerRecipe{} : recipes.at(static_cast<std::size_t>(layer));
+  }
+  /// Returns all tokens that end a text.
+  std::vector<std::int64_t> eos_token_ids() const {
+    std::vector<std::int64_t> ids = later_eos_token_ids;
+    if (eos_token_id >= 0) {
+      ids.insert(ids.begin(), eos_token_id);
+    }
+    return ids;
   }
   /// Returns the factor that scores are multiplied by.
   double attention_scale() const {

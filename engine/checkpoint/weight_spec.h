@@ -20,6 +20,8 @@ enum class Transform : std::uint8_t {
   none,
   /// Stored as [inputs, outputs].
   transposed,
+  /// The columns of all stored tensors, one tensor after the other, each as [inputs, outputs].
+  transposed_concatenated,
   /// The rows of all stored tensors, one tensor after the other: query, key and value, or gate and up.
   concatenated,
   /// Rows are stored as [H, (query, key, value), k] and become all queries, all keys, all values.

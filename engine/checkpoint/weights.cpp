@@ -175,9 +175,11 @@ void write_weight(const at::Tensor& weight, const RoleSpec& role, const std::vec
   switch (role.transform) {
     case Transform::none: weight.copy_(stored.front()); return;
     case Transform::transposed: weight.copy_(stored.front().t()); return;
-    case Transform::concatenated: {
+    case Transform::concatenated:
+    case Transform::transposed_concatenated: {
       std::int64_t row = 0;
-      for (const at::Tensor& rows : stored) {
+      for (const at::Tensor& part : stored) {
+        const at::Tensor rows = role.transform == Transform::concatenated ? part : part.t();
         weight.narrow(0, row, rows.size(0)).copy_(rows);
         row += rows.size(0);
       }

@@ -1,5 +1,6 @@
 // GPT-2: learned positions, layer norms, a tied head, matrices stored as [inputs, outputs]. Keys, defaults and names
-// are those of Hugging Face's GPT2Config and GPT2LMHeadModel.
+// are those of Hugging Face's GPT2Config and GPT2LMHeadModel, and of the code that bigcode/santacoder brings along,
+// whose heads may share one key head.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -8,13 +9,23 @@
 namespace decodelab::model_families {
 namespace {
 
+constexpr std::string_view kMultiHead = "multihead";
+constexpr std::string_view kMultiQuery = "multiquery";
+
+bool is_multi_query(const ModelConfig& config) { return config.kv_heads < config.heads; }
+
 void read_gpt2(const ConfigKeys& keys, ModelConfig& config) {
   constexpr std::int64_t kDefaultEos = 50256;
   keys.require("tie_word_embeddings", true, "a head that shares the token embedding");
   keys.require("scale_attn_by_inverse_layer_idx", false, "scores that are scaled alike in every layer");
   config.layers = keys.dimension({"n_layer", "num_hidden_layers"}, 12, kMaxLayers);
   config.hidden_size = keys.dimension({"n_embd", "hidden_size"}, 768, kMaxWidth);
-  config.heads = config.kv_heads = keys.dimension({"n_head", "num_attention_heads"}, 12, kMaxWidth);
+  config.heads = keys.dimension({"n_head", "num_attention_heads"}, 12, kMaxWidth);
+  const std::string head_type = keys.text("attention_head_type", kMultiHead);
+  if (head_type != kMultiHead && head_type != kMultiQuery) {
+    keys.refuse("attention_head_type", fmt::format("{} or {}", kMultiHead, kMultiQuery), "'" + head_type + "'");
+  }
+  config.kv_heads = head_type == kMultiQuery ? 1 : config.heads;
   config.positions = keys.dimension({"n_positions", "max_position_embeddings"}, 1024, kMaxRows);
   config.vocabulary_size = keys.dimension({"vocab_size"}, 50257, kMaxRows);
   config.intermediate_size = keys.dimension_or_null({"n_inner"}, 4 * config.hidden_size, kMaxIntermediate);
@@ -32,7 +43,10 @@ void read_gpt2(const ConfigKeys& keys, ModelConfig& config) {
 }
 
 void write_gpt2(const ModelConfig& config, nlohmann::ordered_json& object) {
-  object["architectures"] = {"GPT2LMHeadModel"};
+  object["architectures"] = {is_multi_query(config) ? "GPT2LMHeadCustomModel" : "GPT2LMHeadModel"};
+  if (is_multi_query(config)) {
+    object["attention_head_type"] = kMultiQuery;
+  }
   object["n_layer"] = config.layers;
   object["n_embd"] = config.hidden_size;
   object["n_head"] = config.heads;
@@ -68,13 +82,27 @@ std::vector<RoleSpec> roles_of_gpt2(const ModelConfig& config) {
                      .transform = Transform::transposed});
     vector(role + ".bias", stored + ".bias", outputs, false);
   };
+  // Queries have a product of their own, and keys and values another one.
+  const auto multi_query = [&](const std::string& role, const std::string& stored) {
+    const std::int64_t keys = config.kv_width();
+    const std::string q = "transformer." + stored + "attn.q_attn.";
+    const std::string kv = "transformer." + stored + "attn.kv_attn.";
+    roles.push_back({.role = role + "qkv.weight",
+                     .shape = {d + keys, d},
+                     .stored = {{.name = q + "weight", .shape = {d, d}}, {.name = kv + "weight", .shape = {d, keys}}},
+                     .transform = Transform::transposed_concatenated});
+    roles.push_back({.role = role + "qkv.bias",
+                     .shape = {d + keys},
+                     .stored = {{.name = q + "bias", .shape = {d}}, {.name = kv + "bias", .shape = {keys}}},
+                     .transform = Transform::concatenated});
+  };
   table("embedding.weight", "wte.weight", config.vocabulary_size);
   table("positions.weight", "wpe.weight", config.positions);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string role = fmt::format("layers.{}.", layer);
     const std::string stored = fmt::format("h.{}.", layer);
     norm(role + "attention_norm", stored + "ln_1");
-    linear(role + "qkv", stored + "attn.c_attn", 3 * d, d);
+    is_multi_query(config) ? multi_query(role, stored) : linear(role + "qkv", stored + "attn.c_attn", 3 * d, d);
     linear(role + "attention_out", stored + "attn.c_proj", d, d);
     norm(role + "mlp_norm", stored + "ln_2");
     linear(role + "up", stored + "mlp.c_fc", config.intermediate_size, d);

@@ -322,7 +322,7 @@ class PartialRunner final : public GraphRunner {
     }
   }
 
-  Step step() const { return {.rows = *rows_, .workspace = *workspace_}; }
+  ForwardStep step() const { return {.rows = *rows_, .workspace = *workspace_}; }
 
   void record_parts() {
     if (!parts_.empty()) {

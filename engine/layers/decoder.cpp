@@ -72,7 +72,7 @@ class Decoder final : public Transformer {
 
   std::int64_t sites() const override { return config_.layers; }
 
-  ResidualStream embed(const at::Tensor& token_ids, const Step& step) const override {
+  ResidualStream embed(const at::Tensor& token_ids, const ForwardStep& step) const override {
     at::Tensor sum = looked_up(embedding_, token_ids, step.workspace);
     if (embedding_scale_ != 1) {
       sum.mul_(embedding_scale_);
@@ -84,7 +84,7 @@ class Decoder final : public Transformer {
     return {.residual = sum, .addend = {}};
   }
 
-  Projected before(std::int64_t site, ResidualStream& stream, const Step& step) const override {
+  Projected before(std::int64_t site, ResidualStream& stream, const ForwardStep& step) const override {
     const Layer& parts = layers_[static_cast<std::size_t>(site)];
     const at::Tensor qkv =
         parts.qkv->forward(add_and_norm(*parts.attention_norm, stream, step.workspace), step.workspace);
@@ -93,7 +93,8 @@ class Decoder final : public Transformer {
     return parts.rotary == nullptr ? projected : parts.rotary->forward(projected, step);
   }
 
-  void after(std::int64_t site, ResidualStream& stream, const at::Tensor& attended, const Step& step) const override {
+  void after(std::int64_t site, ResidualStream& stream, const at::Tensor& attended,
+             const ForwardStep& step) const override {
     const Layer& parts = layers_[static_cast<std::size_t>(site)];
     stream.addend = in_stage(Stage::projection, [&] { return parts.attention_out->forward(attended, step.workspace); });
     if (parts.attention_post_norm) {

@@ -79,11 +79,11 @@ class EncoderDecoder final : public Transformer {
   std::int64_t sites() const override { return 2 * config_.layers; }
   AttentionSite site(std::int64_t index) const override { return {.layer = index / 2, .crosses = index % 2 == 1}; }
 
-  ResidualStream embed(const at::Tensor& token_ids, const Step& step) const override {
+  ResidualStream embed(const at::Tensor& token_ids, const ForwardStep& step) const override {
     return {.residual = looked_up(embedding_, token_ids, step.workspace), .addend = {}};
   }
 
-  Projected before(std::int64_t index, ResidualStream& stream, const Step& step) const override {
+  Projected before(std::int64_t index, ResidualStream& stream, const ForwardStep& step) const override {
     const DecoderLayer& parts = layers_[static_cast<std::size_t>(site(index).layer)];
     if (site(index).crosses) {
       const at::Tensor normed = add_and_norm(*parts.cross_norm, stream, step.workspace);
@@ -92,7 +92,8 @@ class EncoderDecoder final : public Transformer {
     return split(parts.qkv->forward(add_and_norm(*parts.attention_norm, stream, step.workspace), step.workspace));
   }
 
-  void after(std::int64_t index, ResidualStream& stream, const at::Tensor& attended, const Step& step) const override {
+  void after(std::int64_t index, ResidualStream& stream, const at::Tensor& attended,
+             const ForwardStep& step) const override {
     const DecoderLayer& parts = layers_[static_cast<std::size_t>(site(index).layer)];
     const bool crosses = site(index).crosses;
     stream.addend = in_stage(Stage::projection, [&] {
@@ -104,12 +105,12 @@ class EncoderDecoder final : public Transformer {
     }
   }
 
-  at::Tensor score_bias(std::int64_t index, std::int64_t keys, const Step& step) const override {
+  at::Tensor score_bias(std::int64_t index, std::int64_t keys, const ForwardStep& step) const override {
     return site(index).crosses ? at::Tensor() : decoder_bias_.of(step.rows, keys);
   }
 
   std::unique_ptr<EncodedPrompts> encode(const at::Tensor& token_ids, const Attention& attention,
-                                         const Step& step) const override {
+                                         const ForwardStep& step) const override {
     const at::Tensor encoded = encoded_tokens(token_ids, attention, step);
     std::vector<at::Tensor> keys_values;
     for (const DecoderLayer& layer : layers_) {
@@ -136,7 +137,7 @@ class EncoderDecoder final : public Transformer {
   }
 
   /// Returns the encoder's last norm of its layers' sum, in the shape of the embedded ids.
-  at::Tensor encoded_tokens(const at::Tensor& token_ids, const Attention& attention, const Step& step) const {
+  at::Tensor encoded_tokens(const at::Tensor& token_ids, const Attention& attention, const ForwardStep& step) const {
     const StepRows& rows = step.rows;
     Workspace& workspace = step.workspace;
     const at::Tensor bias = encoder_bias_.of_each_other(rows.tokens());

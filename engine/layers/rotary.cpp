@@ -68,7 +68,7 @@ class PlainRotary final : public Rotary {
     }
   }
 
-  Projected forward(const Projected& projected, const Step& step) const override {
+  Projected forward(const Projected& projected, const ForwardStep& step) const override {
     at::Tensor query = projected.query.unflatten(2, {shape_.heads, shape_.head_dim});
     at::Tensor keys =
         projected.key_value.narrow(2, 0, shape_.key_width()).unflatten(2, {shape_.kv_heads, shape_.head_dim});
@@ -88,7 +88,7 @@ class PlainRotary final : public Rotary {
 
  private:
   /// Returns the rows of the table for the step's positions, for both halves of a head: [b, T, 1, dims].
-  static at::Tensor of_positions(const at::Tensor& table, const Step& step) {
+  static at::Tensor of_positions(const at::Tensor& table, const ForwardStep& step) {
     const at::Tensor rows = at::embedding(table, step.rows.position_ids()).unsqueeze(2);
     return at::cat({rows, rows}, 3);
   }

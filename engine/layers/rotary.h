@@ -37,7 +37,7 @@ class Rotary {
   virtual ~Rotary() = default;
 
   /// Returns the projections with queries and keys normed and turned; values stay as they are.
-  virtual Projected forward(const Projected& projected, const Step& step) const = 0;
+  virtual Projected forward(const Projected& projected, const ForwardStep& step) const = 0;
 };
 
 /// The reference: a norm, and x cos + rotated(x) sin, one operator each, in the model's dtype.

@@ -10,7 +10,7 @@ class EncodedPrompts;
 class StepRows;
 
 /// What the parts of one step share.
-struct Step {
+struct ForwardStep {
   const StepRows& rows;  ///< Lengths and position ids.
   Workspace& workspace;
   const EncodedPrompts* encoded = nullptr;  ///< What a decoder with an encoder attends to; else null.

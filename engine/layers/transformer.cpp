@@ -13,9 +13,9 @@
 
 namespace decodelab {
 
-at::Tensor Transformer::score_bias(std::int64_t, std::int64_t, const Step&) const { return {}; }
+at::Tensor Transformer::score_bias(std::int64_t, std::int64_t, const ForwardStep&) const { return {}; }
 
-std::unique_ptr<EncodedPrompts> Transformer::encode(const at::Tensor&, const Attention&, const Step&) const {
+std::unique_ptr<EncodedPrompts> Transformer::encode(const at::Tensor&, const Attention&, const ForwardStep&) const {
   throw std::logic_error("a decoder alone has no encoder to run");
 }
 
@@ -26,7 +26,7 @@ std::unique_ptr<Transformer> make_transformer(const ModelConfig& config, const W
 }
 
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
-                   const at::Tensor& token_ids, const Step& step) {
+                   const at::Tensor& token_ids, const ForwardStep& step) {
   const StepRows& rows = step.rows;
   Workspace& workspace = step.workspace;
   count_amount(Amount::padding_tokens, rows.padding_tokens());

@@ -21,7 +21,7 @@ class Weights;
 struct LayerSlots;
 struct Projected;
 struct ResidualStream;
-struct Step;
+struct ForwardStep;
 
 /// Says what an attention site attends to: the keys and values of a layer, which it appends to, or those that the
 /// encoder left for the layer.
@@ -41,19 +41,20 @@ class Transformer {
   virtual std::int64_t sites() const = 0;
   virtual AttentionSite site(std::int64_t index) const { return {.layer = index}; }
   /// Returns the embeddings of ids [B, T] int64: [B, T, d], with no addend.
-  virtual ResidualStream embed(const at::Tensor& token_ids, const Step& step) const = 0;
+  virtual ResidualStream embed(const at::Tensor& token_ids, const ForwardStep& step) const = 0;
   /// Runs all that precedes the attention of `site`: -> query [B, T, H * k], key_value [B, T, 2 * G * k], undefined at
   /// a site that crosses.
-  virtual Projected before(std::int64_t site, ResidualStream& stream, const Step& step) const = 0;
+  virtual Projected before(std::int64_t site, ResidualStream& stream, const ForwardStep& step) const = 0;
   /// Runs all that follows it up to the next site or the last norm; `attended` is [B, T, H * k].
-  virtual void after(std::int64_t site, ResidualStream& stream, const at::Tensor& attended, const Step& step) const = 0;
+  virtual void after(std::int64_t site, ResidualStream& stream, const at::Tensor& attended,
+                     const ForwardStep& step) const = 0;
   /// Returns what is added to the scores of `site` over the first `keys` keys, broadcast to [B, H, T, keys]; undefined
   /// where nothing is.
-  virtual at::Tensor score_bias(std::int64_t site, std::int64_t keys, const Step& step) const;
+  virtual at::Tensor score_bias(std::int64_t site, std::int64_t keys, const ForwardStep& step) const;
   /// Runs the encoder on the ids [B, E] of prompts, [1, S] where rows are packed, and returns the keys and values that
   /// each layer of the decoder attends to. Throws std::logic_error for a decoder alone.
   virtual std::unique_ptr<EncodedPrompts> encode(const at::Tensor& token_ids, const Attention& attention,
-                                                 const Step& step) const;
+                                                 const ForwardStep& step) const;
   /// Runs the last norm and the language-model head: [R, d] -> logits [R, V].
   virtual at::Tensor head(const at::Tensor& hidden, Workspace& workspace) const = 0;
 
@@ -64,7 +65,7 @@ class Transformer {
 /// states before the last norm, [B, T, d]. With packed rows both are [1, S, ..], where S counts the real tokens of all
 /// rows.
 at::Tensor forward(const Transformer& transformer, const Attention& attention, KvCache& cache,
-                   const at::Tensor& token_ids, const Step& step);
+                   const at::Tensor& token_ids, const ForwardStep& step);
 
 /// Make the transformer that `config` describes, with layers built from `slots`: a decoder alone, or one with an
 /// encoder. `weights` must outlive it.

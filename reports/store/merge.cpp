@@ -9,6 +9,7 @@
 #include <system_error>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -79,6 +80,7 @@ class RunMerge {
     changed = unite_traces() || changed;
     changed = unite_times_spent() || changed;
     changed = unite_proofs() || changed;
+    changed = unite_completions() || changed;
     changed = unite_ends() || changed;
     ++(changed ? report_.united : report_.unchanged);
   }
@@ -116,6 +118,9 @@ class RunMerge {
     for (const CellProofRecord& proof : source_.proofs) {
       replace_proof(database_, moved(proof));
     }
+    for (const CompletionRecord& completion : source_.completions) {
+      replace_completion(database_, moved(completion));
+    }
     report_.blocks += std::ssize(source_.blocks);
   }
 
@@ -133,6 +138,11 @@ class RunMerge {
     row.cell_id = cells_.at(row.cell_id);
     row.arm_id = arms_.at(row.arm_id);
     return row;
+  }
+
+  CompletionRecord moved(CompletionRecord completion) const {
+    completion.arm_id = arms_.at(completion.arm_id);
+    return completion;
   }
 
   TraceRecord moved(TraceRecord trace) const {
@@ -306,6 +316,23 @@ class RunMerge {
       }
       add_time_spent(database_, target_.run.id, time);
       changed = true;
+    }
+    return changed;
+  }
+
+  /// Adds completions of arms and prompts that the target has none of.
+  bool unite_completions() {
+    std::set<std::pair<std::int64_t, std::int64_t>> here;
+    for (const CompletionRecord& completion : target_.completions) {
+      here.emplace(completion.arm_id, completion.prompt);
+    }
+    bool changed = false;
+    for (const CompletionRecord& source_completion : source_.completions) {
+      const CompletionRecord completion = moved(source_completion);
+      if (here.emplace(completion.arm_id, completion.prompt).second) {
+        replace_completion(database_, completion);
+        changed = true;
+      }
     }
     return changed;
   }

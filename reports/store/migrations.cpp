@@ -222,7 +222,22 @@ CREATE TABLE arm_proofs (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers, kTraces, kSlices, kAgreement, kTimesSpent, kProofs};
+// What arms say to the prompts of a run.
+constexpr const char* kCompletions = R"sql(
+CREATE TABLE completions (
+  arm_id INTEGER NOT NULL REFERENCES arms (id) ON DELETE CASCADE,
+  prompt INTEGER NOT NULL,
+  prompt_text TEXT NOT NULL,
+  class TEXT NOT NULL,
+  prompt_tokens INTEGER NOT NULL,
+  token_ids TEXT NOT NULL,
+  text TEXT NOT NULL,
+  PRIMARY KEY (arm_id, prompt)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+constexpr std::array kSteps{kFirstSchema, kCounters,   kWorkers, kTraces,     kSlices,
+                            kAgreement,   kTimesSpent, kProofs,  kCompletions};
 static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
 
 }  // namespace

@@ -291,6 +291,24 @@ std::vector<CellProofRecord> read_proofs(SQLite::Database& database, std::int64_
   return proofs;
 }
 
+std::vector<CompletionRecord> read_completions(SQLite::Database& database, std::int64_t run_id) {
+  std::vector<CompletionRecord> completions;
+  auto row = prepared(database,
+                      "SELECT arm_id, prompt, prompt_text, class, prompt_tokens, token_ids, text FROM completions JOIN "
+                      "arms ON arms.id = arm_id WHERE run_id = ? ORDER BY prompt, arm_id",
+                      run_id);
+  while (row.executeStep()) {
+    completions.push_back({.arm_id = row.getColumn(0).getInt64(),
+                           .prompt = row.getColumn(1).getInt64(),
+                           .prompt_text = row.getColumn(2).getString(),
+                           .prompt_class = row.getColumn(3).getString(),
+                           .prompt_tokens = row.getColumn(4).getInt64(),
+                           .token_ids = parse_json(row.getColumn(5).getString()),
+                           .text = row.getColumn(6).getString()});
+  }
+  return completions;
+}
+
 RunData read_plan(SQLite::Database& database, RunRecord run) {
   const std::int64_t id = run.id;
   return {.run = std::move(run),
@@ -300,7 +318,8 @@ RunData read_plan(SQLite::Database& database, RunRecord run) {
           .blocks = {},
           .traces = read_traces(database, id),
           .times_spent = read_times_spent(database, id),
-          .proofs = read_proofs(database, id)};
+          .proofs = read_proofs(database, id),
+          .completions = read_completions(database, id)};
 }
 
 std::optional<BlockRecord> read_block(SQLite::Database& database, std::int64_t run_id, std::int64_t launch,

@@ -248,6 +248,18 @@ struct RunRecord {
   ModelRecord model;
 };
 
+/// What an arm says to one of the run's prompts, in greedy decoding.
+struct CompletionRecord {
+  std::int64_t arm_id = 0;
+  std::int64_t prompt = 0;     ///< Its place in the run's list.
+  std::string prompt_text{};   ///< Empty where neither the list nor the model has a text.
+  std::string prompt_class{};  ///< What kind of text the list calls it.
+  std::int64_t prompt_tokens = 0;
+  std::vector<std::int64_t> token_ids{};
+  std::string text{};  ///< Empty where the model has no tokenizer.
+  bool operator==(const CompletionRecord&) const = default;
+};
+
 /// A run with everything that belongs to it, as the reports read it. Cells, arms and blocks are in the order in which
 /// they were planned or ran.
 struct RunData {
@@ -256,9 +268,10 @@ struct RunData {
   std::vector<ArmRecord> arms;
   std::vector<CellArmRecord> cell_arms;
   std::vector<BlockRecord> blocks;
-  std::vector<TraceRecord> traces{};           ///< At most one for an arm in a cell, the newest.
-  std::vector<TimeSpentRecord> times_spent{};  ///< By launch, arm and activity; a run of an older program has none.
-  std::vector<CellProofRecord> proofs{};       ///< Of the cells that were checked.
+  std::vector<TraceRecord> traces{};            ///< At most one for an arm in a cell, the newest.
+  std::vector<TimeSpentRecord> times_spent{};   ///< By launch, arm and activity; a run of an older program has none.
+  std::vector<CellProofRecord> proofs{};        ///< Of the cells that were checked.
+  std::vector<CompletionRecord> completions{};  ///< By prompt and arm; none where the run has no prompts.
 };
 
 }  // namespace decodelab

@@ -206,6 +206,14 @@ void Store::save_proof(const CellProofRecord& proof) {
   impl_->file.write([&](SQLite::Database& database) { replace_proof(database, proof); });
 }
 
+void Store::save_completions(const std::vector<CompletionRecord>& completions) {
+  impl_->file.write([&](SQLite::Database& database) {
+    for (const CompletionRecord& completion : completions) {
+      replace_completion(database, completion);
+    }
+  });
+}
+
 void Store::add_block(std::int64_t run_id, const BlockRecord& block) {
   impl_->file.write([&](SQLite::Database& database) {
     const auto there = first_id(

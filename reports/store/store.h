@@ -30,7 +30,7 @@ class StoreError : public std::runtime_error {
 /// kSchemaVersion. Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 8;
+  static constexpr int kSchemaVersion = 9;
 
   Store(const std::filesystem::path& path, StoreAccess access);
   ~Store();
@@ -60,6 +60,8 @@ class Store {
   std::int64_t time_spent_ns(std::int64_t run_id, std::int64_t launch) const;
   /// Keeps what the reference put out in a cell and what arms chose there; replaces what was kept of that cell.
   void save_proof(const CellProofRecord& proof);
+  /// Keeps what arms say to their run's prompts; replaces what was kept of the same arm and prompt.
+  void save_completions(const std::vector<CompletionRecord>& completions);
   /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch,
   /// block, cell) is refused.
   void add_block(std::int64_t run_id, const BlockRecord& block);

@@ -154,6 +154,14 @@ void add_time_spent(SQLite::Database& database, std::int64_t run_id, const TimeS
           run_id, time.shard, time.launch, time.arm_id, std::string(to_string(time.activity)), time.ns);
 }
 
+void replace_completion(SQLite::Database& database, const CompletionRecord& completion) {
+  execute(database,
+          "INSERT OR REPLACE INTO completions (arm_id, prompt, prompt_text, class, prompt_tokens, token_ids, text) "
+          "VALUES (?, ?, ?, ?, ?, ?, ?)",
+          completion.arm_id, completion.prompt, completion.prompt_text, completion.prompt_class,
+          completion.prompt_tokens, nlohmann::json(completion.token_ids).dump(), completion.text);
+}
+
 void replace_proof(SQLite::Database& database, const CellProofRecord& proof) {
   prepared(database, "DELETE FROM cell_proofs WHERE cell_id = ?", proof.cell_id).exec();
   execute(database, "INSERT INTO cell_proofs (cell_id, batch, length, first, tokens) VALUES (?, ?, ?, ?, ?)",

@@ -31,5 +31,6 @@ void add_time_spent(SQLite::Database& database, std::int64_t run_id, const TimeS
 
 /// Adds the proof of a cell; replaces one that the store has.
 void replace_proof(SQLite::Database& database, const CellProofRecord& proof);
+void replace_completion(SQLite::Database& database, const CompletionRecord& completion);
 
 }  // namespace decodelab

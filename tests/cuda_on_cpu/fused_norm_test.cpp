@@ -17,7 +17,8 @@ using FusedNorm = KernelTest;
 
 /// `skew`: bytes that rows begin behind a multiple of 16.
 template <typename Element>
-void expect_norm(const Shape& shape, bool adds, std::size_t skew) {
+void expect_norm(const Shape& shape, bool adds, std::size_t skew, NormKind kind = NormKind::layer) {
+  const bool layer = kind == NormKind::layer;
   SCOPED_TRACE(std::to_string(shape.rows) + " rows of " + std::to_string(shape.width) + (adds ? ", added" : ""));
   const auto [rows, width] = shape;
   Numbers numbers;
@@ -27,13 +28,14 @@ void expect_norm(const Shape& shape, bool adds, std::size_t skew) {
   const Memory<Element> bias("bias", numbers.next<Element>(width), skew);
   const Memory<Element> sum("sum", rows * width, skew);
   const Memory<Element> normed("normed", rows * width, skew);
-  launch_fused_norm({.element = OfElement<Element>::kType,
+  launch_fused_norm({.kind = kind,
+                     .element = OfElement<Element>::kType,
                      .rows = rows,
                      .width = width,
                      .addend = adds ? addend.data() : nullptr,
                      .residual = residual.data(),
                      .weight = weight.data(),
-                     .bias = bias.data(),
+                     .bias = layer ? bias.data() : nullptr,
                      .epsilon = kEpsilon,
                      .sum = adds ? sum.data() : nullptr,
                      .normed = normed.data()},
@@ -54,14 +56,16 @@ void expect_norm(const Shape& shape, bool adds, std::size_t skew) {
     double mean = 0.0;
     double squares = 0.0;
     for (const double value : x) {
-      mean += value / static_cast<double>(width);
+      mean += layer ? value / static_cast<double>(width) : 0.0;
     }
     for (const double value : x) {
       squares += (value - mean) * (value - mean) / static_cast<double>(width);
     }
     for (std::int64_t column = 0; column < width; ++column) {
       const double scaled = (x[static_cast<std::size_t>(column)] - mean) / std::sqrt(squares + double{kEpsilon});
-      off.add(normed.number(row * width + column), scaled * weight.number(column) + bias.number(column));
+      const double added_to_weight = kind == NormKind::rms_plus_one ? 1.0 : 0.0;
+      off.add(normed.number(row * width + column),
+              scaled * (weight.number(column) + added_to_weight) + (layer ? bias.number(column) : 0.0));
     }
   }
   EXPECT_LE(off.relative(), OfElement<Element>::kTolerance);
@@ -76,6 +80,15 @@ TEST_F(FusedNorm, EqualsTheReferenceForAwkwardRows) {
     }
   });
   expect_all_launched("norm_of_block");
+}
+
+TEST_F(FusedNorm, KnowsTheNormsWithoutAMean) {
+  in_every_type_and_order([]<typename Element>() {
+    for (const NormKind kind : {NormKind::rms, NormKind::rms_plus_one}) {
+      expect_norm<Element>({3, 576}, true, 0, kind);
+      expect_norm<Element>({2, 33}, false, 0, kind);
+    }
+  });
 }
 
 TEST_F(FusedNorm, ReadsRowsThatAreNotAlignedElementByElement) {

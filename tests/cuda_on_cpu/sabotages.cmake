@@ -98,6 +98,15 @@ cuda_on_cpu_sabotage(no-barrier-inside-a-maximum device_float.cuh AFTER "value =
 cuda_on_cpu_sabotage(norm-behind-its-row fused_norm.cu AFTER "Element* normed ="
   REPLACE "at < n.width" BY "at < n.width + 1" FILTER FusedNorm.EqualsTheReference*
   FINDS "read of [0-9]+ bytes ${outside} ${line}")
+cuda_on_cpu_sabotage(no-warp-barrier-before-a-turn rotary_rows.cu AFTER "scale = 1.0f / sqrtf"
+  REMOVE "__syncwarp();" FILTER RotaryRows.EqualTheReference*
+  FINDS "race on rows, byte [0-9]+: .*rotary_rows\\.cu:[0-9]+")
+cuda_on_cpu_sabotage(turn-behind-the-last-token rotary_rows.cu AFTER "threadIdx.x / warp;"
+  REPLACE "item >= r.tokens * r.heads" BY "false" FILTER RotaryRows.EqualTheReference*
+  FINDS "of [0-9]+ bytes ${outside} [^ ]*rotary_rows\\.cu:[0-9]+")
+cuda_on_cpu_sabotage(gate-behind-its-row gate_rows.cu AFTER "Elements<Element, N> gate = load<N>(from);"
+  REPLACE "from + g.width" BY "from + 2 * g.width" FILTER GateRows.EqualTheReference*
+  FINDS "read of [0-9]+ bytes ${outside} ${line}")
 cuda_on_cpu_sabotage(weight-behind-its-row masked_softmax.cu AFTER "const float scale = 1.0f / warp_sum(total);"
   REPLACE "at < s.keys" BY "at <= s.keys" FILTER MaskedSoftmax.OfAWarpEqualsTheReference
   FINDS "(race on scores, byte [0-9]+: |write of [0-9]+ bytes ${outside} ).*masked_softmax\\.cu:[0-9]+")

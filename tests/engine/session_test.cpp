@@ -118,7 +118,7 @@ TEST(Generation, StopsARowAtTheEndOfSequenceTokenAndGoesOnWithTheOthers) {
   const std::vector<Completion> whole = complete(engine, ragged_prompts(), 12);
   const std::int64_t eos = whole[1].token_ids[3];
   const std::vector<Completion> cut =
-      generate(engine, {.prompts = ragged_prompts(), .max_tokens = 12, .eos_token_id = eos, .details = {}});
+      generate(engine, {.prompts = ragged_prompts(), .max_tokens = 12, .eos_token_ids = {eos}, .details = {}});
   for (std::size_t row = 0; row < whole.size(); ++row) {
     const auto end = std::find(whole[row].token_ids.begin(), whole[row].token_ids.end(), eos);
     EXPECT_EQ(cut[row].token_ids, std::vector<std::int64_t>(whole[row].token_ids.begin(), end)) << "row " << row;

@@ -1,12 +1,14 @@
 """The oracle's oracle for model families: small seeded models that Transformers made, against arms of every kind."""
 
+import json
+import os
 import unittest
 
 import torch
 from program import ProgramTest
 from transformers_test import NAMES, PROMPTS, greedy, last_logits
 
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 # The presets with a kernel or a layout of their own for every slot, and what they leave to single variants.
 ARMS = ["causal", "bigcode2", "flash", "native", "causal,+split-kv-decode", "causal,+packed-prefill", "causal,+merged-kv", "causal,+workspace-forward"]
@@ -20,9 +22,13 @@ T5_ARMS = ["causal", "native", "flash", "causal,+merged-kv,+workspace-forward,+v
 STEPS = 33
 
 
-class Families(ProgramTest):
+class HeldAgainstTransformers(ProgramTest):
+    """Compares arms with a model of Transformers."""
+
     def check(self, model, dtype="float32", arms=ARMS, tolerance=1e-4, prompts=PROMPTS, greedy=greedy, last_logits=last_logits):
-        folder, model = self.save_model(model, dtype=dtype)
+        self.check_folder(*self.save_model(model, dtype=dtype), dtype, arms, tolerance, prompts, greedy, last_logits)
+
+    def check_folder(self, folder, model, dtype="float32", arms=ARMS, tolerance=1e-4, prompts=PROMPTS, greedy=greedy, last_logits=last_logits):
         expected_tokens = [greedy(model, prompt, STEPS) for prompt in prompts]
         expected_logits = [last_logits(model, prompt) for prompt in prompts]
         words = [word for prompt in prompts for word in ("--prompt-ids", ",".join(map(str, prompt)))]
@@ -37,6 +43,8 @@ class Families(ProgramTest):
                 if dtype == "float32":
                     self.assertEqual([completion["token_ids"] for completion in answer["completions"]], expected_tokens)
 
+
+class Families(HeldAgainstTransformers):
     def llama(self, **changes):
         from transformers import LlamaConfig, LlamaForCausalLM
         torch.manual_seed(1)
@@ -102,6 +110,30 @@ class Families(ProgramTest):
 
     def test_gpt2_with_unscaled_attention_and_its_own_inner_width(self):
         self.check(self.gpt2(scale_attn_weights=False, n_inner=80), arms=["causal", "native"])
+
+    def test_santacoder_as_it_was_first_stored(self):
+        # Transformers has no class for it: its GPTBigCode with the same numbers is the oracle.
+        from transformers import GPTBigCodeConfig, GPTBigCodeForCausalLM
+        torch.manual_seed(7)
+        model = GPTBigCodeForCausalLM(GPTBigCodeConfig(vocab_size=97, n_embd=48, n_layer=3, n_head=4, n_positions=64, multi_query=True, bos_token_id=0, eos_token_id=0,
+                                                       initializer_range=0.2, activation_function="gelu_pytorch_tanh", attention_softmax_in_fp32=False,
+                                                       scale_attention_softmax_in_fp32=False))
+        folder, model = self.save_model(model, "bigcode")
+        custom = self.path("custom")
+        os.mkdir(custom)
+        tensors = {}
+        for name, tensor in load_file(os.path.join(folder, "model.safetensors")).items():
+            if ".attn.c_attn." in name:
+                for part, values in zip(("q_attn", "kv_attn"), tensor.split([48, 24])):
+                    tensors[name.replace("c_attn", part)] = values.t().contiguous()
+            else:
+                transposes = tensor.dim() == 2 and ".h." in name
+                tensors[name] = tensor.t().contiguous() if transposes else tensor
+        save_file(tensors, os.path.join(custom, "model.safetensors"))
+        with open(os.path.join(custom, "config.json"), "w", encoding="utf-8") as file:
+            json.dump(dict(model_type="gpt2", architectures=["GPT2LMHeadCustomModel"], attention_head_type="multiquery", vocab_size=97, n_embd=48, n_layer=3, n_head=4,
+                           n_positions=64, activation_function="gelu_fast", bos_token_id=0, eos_token_id=0), file)
+        self.check_folder(custom, model)
 
     def neox(self, **changes):
         from transformers import GPTNeoXConfig, GPTNeoXForCausalLM

@@ -13,6 +13,8 @@ PROGRAM = os.path.abspath(os.environ.get("DECODELAB", os.path.join(os.path.dirna
 class ProgramTest(unittest.TestCase):
     """A test with a folder of its own, in which stores and caches lie."""
 
+    program = PROGRAM
+
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="decodelab-test-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -29,7 +31,7 @@ class ProgramTest(unittest.TestCase):
 
     def run_program(self, *arguments, expect=0, **changes):
         """Runs the program and returns what it printed; its exit code must be `expect`."""
-        result = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder, env=self.environment(**changes), timeout=600)
+        result = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder, env=self.environment(**changes), timeout=600)
         if expect is not None:
             self.assertEqual(result.returncode, expect, f"{' '.join(map(str, arguments))}\n{result.stdout}\n{result.stderr}")
         return result

@@ -36,6 +36,15 @@ class Smollm2(ProgramTest):
         again, = self.completions("--prompt", "Once upon a time", "--max-tokens", 8)
         self.assertEqual(tale["token_ids"], again["token_ids"])
 
+    def test_is_measured_on_the_prompts_that_come_along(self):
+        prompts = pathlib.Path(__file__).parents[1] / "data" / "prompts.jsonl"
+        rows = self.run_json("sweep", "-m", FILE, "--prompts", prompts, "--arm", "causal", "--arm", "native", "--phase", "decode", "--batch", 1, "--length", 32,
+                             "--launches", 1, "--blocks", 1, "--store", self.path("a.sqlite"), "--name", "real")["rows"]
+        self.assertEqual({row["status"] for row in rows}, {"ok"})
+        self.run_program("report", "real", "--store", self.path("a.sqlite"), "--out", self.path("report"), "--format", "md")
+        text = pathlib.Path(self.path("report", "report.md")).read_text(encoding="utf-8")
+        self.assertIn("every arm says the same", text)
+
 
 if __name__ == "__main__":
     unittest.main()

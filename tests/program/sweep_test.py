@@ -131,6 +131,35 @@ class ASweep(ProgramTest):
         with open(self.path("report", "report.html"), encoding="utf-8") as page:
             self.assertIn("Where the time went", page.read())
 
+    def test_cuts_its_rows_from_prompts_and_shows_what_arms_say_to_them(self):
+        prompts = self.path("prompts.jsonl")
+        with open(prompts, "w", encoding="utf-8") as file:
+            file.write('{"prompt_ids": [5, 17, 96, 3], "class": "numbers"}\n{"prompt_ids": [7]}\n')
+        rows = self.run_json("sweep", "-m", "synthetic:tiny", "--prompts", prompts, "--arm", "causal", "--arm", "native", "--phase", "prefill,decode", "--batch", "2",
+                             "--length", "9", "--launches", 2, "--blocks", 1, "--store", self.path("a.sqlite"), "--name", "real")["rows"]
+        self.assertEqual({row["status"] for row in rows}, {"ok"})
+        with sqlite3.connect(self.path("a.sqlite")) as store:
+            self.assertEqual(store.execute("SELECT DISTINCT fill FROM cells").fetchall(), [("generated",)])
+        self.run_program("report", "real", "--store", self.path("a.sqlite"), "--out", self.path("report"), "--format", "md,html")
+        with open(self.path("report", "report.md"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("What it says", text)
+        self.assertIn("every arm says the same", text)
+        self.assertIn("numbers: 4 tokens", text)
+        says = [completion["token_ids"] for completion in
+                self.run_json("generate", "-m", "synthetic:tiny", "--prompts", prompts, "--max-tokens", 24)["completions"]]
+        self.assertIn("token ids " + ", ".join(map(str, says[0])), text)
+
+    def test_refuses_prompts_that_it_cannot_use(self):
+        prompts = self.path("prompts.jsonl")
+        for line, words in (('{"prompt": "words"}', ("--prompts", "tokenizer")), ('{"prompt_ids": [999999]}', ("prompt 1", "999999")),
+                            ('{"text": "words"}', ("line 1", "text"))):
+            with self.subTest(line):
+                with open(prompts, "w", encoding="utf-8") as file:
+                    file.write(line + "\n")
+                refused = self.run_program("sweep", "-m", "synthetic:tiny", "--prompts", prompts, "--arm", "causal", "--store", self.path("a.sqlite"), expect=2)
+                self.assert_one_sentence(refused, *words)
+
     def test_holds_later_launches_against_what_the_first_proved(self):
         arguments = [*SMALL, "--phase", "decode", "--launches", 2, "--blocks", 1]
         self.sweep(*arguments)

@@ -162,5 +162,63 @@ class LlamaCppUnifiedTest(PeerTests, ProgramTest):
     flags = ("--flash-attention", "on", "--kv-unified", "on", "--mmap", "off", "--ubatch", "32")
 
 
+class OnAFamily(PeerTests):
+    """An engine on a family other than gpt_bigcode."""
+
+    SMALL = dict(vocab_size=VOCABULARY, hidden_size=64, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
+                 max_position_embeddings=128, initializer_range=0.2)
+
+    def checkpoint(self):
+        if not hasattr(type(self), "written"):
+            torch.manual_seed(0)
+            type(self).written = self.save_model(self.model())
+        return self.written
+
+
+class OnLlama(OnAFamily):
+    def model(self):
+        from transformers import LlamaConfig, LlamaForCausalLM
+        rope = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32, rope_theta=10000.0)
+        return LlamaForCausalLM(LlamaConfig(**self.SMALL, rope_parameters=rope))
+
+
+class OnQwen3(OnAFamily):
+    def model(self):
+        from transformers import Qwen3Config, Qwen3ForCausalLM
+        return Qwen3ForCausalLM(Qwen3Config(**self.SMALL, tie_word_embeddings=True))
+
+
+class OnNeox(OnAFamily):
+    def model(self):
+        from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+        small = {name: value for name, value in self.SMALL.items() if name not in ("num_key_value_heads", "head_dim")}
+        # llama.cpp computes gelu by tanh whatever the model has.
+        return GPTNeoXForCausalLM(GPTNeoXConfig(**small, hidden_act="gelu_pytorch_tanh", hidden_dropout=0.0, attention_dropout=0.0))
+
+
+class LlamaCppOnLlamaTest(OnLlama, ProgramTest):
+    peer = "llama_cpp"
+
+
+class LlamaCppOnQwen3Test(OnQwen3, ProgramTest):
+    peer = "llama_cpp"
+
+
+class LlamaCppOnNeoxTest(OnNeox, ProgramTest):
+    peer = "llama_cpp"
+
+
+class CTranslate2OnLlamaTest(OnLlama, ProgramTest):
+    peer = "ctranslate2"
+
+
+class CTranslate2OnQwen3Test(OnQwen3, ProgramTest):
+    peer = "ctranslate2"
+
+
+class CTranslate2OnNeoxTest(OnNeox, ProgramTest):
+    peer = "ctranslate2"
+
+
 if __name__ == "__main__":
     unittest.main()

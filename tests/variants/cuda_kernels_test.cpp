@@ -7,8 +7,10 @@
 #include "engine/kernels/elementwise/random_fill.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/residual_norm.h"
+#include "engine/layers/rotary.h"
 #include "engine/layers/softmax.h"
 #include "engine/layers/step_rows.h"
+#include "engine/layers/step_tensors.h"
 #include "engine/layers/workspace.h"
 #include "engine/runtime.h"
 #include "engine/tensor.h"
@@ -98,6 +100,50 @@ TEST_F(CudaKernels, NormRoundsTheSumFirstAndNormsIt) {
                 kernel_tolerance(dtype))
           << dtype << " " << width;
       EXPECT_FALSE(own->norm(at::ones_like(residual), workspace_).isnan().any().item<bool>()) << "of a constant row";
+    }
+  }
+}
+
+TEST_F(CudaKernels, NormsOfAllKindsAreTheReferences) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    for (const NormKind kind : {NormKind::rms, NormKind::rms_plus_one}) {
+      const at::Tensor weight = random({576}, "weight", dtype);
+      const NormWeights weights{.kind = kind, .weight = weight, .bias = nullptr, .epsilon = 1e-5};
+      const at::Tensor residual = random({5, 2, 576}, "residual", dtype) * 3;
+      const at::Tensor addend = random({5, 2, 576}, "addend", dtype);
+      const NormedResidual got =
+          plan_of("causal,+fused-layer-norm").residual_norm.factory()(weights)->forward(addend, residual, workspace_);
+      const NormedResidual expected =
+          reference_plan().residual_norm.factory()(weights)->forward(addend, residual, workspace_);
+      EXPECT_TRUE(at::equal(got.residual, expected.residual)) << dtype;
+      EXPECT_LT(difference(got.normed, expected.normed), kernel_tolerance(dtype)) << dtype;
+    }
+  }
+}
+
+TEST_F(CudaKernels, RotaryTurnsAndNormsAsTheReferenceDoes) {
+  const AttentionShape shape{.heads = 6, .kv_heads = 2, .head_dim = 80};
+  for (const at::ScalarType dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    for (const std::int64_t dims : {20, 80}) {
+      const auto options = at::TensorOptions(dtype).device(at::Device("cuda:0"));
+      const at::Tensor query_norm = random({80}, "query norm", dtype);
+      const at::Tensor key_norm = random({80}, "key norm", dtype);
+      RotaryWeights weights{.shape = shape, .table = rotary_table({.theta = 10000, .dims = dims}, 64, options)};
+      weights.query_norm.emplace(
+          NormWeights{.kind = NormKind::rms, .weight = query_norm, .bias = nullptr, .epsilon = 1e-6});
+      weights.key_norm.emplace(
+          NormWeights{.kind = NormKind::rms, .weight = key_norm, .bias = nullptr, .epsilon = 1e-6});
+      const StepRows rows({9, 0, 33}, {2, 2, 1}, 64, at::Device("cuda:0"));
+      const ForwardStep step{.rows = rows, .workspace = workspace_};
+      const at::Tensor product = random({3, 2, (6 + 2 * 2) * 80}, "product", dtype);
+      const auto parts = [](const at::Tensor& x) {
+        return Projected{.query = x.narrow(2, 0, 480), .key_value = x.narrow(2, 480, 320)};
+      };
+      const Projected expected = reference_plan().rotary.factory()(weights)->forward(parts(product.clone()), step);
+      const Projected got =
+          plan_of("causal,+fused-rotary").rotary.factory()(weights)->forward(parts(product.clone()), step);
+      EXPECT_LT(difference(got.query, expected.query), kernel_tolerance(dtype)) << dtype << " " << dims;
+      EXPECT_LT(difference(got.key_value, expected.key_value), kernel_tolerance(dtype)) << dtype << " " << dims;
     }
   }
 }

@@ -33,7 +33,7 @@ TEST(LateReadBack, GivesTheTokensOfTheReferenceHoweverRowsEnd) {
   expect_same({.max_tokens = 12, .details = {}});
   expect_same({.max_tokens = 12, .details = {.rank = true}});
   const std::int64_t eos = complete("causal", {.max_tokens = 12, .details = {}})[1].token_ids[3];
-  expect_same({.max_tokens = 12, .eos_token_id = eos, .details = {}});
+  expect_same({.max_tokens = 12, .eos_token_ids = {eos}, .details = {}});
 }
 
 TEST(LateReadBack, GivesTheTokensOfSeededRowsToo) {

@@ -1,4 +1,4 @@
-"""Reads a gpt_bigcode checkpoint without torch, and keeps what engines convert it to in a cache folder."""
+"""Reads checkpoints without torch, and keeps what engines convert them to in a cache folder."""
 
 import hashlib
 import json
@@ -8,29 +8,36 @@ import tempfile
 from types import SimpleNamespace
 
 import numpy as np
+from gguf_source import GgufSource, is_gguf
 from kept_state import cache_folder
 
-FAMILY = "gpt_bigcode"
 # transformers' names of the tanh approximation and of the exact one; the defaults below are its configuration class's too.
 TANH_GELU = ("gelu_pytorch_tanh", "gelu_new", "gelu_fast")
 ERF_GELU = ("gelu", "gelu_python")
 # Raised when what a conversion writes changes, so that files of an older one are not found.
-CONVERSION = 1
+CONVERSION = 2
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
 
 class Checkpoint:
-    """A Hugging Face directory: `config` by the names of config.json with defaults filled in, `tensor(name)` as float32 without the prefix `transformer.`."""
+    """A Hugging Face directory or a GGUF file: `config` as read_config() returns it, `tensor(name)` as float32 without the prefix `transformer.`."""
 
-    def __init__(self, folder):
-        self.folder = os.path.realpath(folder)
-        self.config = read_config(self.folder)
+    def __init__(self, path):
+        self.folder = os.path.realpath(path)
+        self.gguf = GgufSource(path) if is_gguf(path) else None
         self.places = {}  # name -> (file, dtype, shape, offset)
+        if self.gguf:
+            self.config = read_config(self.gguf.config, self.folder)
+            return
+        with open(os.path.join(self.folder, "config.json"), encoding="utf-8") as file:
+            self.config = read_config(json.load(file), self.folder)
         for file in self.files()[1:]:
             self.read_header(file)
 
     def files(self):
-        """config.json and then every safetensors file that holds weights, as paths."""
+        """config.json and then every safetensors file that holds weights, or the GGUF file, as paths."""
+        if self.gguf:
+            return [self.folder]
         index = os.path.join(self.folder, "model.safetensors.index.json")
         if os.path.exists(index):
             with open(index, encoding="utf-8") as file:
@@ -48,8 +55,10 @@ class Checkpoint:
                 self.places[name.removeprefix("transformer.")] = (path, entry["dtype"], entry["shape"], 8 + length + entry["data_offsets"][0])
 
     def tensor(self, name):
+        if self.gguf:
+            return self.gguf.tensor(name)
         if name not in self.places:
-            raise ValueError(f"{self.folder}: expected the weight '{name}', found {len(self.places)} others; is it a {FAMILY} checkpoint?")
+            raise ValueError(f"{self.folder}: expected the weight '{name}', found {len(self.places)} others; is it a {self.config.family} checkpoint?")
         path, dtype, shape, offset = self.places[name]
         if dtype not in DTYPES:
             raise NotImplementedError(f"{path}: '{name}' is {dtype}; expected {', '.join(DTYPES)}")
@@ -59,20 +68,63 @@ class Checkpoint:
         return values.astype(np.float32)
 
 
-def read_config(folder):
-    """The settings of config.json that an engine needs, refused where no peer's converter knows the model."""
-    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
-        found = json.load(file)
-    if found.get("model_type") != FAMILY:
-        raise NotImplementedError(f"{folder}: this worker converts {FAMILY} checkpoints; config.json says model_type {found.get('model_type')}")
+def read_config(found, place):
+    """What an engine needs to know of a config.json, refused where no peer's converter knows the model.
+
+    Letters of the shapes: layers, width d, heads H, kv_heads G, head_dim k, inner, vocabulary, positions. `rotary` is None where positions are learned.
+    """
+    family = found.get("model_type")
+    if family not in FAMILIES:
+        raise NotImplementedError(f"{place}: this worker converts {', '.join(FAMILIES)} checkpoints; config.json says model_type {family}")
+    return FAMILIES[family](found, place)
+
+
+def bigcode_config(found, place):
     if not found.get("multi_query", True):
-        raise NotImplementedError(f"{folder}: the engine's {FAMILY} has multi-query attention only; config.json says multi_query false")
+        raise NotImplementedError(f"{place}: the engine's gpt_bigcode has multi-query attention only; config.json says multi_query false")
     if not found.get("scale_attn_weights", True):
-        raise NotImplementedError(f"{folder}: the engine always scales attention; config.json says scale_attn_weights false")
-    width = found.get("n_embd", 768)
-    return SimpleNamespace(layers=found.get("n_layer", 12), heads=found.get("n_head", 12), width=width, inner=found.get("n_inner") or 4 * width,
-                           positions=found.get("n_positions", 1024), vocabulary=found.get("vocab_size", 50257), epsilon=found.get("layer_norm_epsilon", 1e-5),
-                           activation=found.get("activation_function", "gelu_pytorch_tanh"))
+        raise NotImplementedError(f"{place}: the engine always scales attention; config.json says scale_attn_weights false")
+    width, heads = found.get("n_embd", 768), found.get("n_head", 12)
+    return SimpleNamespace(family="gpt_bigcode", layers=found.get("n_layer", 12), heads=heads, kv_heads=1, head_dim=width // heads, width=width,
+                           inner=found.get("n_inner") or 4 * width, positions=found.get("n_positions", 1024), vocabulary=found.get("vocab_size", 50257),
+                           epsilon=found.get("layer_norm_epsilon", 1e-5), activation=found.get("activation_function", "gelu_pytorch_tanh"), tied=True, rotary=None)
+
+
+def rotary_of(found, dims, place):
+    """theta, dims and the scaling of Llama 3.1, whose keys stand in one of two places."""
+    parameters = found.get("rope_parameters") or found.get("rope_scaling") or {}
+    kind = parameters.get("rope_type", "default")
+    if kind not in ("default", "llama3"):
+        raise NotImplementedError(f"{place}: rotary embeddings of type {kind} are not converted; default and llama3 are")
+    theta = parameters.get("rope_theta") or found.get("rope_theta") or found.get("rotary_emb_base") or 10000.0
+    return SimpleNamespace(theta=theta, dims=dims, llama3=parameters if kind == "llama3" else None)
+
+
+def llama_config(found, place):
+    family, heads, width = found["model_type"], found["num_attention_heads"], found["hidden_size"]
+    head_dim = found.get("head_dim") or (128 if family == "qwen3" else width // heads)
+    if found.get("attention_bias") or found.get("mlp_bias") or found.get("use_sliding_window"):
+        raise NotImplementedError(f"{place}: biases and windows are not converted")
+    if found.get("hidden_act", "silu") != "silu":
+        raise NotImplementedError(f"{place}: the engine's {family} computes silu; config.json says hidden_act {found['hidden_act']}")
+    return SimpleNamespace(family=family, layers=found["num_hidden_layers"], heads=heads, kv_heads=found.get("num_key_value_heads") or heads, head_dim=head_dim, width=width,
+                           inner=found["intermediate_size"], positions=found["max_position_embeddings"], vocabulary=found["vocab_size"], epsilon=found["rms_norm_eps"],
+                           activation="silu", tied=found.get("tie_word_embeddings", False), rotary=rotary_of(found, head_dim, place))
+
+
+def neox_config(found, place):
+    heads, width = found["num_attention_heads"], found["hidden_size"]
+    head_dim = width // heads
+    share = (found.get("rope_parameters") or {}).get("partial_rotary_factor", found.get("rotary_pct", 0.25))
+    if not found.get("attention_bias", True):
+        raise NotImplementedError(f"{place}: the engine's gpt_neox has biases in attention; config.json says attention_bias false")
+    return SimpleNamespace(family="gpt_neox", layers=found["num_hidden_layers"], heads=heads, kv_heads=heads, head_dim=head_dim, width=width,
+                           inner=found["intermediate_size"], positions=found["max_position_embeddings"], vocabulary=found["vocab_size"], epsilon=found["layer_norm_eps"],
+                           activation=found.get("hidden_act", "gelu"), tied=found.get("tie_word_embeddings", False), parallel=found.get("use_parallel_residual", True),
+                           rotary=rotary_of(found, int(head_dim * share), place))
+
+
+FAMILIES = {"gpt_bigcode": bigcode_config, "llama": llama_config, "qwen3": llama_config, "gpt_neox": neox_config}
 
 
 def converted(checkpoint, engine, variety, convert):
@@ -101,4 +153,4 @@ def converted(checkpoint, engine, variety, convert):
 
 def kv_bytes(config, kv_heads, batch, positions, element_bytes):
     """Bytes of the keys and values of `batch` rows of `positions` tokens."""
-    return 2 * config.layers * kv_heads * (config.width // config.heads) * batch * positions * element_bytes
+    return 2 * config.layers * kv_heads * config.head_dim * batch * positions * element_bytes

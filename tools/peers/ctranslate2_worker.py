@@ -82,7 +82,7 @@ class CTranslate2Engine(Engine):
         self.cell = cell
         self.words = [[word(token) for token in row] for row in cell.prompts]
         size = ELEMENT_BYTES[self.dtype]
-        return kv_bytes(self.config, 1, cell.batch, cell.length + cell.room, size) + cell.batch * self.vocabulary * size
+        return kv_bytes(self.config, self.config.kv_heads, cell.batch, cell.length + cell.room, size) + cell.batch * self.vocabulary * size
 
     def fill(self):
         """Ends the call that the last steps ran in. The engine holds its keys inside one call, so that the next run() begins with an untimed prefill."""

@@ -116,7 +116,7 @@ class LlamaCppEngine(StepEngine):
         self.prompts = numpy.array(cell.prompts, dtype=numpy.int32).ravel()
         self.prompt_batch = Batch(llama, numpy, numpy.repeat(rows, length), numpy.tile(numpy.arange(length), cell.batch), rows * length + length - 1)
         self.token_batch = Batch(llama, numpy, rows, numpy.full(cell.batch, length), rows)
-        return kv_bytes(self.config, 1, cell.batch, cells, ELEMENT_BYTES[self.kv]) + 4 * cell.batch * self.vocabulary
+        return kv_bytes(self.config, self.config.kv_heads, cell.batch, cells, ELEMENT_BYTES[self.kv]) + 4 * cell.batch * self.vocabulary
 
     def save(self):
         states = []

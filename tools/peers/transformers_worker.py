@@ -47,6 +47,7 @@ class TransformersEngine(StepEngine):
         self.model = self.forward = self.past = self.last_logits = None
         gc.collect()  # a model's modules refer to each other: the last one goes before the next one comes
         self.dtype, self.device = dtype, torch.device(device)
+        model = self.directory_of(model)
         kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[dtype]
         self.model = AutoModelForCausalLM.from_pretrained(model, dtype=kind, attn_implementation=self.attention, local_files_only=True).to(self.device).eval()
         self.forward = self.compile() if self.compiled else self.model.forward
@@ -57,6 +58,16 @@ class TransformersEngine(StepEngine):
         return {"threads": torch.get_num_threads(), "weights": dtype, "activations": dtype, "kv": dtype,
                 **({"accumulate": "fp32"} if device == "cpu" else {}), "attention": config._attn_implementation, "build": build,
                 "matmul_precision": torch.get_float32_matmul_precision(), "greedy": "argmax on the device, ids to the host each step"}
+
+    @staticmethod
+    def directory_of(model):
+        """A GGUF file is written as a directory once, its weights dequantized to fp32."""
+        from checkpoint import Checkpoint, converted
+        from gguf_source import is_gguf, write_directory
+
+        if not is_gguf(model):
+            return model
+        return converted(Checkpoint(model), "transformers", version("gguf"), lambda draft: write_directory(model, draft))
 
     def compile(self):
         """The compiled forward: one program a shape, where the shapes of a cell do not change (a static cache)."""
@@ -83,7 +94,7 @@ class TransformersEngine(StepEngine):
                 tokens = self.decode(tokens)
         config = self.model.config
         kv_heads = 1 if getattr(config, "multi_query", False) else getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        head_dim = config.hidden_size // config.num_attention_heads
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         keys = 2 * config.num_hidden_layers * kv_heads * head_dim * self.longest
         return cell.batch * (keys + self.vocabulary) * ELEMENT_BYTES[self.dtype]
 

@@ -2,7 +2,10 @@
 // multiplication after it.
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 
+#include "engine/kernels/device_element.h"
+#include "engine/kernels/elementwise/gate_rows.cuh"
 #include "engine/kernels/elementwise/gate_rows.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/mlp.h"
@@ -38,6 +41,10 @@ class FusedGelu final : public Mlp {
   at::Tensor gated(const at::Tensor& up, Workspace& workspace) const {
     const std::int64_t width = up.size(-1) / 2;
     at::Tensor result = workspace.allocate_rows(up, width);
+    if (!up.is_cpu()) {
+      gate_on_device(up, result);
+      return result;
+    }
     const GatedRows rows{.dtype = element_type(up.scalar_type()),
                          .width = width,
                          .activation = activation_,
@@ -46,6 +53,21 @@ class FusedGelu final : public Mlp {
     at::parallel_for(0, up.numel() / (2 * width), std::max<std::int64_t>(1, kElementsOfATask / width),
                      [&](std::int64_t first, std::int64_t last) { gate_rows(rows, first, last, isa_); });
     return result;
+  }
+
+  void gate_on_device([[maybe_unused]] const at::Tensor& up, [[maybe_unused]] const at::Tensor& result) const {
+#ifdef DECODELAB_HAS_CUDA
+    const std::int64_t width = result.size(-1);
+    const DeviceGate gate{.element = device_element(up.scalar_type()),
+                          .rows = result.numel() / width,
+                          .width = width,
+                          .activation = activation_,
+                          .up = up.const_data_ptr(),
+                          .out = result.mutable_data_ptr()};
+    on_stream_of(up, [&](CUstream_st* stream) { launch_gate_rows(gate, stream); });
+#else
+    throw std::invalid_argument("fused-gelu on a GPU needs a build with CUDA");
+#endif
   }
 
   std::unique_ptr<Linear> up_;
@@ -77,7 +99,7 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 
 std::string unsupported(const RunsOn& where) {
   if (where.config.gated_mlp) {
-    return where.device == "cpu" ? "" : "its kernel for gated MLPs is for the CPU";
+    return "";
   }
   if (where.plan != nullptr && !where.plan->linear.variant().empty()) {
     return "";  // our own products compute either form

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "engine/kernels/device_element.h"
+#include "engine/kernels/elementwise/rotary_rows.cuh"
 #include "engine/kernels/elementwise/rotary_rows.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/rotary.h"
@@ -30,7 +33,7 @@ class FusedRotary final : public Rotary {
     }
   }
 
-  Projected forward(const Projected& projected, const Step& step) const override {
+  Projected forward(const Projected& projected, const ForwardStep& step) const override {
     const at::Tensor& positions = step.rows.position_ids();
     turn(projected.query, shape_.heads, query_norm_, positions);
     turn(projected.key_value, shape_.kv_heads, key_norm_, positions);
@@ -43,6 +46,10 @@ class FusedRotary final : public Rotary {
     const std::int64_t tokens = x.size(0) * x.size(1);
     // Positions of rows of one length stand there once, with a stride of 0 where they are expanded.
     const at::Tensor flat = positions.reshape({-1}).contiguous();
+    if (!x.is_cpu()) {
+      turn_on_device(x, heads, norm, flat);
+      return;
+    }
     const RotaryRows rows{.dtype = element_type(x.scalar_type()),
                           .heads = heads,
                           .head_dim = shape_.head_dim,
@@ -58,6 +65,29 @@ class FusedRotary final : public Rotary {
                           .epsilon = epsilon_};
     at::parallel_for(0, tokens, std::max<std::int64_t>(1, kElementsOfATask / (heads * shape_.head_dim)),
                      [&](std::int64_t first, std::int64_t last) { turn_rows(rows, first, last, isa_); });
+  }
+
+  void turn_on_device([[maybe_unused]] const at::Tensor& x, [[maybe_unused]] std::int64_t heads,
+                      [[maybe_unused]] const at::Tensor& norm, [[maybe_unused]] const at::Tensor& positions) const {
+#ifdef DECODELAB_HAS_CUDA
+    const DeviceRotary rotary{.element = device_element(x.scalar_type()),
+                              .tokens = x.size(0) * x.size(1),
+                              .heads = heads,
+                              .head_dim = shape_.head_dim,
+                              .dims = table_ ? table_->dims : 0,
+                              .rows = x.mutable_data_ptr(),
+                              .stride = x.stride(1),
+                              .positions = positions.const_data_ptr<std::int64_t>(),
+                              .position_count = positions.numel(),
+                              .cosine = table_ ? table_->cosine.const_data_ptr() : nullptr,
+                              .sine = table_ ? table_->sine.const_data_ptr() : nullptr,
+                              .norm = norm.defined() ? norm.const_data_ptr() : nullptr,
+                              .weight_offset = kind_ == NormKind::rms_plus_one ? 1.0f : 0.0f,
+                              .epsilon = epsilon_};
+    on_stream_of(x, [&](CUstream_st* stream) { launch_rotary_rows(rotary, stream); });
+#else
+    throw std::invalid_argument("fused-rotary on a GPU needs a build with CUDA");
+#endif
   }
 
   AttentionShape shape_;
@@ -79,11 +109,9 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 }
 
 std::string unsupported(const RunsOn& where) {
-  if (where.config.rotary.empty() && !where.config.qk_norm) {
-    return "";  // there is nothing to do
-  }
-  if (where.device != "cpu") {
-    return "its kernel is for the CPU";
+  const bool turns = !where.config.rotary.empty() || where.config.qk_norm;
+  if (!turns || where.device != "cpu") {
+    return "";  // there is nothing to do, or the kernel of a GPU does it for heads of any size
   }
   return where.config.head_dim > kMostRotaryHeadDim ? "its kernel takes heads of at most 256 elements" : "";
 }

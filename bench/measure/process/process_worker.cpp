@@ -97,9 +97,9 @@ void ProcessWorker::prepare(const CellRecord& cell) {
   const std::int64_t room =
       cell.phase == "decode" ? std::min(options_.positions - cell.length, std::max(kMaximumSteps, kWarmupMaximumSteps))
                              : options_.positions - cell.length + 1;
-  std::string request = prepare_request(
-      cell, options_.load, room,
-      random_prompts(static_cast<std::uint64_t>(options_.load.seed), cell.batch, cell.length, options_.vocabulary));
+  std::string request = prepare_request(cell, options_.load, room,
+                                        cell_prompts(options_.prompts, static_cast<std::uint64_t>(options_.load.seed),
+                                                     cell.batch, cell.length, options_.vocabulary));
   if (request != prepared_) {
     const auto start = std::chrono::steady_clock::now();
     parse_prepared(ask(request));

@@ -10,6 +10,7 @@
 #include "bench/measure/process/worker_process.h"
 #include "bench/measure/process/worker_protocol.h"
 #include "bench/measure/worker.h"
+#include "bench/plan/prompts.h"
 
 namespace decodelab {
 
@@ -17,6 +18,7 @@ namespace decodelab {
 struct ProcessWorkerOptions {
   std::string command;
   WorkerLoad load;
+  std::vector<RealPrompt> prompts{};   ///< What rows are cut from; none: random ids.
   std::vector<std::int64_t> places{};  ///< As in WorkerProcess.
   std::int64_t vocabulary = 0;         ///< Vocabulary size of the model, from which prompts are drawn.
   std::int64_t positions = 0;

@@ -1,5 +1,6 @@
 // The table of sections.
 #include "reports/page/sections/section.h"
+#include "reports/page/tables/completions_table.h"
 
 namespace decodelab {
 namespace {
@@ -16,6 +17,11 @@ std::string latency_section(const SectionContext& context) {
   return figures_html(context, FigureSection::latency);
 }
 
+std::string says_section(const SectionContext& context) {
+  const Table table = completions_table(*context.run.data);
+  return table.rows.empty() ? "" : to_html(table);
+}
+
 constexpr Section kSections[] = {
     {"changed", "what changed", "What changed", only_figures<FigureSection::changed>},
     {"figures", "latency", "Latency", latency_section},
@@ -24,6 +30,7 @@ constexpr Section kSections[] = {
     {"throughput", "throughput", "Throughput against latency", only_figures<FigureSection::throughput>},
     {"breakdown", "where the time goes", "Where the time goes", breakdown_section},
     {"distributions", "distributions", "Distributions", only_figures<FigureSection::distributions>},
+    {"says", "what it says", "What it says", says_section},
     {"tables", "tables", "Tables", tables_section},
     {"trust", "trust", "Trust", trust_section},
     {"traces", "traces", "Traces", traces_section},

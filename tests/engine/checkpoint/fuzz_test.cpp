@@ -1,11 +1,15 @@
 // Feeds damaged files to every reader of the folder: each must be read or refused, and nothing outside be touched.
+#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "engine/checkpoint/chat_template.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/synthetic.h"
 #include "engine/checkpoint/tokenizer.h"
 #include "tests/engine/checkpoint/mutator.h"
 
@@ -83,6 +87,44 @@ TEST(Fuzz, ModelConfigsAreReadOrRefused) {
     ASSERT_GT(parameter_count(read), 0);
     ASSERT_LT(read.eos_token_id, read.vocabulary_size);
   });
+}
+
+TEST(Fuzz, ModelConfigsOfEveryFamilyAreReadOrRefused) {
+  std::vector<std::string> files;
+  for (const std::string& name : synthetic_names()) {
+    files.push_back(config_json(*synthetic_config(name)));
+  }
+  constexpr std::int64_t kLayersToList = 100;  // More would only take longer.
+  fuzz("", [&](const std::string&, Mutator& mutator) {
+    const ModelConfig read = parse_model_config(mutator.mutate(files[mutator.below(files.size())]), "config.json");
+    ASSERT_EQ(read.heads % read.kv_heads, 0);
+    ASSERT_TRUE(read.recipes.empty() || std::ssize(read.recipes) == read.layers);
+    for (const LayerRecipe& recipe : read.recipes) {
+      ASSERT_LT(recipe.rotary, std::ssize(read.rotary));
+      ASSERT_GE(recipe.window, 0);
+    }
+    ASSERT_TRUE(std::isfinite(read.attention_scale()));
+    if (read.layers + (read.encoder ? read.encoder->layers : 0) <= kLayersToList) {
+      ASSERT_GT(parameter_count(read), 0);
+    }
+  });
+}
+
+TEST(Fuzz, ChatTemplatesAreRenderedOrRefused) {
+  const std::string whole =
+      "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\n' + "
+      "bos_token + 'You help.<|im_end|>\n' }}{% endif %}{% set content = message['content'] | trim %}{{- "
+      "'<|im_start|>' "
+      "+ message.role + '\n' + content + '<|im_end|>' ~ '\n' -}}{% endfor %}\n{% if add_generation_prompt and not "
+      "(messages | length == 0) %}{{ '<|im_start|>assistant\n' }}{% else %}{{ eos_token }}{% endif %}";
+  const std::vector<ChatMessage> messages{{.role = "user", .content = "Hello"},
+                                          {.role = "assistant", .content = " x "}};
+  const auto rendered = [&](std::string text) {
+    return ChatTemplate{.text = std::move(text), .bos_token = "<s>", .eos_token = "</s>", .file_name = "chat.jinja"}
+        .render(messages);
+  };
+  ASSERT_NE(rendered(whole).find("Hello"), std::string::npos);
+  fuzz(whole, [&](const std::string& file, Mutator& mutator) { rendered(mutator.mutate(file)); });
 }
 
 TEST(Fuzz, TokenizersAreReadOrRefused) {

@@ -88,6 +88,10 @@ TEST(ModelConfig, MapsTheNamesOfGelu) {
 TEST(ModelConfig, TakesEosAsANumberAListOrNone) {
   EXPECT_EQ(with(R"(,"eos_token_id":7)").eos_token_id, 7);
   EXPECT_EQ(with(R"(,"eos_token_id":[7,9])").eos_token_id, 7);
+  EXPECT_EQ(with(R"(,"eos_token_id":[7,9,99999999])").eos_token_ids(), (std::vector<std::int64_t>{7, 9}));
+  EXPECT_EQ(parse_model_config(config_json(with(R"(,"eos_token_id":[7,9])")), "again").eos_token_ids(),
+            (std::vector<std::int64_t>{7, 9}));
+  EXPECT_NE(refused(R"(,"eos_token_id":[7,"x"])"), "");
   EXPECT_EQ(with(R"(,"eos_token_id":[])").eos_token_id, -1);
   EXPECT_EQ(with(R"(,"eos_token_id":null)").eos_token_id, -1);
   EXPECT_EQ(with(R"(,"vocab_size":100)").eos_token_id, -1);

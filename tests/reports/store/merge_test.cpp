@@ -201,6 +201,13 @@ TEST(Merge, CarriesEveryTableAndColumnOver) {
     store.save_proof(
         {.cell_id = 2, .batch = 1, .length = 64, .first = {4}, .tokens = {{3}, {5}}, .chosen = {{1, "digest"}}});
     store.add_times_spent(1, {{.launch = 1, .arm_id = 2, .activity = Activity::packing, .ns = 8}});
+    store.save_completions({{.arm_id = 2,
+                             .prompt = 1,
+                             .prompt_text = "Once",
+                             .prompt_class = "story",
+                             .prompt_tokens = 1,
+                             .token_ids = {4},
+                             .text = " upon"}});
   }
   merge_stores(folder / "b", {folder / "a"});
   const auto expected = dump(folder / "a");
@@ -341,9 +348,13 @@ TEST(Merge, TakesTheProofsAndTimesOfShardsIntoTheRunOfTheirPlan) {
     store.add_times_spent(second,
                           {{.shard = "2/2", .arm_id = shard.arms[1].id, .activity = Activity::timing, .ns = 4}});
     store.add_times_spent(first, {{.shard = "1/2", .arm_id = 2, .activity = Activity::timing, .ns = 6}});
+    store.save_completions({{.arm_id = shard.arms[1].id, .prompt = 4, .prompt_tokens = 2, .token_ids = {7, 8}}});
   }
   merge_stores(folder / "all", {});
   const RunData merged = Store(folder / "all", StoreAccess::read).load_run(first);
+  EXPECT_EQ(merged.completions,
+            (std::vector<CompletionRecord>{
+                {.arm_id = merged.arms[1].id, .prompt = 4, .prompt_tokens = 2, .token_ids = {7, 8}}}));
   ASSERT_EQ(merged.proofs.size(), 1U);
   EXPECT_EQ(merged.proofs[0].cell_id, merged.cells[1].id);
   EXPECT_EQ(merged.proofs[0].chosen, (std::map<std::int64_t, std::string>{{merged.arms[1].id, "x"}}));

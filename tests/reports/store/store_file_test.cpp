@@ -264,6 +264,7 @@ TEST(StoreFile, ReadsAndMigratesEveryOlderSchema) {
       EXPECT_TRUE(data.traces.empty());
       EXPECT_TRUE(data.times_spent.empty());
       EXPECT_TRUE(data.proofs.empty());
+      EXPECT_TRUE(data.completions.empty());
     };
     check(Store(path, StoreAccess::read));
     EXPECT_EQ(testing::read_file(path), before) << "a reader changes nothing";

@@ -275,6 +275,26 @@ TEST(Store, KeepsTheLastProofOfACell) {
   EXPECT_EQ(store.load_plan(1).proofs, std::vector{proof});
 }
 
+TEST(Store, KeepsTheLastCompletionOfAnArmAndAPrompt) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kStored);
+  store.add_run(data);
+  CompletionRecord later{.arm_id = 2,
+                         .prompt = 1,
+                         .prompt_text = "Once",
+                         .prompt_class = "story",
+                         .prompt_tokens = 1,
+                         .token_ids = {4, 5},
+                         .text = " upon a time"};
+  const CompletionRecord first{.arm_id = 1, .prompt = 0, .prompt_tokens = 3, .token_ids = {}};
+  store.save_completions({later, first});
+  EXPECT_EQ(store.load_run(1).completions, (std::vector{first, later}));
+  later.token_ids = {9};
+  store.save_completions({later});
+  EXPECT_EQ(store.load_plan(1).completions, (std::vector{first, later}));
+}
+
 TEST(Store, KeepsTheNewestTraceOfAnArmInACell) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);
