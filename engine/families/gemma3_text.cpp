@@ -28,8 +28,8 @@ constexpr double kLocalTheta = 1e4;
 constexpr double kMostTheta = 1e12;
 constexpr std::int64_t kDefaultWindow = 4096;
 constexpr std::int64_t kDefaultPattern = 6;  ///< Every sixth layer sees all keys.
-constexpr std::string_view kSliding = "sliding_attention";
-constexpr std::string_view kFull = "full_attention";
+constexpr const char* kSliding = "sliding_attention";
+constexpr const char* kFull = "full_attention";
 /// Indexes of ModelConfig::rotary.
 constexpr int kGlobal = 0;
 constexpr int kLocal = 1;
@@ -90,12 +90,12 @@ void read_gemma3(const ConfigKeys& keys, ModelConfig& config) {
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
   config.query_scalar = keys.number({"query_pre_attn_scalar"}, 256, 0, static_cast<double>(kMaxWidth));
   // The old keys scale the layers that see all keys; the others have a key of their own.
-  RotaryRule global = rule_of(keys, kFull.data(), kGlobalTheta, config);
+  RotaryRule global = rule_of(keys, kFull, kGlobalTheta, config);
   if (!keys.has("rope_parameters")) {
     global = read_rotary_rule(keys, kGlobalTheta, config.head_dim, config.positions);
   }
   const double local_theta = keys.number({"rope_local_base_freq"}, kLocalTheta, 0, kMostTheta);
-  config.rotary = {global, rule_of(keys, kSliding.data(), local_theta, config)};
+  config.rotary = {global, rule_of(keys, kSliding, local_theta, config)};
   read_layer_kinds(keys, config);
 }
 

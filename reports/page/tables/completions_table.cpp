@@ -65,10 +65,9 @@ Table completions_table(const RunData& data) {
     const bool alone = std::ranges::count(answers, answer.completion->prompt,
                                           [](const Answer& other) { return other.completion->prompt; }) == 1;
     all_alike = all_alike && alone;
-    table.rows.push_back({data.run.id,
-                          0,
-                          {prompt_words(*answer.completion), answer_words(*answer.completion),
-                           alone && answer.arms.size() > 1 ? "all" : fmt::format("{}", fmt::join(answer.arms, ", "))}});
+    TableRow row{.run_id = data.run.id, .fields = {prompt_words(*answer.completion), answer_words(*answer.completion)}};
+    row.fields.push_back(alone && answer.arms.size() > 1 ? "all" : fmt::format("{}", fmt::join(answer.arms, ", ")));
+    table.rows.push_back(std::move(row));
   }
   if (!table.rows.empty()) {
     table.notes.push_back(all_alike ? "Greedy decoding; every arm says the same."
