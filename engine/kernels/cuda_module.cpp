@@ -46,7 +46,7 @@ void*& module_handle() {
                            " beside the program");
 }
 
-[[maybe_unused]] const void* const loaded_at_start = module_handle();
+[[maybe_unused]] const void* const kLoadedAtStart = module_handle();
 
 }  // namespace
 

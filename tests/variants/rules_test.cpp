@@ -42,68 +42,68 @@ struct Rule {
 };
 
 std::vector<Rule> rules() {
-  constexpr ElementType fp32 = ElementType::float32;
-  constexpr ElementType fp16 = ElementType::float16;
-  constexpr ElementType bf16 = ElementType::bfloat16;
+  constexpr ElementType kFp32 = ElementType::float32;
+  constexpr ElementType kFp16 = ElementType::float16;
+  constexpr ElementType kBf16 = ElementType::bfloat16;
   const ModelConfig tanh = small_config();
   const ModelConfig erf = erf_config();
   return {
       // Flash attention and cuDNN take no fp32 on CUDA; the CPU's flash kernel does.
-      {"causal,+flash-prefill", tanh, "cuda:0", fp32, {"flash-prefill", "fp16 and bf16 only"}},
-      {"causal,+flash-decode", tanh, "cuda:0", fp32, {"flash-decode", "fp16 and bf16 only"}},
-      {"bigcode,-fused-softmax", tanh, "cuda:0", fp32, {"flash-prefill", "fp16 and bf16 only"}},
-      {"causal,+flash-prefill", tanh, "cuda:0", bf16, {}},
+      {"causal,+flash-prefill", tanh, "cuda:0", kFp32, {"flash-prefill", "fp16 and bf16 only"}},
+      {"causal,+flash-decode", tanh, "cuda:0", kFp32, {"flash-decode", "fp16 and bf16 only"}},
+      {"bigcode,-fused-softmax", tanh, "cuda:0", kFp32, {"flash-prefill", "fp16 and bf16 only"}},
+      {"causal,+flash-prefill", tanh, "cuda:0", kBf16, {}},
       // Tokens that are read row by row are read before the step is over.
-      {"causal,+late-read-back", tanh, "cpu", fp32, {"late-read-back", "vectorized-choice"}},
-      {"causal,+late-read-back,+vectorized-choice", tanh, "cpu", fp32, {}},
-      {"causal,+flash-decode", tanh, "cuda:0", fp16, {}},
-      {"causal,+flash-decode,+flash-prefill", tanh, "cpu", fp32, {}},
-      {"causal,+cudnn-prefill", heads_of_64(), "cuda:0", fp32, {"cudnn-prefill", "not fp32"}},
-      {"causal,+cudnn-decode", heads_of_64(), "cuda:0", fp32, {"cudnn-decode", "not fp32"}},
-      {"causal,+cudnn-prefill", heads_of_64(), "cuda:0", bf16, {}},
-      {"causal,+cudnn-decode", heads_of_64(), "cuda:0", fp16, {}},
-      {"causal,+cudnn-decode", tanh, "cuda:0", bf16, {"cudnn-decode", "multiple of 8"}},
-      {"causal,+cudnn-prefill", wide_heads(), "cuda:0", bf16, {"cudnn-prefill", "at most 128"}},
-      {"causal,+cudnn-prefill", tanh, "cpu", bf16, {"cudnn-prefill", "CUDA"}},
-      {"causal,+cudnn-decode", tanh, "cpu", bf16, {"cudnn-decode", "CUDA"}},
+      {"causal,+late-read-back", tanh, "cpu", kFp32, {"late-read-back", "vectorized-choice"}},
+      {"causal,+late-read-back,+vectorized-choice", tanh, "cpu", kFp32, {}},
+      {"causal,+flash-decode", tanh, "cuda:0", kFp16, {}},
+      {"causal,+flash-decode,+flash-prefill", tanh, "cpu", kFp32, {}},
+      {"causal,+cudnn-prefill", heads_of_64(), "cuda:0", kFp32, {"cudnn-prefill", "not fp32"}},
+      {"causal,+cudnn-decode", heads_of_64(), "cuda:0", kFp32, {"cudnn-decode", "not fp32"}},
+      {"causal,+cudnn-prefill", heads_of_64(), "cuda:0", kBf16, {}},
+      {"causal,+cudnn-decode", heads_of_64(), "cuda:0", kFp16, {}},
+      {"causal,+cudnn-decode", tanh, "cuda:0", kBf16, {"cudnn-decode", "multiple of 8"}},
+      {"causal,+cudnn-prefill", wide_heads(), "cuda:0", kBf16, {"cudnn-prefill", "at most 128"}},
+      {"causal,+cudnn-prefill", tanh, "cpu", kBf16, {"cudnn-prefill", "CUDA"}},
+      {"causal,+cudnn-decode", tanh, "cpu", kBf16, {"cudnn-decode", "CUDA"}},
       // The memory-efficient kernel takes multi-query attention, expanded; the variant's summary says so, below.
-      {"causal,+efficient-prefill", tanh, "cuda:0", fp32, {}},
-      {"causal,+efficient-decode", small_config(false), "cuda:0", bf16, {}},
-      {"causal,+efficient-prefill", tanh, "cpu", fp32, {"efficient-prefill", "CUDA"}},
-      {"causal,+efficient-decode", tanh, "cpu", fp32, {"efficient-decode", "CUDA"}},
+      {"causal,+efficient-prefill", tanh, "cuda:0", kFp32, {}},
+      {"causal,+efficient-decode", small_config(false), "cuda:0", kBf16, {}},
+      {"causal,+efficient-prefill", tanh, "cpu", kFp32, {"efficient-prefill", "CUDA"}},
+      {"causal,+efficient-decode", tanh, "cpu", kFp32, {"efficient-decode", "CUDA"}},
       // Products with an activation behind them: erf on a CPU, tanh on CUDA; packed-linear does both, transposed-linear
       // neither.
-      {"causal,+fused-gelu", tanh, "cpu", fp32, {"fused-gelu", "erf form of gelu on a CPU", "packed-linear"}},
-      {"causal,+fused-gelu", erf, "cpu", fp32, {}},
-      {"causal,+fused-gelu", tanh, "cuda:0", bf16, {}},
-      {"causal,+fused-gelu", erf, "cuda:0", bf16, {"fused-gelu", "cuBLASLt computes the tanh form"}},
-      {"causal,+fused-gelu,+packed-linear", tanh, "cpu", bf16, {}},
-      {"causal,+fused-gelu,+packed-linear", erf, "cpu", fp32, {}},
-      {"native,-packed-linear", tanh, "cpu", fp32, {"fused-gelu", "packed-linear computes either"}},
-      {"causal,+fused-gelu,+transposed-linear", erf, "cpu", fp32, {"fused-gelu", "transposed-linear", "no effect"}},
+      {"causal,+fused-gelu", tanh, "cpu", kFp32, {"fused-gelu", "erf form of gelu on a CPU", "packed-linear"}},
+      {"causal,+fused-gelu", erf, "cpu", kFp32, {}},
+      {"causal,+fused-gelu", tanh, "cuda:0", kBf16, {}},
+      {"causal,+fused-gelu", erf, "cuda:0", kBf16, {"fused-gelu", "cuBLASLt computes the tanh form"}},
+      {"causal,+fused-gelu,+packed-linear", tanh, "cpu", kBf16, {}},
+      {"causal,+fused-gelu,+packed-linear", erf, "cpu", kFp32, {}},
+      {"native,-packed-linear", tanh, "cpu", kFp32, {"fused-gelu", "packed-linear computes either"}},
+      {"causal,+fused-gelu,+transposed-linear", erf, "cpu", kFp32, {"fused-gelu", "transposed-linear", "no effect"}},
       // The head on last tokens is compatible with prompt log-probabilities: it then runs on all, below.
-      {"causal,+details-on-request,+last-token-lm-head", tanh, "cpu", fp32, {}},
+      {"causal,+details-on-request,+last-token-lm-head", tanh, "cpu", kFp32, {}},
       // Padded keys are for a cache that attention reads as it lies: prefill may pack its rows, since the cache does
       // not.
-      {"causal,+packed-prefill,+padded-keys", tanh, "cpu", fp32, {}},
-      {"causal,+padded-keys,+split-kv-decode", tanh, "cpu", fp32, {"padded-keys", "split-kv-decode", "no effect"}},
-      {"causal,+flash-decode,+padded-keys", tanh, "cpu", fp32, {}},
+      {"causal,+packed-prefill,+padded-keys", tanh, "cpu", kFp32, {}},
+      {"causal,+padded-keys,+split-kv-decode", tanh, "cpu", kFp32, {"padded-keys", "split-kv-decode", "no effect"}},
+      {"causal,+flash-decode,+padded-keys", tanh, "cpu", kFp32, {}},
       // A softmax is there only where scores are written out.
-      {"causal,+flash-decode,+flash-prefill,+fused-softmax", tanh, "cpu", fp32, {"fused-softmax", "no effect"}},
-      {"causal,+flash-prefill,+fused-softmax,+split-kv-decode", tanh, "cpu", fp32, {"fused-softmax", "no effect"}},
-      {"flash,+fused-softmax", tanh, "cpu", fp32, {"fused-softmax", "flash-prefill", "flash-decode"}},
-      {"causal,+flash-prefill,+fused-softmax", tanh, "cpu", fp32, {}},
-      {"causal,+flash-decode,+fused-softmax", tanh, "cpu", fp32, {}},
+      {"causal,+flash-decode,+flash-prefill,+fused-softmax", tanh, "cpu", kFp32, {"fused-softmax", "no effect"}},
+      {"causal,+flash-prefill,+fused-softmax,+split-kv-decode", tanh, "cpu", kFp32, {"fused-softmax", "no effect"}},
+      {"flash,+fused-softmax", tanh, "cpu", kFp32, {"fused-softmax", "flash-prefill", "flash-decode"}},
+      {"causal,+flash-prefill,+fused-softmax", tanh, "cpu", kFp32, {}},
+      {"causal,+flash-decode,+fused-softmax", tanh, "cpu", kFp32, {}},
       // Own products read fp32 and bf16; own attention heads of some sizes.
-      {"causal,+packed-linear", tanh, "cpu", fp16, {"packed-linear", "fp32 and bf16"}},
-      {"causal,+fused-layer-norm", tanh, "cpu", fp16, {}},
-      {"causal,+fused-softmax", tanh, "cpu", fp16, {}},
-      {"causal,+split-kv-decode", tanh, "cpu", fp16, {}},
-      {"causal,+split-kv-decode", wide_heads(), "cpu", fp32, {"split-kv-decode", "at most 256"}},
+      {"causal,+packed-linear", tanh, "cpu", kFp16, {"packed-linear", "fp32 and bf16"}},
+      {"causal,+fused-layer-norm", tanh, "cpu", kFp16, {}},
+      {"causal,+fused-softmax", tanh, "cpu", kFp16, {}},
+      {"causal,+split-kv-decode", tanh, "cpu", kFp16, {}},
+      {"causal,+split-kv-decode", wide_heads(), "cpu", kFp32, {"split-kv-decode", "at most 256"}},
       // Two variants on one slot.
-      {"bigcode,+kv-static", tanh, "cpu", fp32, {"'kv-grow' and 'kv-static'", "slot 'kv_growth'"}},
-      {"causal,+batch-rng,+philox-rng", tanh, "cpu", fp32, {"'batch-rng' and 'philox-rng'", "slot 'rng'"}},
-      {"causal,+lean-forward,+workspace-forward", tanh, "cpu", fp32, {"slot 'workspace'"}},
+      {"bigcode,+kv-static", tanh, "cpu", kFp32, {"'kv-grow' and 'kv-static'", "slot 'kv_growth'"}},
+      {"causal,+batch-rng,+philox-rng", tanh, "cpu", kFp32, {"'batch-rng' and 'philox-rng'", "slot 'rng'"}},
+      {"causal,+lean-forward,+workspace-forward", tanh, "cpu", kFp32, {"slot 'workspace'"}},
   };
 }
 
