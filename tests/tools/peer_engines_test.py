@@ -176,10 +176,11 @@ class OnAFamily(PeerTests):
 
 
 class OnLlama(OnAFamily):
+    rope = dict(rope_type="default", rope_theta=10000.0)
+
     def model(self):
         from transformers import LlamaConfig, LlamaForCausalLM
-        rope = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32, rope_theta=10000.0)
-        return LlamaForCausalLM(LlamaConfig(**self.SMALL, rope_parameters=rope))
+        return LlamaForCausalLM(LlamaConfig(**self.SMALL, rope_parameters=self.rope))
 
 
 class OnQwen3(OnAFamily):
@@ -198,6 +199,7 @@ class OnNeox(OnAFamily):
 
 class LlamaCppOnLlamaTest(OnLlama, ProgramTest):
     peer = "llama_cpp"
+    rope = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32, rope_theta=10000.0)
 
 
 class LlamaCppOnQwen3Test(OnQwen3, ProgramTest):

@@ -26,14 +26,9 @@ class Writer:
 
 
 def rotary_settings(rotary):
-    from ctranslate2.specs import attention_spec
-
-    settings = dict(rotary_dim=rotary.dims, rotary_interleave=False, rotary_base=rotary.theta)
     if rotary.llama3:
-        rule = rotary.llama3
-        settings |= dict(rotary_scaling_type=attention_spec.RotaryScalingType.Llama3, rotary_scaling_factor=rule["factor"], rotary_low_freq_factor=rule["low_freq_factor"],
-                         rotary_high_freq_factor=rule["high_freq_factor"], original_max_position_embeddings=rule["original_max_position_embeddings"])
-    return settings
+        raise NotImplementedError("rotary embeddings of type llama3: this worker writes the default ones only")
+    return dict(rotary_dim=rotary.dims, rotary_interleave=False, rotary_base=rotary.theta)
 
 
 def bigcode_spec(writer, activation, from_config):
