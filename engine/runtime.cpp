@@ -19,7 +19,7 @@ namespace {
 /// Throws where there are devices and libtorch's part for them cannot be loaded.
 std::int64_t cuda_device_count() {
 #ifdef DECODELAB_HAS_CUDA
-  const int count = c10::cuda::device_count();
+  const c10::DeviceIndex count = c10::cuda::device_count();
   if (count > 0 && !cuda_module_loaded()) {
     load_cuda_module();
   }
