@@ -175,14 +175,11 @@ StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cel
     set(of, Stage::attention, cell.batch * read * config.kv_width());
   }
   set(bytes.outside, Stage::embed, sums.tables * cell.batch * tokens * config.hidden_size);
-  bytes.layers.push_back(bytes.outside);
-  for (StageBytes::ByStage& of : bytes.layers) {
-    for (std::int64_t& elements : of) {
-      elements *= element_bytes_of(cell);
-    }
-  }
-  bytes.outside = bytes.layers.back();
-  bytes.layers.pop_back();
+  const auto in_bytes = [size = element_bytes_of(cell)](StageBytes::ByStage& of) {
+    std::ranges::transform(of, of.begin(), [size](std::int64_t elements) { return elements * size; });
+  };
+  std::ranges::for_each(bytes.layers, in_bytes);
+  in_bytes(bytes.outside);
   return bytes;
 }
 

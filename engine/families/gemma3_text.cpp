@@ -90,10 +90,9 @@ void read_gemma3(const ConfigKeys& keys, ModelConfig& config) {
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
   config.query_scalar = keys.number({"query_pre_attn_scalar"}, 256, 0, static_cast<double>(kMaxWidth));
   // The old keys scale the layers that see all keys; the others have a key of their own.
-  RotaryRule global = rule_of(keys, kFull, kGlobalTheta, config);
-  if (!keys.has("rope_parameters")) {
-    global = read_rotary_rule(keys, kGlobalTheta, config.head_dim, config.positions);
-  }
+  const RotaryRule global = keys.has("rope_parameters")
+                                ? rule_of(keys, kFull, kGlobalTheta, config)
+                                : read_rotary_rule(keys, kGlobalTheta, config.head_dim, config.positions);
   const double local_theta = keys.number({"rope_local_base_freq"}, kLocalTheta, 0, kMostTheta);
   config.rotary = {global, rule_of(keys, kSliding, local_theta, config)};
   read_layer_kinds(keys, config);

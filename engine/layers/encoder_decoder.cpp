@@ -20,7 +20,15 @@ namespace {
 constexpr double kMostHalf = 65504;
 constexpr double kMostHalfAfterOverflow = kMostHalf - 1000;
 
-struct EncoderLayer {
+/// What layers of both stacks have.
+struct OwnLayer {
+  OwnLayer(const LayerParts& parts, const std::string& role)
+      : attention_norm(parts.norm(role + "attention_norm")),
+        qkv(parts.linear(role + "qkv")),
+        attention_out(parts.linear(role + "attention_out")),
+        mlp_norm(parts.norm(role + "mlp_norm")),
+        mlp(parts.mlp(role)) {}
+
   std::unique_ptr<ResidualNorm> attention_norm;
   std::unique_ptr<Linear> qkv;
   std::unique_ptr<Linear> attention_out;
@@ -28,16 +36,19 @@ struct EncoderLayer {
   std::unique_ptr<Mlp> mlp;
 };
 
-struct DecoderLayer {
-  std::unique_ptr<ResidualNorm> attention_norm;
-  std::unique_ptr<Linear> qkv;
-  std::unique_ptr<Linear> attention_out;
+/// A layer of the decoder, which attends to the prompt between its own attention and its MLP.
+struct DecoderLayer : OwnLayer {
+  DecoderLayer(const LayerParts& parts, const std::string& role)
+      : OwnLayer(parts, role),
+        cross_norm(parts.norm(role + "cross_norm")),
+        cross_query(parts.linear(role + "cross_query")),
+        cross_key_value(parts.linear(role + "cross_key_value")),
+        cross_out(parts.linear(role + "cross_out")) {}
+
   std::unique_ptr<ResidualNorm> cross_norm;
   std::unique_ptr<Linear> cross_query;
   std::unique_ptr<Linear> cross_key_value;
   std::unique_ptr<Linear> cross_out;
-  std::unique_ptr<ResidualNorm> mlp_norm;
-  std::unique_ptr<Mlp> mlp;
 };
 
 class EncoderDecoder final : public Transformer {
@@ -52,25 +63,11 @@ class EncoderDecoder final : public Transformer {
                       /*both_ways=*/false) {
     const LayerParts parts(config, weights, slots, prepared);
     for (std::int64_t layer = 0; layer < config.encoder->layers; ++layer) {
-      const std::string role = "encoder.layers." + std::to_string(layer) + ".";
-      encoder_layers_.push_back({.attention_norm = parts.norm(role + "attention_norm"),
-                                 .qkv = parts.linear(role + "qkv"),
-                                 .attention_out = parts.linear(role + "attention_out"),
-                                 .mlp_norm = parts.norm(role + "mlp_norm"),
-                                 .mlp = parts.mlp(role)});
+      encoder_layers_.emplace_back(parts, "encoder.layers." + std::to_string(layer) + ".");
     }
     encoder_last_norm_ = parts.norm("encoder.final_norm");
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-      const std::string role = "layers." + std::to_string(layer) + ".";
-      layers_.push_back({.attention_norm = parts.norm(role + "attention_norm"),
-                         .qkv = parts.linear(role + "qkv"),
-                         .attention_out = parts.linear(role + "attention_out"),
-                         .cross_norm = parts.norm(role + "cross_norm"),
-                         .cross_query = parts.linear(role + "cross_query"),
-                         .cross_key_value = parts.linear(role + "cross_key_value"),
-                         .cross_out = parts.linear(role + "cross_out"),
-                         .mlp_norm = parts.norm(role + "mlp_norm"),
-                         .mlp = parts.mlp(role)});
+      layers_.emplace_back(parts, "layers." + std::to_string(layer) + ".");
     }
     last_norm_ = parts.norm("final_norm");
     head_ = parts.head();
@@ -101,7 +98,7 @@ class EncoderDecoder final : public Transformer {
     });
     clamp(stream, step.workspace);
     if (crosses) {
-      run_mlp(*parts.mlp_norm, *parts.mlp, stream, step.workspace);
+      run_mlp(parts, stream, step.workspace);
     }
   }
 
@@ -115,8 +112,9 @@ class EncoderDecoder final : public Transformer {
     std::vector<at::Tensor> keys_values;
     for (const DecoderLayer& layer : layers_) {
       const Range range(Stage::qkv);
-      // Tensors of their own: the workspace takes its back.
-      keys_values.push_back(step.rows.padded(layer.cross_key_value->forward(encoded, step.workspace)).clone());
+      const at::Tensor of_layer = step.rows.padded(layer.cross_key_value->forward(encoded, step.workspace));
+      // They outlive the step: a workspace that takes its tensors back must not have them.
+      keys_values.push_back(step.workspace.reuses() ? of_layer.clone() : of_layer);
     }
     return std::make_unique<EncodedPrompts>(std::move(keys_values), step.rows.added());
   }
@@ -145,7 +143,7 @@ class EncoderDecoder final : public Transformer {
     for (std::int64_t layer = 0; layer < config_.encoder->layers; ++layer) {
       const LayerRange range(layer);
       workspace.begin_layer(layer);
-      const EncoderLayer& parts = encoder_layers_[static_cast<std::size_t>(layer)];
+      const OwnLayer& parts = encoder_layers_[static_cast<std::size_t>(layer)];
       const Projected packed = in_stage(Stage::qkv, [&] {
         return split(parts.qkv->forward(add_and_norm(*parts.attention_norm, stream, workspace), workspace));
       });
@@ -163,15 +161,15 @@ class EncoderDecoder final : public Transformer {
       stream.addend =
           in_stage(Stage::projection, [&] { return parts.attention_out->forward(rows.packed(attended), workspace); });
       clamp(stream, workspace);
-      run_mlp(*parts.mlp_norm, *parts.mlp, stream, workspace);
+      run_mlp(parts, stream, workspace);
     }
     workspace.end_layers();
     return in_stage(Stage::norm, [&] { return add_and_norm(*encoder_last_norm_, stream, workspace); });
   }
 
-  void run_mlp(const ResidualNorm& norm, const Mlp& mlp, ResidualStream& stream, Workspace& workspace) const {
+  void run_mlp(const OwnLayer& parts, ResidualStream& stream, Workspace& workspace) const {
     const Range range(Stage::mlp);
-    stream.addend = mlp.forward(add_and_norm(norm, stream, workspace), workspace);
+    stream.addend = parts.mlp->forward(add_and_norm(*parts.mlp_norm, stream, workspace), workspace);
     clamp(stream, workspace);
   }
 
@@ -190,7 +188,7 @@ class EncoderDecoder final : public Transformer {
   at::Tensor embedding_;
   ScoreBias encoder_bias_;
   ScoreBias decoder_bias_;
-  std::vector<EncoderLayer> encoder_layers_;
+  std::vector<OwnLayer> encoder_layers_;
   std::unique_ptr<ResidualNorm> encoder_last_norm_;
   std::vector<DecoderLayer> layers_;
   std::unique_ptr<ResidualNorm> last_norm_;

@@ -15,6 +15,8 @@ from gguf_source import write_directory  # noqa: E402
 TOKENS = 64
 PROMPTS = ["The capital of France is", "Water boils at", "def fibonacci(n):\n", "Once upon a time there was a", "In 1969 two men", "The three primary colours are",
            "SELECT name FROM users WHERE", "My favourite season is autumn, because"]
+
+
 class GgufFile(ProgramTest):
     @classmethod
     def setUpClass(cls):

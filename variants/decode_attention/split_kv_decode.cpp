@@ -14,6 +14,7 @@
 #include "engine/layers/step_rows.h"
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
+#include "variants/attention_limits.h"
 #include "variants/registry.h"
 
 namespace decodelab {
@@ -155,8 +156,8 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 
 std::string unsupported(const RunsOn& where) {
   if (where.device != "cpu") {
-    if (where.config.relative_bias) {
-      return "its kernel adds no bias to scores, and this model's positions are one";
+    if (std::string reason = score_bias_unsupported(where.config); !reason.empty()) {
+      return reason;
     }
     return decode_shape_refused(where.config.heads / where.config.kv_heads, where.config.head_dim);
   }
