@@ -55,6 +55,7 @@ class Handler final : public nlohmann::json_sax<json> {
         return fail("lists more than 1024 devices");
       }
       file.devices.emplace_back();
+      in_device_ = true;
     }
     return true;
   }
@@ -72,6 +73,9 @@ class Handler final : public nlohmann::json_sax<json> {
   bool end_object() override {
     if (in_events_ && depth_ == events_depth_ + 1) {
       take_(event_);
+    }
+    if (depth_ == kDevicesDepth + 1) {
+      in_device_ = false;
     }
     --depth_;
     return true;
@@ -132,7 +136,7 @@ class Handler final : public nlohmann::json_sax<json> {
       } else if (depth_ == events_depth_ + 3 && event_key_ == "args") {
         element(found);
       }
-    } else if (in_devices_ && depth_ == kDevicesDepth + 1) {
+    } else if (in_device_ && depth_ == kDevicesDepth + 1) {
       device_member(found);
     } else if (depth_ == 1) {
       if (key_ == "baseTimeNanoseconds") {
@@ -204,6 +208,7 @@ class Handler final : public nlohmann::json_sax<json> {
   int events_depth_ = 0;
   bool in_events_ = false;
   bool in_devices_ = false;
+  bool in_device_ = false;  ///< A list of devices may hold what is none.
   bool has_events_ = false;
 };
 

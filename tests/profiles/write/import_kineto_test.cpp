@@ -65,6 +65,14 @@ TEST_F(ImportKineto, EventsBecomeRowsThatJoin) {
   EXPECT_EQ(events.session.devices.at(0).multiprocessors, 132);
 }
 
+TEST_F(ImportKineto, AListOfDevicesMayHoldWhatIsNone) {
+  const Trace trace = seal(import_kineto(folder_.write(
+      "t.json", R"({"deviceProperties": [3, ["id", 9], {"id": 0, "numSms": 132}, 5, [[7]]], "traceEvents": [
+        {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 5, "tid": 5, "ts": 1, "dur": 2}]})")));
+  ASSERT_EQ(trace.events().session.devices.size(), 1U);
+  EXPECT_EQ(trace.events().session.devices[0].multiprocessors, 132);
+}
+
 TEST_F(ImportKineto, AGzippedFileIsTheSame) {
   const std::filesystem::path path = folder_ / "t.json.gz";
   gzFile file = gzopen(path.c_str(), "wb");
