@@ -197,6 +197,30 @@ class OnNeox(OnAFamily):
         return GPTNeoXForCausalLM(GPTNeoXConfig(**small, hidden_act="gelu_pytorch_tanh", hidden_dropout=0.0, attention_dropout=0.0))
 
 
+class OnT5(OnAFamily):
+    """An encoder reads the prompt; what is chosen begins behind the decoder's start token."""
+
+    def model(self):
+        from transformers import T5Config, T5ForConditionalGeneration
+        return T5ForConditionalGeneration(T5Config(vocab_size=VOCABULARY, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_decoder_layers=2, num_heads=4,
+                                                   feed_forward_proj="gated-gelu", decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, dropout_rate=0.0))
+
+    def reference(self, model, steps=STEPS):
+        encoded, past, ids = model.get_encoder()(input_ids=self.prompts), None, torch.zeros((BATCH, 1), dtype=torch.int64)
+        tokens, logits = [], []
+        with torch.no_grad():
+            for _ in range(steps + 1):
+                answer = model(encoder_outputs=encoded, decoder_input_ids=ids, past_key_values=past, use_cache=True)
+                past, ids = answer.past_key_values, answer.logits[:, -1:].argmax(-1)
+                tokens.append(ids[:, 0].tolist())
+                logits.append(answer.logits[:, -1].float())
+        return tokens, torch.stack(logits)
+
+
+class TransformersOnT5Test(OnT5, ProgramTest):
+    peer = "transformers"
+
+
 class LlamaCppOnLlamaTest(OnLlama, ProgramTest):
     peer = "llama_cpp"
     rope = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32, rope_theta=10000.0)

@@ -20,6 +20,8 @@ ELEMENT_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 COMPILED_STEPS = 4
 # Programs that a worker may compile: more than the shapes of any sweep.
 MOST_SHAPES = 4096
+# Longest text of a model that has no limit of positions, as in our engine.
+UNBOUND_POSITIONS = 16384
 
 
 class TransformersEngine(StepEngine):
@@ -31,28 +33,33 @@ class TransformersEngine(StepEngine):
         self.attention, self.cache_kind, self.compiled = attention, cache, compiled
         self.settings = {"attention": attention, "cache": cache, "compile": compiled, "torch": version("torch")}
         self.devices = ("cpu", "cuda") if os.path.exists("/dev/nvidiactl") else ("cpu",)
-        self.model = self.forward = self.past = self.last_logits = None
+        self.model = self.forward = self.past = self.last_logits = self.encoded = None
+        self.encodes = False
 
     def load(self, model, dtype, device, threads, seed):
         # Threads before torch is imported, for libraries that read them once.
         os.environ.update(OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
         import torch
-        from transformers import AutoModelForCausalLM
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
         if device != "cpu" and not torch.cuda.is_available():
             raise NotImplementedError(f"device {device}: PyTorch finds no CUDA device here")
         self.torch = torch
         torch.set_num_threads(threads)
         torch.manual_seed(seed)
-        self.model = self.forward = self.past = self.last_logits = None
+        self.model = self.forward = self.past = self.last_logits = self.encoded = None
         gc.collect()  # a model's modules refer to each other: the last one goes before the next one comes
         self.dtype, self.device = dtype, torch.device(device)
         model = self.directory_of(model)
         kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[dtype]
-        self.model = AutoModelForCausalLM.from_pretrained(model, dtype=kind, attn_implementation=self.attention, local_files_only=True).to(self.device).eval()
+        self.encodes = AutoConfig.from_pretrained(model, local_files_only=True).is_encoder_decoder
+        if self.encodes and (self.compiled or self.cache_kind == "static"):
+            raise NotImplementedError("a model with an encoder runs with a dynamic cache and without --compile")
+        kinds = AutoModelForSeq2SeqLM if self.encodes else AutoModelForCausalLM
+        self.model = kinds.from_pretrained(model, dtype=kind, attn_implementation=self.attention, local_files_only=True).to(self.device).eval()
         self.forward = self.compile() if self.compiled else self.model.forward
         config = self.model.config
-        self.positions, self.vocabulary = config.max_position_embeddings, config.vocab_size
+        self.positions, self.vocabulary = getattr(config, "max_position_embeddings", UNBOUND_POSITIONS), config.vocab_size
         self.weight_bytes = self.device_bytes()
         build = {"cpu": torch.backends.cpu.get_cpu_capability, "cuda": lambda: torch.cuda.get_device_name(self.device)}[self.device.type]()
         return {"threads": torch.get_num_threads(), "weights": dtype, "activations": dtype, "kv": dtype,
@@ -95,33 +102,43 @@ class TransformersEngine(StepEngine):
         config = self.model.config
         kv_heads = 1 if getattr(config, "multi_query", False) else getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        keys = 2 * config.num_hidden_layers * kv_heads * head_dim * self.longest
+        layers, held = (config.num_decoder_layers, self.longest + cell.room) if self.encodes else (config.num_hidden_layers, self.longest)
+        keys = 2 * layers * kv_heads * head_dim * held
         return cell.batch * (keys + self.vocabulary) * ELEMENT_BYTES[self.dtype]
 
     def new_cache(self):
-        from transformers import DynamicCache, StaticCache
+        from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 
+        if self.encodes:
+            return EncoderDecoderCache(DynamicCache(), DynamicCache())
         if self.cache_kind == "static":
             return StaticCache(config=self.model.config, max_cache_len=self.longest)
         return DynamicCache(config=self.model.config)
 
     def save(self):
-        state = copy.deepcopy(self.past)
-        return state, sum(tensor.nbytes for layer in state.layers for tensor in (layer.keys, layer.values))
+        past = copy.deepcopy(self.past)
+        caches = (past.self_attention_cache, past.cross_attention_cache) if self.encodes else (past,)
+        return (past, self.encoded), sum(tensor.nbytes for cache in caches for layer in cache.layers for tensor in (layer.keys, layer.values))
 
     def restore(self, state):
-        self.past = copy.deepcopy(state)
+        past, self.encoded = state
+        self.past = copy.deepcopy(past)
 
     def prefill(self):
         self.past = self.new_cache()
-        return self.call(self.ids)
+        if not self.encodes:
+            return self.call(self.ids)
+        with self.torch.inference_mode():
+            self.encoded = self.model.get_encoder()(input_ids=self.ids)
+        return self.call(self.torch.full_like(self.ids[:, :1], self.model.config.decoder_start_token_id))
 
     def decode(self, tokens):
         return self.call(self.torch.tensor(tokens, device=self.device).unsqueeze(1))
 
     def call(self, ids):
         with self.torch.inference_mode():
-            self.last_logits = self.forward(input_ids=ids, past_key_values=self.past, use_cache=True, logits_to_keep=1).logits[:, -1]
+            inputs = dict(decoder_input_ids=ids, encoder_outputs=self.encoded) if self.encodes else dict(input_ids=ids, logits_to_keep=1)
+            self.last_logits = self.forward(**inputs, past_key_values=self.past, use_cache=True).logits[:, -1]
             return self.last_logits.argmax(-1).tolist()
 
     def logits(self):
