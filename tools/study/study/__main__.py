@@ -8,9 +8,10 @@ import time
 from . import page
 from .answers import Answers
 from .engines import ENGINES
+from .families import FAMILIES
 from .questions import STUDY
 
-STUDIES = {"findings": STUDY, "engines": ENGINES}
+STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES}
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 

@@ -26,17 +26,17 @@ def setting(engine, flags):
     return f"{engine}-{flags.replace('--', '').replace(' ', '-')}"
 
 
-def pilot(dtype):
+def pilot(dtype, model=SMALL):
     """Every setting of the grid in the same blocks."""
     workers = [f"{setting(engine, flags)}={worker(engine, flags)}" for (engine, of), grid in GRID.items() if of == dtype for flags in grid]
     return Question(f"settings-{dtype}", f"Which settings suit the other engines, {dtype}?",
-                    {"--worker": workers, "--dtype": dtype, "--phase": "prefill,decode", "--batch": "1,8", "--length": "128", "--launches": 2}, shows="settings", model=SMALL)
+                    {"--worker": workers, "--dtype": dtype, "--phase": "prefill,decode", "--batch": "1,8", "--length": "128", "--launches": 2}, shows="settings", model=model)
 
 
-def best(answers, engine, dtype):
+def best(answers, engine, dtype, chosen_on=SMALL):
     """The flags with the least geometric mean over the cells; the first of the grid where none was measured."""
     grid = GRID[engine, dtype]
-    answer = answers.get(pilot(dtype))
+    answer = answers.get(pilot(dtype, chosen_on))
     if answer is None:
         return grid[0]
     means = {flags: page.geometric(answer.rows, setting(engine, flags)) for flags in grid}
@@ -44,10 +44,10 @@ def best(answers, engine, dtype):
     return min(there, key=means.get) if there else grid[0]
 
 
-def beside(dtype, phases, batch, **more):
+def beside(dtype, phases, batch, chosen_on=SMALL, **more):
     """Makes a sweep of native and of the best setting of each engine."""
     def sweep(answers):
-        workers = [f"{engine}={worker(engine, best(answers, engine, dtype))}" for engine in ENGINES_OF]
+        workers = [f"{engine}={worker(engine, best(answers, engine, dtype, chosen_on))}" for engine in ENGINES_OF]
         return {"--arm": "native", "--worker": workers, "--roofline": True, "--dtype": dtype, "--phase": phases, "--batch": batch, "--length": "128",
                 **{f"--{key.replace('_', '-')}": value for key, value in more.items()}}
     return sweep
@@ -62,6 +62,8 @@ def claims(phases):
     return tuple(Claim(f"{engine} takes longer than native in {phase}", engine, phase, "slower") for phase in phases for engine in ENGINES_OF)
 
 
+HEAD = ("The weights are random. `native` is our fastest set; the share of the bound is that of max(bytes over the read rate, FLOPs over the matrix rate), both measured in the same blocks. "
+        "Each other engine runs the best of its settings in a declared grid; it is fed our tokens, and its logits are held to the tolerance of the dtype.\n")
 ENGINES = Study(
     "Other engines in the same blocks",
     "tools/findings --study engines",
@@ -81,6 +83,5 @@ ENGINES = Study(
         Question("alone-large-bf16", "native and its bound alone: SantaCoder's shape, bf16", alone("bf16", 8), shows="engines", model=LARGE),
     ),
     claimed_by="asked",
-    head="The weights are random. `native` is our fastest set; the share of the bound is that of max(bytes over the read rate, FLOPs over the matrix rate), both measured in the same blocks. "
-         "Each other engine runs the best of its settings in a declared grid; it is fed our tokens, and its logits are held to the tolerance of the dtype.\n",
+    head=HEAD,
 )
