@@ -95,13 +95,19 @@ std::string markdown_of(const std::vector<RunReport>& reports) {
   return text;
 }
 
+nlohmann::ordered_json json_of(const RunReport& report) {
+  nlohmann::ordered_json run = summary_to_json(report.summary);
+  run["completions"] = completions_to_json(*report.data);
+  return run;
+}
+
 std::string json_of(const std::vector<RunReport>& reports) {
   if (reports.size() == 1) {
-    return to_json(reports.front().summary);
+    return json_text(json_of(reports.front()), 2) + "\n";
   }
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
   for (const RunReport& run : reports) {
-    runs.push_back(summary_to_json(run.summary));
+    runs.push_back(json_of(run));
   }
   const nlohmann::ordered_json all{{"schema_version", kReportSchemaVersion}, {"runs", std::move(runs)}};
   return json_text(all, 2) + "\n";

@@ -188,6 +188,21 @@ Json summary_to_json(const RunSummary& summary) {
           {"times_spent", times_to_json(summary)}};
 }
 
+Json completions_to_json(const RunData& data) {
+  Json completions = Json::array();
+  for (const CompletionRecord& completion : data.completions) {
+    const auto arm = std::ranges::find(data.arms, completion.arm_id, &ArmRecord::id);
+    completions.push_back({{"arm", arm == data.arms.end() ? Json(nullptr) : Json(arm->label)},
+                           {"prompt", completion.prompt},
+                           {"prompt_text", completion.prompt_text},
+                           {"class", completion.prompt_class},
+                           {"prompt_tokens", completion.prompt_tokens},
+                           {"token_ids", completion.token_ids},
+                           {"text", completion.text}});
+  }
+  return completions;
+}
+
 std::string to_json(const RunSummary& summary) { return json_text(summary_to_json(summary), 2) + "\n"; }
 
 std::string to_jsonl(const RunSummary& summary) {

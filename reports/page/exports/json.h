@@ -25,6 +25,10 @@ nlohmann::ordered_json row_to_json(const SummaryRow& row);
 /// Returns the object of `sweep -o json`: schema_version, run, machine, rows.
 nlohmann::ordered_json summary_to_json(const RunSummary& summary);
 
+/// Returns a run's completions, an object each with the label of its arm: what the key `completions` of report.json
+/// holds.
+nlohmann::ordered_json completions_to_json(const RunData& data);
+
 /// Returns summary_to_json() as indented text; bytes that are not UTF-8 are replaced.
 std::string to_json(const RunSummary& summary);
 /// Returns a line per row, each a JSON object with `run` (the uuid) so that files can be concatenated.

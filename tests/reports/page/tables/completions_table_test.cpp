@@ -2,6 +2,9 @@
 #include "reports/page/tables/completions_table.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "reports/page/exports/json.h"
 
 namespace decodelab {
 namespace {
@@ -45,6 +48,17 @@ TEST(CompletionsTable, ShowsTheEndOfALongPromptFromAWholeCharacterOn) {
   const std::string shown = table.rows.at(0).fields.at(0);
   EXPECT_EQ(shown.substr(0, 5), "...\xc3\xa4");
   EXPECT_EQ(shown.back(), '!');
+}
+
+TEST(CompletionsTable, HasTheSameCompletionsAsJson) {
+  const nlohmann::ordered_json json = completions_to_json(
+      run_that_says({{.arm_id = 1, .prompt = 2, .prompt_text = "Say", .prompt_class = "talk", .prompt_tokens = 1,
+                      .token_ids = {4, 5}, .text = "yes"}}));
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0].at("prompt"), 2);
+  EXPECT_EQ(json[0].at("text"), "yes");
+  EXPECT_EQ(json[0].at("token_ids"), (nlohmann::ordered_json{4, 5}));
+  EXPECT_TRUE(json[0].at("arm").is_string());
 }
 
 TEST(CompletionsTable, IsEmptyWithoutPrompts) { EXPECT_TRUE(completions_table(run_that_says({})).rows.empty()); }
