@@ -90,7 +90,8 @@ class FilledCache {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The tokens of its own that a decoder with an encoder holds in a session that was filled at random.
+/// The tokens of its own that a decoder with an encoder holds in a session that was filled at random, unless its caller
+/// says otherwise.
 inline constexpr std::int64_t kHeldByDecoder = 8;
 
 /// Holds the state of one batch of sequences: cache and last tokens. A session belongs to the caller; several sessions
@@ -128,9 +129,9 @@ class Session {
 
   /// Fills every layer of a fresh session with `length` random keys and values per row, through the plan's own growth
   /// rule, as if that many tokens had been prefilled; where an encoder reads the prompt, a prompt of that length and
-  /// kHeldByDecoder tokens of the decoder. The numbers are the same for every plan: they come from a
+  /// `decoder_tokens` tokens of the decoder. The numbers are the same for every plan: they come from a
   /// counter-based generator keyed by (seed, layer).
-  void fill_random(std::int64_t length, std::uint64_t seed);
+  void fill_random(std::int64_t length, std::uint64_t seed, std::int64_t decoder_tokens = kHeldByDecoder);
   /// Copies what every layer holds. Throws std::logic_error where rows are not equally long, or hold nothing.
   FilledCache filled() const;
   /// Fills every layer of a fresh session, through the plan's own growth rule, with what filled() copied, and so

@@ -290,7 +290,7 @@ void Session::force_tokens(std::span<const std::int64_t> token_ids) {
                          .to(impl_->model().device);
 }
 
-void Session::fill_random(std::int64_t length, std::uint64_t seed) {
+void Session::fill_random(std::int64_t length, std::uint64_t seed, std::int64_t decoder_tokens) {
   const c10::InferenceMode inference;
   const KvCacheOptions& options = impl_->cache->options();
   const auto random = [&](std::int64_t tokens, std::string_view name, std::int64_t layer) {
@@ -306,7 +306,7 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed) {
     }
     impl_->encoded = std::make_unique<EncodedPrompts>(std::move(layers), std::vector<std::int64_t>(batch_size, length));
   }
-  const std::int64_t held = impl_->model().config.encoder ? kHeldByDecoder : length;
+  const std::int64_t held = impl_->model().config.encoder ? decoder_tokens : length;
   const StepRows rows = impl_->rows(std::vector<std::int64_t>(batch_size, held));
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
     impl_->cache->append(layer, random(held, "kv", layer), rows);

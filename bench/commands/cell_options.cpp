@@ -11,12 +11,12 @@
 #include "bench/commands/sampling_options.h"
 #include "bench/machine/environment.h"
 #include "bench/plan/axis.h"
+#include "bench/plan/cell_fill.h"
 
 namespace decodelab {
 namespace {
 
 const std::vector<std::string> kPhases{"prefill", "decode", "generate"};
-const std::vector<std::string> kFills{"random", "generated"};
 const std::vector<std::string> kScopes{"step", "forward"};
 const std::vector<std::string> kTokenVisible{"each", "end"};
 
@@ -48,8 +48,8 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
                      "shows what the model says to the first of them");
   command.add_option(
       "--fill", request.fill,
-      "How a decode cell's cache is filled: random or generated (by a prefill). Default: random; generated "
-      "with --worker or --prompts");
+      "How a decode cell's cache is filled: random or generated (by a prefill); random:N gives the decoder beside an "
+      "encoder N tokens of its own, not 8. Default: random; generated with --worker or --prompts");
   command
       .add_option("--scope", options.scope,
                   "What a step is: step (with the choice, tokens on the host) or forward (ids in, logits out)")
@@ -81,7 +81,7 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
   request.batches = parse_axis("--batch", options.batches);
   request.lengths = parse_axis("--length", options.lengths);
   if (!request.fill.empty()) {
-    parse_words("--fill", request.fill, kFills);
+    cell_fill_from_string(request.fill);
   }
   if (!options.prompt_file.empty()) {
     request.prompts = real_prompts("--prompts", load_prompt_lines(options.prompt_file), text_of_model(request.model),

@@ -55,13 +55,14 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
       cell_(cell),
       slow_ns_(slow_ns),
       scope_(scope_of_cell(cell)),
+      fill_(cell_fill_from_string(cell.fill)),
       held_(held_tokens(engine.model().config(), cell)),
       snapshots_(snapshots) {
   const ModelConfig& config = engine.model().config();
-  if (cell.phase != "decode" || cell.fill == "generated") {
+  if (cell.phase != "decode" || fill_.generated) {
     prompts_ = cell_prompts(input.prompts, input.seed, cell.batch, cell.length, config.vocabulary_size);
   }
-  if (cell.phase == "decode" && cell.fill != "generated") {
+  if (cell.phase == "decode" && !fill_.generated) {
     for (const auto& prompt : random_prompts(input.seed + 1, cell.batch, 1, config.vocabulary_size)) {
       first_tokens_.push_back(prompt.front());
     }
@@ -84,7 +85,7 @@ void CellRunner::prepare(std::int64_t steps) {
 /// A snapshot holds keys and values alone. A prefill that leaves more (the state of random numbers, the history of
 /// penalties) is run again.
 void CellRunner::fill() {
-  const bool generated = cell_.fill == "generated";
+  const bool generated = fill_.generated;
   const bool restores = !generated || !(input_.sampling.sample || input_.sampling.penalizes());
   if (const CacheSnapshots::Snapshot* snapshot = restores ? snapshots_.find(cell_) : nullptr) {
     session_->fill(snapshot->cache);
@@ -98,7 +99,7 @@ void CellRunner::fill() {
   if (generated) {
     first_tokens_ = session_->prefill(prompts_).token_ids;
   } else {
-    session_->fill_random(cell_.length, input_.seed);
+    session_->fill_random(cell_.length, input_.seed, fill_.decoder_tokens);
     session_->force_tokens(first_tokens_);
   }
   if (restores && session_->cache_bytes() <= CacheSnapshots::kMostBytes) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/measure/engine_worker.h"
+#include "bench/plan/cell_fill.h"
 #include "bench/plan/step_scope.h"
 #include "engine/engine.h"
 
@@ -100,6 +101,7 @@ class CellRunner final {
   std::int64_t steps_left_ = 0;
   std::int64_t slow_ns_;
   StepScope scope_;
+  CellFill fill_;
   std::int64_t held_;  ///< Tokens in each row of the cache when steps begin.
   CacheSnapshots& snapshots_;
 };

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "engine/engine.h"
+#include "bench/plan/cell_fill.h"
+#include "engine/checkpoint/model_config.h"
 #include "reports/store/record.h"
 
 namespace decodelab {
@@ -11,8 +12,9 @@ namespace decodelab {
 /// Returns the tokens that each row of the decoder's cache holds before the first decode step of a cell, or after the
 /// prefill of another phase. A cell's length counts the tokens of the prompt, which an encoder may have read.
 inline std::int64_t held_tokens(const ModelConfig& config, const CellRecord& cell) {
-  const bool filled = cell.phase == "decode" && cell.fill != "generated";
-  return config.encoder && filled ? kHeldByDecoder : config.held_after_prefill(cell.length);
+  const CellFill fill = cell_fill_from_string(cell.fill);
+  const bool filled = cell.phase == "decode" && !fill.generated;
+  return config.encoder && filled ? fill.decoder_tokens : config.held_after_prefill(cell.length);
 }
 
 }  // namespace decodelab

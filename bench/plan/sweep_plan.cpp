@@ -12,6 +12,7 @@
 #include "bench/machine/environment.h"
 #include "bench/plan/ablation.h"
 #include "bench/plan/arm.h"
+#include "bench/plan/cell_fill.h"
 #include "bench/plan/held_tokens.h"
 #include "reports/statistics/summary.h"
 #include "variants/presets.h"
@@ -273,6 +274,10 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
   const RunsOn where{.config = config, .dtype = dtype, .device = request.device};
   data.arms = make_arms(request, where);
   const std::string fill = fill_of(request);
+  if (!config.encoder && cell_fill_from_string(fill).decoder_tokens != kHeldByDecoder) {
+    throw std::invalid_argument(fmt::format(
+        "--fill {}: the number is for models with an encoder; of a decoder alone, --length says what it holds", fill));
+  }
   for (const std::string& phase : request.phases) {
     for (const std::int64_t batch : request.batches) {
       for (const std::int64_t length : request.lengths) {

@@ -12,6 +12,7 @@
 #include "base/json_text.h"
 #include "bench/measure/steps.h"
 #include "bench/measure/warmup.h"
+#include "bench/plan/cell_fill.h"
 #include "bench/plan/prompts.h"
 
 namespace decodelab {
@@ -93,7 +94,7 @@ void ProcessWorker::begin_end() {
 
 void ProcessWorker::prepare(const CellRecord& cell) {
   require("phase", cell.phase, hello_->phases);
-  require("fill", cell.fill, hello_->fills);
+  require("fill", kind_of_fill(cell_fill_from_string(cell.fill)), hello_->fills);
   const std::int64_t room =
       cell.phase == "decode" ? std::min(options_.positions - cell.length, std::max(kMaximumSteps, kWarmupMaximumSteps))
                              : options_.positions - cell.length + 1;

@@ -137,6 +137,10 @@ TEST(ModelledWork, OfAnEncoderIsThePrefillsAlone) {
   EXPECT_EQ(decode.kv_bytes, 2 * 3 * 12 * 2 * (kHeldByDecoder + 1 + 5));
   EXPECT_EQ(decode.flops, 2 * 3 * (2 * decoder + 40) + 4 * 6 * 2 * 3 * (kHeldByDecoder + 1 + 5));
 
+  const ModelledWork later =
+      modelled_work(config, {.phase = "decode", .batch = 3, .length = 5, .dtype = "bf16", .fill = "random:20"}, 1);
+  EXPECT_EQ(later.kv_bytes, 2 * 3 * 12 * 2 * (20 + 1 + 5));
+
   const ModelledWork prefill = modelled_work(config, {.phase = "prefill", .batch = 3, .length = 5, .dtype = "bf16"}, 1);
   const std::int64_t encoder = 3 * (attention + mlp + 2 * 4) + 4 + 8 * 2;
   EXPECT_EQ(prefill.weight_bytes, 2 * (2 * (decoder + 3 * 4) + outside + encoder + 2 * cross_keys + 3 * (1 + 5) * 4));
