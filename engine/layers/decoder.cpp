@@ -71,6 +71,10 @@ class Decoder final : public Transformer {
   }
 
   std::int64_t sites() const override { return config_.layers; }
+  AttentionSite site(std::int64_t index) const override {
+    const std::unique_ptr<Rotary>& rotary = layers_[static_cast<std::size_t>(index)].rotary;
+    return {.layer = index, .writes = rotary != nullptr && rotary->writes_cache()};
+  }
 
   ResidualStream embed(const at::Tensor& token_ids, const ForwardStep& step) const override {
     at::Tensor sum = looked_up(embedding_, token_ids, step.workspace);

@@ -25,8 +25,23 @@ KeysValues KvCache::append(std::int64_t layer, const at::Tensor& key_value, cons
   KvStorage& storage = layers_.at(static_cast<std::size_t>(layer));
   const std::int64_t shown = shown_keys(rows);
   store(storage, key_value, rows, shown);
+  return written(layer, rows);
+}
+
+KvRoom KvCache::room(std::int64_t layer, const StepRows& rows) {
+  check_append(rows);
+  KvStorage& storage = layers_.at(static_cast<std::size_t>(layer));
+  const bool in_place = rows.uniform() || rows.tokens() == 1;
+  if (!in_place || !make_room(storage, rows.batch_size(), shown_keys(rows))) {
+    return {};
+  }
+  return storage.room();
+}
+
+KeysValues KvCache::written(std::int64_t layer, const StepRows& rows) const {
+  const std::int64_t shown = shown_keys(rows);
   count_amount(Amount::padding_keys, shown - rows.keys());
-  return storage.view(shown, rows.batch_size());
+  return layers_.at(static_cast<std::size_t>(layer)).view(shown, rows.batch_size());
 }
 
 void KvCache::advance(const StepRows& rows) {
@@ -122,6 +137,13 @@ std::int64_t KvCache::bytes() const {
 
 void KvCache::join(const KvCache&) {}
 
+bool KvCache::make_room(KvStorage&, std::int64_t, std::int64_t) { return false; }
+
+at::Tensor KvCache::no_slots(std::int64_t rows) const {
+  return at::empty({rows, 0, options_.width},
+                   at::TensorOptions(scalar_type(options_.dtype)).device(at::Device(options_.device)));
+}
+
 std::vector<const void*> KvCache::addresses() const {
   std::vector<const void*> all;
   for (const KvStorage& storage : layers_) {
@@ -136,8 +158,7 @@ std::int64_t KvCache::writable_rows() const {
 }
 
 void KvCache::allocate(std::int64_t slots) {
-  const at::Tensor like = at::empty({options_.batch_size + options_.spare_rows, 0, options_.width},
-                                    at::TensorOptions(scalar_type(options_.dtype)).device(at::Device(options_.device)));
+  const at::Tensor like = no_slots(options_.batch_size + options_.spare_rows);
   for (KvStorage& storage : layers_) {
     storage.reallocate(like, slots, 0);
   }
@@ -182,10 +203,14 @@ class GrowingCache final : public KvCache {
 
  protected:
   void store(KvStorage& storage, const at::Tensor& key_value, const StepRows& rows, std::int64_t slots) override {
-    if (slots > storage.slots()) {
-      storage.reallocate(key_value, capacity(slots), storage.slots());
-    }
+    make_room(storage, key_value.size(0), slots);
     storage.write(key_value, rows);
+  }
+  bool make_room(KvStorage& storage, std::int64_t rows, std::int64_t slots) override {
+    if (slots > storage.slots()) {
+      storage.reallocate(no_slots(rows), capacity(slots), storage.slots());
+    }
+    return true;
   }
   std::int64_t capacity(std::int64_t needed) const override {
     return rounded_up(std::max(needed, std::max(least_, rule_(needed))), options().key_multiple);

@@ -19,6 +19,7 @@ namespace decodelab {
 class KvStorage;
 class StepRows;
 struct KeysValues;
+struct KvRoom;
 
 /// What a cache is made for. Shapes use B sequences, T new tokens and W = 2 * kv_heads * head_dim, keys first;
 /// multi-query attention (Shazeer 2019, arXiv:1911.02150) is kv_heads = 1.
@@ -48,6 +49,13 @@ class KvCache {
   /// shown_keys(rows), zero past each row's length, possibly views, and stay valid until the next append to the same
   /// layer. Throws std::length_error when a row would hold more than `max_tokens`.
   KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows);
+
+  /// Makes room for a step's tokens in `layer` and returns where a layer may write them itself, before it calls
+  /// written(); undefined where it must call append(): in a cache that grows by concatenation, and for rows of
+  /// different lengths with more than one token. Throws what append() throws.
+  KvRoom room(std::int64_t layer, const StepRows& rows);
+  /// Returns what append() does, after the layer has written into its room.
+  KeysValues written(std::int64_t layer, const StepRows& rows) const;
 
   /// Ends a step: every layer has appended `rows`. Rows of padding beyond the batch are left out.
   void advance(const StepRows& rows);
@@ -81,12 +89,17 @@ class KvCache {
  protected:
   /// Writes `key_value` into `storage` after making `slots` slots or more: what a growth rule decides.
   virtual void store(KvStorage& storage, const at::Tensor& key_value, const StepRows& rows, std::int64_t slots) = 0;
+  /// Makes `slots` slots or more for so many rows, to be written in place. Returns false where the growth rule does not
+  /// write in place.
+  virtual bool make_room(KvStorage& storage, std::int64_t rows, std::int64_t slots);
   /// Slots that a row of `needed` keys gets at most.
   virtual std::int64_t capacity(std::int64_t needed) const = 0;
   /// Takes over what the growth rule of `other`, whose rows come, was made for.
   virtual void join(const KvCache& other);
   /// Allocates every layer before the first append.
   void allocate(std::int64_t slots);
+  /// Returns a tensor of rows without slots, in the cache's dtype on its device.
+  at::Tensor no_slots(std::int64_t rows) const;
 
  private:
   void check_append(const StepRows& rows) const;

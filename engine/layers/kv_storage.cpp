@@ -92,6 +92,12 @@ void KvStorage::write(const at::Tensor& key_value, const StepRows& rows) const {
   }
 }
 
+KvRoom KvStorage::room() const {
+  count_amount(Amount::cache_writes, std::ssize(planes_));
+  const KeysValues all = view(slots(), rows());
+  return {.keys = all.keys, .values = all.values};
+}
+
 KeysValues KvStorage::view(std::int64_t keys, std::int64_t rows) const {
   if (layout_ == KvLayout::split) {
     return {.keys = rows_of(planes_[0], rows).narrow(1, 0, keys),

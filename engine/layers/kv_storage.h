@@ -33,6 +33,8 @@ class KvStorage {
   void concatenate(const at::Tensor& key_value);
   /// Writes the step's real tokens, `key_value` being [B, T, W], into slots that are there.
   void write(const at::Tensor& key_value, const StepRows& rows) const;
+  /// All slots of all rows, as views, for a layer that writes there itself; counted as a write.
+  KvRoom room() const;
   /// The first `keys` slots of the first `rows` rows, as views.
   KeysValues view(std::int64_t keys, std::int64_t rows) const;
   void zero_tail(std::int64_t row, std::int64_t length) const;

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "engine/layers/gate.h"
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 
@@ -49,6 +50,10 @@ class PlainLinear final : public Linear {
 
 at::Tensor Linear::activated(const at::Tensor& x, Activation activation, Workspace& workspace) const {
   return activate(forward(x, workspace), activation, workspace);
+}
+
+at::Tensor Linear::gated(const at::Tensor& x, Activation activation, Workspace& workspace) const {
+  return gate(forward(x, workspace), activation, workspace);
 }
 
 at::Tensor activate(const at::Tensor& x, Activation activation, Workspace& workspace) {

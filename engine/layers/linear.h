@@ -26,6 +26,8 @@ struct LinearWeights {
   std::int64_t inputs = 0;   ///< K
   ElementType dtype = ElementType::float32;
   const at::Tensor* bias = nullptr;  ///< [N], or null
+  /// W is that of a gated MLP, and gated() alone will be called.
+  bool gated = false;
   /// Returns W, [N, K], to be read once and not in steps: it may lie in a file, or be freed with the tensor.
   std::function<at::Tensor()> read;
   /// Returns W in memory, for steps.
@@ -43,6 +45,9 @@ class Linear {
   virtual at::Tensor forward(const at::Tensor& x, Workspace& workspace) const = 0;
   /// Returns activation(forward(x)); an implementation may compute both in one pass.
   virtual at::Tensor activated(const at::Tensor& x, Activation activation, Workspace& workspace) const;
+  /// Returns activation(first half) * second half of forward(x), [.., N / 2]; an implementation may compute all in one
+  /// pass. This one multiplies, and then reads the product once.
+  virtual at::Tensor gated(const at::Tensor& x, Activation activation, Workspace& workspace) const;
 };
 
 /// Returns activation(x), written over x where the workspace reuses memory.

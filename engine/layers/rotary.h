@@ -36,8 +36,11 @@ class Rotary {
  public:
   virtual ~Rotary() = default;
 
-  /// Returns the projections with queries and keys normed and turned; values stay as they are.
+  /// Returns the projections with queries and keys normed and turned; values stay as they are. Where the step has a
+  /// room, writes keys and values there and returns none.
   virtual Projected forward(const Projected& projected, const ForwardStep& step) const = 0;
+  /// Returns whether forward() takes a room.
+  virtual bool writes_cache() const { return false; }
 };
 
 /// The reference: a norm, and x cos + rotated(x) sin, one operator each, in the model's dtype.

@@ -9,15 +9,23 @@ namespace decodelab {
 class EncodedPrompts;
 class StepRows;
 
+/// Where a layer may write the keys and values of a step itself: all rows and slots of its cache, [B, slots, G * k]
+/// each, as views. The slot of a token is its position.
+struct KvRoom {
+  at::Tensor keys;
+  at::Tensor values;
+};
+
 /// What the parts of one step share.
 struct ForwardStep {
   const StepRows& rows;  ///< Lengths and position ids.
   Workspace& workspace;
   const EncodedPrompts* encoded = nullptr;  ///< What a decoder with an encoder attends to; else null.
+  const KvRoom* room = nullptr;             ///< Of the layer that runs; null where it returns its keys and values.
 };
 
 /// Holds the outputs of a layer's projections: queries [B, T, H * k], and new keys and values [B, T, 2 * G * k], keys
-/// first.
+/// first; undefined where the layer wrote them into its room.
 struct Projected {
   at::Tensor query;
   at::Tensor key_value;

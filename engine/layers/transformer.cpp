@@ -35,10 +35,15 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
     const AttentionSite site = transformer.site(index);
     const LayerRange range(site.layer);
     workspace.begin_layer(index);
-    const Projected packed = in_stage(Stage::qkv, [&] { return transformer.before(index, stream, step); });
+    const KvRoom room =
+        site.writes ? in_stage(Stage::kv_write, [&] { return cache.room(site.layer, rows); }) : KvRoom{};
+    ForwardStep here = step;
+    here.room = room.keys.defined() ? &room : nullptr;
+    const Projected packed = in_stage(Stage::qkv, [&] { return transformer.before(index, stream, here); });
     const at::Tensor query = rows.padded(packed.query);
     const KeysValues held = site.crosses ? step.encoded->held(site.layer) : in_stage(Stage::kv_write, [&] {
-      return cache.append(site.layer, rows.padded(packed.key_value), rows);
+      return here.room != nullptr ? cache.written(site.layer, rows)
+                                  : cache.append(site.layer, rows.padded(packed.key_value), rows);
     });
     const at::Tensor attended = in_stage(Stage::attention, [&] {
       const at::Tensor bias = transformer.score_bias(index, held.keys.size(1), step);

@@ -28,6 +28,7 @@ struct ForwardStep;
 struct AttentionSite {
   std::int64_t layer = 0;
   bool crosses = false;
+  bool writes = false;  ///< before() writes the keys and values itself, into a room that it is given.
 };
 
 /// Holds the layers of a model. Its attention sites are the places where a step attends; a decoder alone has one a
@@ -43,7 +44,7 @@ class Transformer {
   /// Returns the embeddings of ids [B, T] int64: [B, T, d], with no addend.
   virtual ResidualStream embed(const at::Tensor& token_ids, const ForwardStep& step) const = 0;
   /// Runs all that precedes the attention of `site`: -> query [B, T, H * k], key_value [B, T, 2 * G * k], undefined at
-  /// a site that crosses.
+  /// a site that crosses, and where they were written into the step's room.
   virtual Projected before(std::int64_t site, ResidualStream& stream, const ForwardStep& step) const = 0;
   /// Runs all that follows it up to the next site or the last norm; `attended` is [B, T, H * k].
   virtual void after(std::int64_t site, ResidualStream& stream, const at::Tensor& attended,

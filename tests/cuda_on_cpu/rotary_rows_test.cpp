@@ -100,6 +100,74 @@ TEST_F(RotaryRows, EqualTheReferenceForAwkwardHeads) {
   expect_all_launched("turn_heads");
 }
 
+/// Writes the keys and values of B rows of T tokens into a cache of 40 slots, where values lie behind keys, and
+/// compares them with what the kernel leaves in place without one.
+template <typename Element>
+void expect_in_cache(std::int64_t batch_size, std::int64_t tokens, std::int64_t heads, std::int64_t k,
+                     std::int64_t dims) {
+  const std::int64_t all = batch_size * tokens;
+  const std::int64_t width = heads * k;
+  Numbers numbers;
+  const std::vector<Element> before = numbers.next<Element>(all * 2 * width, 2.0f);
+  const Memory<Element> in_place("in_place", before);
+  const Memory<Element> rows("rows", before);
+  const Memory<Element> cosine("cosine", numbers.next<Element>(std::max<std::int64_t>(kPositions * dims / 2, 1)));
+  const Memory<Element> sine("sine", numbers.next<Element>(std::max<std::int64_t>(kPositions * dims / 2, 1)));
+  const std::vector<Element> empty = numbers.next<Element>(batch_size * kPositions * 2 * width);
+  const Memory<Element> cache("cache", empty);
+  std::vector<std::int64_t> places;
+  for (std::int64_t token = 0; token < all; ++token) {
+    places.push_back(token / tokens * 3 + token % tokens + 1);  // Rows begin at 1, 4, 7, ..
+  }
+  const Memory<std::int64_t> positions("positions", places);
+  DeviceRotary rotary{.element = OfElement<Element>::kType,
+                      .tokens = all,
+                      .heads = heads,
+                      .head_dim = k,
+                      .dims = dims,
+                      .rows = in_place.data(),
+                      .stride = 2 * width,
+                      .positions = positions.data(),
+                      .position_count = all,
+                      .cosine = cosine.data(),
+                      .sine = sine.data(),
+                      .norm = nullptr,
+                      .weight_offset = 0.0f,
+                      .epsilon = kRotaryEpsilon};
+  launch_rotary_rows(rotary, nullptr);
+  rotary.rows = rows.data();
+  rotary.cache = {.keys = cache.data(),
+                  .values = static_cast<Element*>(cache.data()) + width,
+                  .row_stride = kPositions * 2 * width,
+                  .slot_stride = 2 * width,
+                  .tokens = tokens};
+  launch_rotary_rows(rotary, nullptr);
+  std::vector<double> expected;
+  for (const Element& element : empty) {
+    expected.push_back(number_of(element));
+  }
+  for (std::int64_t token = 0; token < all; ++token) {
+    const std::int64_t slot = token / tokens * kPositions + places[static_cast<std::size_t>(token)];
+    for (std::int64_t at = 0; at < 2 * width; ++at) {
+      expected[static_cast<std::size_t>(slot * 2 * width + at)] = in_place.number(token * 2 * width + at);
+    }
+  }
+  for (std::int64_t at = 0; at < batch_size * kPositions * 2 * width; ++at) {
+    ASSERT_EQ(cache.number(at), expected[static_cast<std::size_t>(at)]) << at;
+  }
+  for (std::int64_t at = 0; at < all * 2 * width; ++at) {
+    ASSERT_EQ(rows.number(at), number_of(before[static_cast<std::size_t>(at)]));
+  }
+}
+
+TEST_F(RotaryRows, WriteKeysAndValuesIntoTheSlotsOfTheirPositions) {
+  in_every_type_and_order([]<typename Element>() {
+    expect_in_cache<Element>(1, 1, 1, 64, 64);
+    expect_in_cache<Element>(3, 2, 2, 12, 8);
+    expect_in_cache<Element>(5, 1, 3, 33, 0);
+  });
+}
+
 TEST_F(RotaryRows, RepeatThePositionsOfRowsOfOneLength) {
   in_every_type_and_order([]<typename Element>() {
     expect_turned<Element>({.tokens = 6, .heads = 2, .head_dim = 16, .dims = 16, .norms = false, .position_count = 1});

@@ -11,6 +11,7 @@
 #include "engine/kernels/elementwise/activate.h"
 #include "engine/kernels/products/packed_matrix.h"
 #include "engine/kernels/scalar_type.h"
+#include "engine/layers/gate.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/onednn_linear.h"
 #include "engine/layers/prepared_weights.h"
@@ -46,13 +47,23 @@ class PackedLinear final : public Linear {
     return multiply(x, activation, workspace);
   }
 
+  at::Tensor gated(const at::Tensor& x, Activation activation, Workspace& workspace) const override {
+    return multiply(x, activation, workspace);
+  }
+
  private:
+  /// Returns the product by gated weights after the gate, with others after the activation.
   at::Tensor multiply(const at::Tensor& x, std::optional<Activation> activation, Workspace& workspace) const {
     const std::int64_t inputs = packed_->inputs();
     const std::int64_t rows = x.numel() / inputs;
     const bool packed = rows <= kFewRows || multiplies_many_rows(packed_->order());
     if (!packed) {
       std::call_once(many_rows_made_, [this] { make_many_rows(); });
+    }
+    if (!packed && packed_->gated()) {
+      const at::Tensor y =
+          many_rows_ != nullptr ? many_rows_->forward(x, bias_, std::nullopt) : at::linear(x, plain_, bias_);
+      return gate(y, *activation, workspace);
     }
     if (!packed && many_rows_ != nullptr) {
       return many_rows_->forward(x, bias_, activation);
@@ -65,14 +76,14 @@ class PackedLinear final : public Linear {
       return y;
     }
     const at::Tensor flat = x.reshape({rows, inputs}).contiguous();
-    at::Tensor y = workspace.allocate_rows(x, packed_->outputs());
+    at::Tensor y = workspace.allocate_rows(x, packed_->results());
     const SkinnyProduct product{.weights = *packed_,
                                 .x = flat.const_data_ptr(),
                                 .x_stride = inputs,
                                 .rows = rows,
                                 .bias = bias_ ? bias_->const_data_ptr() : nullptr,
                                 .y = y.mutable_data_ptr(),
-                                .y_stride = packed_->outputs(),
+                                .y_stride = packed_->results(),
                                 .activation = activation};
     at::parallel_for(0, packed_->panels(), 1,
                      [&](std::int64_t first, std::int64_t last) { multiply_panels(product, first, last, isa_); });
@@ -116,8 +127,8 @@ class PackedLinear final : public Linear {
 /// so that its pages are placed where they are read.
 std::unique_ptr<PackedMatrix> packed_matrix(const LinearWeights& weights, PackedFiles* files) {
   const ElementType dtype = weights.dtype;
-  auto matrix =
-      std::make_unique<PackedMatrix>(weights.outputs, weights.inputs, dtype, weight_order(best_cpu_isa(dtype)));
+  auto matrix = std::make_unique<PackedMatrix>(weights.outputs, weights.inputs, dtype,
+                                               weight_order(best_cpu_isa(dtype)), weights.gated);
   const auto piece = static_cast<std::size_t>(matrix->panel_bytes());
   const std::string key = weights.name + " " + matrix->layout();
   if (files != nullptr) {
@@ -145,8 +156,9 @@ std::unique_ptr<PackedMatrix> packed_matrix(const LinearWeights& weights, Packed
 }
 
 std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, PreparedWeights& prepared) {
-  auto packed = prepared.prepare<PackedMatrix>("packed " + weights.name, weights.bytes(),
-                                               [&] { return packed_matrix(weights, prepared.files()); });
+  auto packed =
+      prepared.prepare<PackedMatrix>((weights.gated ? "packed gated " : "packed ") + weights.name, weights.bytes(),
+                                     [&] { return packed_matrix(weights, prepared.files()); });
   return std::make_unique<PackedLinear>(weights, std::move(packed), prepared);
 }
 

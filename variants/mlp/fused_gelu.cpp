@@ -1,80 +1,34 @@
-// Computes the activation of the feed-forward part together with the product before it, or with the gate's
-// multiplication after it.
-#include <algorithm>
+// Computes the activation of the feed-forward part, and a gate's multiplication, together with the product before it.
 #include <memory>
-#include <stdexcept>
+#include <string>
+#include <vector>
 
-#include "engine/kernels/device_element.h"
-#include "engine/kernels/elementwise/gate_rows.cuh"
-#include "engine/kernels/elementwise/gate_rows.h"
-#include "engine/kernels/scalar_type.h"
 #include "engine/layers/mlp.h"
-#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
 #include "variants/registry.h"
 
 namespace decodelab {
 namespace {
 
-/// Elements per task: fewer are not worth another thread.
-constexpr std::int64_t kElementsOfATask = 16384;
-
 class FusedGelu final : public Mlp {
  public:
   FusedGelu(const MlpWeights& weights, const LinearFactory& linear, PreparedWeights& prepared)
-      : up_(linear(weights.up, prepared)),
-        down_(linear(weights.down, prepared)),
-        activation_(weights.activation),
-        gated_(weights.gated),
-        isa_(best_cpu_isa()) {}
+      : down_(linear(weights.down, prepared)), activation_(weights.activation), gated_(weights.gated) {
+    LinearWeights up = weights.up;
+    up.gated = weights.gated;
+    up_ = linear(up, prepared);
+  }
 
   at::Tensor forward(const at::Tensor& x, Workspace& workspace) const override {
-    if (!gated_) {
-      return down_->forward(up_->activated(x, activation_, workspace), workspace);
-    }
-    const at::Tensor up = up_->forward(x, workspace);
-    return down_->forward(gated(up, workspace), workspace);
+    return down_->forward(gated_ ? up_->gated(x, activation_, workspace) : up_->activated(x, activation_, workspace),
+                          workspace);
   }
 
  private:
-  /// Returns activation(gate) * up in one pass: [.., 2 I] -> [.., I].
-  at::Tensor gated(const at::Tensor& up, Workspace& workspace) const {
-    const std::int64_t width = up.size(-1) / 2;
-    at::Tensor result = workspace.allocate_rows(up, width);
-    if (!up.is_cpu()) {
-      gate_on_device(up, result);
-      return result;
-    }
-    const GatedRows rows{.dtype = element_type(up.scalar_type()),
-                         .width = width,
-                         .activation = activation_,
-                         .up = up.const_data_ptr(),
-                         .out = result.mutable_data_ptr()};
-    at::parallel_for(0, up.numel() / (2 * width), std::max<std::int64_t>(1, kElementsOfATask / width),
-                     [&](std::int64_t first, std::int64_t last) { gate_rows(rows, first, last, isa_); });
-    return result;
-  }
-
-  void gate_on_device([[maybe_unused]] const at::Tensor& up, [[maybe_unused]] const at::Tensor& result) const {
-#ifdef DECODELAB_HAS_CUDA
-    const std::int64_t width = result.size(-1);
-    const DeviceGate gate{.element = device_element(up.scalar_type()),
-                          .rows = result.numel() / width,
-                          .width = width,
-                          .activation = activation_,
-                          .up = up.const_data_ptr(),
-                          .out = result.mutable_data_ptr()};
-    on_stream_of(up, [&](CUstream_st* stream) { launch_gate_rows(gate, stream); });
-#else
-    throw std::invalid_argument("fused-gelu on a GPU needs a build with CUDA");
-#endif
-  }
-
   std::unique_ptr<Linear> up_;
   std::unique_ptr<Linear> down_;
   Activation activation_;
   bool gated_;
-  CpuIsa isa_;
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
@@ -126,7 +80,7 @@ std::string conflict(const EnginePlan& plan) {
 [[maybe_unused]] const bool registered = register_variant({
     .name = "fused-gelu",
     .summary =
-        "The activation is computed with the product before it, or with a gate's multiplication, and never read back.",
+        "The activation, and what a gate multiplies, is computed with the product before it and never read back.",
     .source = "SantaCoder study (text-generation-inference, bigcode): fused dense and gelu; cuBLASLt's epilogues",
     .parameters = {},
     .expects = expects,

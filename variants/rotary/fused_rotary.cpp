@@ -1,4 +1,4 @@
-// Norms of heads and rotary positions in one pass, where the product left queries and keys.
+// Norms of heads, rotary positions and the write into the cache in one pass over what the product left.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -35,19 +35,32 @@ class FusedRotary final : public Rotary {
 
   Projected forward(const Projected& projected, const ForwardStep& step) const override {
     const at::Tensor& positions = step.rows.position_ids();
-    turn(projected.query, shape_.heads, query_norm_, positions);
-    turn(projected.key_value, shape_.kv_heads, key_norm_, positions);
-    return projected;
+    turn(projected.query, shape_.heads, query_norm_, positions, {});
+    if (step.room == nullptr) {
+      turn(projected.key_value, shape_.kv_heads, key_norm_, positions, {});
+      return projected;
+    }
+    const KvRoom& room = *step.room;
+    turn(projected.key_value, shape_.kv_heads, key_norm_, positions,
+         {.keys = room.keys.mutable_data_ptr(),
+          .values = room.values.mutable_data_ptr(),
+          .row_stride = room.keys.stride(0),
+          .slot_stride = room.keys.stride(1),
+          .tokens = projected.key_value.size(1)});
+    return {.query = projected.query, .key_value = {}};
   }
+  bool writes_cache() const override { return true; }
 
  private:
-  /// Overwrites the first `heads` heads of each token of `x`, [B, T, ..], a part of what the product gave.
-  void turn(const at::Tensor& x, std::int64_t heads, const at::Tensor& norm, const at::Tensor& positions) const {
+  /// Overwrites the first `heads` heads of each token of `x`, [B, T, ..], a part of what the product gave, or writes
+  /// them and the values behind them into a cache.
+  void turn(const at::Tensor& x, std::int64_t heads, const at::Tensor& norm, const at::Tensor& positions,
+            const CacheSlots& cache) const {
     const std::int64_t tokens = x.size(0) * x.size(1);
     // Positions of rows of one length stand there once, with a stride of 0 where they are expanded.
     const at::Tensor flat = positions.reshape({-1}).contiguous();
     if (!x.is_cpu()) {
-      turn_on_device(x, heads, norm, flat);
+      turn_on_device(x, heads, norm, flat, cache);
       return;
     }
     const RotaryRows rows{.dtype = element_type(x.scalar_type()),
@@ -62,13 +75,15 @@ class FusedRotary final : public Rotary {
                           .sine = table_ ? table_->sine.const_data_ptr() : nullptr,
                           .norm = norm.defined() ? norm.const_data_ptr() : nullptr,
                           .weight_offset = kind_ == NormKind::rms_plus_one ? 1.0f : 0.0f,
-                          .epsilon = epsilon_};
+                          .epsilon = epsilon_,
+                          .cache = cache};
     at::parallel_for(0, tokens, std::max<std::int64_t>(1, kElementsOfATask / (heads * shape_.head_dim)),
                      [&](std::int64_t first, std::int64_t last) { turn_rows(rows, first, last, isa_); });
   }
 
   void turn_on_device([[maybe_unused]] const at::Tensor& x, [[maybe_unused]] std::int64_t heads,
-                      [[maybe_unused]] const at::Tensor& norm, [[maybe_unused]] const at::Tensor& positions) const {
+                      [[maybe_unused]] const at::Tensor& norm, [[maybe_unused]] const at::Tensor& positions,
+                      [[maybe_unused]] const CacheSlots& cache) const {
 #ifdef DECODELAB_HAS_CUDA
     const DeviceRotary rotary{.element = device_element(x.scalar_type()),
                               .tokens = x.size(0) * x.size(1),
@@ -83,7 +98,8 @@ class FusedRotary final : public Rotary {
                               .sine = table_ ? table_->sine.const_data_ptr() : nullptr,
                               .norm = norm.defined() ? norm.const_data_ptr() : nullptr,
                               .weight_offset = kind_ == NormKind::rms_plus_one ? 1.0f : 0.0f,
-                              .epsilon = epsilon_};
+                              .epsilon = epsilon_,
+                              .cache = cache};
     on_stream_of(x, [&](CUstream_st* stream) { launch_rotary_rows(rotary, stream); });
 #else
     throw std::invalid_argument("fused-rotary on a GPU needs a build with CUDA");
@@ -118,7 +134,7 @@ std::string unsupported(const RunsOn& where) {
 
 [[maybe_unused]] const bool registered = register_variant({
     .name = "fused-rotary",
-    .summary = "Queries and keys are normed and turned by their positions in one pass, where the product left them.",
+    .summary = "Queries and keys are normed, turned by their positions and written into the cache in one pass.",
     .source = "Su et al. 2021 (arXiv:2104.09864); vLLM's rotary_embedding and fused_qk_norm_rope kernels",
     .parameters = {},
     .expects = expects,

@@ -2,6 +2,7 @@
 #include "engine/kernels/elementwise/rotary_rows.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/simd.h"
@@ -21,13 +22,23 @@ struct TurnRows {
     // The last lanes may be written past the head.
     alignas(64) float head[kMostRotaryHeadDim + kLanes];
     for (std::int64_t token = first; token < last; ++token) {
-      const std::int64_t position = half == 0 ? 0 : r.positions[token % r.position_count];
+      const bool caches = r.cache.keys != nullptr;
+      const std::int64_t position = half == 0 && !caches ? 0 : r.positions[token % r.position_count];
       const Element* cosine = static_cast<const Element*>(r.cosine) + position * half;
       const Element* sine = static_cast<const Element*>(r.sine) + position * half;
+      auto* const from = static_cast<Element*>(r.rows) + token * r.stride;
+      Element* to = from;
+      if (caches) {
+        const std::int64_t slot = token / r.cache.tokens * r.cache.row_stride + position * r.cache.slot_stride;
+        to = static_cast<Element*>(r.cache.keys) + slot;
+        std::memcpy(static_cast<Element*>(r.cache.values) + slot, from + r.heads * k,
+                    static_cast<std::size_t>(r.heads * k) * sizeof(Element));
+      }
       for (std::int64_t index = 0; index < r.heads; ++index) {
-        auto* stored = static_cast<Element*>(r.rows) + token * r.stride + index * k;
+        const Element* held = from + index * k;
+        Element* stored = to + index * k;
         for (std::int64_t at = 0; at < k; at += kLanes) {
-          simd::store(head + at, simd::load_up_to(stored + at, k - at));
+          simd::store(head + at, simd::load_up_to(held + at, k - at));
         }
         if (r.norm != nullptr) {
           normalize(head, r);
@@ -41,7 +52,7 @@ struct TurnRows {
           simd::store_up_to(stored + at, low * c - high * s, rest);
           simd::store_up_to(stored + half + at, high * c + low * s, rest);
         }
-        for (std::int64_t at = 2 * half; r.norm != nullptr && at < k; at += kLanes) {
+        for (std::int64_t at = 2 * half; (caches || r.norm != nullptr) && at < k; at += kLanes) {
           simd::store_up_to(stored + at, simd::load_up_to(head + at, k - at), k - at);
         }
       }

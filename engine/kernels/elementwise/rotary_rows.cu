@@ -16,14 +16,30 @@ __global__ void turn_heads(DeviceRotary r) {
   const int warp = static_cast<int>(kWarpThreads);
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * kHeadsOfABlock + threadIdx.x / warp;
-  if (item >= r.tokens * r.heads) {
+  const bool caches = r.cache.keys != nullptr;
+  const std::int64_t heads = caches ? 2 * r.heads : r.heads;  // With the heads of values, which are copied.
+  if (item >= r.tokens * heads) {
     return;  // The whole warp: no other one waits for it.
   }
-  const std::int64_t token = item / r.heads;
+  const std::int64_t token = item / heads;
+  const std::int64_t index = item % heads;
   const int k = static_cast<int>(r.head_dim);
   const int dims = static_cast<int>(r.dims);
   const int half = dims / 2;
-  Element* head = static_cast<Element*>(r.rows) + token * r.stride + item % r.heads * k;
+  const std::int64_t position = dims > 0 || caches ? r.positions[token % r.position_count] : 0;
+  Element* head = static_cast<Element*>(r.rows) + token * r.stride + index * k;
+  Element* stored = head;
+  if (caches) {
+    const std::int64_t slot = token / r.cache.tokens * r.cache.row_stride + position * r.cache.slot_stride;
+    if (index >= r.heads) {
+      Element* values = static_cast<Element*>(r.cache.values) + slot + (index - r.heads) * k;
+      for (int at = lane; at < k; at += warp) {
+        values[at] = head[at];
+      }
+      return;
+    }
+    stored = static_cast<Element*>(r.cache.keys) + slot + index * k;
+  }
   const Element* norm = static_cast<const Element*>(r.norm);
   float scale = 1.0f;
   if (norm != nullptr) {
@@ -39,25 +55,25 @@ __global__ void turn_heads(DeviceRotary r) {
     const float value = to_float(head[at]);
     return norm == nullptr ? value : value * scale * (to_float(norm[at]) + r.weight_offset);
   };
-  const std::int64_t position = dims > 0 ? r.positions[token % r.position_count] : 0;
   for (int at = lane; at < half; at += warp) {
     const float first = normed(at);
     const float second = normed(at + half);
     const float cosine = to_float(static_cast<const Element*>(r.cosine)[position * half + at]);
     const float sine = to_float(static_cast<const Element*>(r.sine)[position * half + at]);
-    head[at] = from_float<Element>(first * cosine - second * sine);
-    head[at + half] = from_float<Element>(second * cosine + first * sine);
+    stored[at] = from_float<Element>(first * cosine - second * sine);
+    stored[at + half] = from_float<Element>(second * cosine + first * sine);
   }
-  if (norm != nullptr) {
+  if (caches || norm != nullptr) {
     for (int at = dims + lane; at < k; at += warp) {
-      head[at] = from_float<Element>(normed(at));
+      stored[at] = from_float<Element>(normed(at));
     }
   }
 }
 
 template <typename Element>
 void run(const DeviceRotary& r, CUstream_st* stream) {
-  const auto blocks = static_cast<unsigned>((r.tokens * r.heads + kHeadsOfABlock - 1) / kHeadsOfABlock);
+  const std::int64_t heads = r.tokens * (r.cache.keys != nullptr ? 2 * r.heads : r.heads);
+  const auto blocks = static_cast<unsigned>((heads + kHeadsOfABlock - 1) / kHeadsOfABlock);
   launch_kernel(turn_heads<Element>, blocks, kRotaryThreads, 0, stream, r);
 }
 

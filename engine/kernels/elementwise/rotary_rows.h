@@ -1,9 +1,10 @@
-// Norms and turns the queries and keys of a step where they lie, one pass over each head.
+// Norms and turns the queries and keys of a step, one pass over each head, where they lie or on their way to the cache.
 #pragma once
 
 #include <cstdint>
 
 #include "engine/kernels/cpu_isa.h"
+#include "engine/kernels/elementwise/cache_slots.h"
 
 namespace decodelab {
 
@@ -18,15 +19,17 @@ struct RotaryRows {
   std::int64_t heads;     ///< Of each token.
   std::int64_t head_dim;  ///< k
   std::int64_t dims;      ///< Elements of a head that turn, from its first on; 0: none.
-  void* rows;             ///< Overwritten.
+  void* rows;             ///< Overwritten where there is no cache.
   std::int64_t stride;
-  const std::int64_t* positions;  ///< Of each token, where `dims` is not 0; repeated after `position_count` tokens.
+  /// Of each token, where `dims` is not 0 or there is a cache; repeated after `position_count` tokens.
+  const std::int64_t* positions;
   std::int64_t position_count;
   const void* cosine;   ///< [positions, dims / 2]
   const void* sine;     ///< [positions, dims / 2]
   const void* norm;     ///< [k]: weights of an RMS norm over each head, which comes first; or null.
   float weight_offset;  ///< Added to these weights: 1 where the model keeps them around 0 (Gemma), else 0.
   float epsilon;
+  CacheSlots cache{};  ///< Of keys: they are written there, and the values that follow the last head of each token too.
 };
 
 /// Computes tokens [first, last).

@@ -22,9 +22,7 @@ class Epilogue {
     if (row_ == end_) {
       return;
     }
-    for (std::int64_t at = 0; at < kBlockOutputs; at += simd::kLanes) {
-      skinny::finish_sums<simd::Bfloat16>(*product_, sums_ + at, row_, output_ + at);
-    }
+    skinny::finish_row<simd::Bfloat16>(*product_, sums_, row_, output_, kBlockOutputs);
     sums_ += kBlockOutputs;
     ++row_;
   }

@@ -56,9 +56,19 @@ struct InTiles {
   }
 };
 
+/// Returns the row of W that a packed row holds, or -1 for one of zeros.
+std::int64_t source_row(const PackedMatrix& matrix, std::int64_t packed_row) {
+  if (!matrix.gated()) {
+    return packed_row < matrix.outputs() ? packed_row : -1;
+  }
+  const std::int64_t result = packed_row / (2 * kTileOutputs) * kTileOutputs + packed_row % kTileOutputs;
+  const bool gate = packed_row / kTileOutputs % 2 == 0;
+  return result >= matrix.results() ? -1 : gate ? result : matrix.results() + result;
+}
+
 template <typename Element, typename Place>
-void pack(const void* weights, std::int64_t outputs, std::int64_t inputs, std::int64_t panel, const Place& place,
-          std::byte* packed) {
+void pack(const PackedMatrix& matrix, const void* weights, std::int64_t panel, const Place& place, std::byte* packed) {
+  const std::int64_t inputs = matrix.inputs();
   const auto* from = static_cast<const Element*>(weights);
   auto* to = reinterpret_cast<Element*>(packed);
   // Packs blocks of inputs, so that the written lines stay in the cache until every output has written its part of
@@ -67,8 +77,8 @@ void pack(const void* weights, std::int64_t outputs, std::int64_t inputs, std::i
   for (std::int64_t begin = 0; begin < inputs; begin += kInputs) {
     const std::int64_t end = std::min(inputs, begin + kInputs);
     for (std::int64_t output = 0; output < kPanelOutputs; ++output) {
-      const std::int64_t row = panel * kPanelOutputs + output;
-      for (std::int64_t input = begin; row < outputs && input < end; ++input) {
+      const std::int64_t row = source_row(matrix, panel * kPanelOutputs + output);
+      for (std::int64_t input = begin; row >= 0 && input < end; ++input) {
         to[place(output, input)] = from[row * inputs + input];
       }
     }
@@ -102,8 +112,11 @@ std::vector<std::uint16_t> filled_rows(const SkinnyProduct& product) {
 
 void PackedMatrix::Unmap::operator()(std::byte* data) const { munmap(data, bytes); }
 
-PackedMatrix::PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementType dtype, WeightOrder order)
-    : outputs_(outputs), inputs_(inputs), dtype_(dtype), order_(order) {
+PackedMatrix::PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementType dtype, WeightOrder order, bool gated)
+    : outputs_(outputs), inputs_(inputs), dtype_(dtype), order_(order), gated_(gated) {
+  if (gated && outputs % 2 != 0) {
+    throw std::invalid_argument("a gated matrix has as many rows of a gate as of what it multiplies");
+  }
   if (dtype != ElementType::float32 && dtype != ElementType::bfloat16) {
     throw std::invalid_argument("a packed matrix holds fp32 or bf16");
   }
@@ -118,11 +131,11 @@ void PackedMatrix::fill(const void* weights, std::int64_t first, std::int64_t la
   for (std::int64_t panel = first; panel < last; ++panel) {
     std::byte* to = data_.get() + panel * panel_bytes();
     if (order_ == WeightOrder::tiles) {
-      pack<std::uint16_t>(weights, outputs_, inputs_, panel, InTiles{divided_up(inputs_, kTileInputs)}, to);
+      pack<std::uint16_t>(*this, weights, panel, InTiles{divided_up(inputs_, kTileInputs)}, to);
     } else if (dtype_ == ElementType::bfloat16) {
-      pack<std::uint16_t>(weights, outputs_, inputs_, panel, InPanels<2>{}, to);
+      pack<std::uint16_t>(*this, weights, panel, InPanels<2>{}, to);
     } else {
-      pack<float>(weights, outputs_, inputs_, panel, InPanels<1>{}, to);
+      pack<float>(*this, weights, panel, InPanels<1>{}, to);
     }
   }
 }
@@ -137,14 +150,17 @@ std::span<std::byte> PackedMatrix::room_of_panel(std::int64_t index) {
 
 std::string PackedMatrix::layout() const {
   return std::string(order_ == WeightOrder::tiles ? "tiles" : "panels") + " v" + std::to_string(kPackingVersion) +
-         (dtype_ == ElementType::bfloat16 ? " bf16 [" : " fp32 [") + std::to_string(outputs_) + ", " +
-         std::to_string(inputs_) + "]";
+         (gated_ ? " gated" : "") + (dtype_ == ElementType::bfloat16 ? " bf16 [" : " fp32 [") +
+         std::to_string(outputs_) + ", " + std::to_string(inputs_) + "]";
 }
 
 void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int64_t last, CpuIsa isa) {
   const PackedMatrix& weights = product.weights;
   if (weights.order() != weight_order(isa)) {
     throw std::invalid_argument(std::string("weights in another order than that of ") + to_string(isa));
+  }
+  if (weights.gated() && !product.activation) {
+    throw std::invalid_argument("a product by a gated matrix needs the gate's activation");
   }
   const bool bf16 = weights.dtype() == ElementType::bfloat16;
   if (weights.order() == WeightOrder::tiles) {

@@ -38,19 +38,28 @@ constexpr WeightOrder weight_order(CpuIsa isa) {
 /// them from the first to the last byte. N is padded with zeros to whole panels, K to an even number, on tiles to a
 /// multiple of 32.
 ///
+/// A gated matrix is that of a gated MLP: W holds the I rows of a gate above the I rows of what it multiplies. Groups
+/// of 16 of either alternate, each filled up with zeros, so that the epilogue of a panel has both sums of a result.
+///
 /// The memory requests huge pages: a decode step reads every weight once, and with small pages the address translation
 /// would add to its cost. Immutable once filled.
 class PackedMatrix {
  public:
   /// Allocates memory for [N, K], to be filled. Throws std::invalid_argument for other types than fp32 and bf16, and on
   /// tiles for other types than bf16.
-  PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementType dtype, WeightOrder order);
+  PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementType dtype, WeightOrder order, bool gated = false);
   /// Packs panels [first, last) of `weights`, which is [N, K] row by row; threads may take disjoint ranges.
   void fill(const void* weights, std::int64_t first, std::int64_t last);
 
+  /// Returns N.
   std::int64_t outputs() const { return outputs_; }
+  /// Returns the width of y: N, or of a gated matrix N / 2.
+  std::int64_t results() const { return gated_ ? outputs_ / 2 : outputs_; }
+  bool gated() const { return gated_; }
   std::int64_t inputs() const { return inputs_; }
-  std::int64_t panels() const { return divided_up(outputs_, kPanelOutputs); }
+  std::int64_t panels() const {
+    return divided_up(gated_ ? 2 * rounded_up(results(), kTileOutputs) : outputs_, kPanelOutputs);
+  }
   ElementType dtype() const { return dtype_; }
   WeightOrder order() const { return order_; }
   std::int64_t bytes() const { return panels() * panel_bytes(); }
@@ -67,6 +76,7 @@ class PackedMatrix {
   std::int64_t inputs_;
   ElementType dtype_;
   WeightOrder order_;
+  bool gated_;
   struct Unmap {
     std::size_t bytes;
     void operator()(std::byte* data) const;
@@ -81,9 +91,11 @@ struct SkinnyProduct {
   std::int64_t x_stride;
   std::int64_t rows;  ///< Beyond kFewRows a matrix library is faster, unless multiplies_many_rows().
   const void* bias;   ///< [N] in the weights' type, or null.
-  void* y;            ///< [rows, N] in the weights' type, rows `y_stride` elements apart.
+  void* y;            ///< [rows, results()] in the weights' type, rows `y_stride` elements apart.
   std::int64_t y_stride;
-  std::optional<Activation> activation = {};  ///< Applied to the sums in fp32, before they are rounded.
+  /// Applied to the sums in fp32, before they are rounded; of a gated matrix, to those of the gate, which are then
+  /// multiplied by the others.
+  std::optional<Activation> activation = {};
 };
 
 /// Up to this many rows, a product waits for its weights.

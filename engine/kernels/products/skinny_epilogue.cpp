@@ -11,9 +11,7 @@ template <typename Element>
 struct Finish {
   [[gnu::always_inline]] static void run(const SkinnyProduct* product, std::int64_t panel, const float* sums) {
     for (std::int64_t row = 0; row < product->rows; ++row) {
-      for (std::int64_t at = 0; at < kPanelOutputs; at += simd::kLanes) {
-        finish_sums<Element>(*product, sums + row * kPanelOutputs + at, row, panel * kPanelOutputs + at);
-      }
+      finish_row<Element>(*product, sums + row * kPanelOutputs, row, panel * kPanelOutputs, kPanelOutputs);
     }
   }
 };

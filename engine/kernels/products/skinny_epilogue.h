@@ -1,4 +1,4 @@
-// The epilogue of a product: bias, activation, rounding.
+// The epilogue of a product: bias, activation, a gate's multiplication, rounding.
 #pragma once
 
 #include "engine/kernels/elementwise/gelu.h"
@@ -22,6 +22,42 @@ template <typename Element>
     value = simd::activate(value, *product.activation);
   }
   simd::store_up_to(static_cast<Element*>(product.y) + row * product.y_stride + output, value, left);
+}
+
+/// Writes results [result, result + 16) of a row from the 16 sums of the gate and the 16 after them.
+template <typename Element>
+[[gnu::always_inline]] inline void finish_gated_sums(const SkinnyProduct& product, const float* sums, std::int64_t row,
+                                                     std::int64_t result) {
+  const std::int64_t results = product.weights.results();
+  const std::int64_t left = results - result;
+  if (left <= 0) {
+    return;
+  }
+  simd::Floats gate = simd::load(sums);
+  simd::Floats value = simd::load(sums + simd::kLanes);
+  if (product.bias != nullptr) {
+    const auto* bias = static_cast<const Element*>(product.bias);
+    gate += simd::load_up_to(bias + result, left);
+    value += simd::load_up_to(bias + results + result, left);
+  }
+  value *= simd::activate(gate, *product.activation);
+  simd::store_up_to(static_cast<Element*>(product.y) + row * product.y_stride + result, value, left);
+}
+
+/// Writes what follows from the sums of `count` packed outputs of a row, `output` being the first; both are multiples
+/// of 32.
+template <typename Element>
+[[gnu::always_inline]] inline void finish_row(const SkinnyProduct& product, const float* sums, std::int64_t row,
+                                              std::int64_t output, std::int64_t count) {
+  if (product.weights.gated()) {
+    for (std::int64_t at = 0; at < count; at += 2 * simd::kLanes) {
+      finish_gated_sums<Element>(product, sums + at, row, (output + at) / 2);
+    }
+    return;
+  }
+  for (std::int64_t at = 0; at < count; at += simd::kLanes) {
+    finish_sums<Element>(product, sums + at, row, output + at);
+  }
 }
 
 }  // namespace decodelab::skinny

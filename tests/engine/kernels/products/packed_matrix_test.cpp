@@ -117,6 +117,61 @@ TEST_P(SkinnyProductTest, EqualsASumInDoublePrecision) {
   }
 }
 
+/// act(x . gate + b) * (x . up + b) of a gated matrix, for one result, in double precision.
+double gated_sum(const MatrixShape& shape, std::int64_t row, std::int64_t result, const std::vector<float>& x) {
+  const auto weights = random_values(shape.outputs * shape.inputs, 1);
+  const auto bias = random_values(shape.outputs, 3);
+  const auto sum = [&](std::int64_t output) {
+    double total = bias[static_cast<std::size_t>(output)];
+    for (std::int64_t input = 0; input < shape.inputs; ++input) {
+      total += static_cast<double>(x[static_cast<std::size_t>(row * shape.inputs + input)]) *
+               weights[static_cast<std::size_t>(output * shape.inputs + input)];
+    }
+    return total;
+  };
+  const double gate = sum(result);
+  return gate / (1 + std::exp(-gate)) * sum(shape.outputs / 2 + result);
+}
+
+TEST_P(SkinnyProductTest, MultipliesByTheActivationOfAGate) {
+  const ElementType dtype = GetParam();
+  const double tolerance = dtype == ElementType::float32 ? 1e-5 : 1e-2;
+  for (const CpuIsa isa : supported(dtype)) {
+    for (const MatrixShape shape : {MatrixShape{1, 2, 3}, MatrixShape{3, 32, 64}, MatrixShape{7, 34, 65},
+                                    MatrixShape{33, 130, 96}, MatrixShape{40, 400, 33}}) {
+      const std::int64_t results = shape.outputs / 2;
+      const auto x = random_values(shape.rows * shape.inputs, 2);
+      PackedMatrix packed(shape.outputs, shape.inputs, dtype, weight_order(isa), /*gated=*/true);
+      packed.fill(stored(random_values(shape.outputs * shape.inputs, 1), dtype).data(), 0, packed.panels());
+      const auto rows = stored(x, dtype);
+      const auto bias = stored(random_values(shape.outputs, 3), dtype);
+      // A row of room more, so that a write behind the last result is seen.
+      std::vector<std::byte> y(static_cast<std::size_t>((shape.rows + 1) * results) * element_bytes(dtype));
+      multiply_panels({.weights = packed,
+                       .x = rows.data(),
+                       .x_stride = shape.inputs,
+                       .rows = shape.rows,
+                       .bias = bias.data(),
+                       .y = y.data(),
+                       .y_stride = results,
+                       .activation = Activation::silu},
+                      0, packed.panels(), isa);
+      const std::vector<float> found = loaded(y, dtype);
+      for (std::int64_t row = 0; row < shape.rows; ++row) {
+        for (std::int64_t result = 0; result < results; ++result) {
+          const double expected = gated_sum(shape, row, result, x);
+          ASSERT_NEAR(found[static_cast<std::size_t>(row * results + result)], expected,
+                      tolerance * (1 + std::abs(expected)))
+              << to_string(isa) << ": row " << row << ", result " << result << " of " << results;
+        }
+      }
+      for (std::int64_t result = 0; result < results; ++result) {
+        ASSERT_EQ(found[static_cast<std::size_t>(shape.rows * results + result)], 0) << to_string(isa);
+      }
+    }
+  }
+}
+
 TEST_P(SkinnyProductTest, EqualsThatSumForThePromptsOfABatch) {
   const ElementType dtype = GetParam();
   const CpuIsa isa = best_cpu_isa(dtype);
@@ -157,6 +212,15 @@ INSTANTIATE_TEST_SUITE_P(PackedMatrix, SkinnyProductTest,
 TEST(PackedMatrix, RefusesOtherTypes) {
   EXPECT_THROW(PackedMatrix(1, 1, ElementType::float16, WeightOrder::panels), std::invalid_argument);
   EXPECT_THROW(PackedMatrix(1, 1, ElementType::float32, WeightOrder::tiles), std::invalid_argument);
+}
+
+TEST(PackedMatrix, RefusesAGateWithoutItsHalfOrItsActivation) {
+  EXPECT_THROW(PackedMatrix(3, 1, ElementType::float32, WeightOrder::panels, /*gated=*/true), std::invalid_argument);
+  const PackedMatrix gated(2, 1, ElementType::float32, WeightOrder::panels, /*gated=*/true);
+  float value = 0;
+  const SkinnyProduct product{
+      .weights = gated, .x = &value, .x_stride = 1, .rows = 1, .bias = nullptr, .y = &value, .y_stride = 1};
+  EXPECT_THROW(multiply_panels(product, 0, gated.panels(), CpuIsa::portable), std::invalid_argument);
 }
 
 }  // namespace
