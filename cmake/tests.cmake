@@ -103,7 +103,7 @@ add_dependencies(torch_free_tests sample_report)
 
 if(DECODELAB_TORCH)
   file(GLOB engine_tests CONFIGURE_DEPENDS tests/engine/*_test.cpp tests/engine/layers/*_test.cpp
-    tests/engine/sampling/*_test.cpp tests/engine/generation/*_test.cpp tests/engine/kernels/*_test.cpp
+    tests/engine/sampling/*_test.cpp tests/engine/sequences/*_test.cpp tests/engine/generation/*_test.cpp tests/engine/kernels/*_test.cpp
     tests/engine/kernels/*/*_test.cpp)
   # device_*: what tests of a GPU share; the kernels among them where CUDA compiles.
   file(GLOB_RECURSE variants_tests CONFIGURE_DEPENDS tests/variants/*_test.cpp tests/variants/device_*.cpp)

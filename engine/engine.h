@@ -83,6 +83,14 @@ class FilledCache {
   /// Reads what to_bytes() returned for a cache of `engine`'s model, and copies it to that model's device. Throws
   /// std::invalid_argument for anything else.
   static FilledCache from_bytes(std::span<const std::byte> bytes, const Engine& engine);
+  /// Writes the keys and values as a safetensors file: `layers.N.keys` and `layers.N.values`, [B, L, G * k] each, and
+  /// of an encoder's prompts `encoded.N.keys` and `encoded.N.values`. Throws std::runtime_error naming the file when
+  /// the system refuses.
+  void to_file(const std::filesystem::path& file, const Engine& engine) const;
+  /// Reads such a file for a batch of `batch_size` rows; a file of one row serves all of them, as a prefix that was
+  /// learned does. Throws std::invalid_argument naming the file where it does not fit the model or the batch, or holds
+  /// a number that is not finite.
+  static FilledCache from_file(const std::filesystem::path& file, const Engine& engine, std::int64_t batch_size);
 
  private:
   friend class Session;
@@ -120,9 +128,16 @@ class Session {
   /// Waits for the tokens of the last decode_ahead() or start_step() and returns them; returns no tokens where none are
   /// unread.
   StepResult read_last();
-  /// Run prefill() and decode() without choosing tokens; last_logits() returns all that they compute. A decode step
-  /// after forward() without prompts is fed the same tokens again.
-  void forward(std::span<const std::vector<std::int64_t>> prompts);
+  /// Feeds each row tokens behind those that it holds, and chooses none: a first prompt, a further turn of a chat, a
+  /// piece of a long prompt. Rows may get different numbers of tokens, some of them none. choose() comes next, or
+  /// another extend(); extend() in pieces and choose() do what prefill() of the whole does. An encoder reads its
+  /// prompts once. Throws what prefill() throws, and std::logic_error while tokens are unread.
+  void extend(std::span<const std::vector<std::int64_t>> tokens);
+  /// Chooses each row's next token from the logits of its last one, as prefill() and decode() end; a row that was fed
+  /// nothing since its last choice chooses again. Throws std::logic_error where a row has been fed nothing at all.
+  StepResult choose();
+  /// Runs decode() without choosing tokens; last_logits() returns all that it computes. A decode step after it is fed
+  /// the same tokens again.
   void forward();
   /// Replaces the tokens that the next decode() feeds (teacher forcing; the first input of a filled session).
   void force_tokens(std::span<const std::int64_t> token_ids);
@@ -138,14 +153,22 @@ class Session {
   /// restores the cache as it was then. The prompts themselves are not copied, so a session that penalizes repetitions
   /// does not know them.
   void fill(const FilledCache& filled);
-  /// Cuts every row back to `length` tokens.
+  /// Cuts every row back to `length` tokens, and gives back memory as if the rest had never been there.
   void truncate(std::int64_t length);
+  /// Cuts one row back to `length` tokens, in a time that depends on neither. What it is fed next says the caller, by
+  /// extend() or force_tokens().
+  void truncate(std::int64_t row, std::int64_t length);
 
   /// Keeps these rows, in this order, and drops the others: continuous batching's filter. A row keeps its tokens, its
   /// sampling parameters and the state of its random numbers, so that with one generator per row (the reference's,
-  /// Philox's) it gets the tokens that it would get alone; a row that is named twice is continued twice. Throws
-  /// std::invalid_argument for an empty list and for rows that the session does not have.
+  /// Philox's) it gets the tokens that it would get alone. Throws std::invalid_argument for an empty list, for rows
+  /// that the session does not have, and for a row that is named twice, which is what fork() is for.
   void filter(std::span<const std::int64_t> kept);
+  /// Continues row parents[i] as row i; a parent may be named any number of times, and one that is not named goes. Keys
+  /// and values, sampling parameters and what penalties know go along, and what the parent chose last; a row that
+  /// samples begins with random numbers of its own, those of a session with its seed: seeds[i], or by default that of
+  /// fork_seed(parent's seed, i-th sample of that parent). Samples of one prompt: extend(), fork(), choose().
+  void fork(std::span<const std::int64_t> parents, std::span<const std::uint64_t> seeds = {});
   /// Appends the rows of `other`: continuous batching's concatenate. Every row may then hold as many tokens as a row of
   /// either session could. `other` is left without a batch: it can only be destroyed or assigned to.
   ///

@@ -2,10 +2,13 @@
 #include <cstring>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include "engine/checkpoint/kept_bytes.h"
 #include "engine/engine.h"
 #include "engine/engine_impl.h"
 #include "engine/kernels/scalar_type.h"
+#include "engine/sequences/keys_values_file.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
@@ -58,6 +61,41 @@ FilledCache FilledCache::from_bytes(std::span<const std::byte> bytes, const Engi
   }
   if (std::ssize(filled.impl_->layers) != (config.encoder ? 2 : 1) * config.layers) {
     throw std::invalid_argument("these bytes are a filled cache of another number of layers");
+  }
+  return filled;
+}
+
+namespace {
+
+KeysValuesFile file_of(const Engine& engine) {
+  const ModelConfig& config = engine.model().config();
+  KeysValuesFile file{
+      .names = {}, .width = config.kv_width(), .dtype = engine.model().dtype(), .device = engine.model().device()};
+  for (const char* const kind : {"layers", "encoded"}) {
+    for (std::int64_t layer = 0; layer < config.layers && (kind[0] == 'l' || config.encoder); ++layer) {
+      file.names.push_back(fmt::format("{}.{}", kind, layer));
+    }
+  }
+  return file;
+}
+
+}  // namespace
+
+void FilledCache::to_file(const std::filesystem::path& file, const Engine& engine) const {
+  const c10::InferenceMode inference;
+  write_keys_values(file, file_of(engine), impl_->layers);
+}
+
+FilledCache FilledCache::from_file(const std::filesystem::path& file, const Engine& engine, std::int64_t batch_size) {
+  const c10::InferenceMode inference;
+  FilledCache filled;
+  filled.impl_->layers = read_keys_values(file, file_of(engine));
+  for (at::Tensor& layer : filled.impl_->layers) {
+    if (layer.size(0) != 1 && layer.size(0) != batch_size) {
+      throw std::invalid_argument(
+          fmt::format("{}: holds {} rows; expected 1, for all, or {}", file.string(), layer.size(0), batch_size));
+    }
+    layer = layer.expand({batch_size, -1, -1});
   }
   return filled;
 }

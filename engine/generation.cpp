@@ -2,10 +2,13 @@
 #include "engine/generation.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "engine/sequences/batch_state.h"
 #include "profiles/range.h"
 
 namespace decodelab {
@@ -106,12 +109,22 @@ void decode_rows(const Engine& engine, const GenerationRequest& request, Session
 
 }  // namespace
 
+double mean_log_prob(const Completion& completion) {
+  const std::vector<float>& of_tokens = completion.token_log_probs;
+  return of_tokens.empty()
+             ? -std::numeric_limits<double>::infinity()
+             : std::accumulate(of_tokens.begin(), of_tokens.end(), 0.0) / static_cast<double>(of_tokens.size());
+}
+
 std::vector<Completion> generate(const Engine& engine, const GenerationRequest& request) {
   if (request.prompts.empty()) {
     throw std::invalid_argument("there is nothing to generate from: give at least one prompt");
   }
   if (request.max_tokens < 1) {
     throw std::invalid_argument(fmt::format("a completion needs at least 1 token, got {}", request.max_tokens));
+  }
+  if (request.samples < 1) {
+    throw std::invalid_argument(fmt::format("a prompt needs at least 1 sample, got {}", request.samples));
   }
   const std::size_t longest =
       std::ranges::max_element(request.prompts, {}, [](const auto& prompt) { return prompt.size(); })->size();
@@ -128,14 +141,24 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
   const std::vector<SamplingParameters> sampling = complete_sampling(request.sampling, batch_size);
   Session session(engine,
                   {.batch_size = batch_size, .max_tokens = needed, .details = request.details, .sampling = sampling});
-  std::vector<Completion> completions(request.prompts.size());
+  const auto samples = static_cast<std::size_t>(request.samples);
+  std::vector<Completion> completions(request.prompts.size() * samples);
+  std::vector<std::int64_t> parents;
   for (std::size_t row = 0; row < completions.size(); ++row) {
-    completions[row].seed = sampling[row].seed;
+    const std::optional<std::uint64_t>& seed = sampling[row / samples].seed;
+    completions[row].seed = samples > 1 && seed ? fork_seed(*seed, row % samples) : seed;
+    parents.push_back(static_cast<std::int64_t>(row / samples));
   }
   OpenRows rows(request, completions);
   {
     const StepRange range(0);
-    rows.take(session.prefill(request.prompts));
+    if (samples == 1) {
+      rows.take(session.prefill(request.prompts));
+    } else {
+      session.extend(request.prompts);
+      session.fork(parents);
+      rows.take(session.choose());
+    }
   }
   if (request.keep_prefill_logits) {
     const std::vector<float> logits = session.last_logits();

@@ -19,13 +19,16 @@ struct GenerationRequest {
   std::vector<std::int64_t> eos_token_ids;         ///< Each ends a row; none: only max_tokens ends it.
   DetailsRequest details;
   bool keep_prefill_logits = false;
-  std::vector<SamplingParameters> sampling = {};  ///< As in SessionOptions.
+  std::vector<SamplingParameters> sampling = {};  ///< As in SessionOptions, for prompts.
+  /// Completions of each prompt, which is prefilled once. Sample i of several draws with fork_seed(seed of the prompt,
+  /// i).
+  std::int64_t samples = 1;
   /// Called with each token of a row in turn; returning true ends the row after that token (StopStrings::add() fits).
-  /// May be empty.
+  /// May be empty. Row r is sample r % samples of prompt r / samples.
   std::function<bool(std::size_t row, std::int64_t token_id)> stops = {};
 };
 
-/// Holds the completion of one prompt.
+/// Holds a completion of one prompt.
 struct Completion {
   std::vector<std::int64_t> token_ids;  ///< Without the end-of-sequence token.
   std::string finish_reason;            ///< `eos`, `stop` or `length`
@@ -36,11 +39,16 @@ struct Completion {
   std::vector<float> prefill_logits;   ///< [V], of the prompt's last token, where requested.
 };
 
-/// Decodes all prompts as one batch until every row has ended. Rows that ended early are still computed, and are
-/// dropped once they are half of the batch; where the engine reads tokens late, they are computed to the end.
+/// Returns the mean log-probability of a completion's tokens, by which samples are ranked; minus infinity where it has
+/// none, or none was requested.
+double mean_log_prob(const Completion& completion);
+
+/// Decodes all prompts as one batch until every row has ended, and returns the samples of each prompt beside each
+/// other. Rows that ended early are still computed, and are dropped once they are half of the batch; where the engine
+/// reads tokens late, they are computed to the end.
 ///
-/// Throws std::invalid_argument for no prompt, an empty one, ids outside of the vocabulary, and more tokens than the
-/// model has positions.
+/// Throws std::invalid_argument for no prompt, less than one sample, an empty one, ids outside of the vocabulary, and
+/// more tokens than the model has positions.
 std::vector<Completion> generate(const Engine& engine, const GenerationRequest& request);
 
 }  // namespace decodelab

@@ -1,251 +1,268 @@
 // One batch of sequences from prompt to last token: a forward step, the choice, and the details.
 #include <algorithm>
-#include <iterator>
-#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include "base/select_rows.h"
-#include "engine/checkpoint/synthetic.h"
-#include "engine/engine.h"
-#include "engine/engine_impl.h"
-#include "engine/kernels/elementwise/random_fill.h"
-#include "engine/kernels/scalar_type.h"
-#include "engine/layers/encoded_prompts.h"
-#include "engine/layers/step_rows.h"
-#include "engine/layers/step_tensors.h"
-#include "engine/sampling/chosen_tokens.h"
-#include "engine/sampling/token_history.h"
-#include "engine/tensor.h"
+#include "engine/session_impl.h"
 #include "profiles/range.h"
 
 namespace decodelab {
 namespace {
 
-std::vector<std::int64_t> ones(std::size_t count) { return std::vector<std::int64_t>(count, 1); }
+std::vector<std::int64_t> ones(std::int64_t count) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(count), 1);
+}
 
-/// Prompts as one tensor [B, T], each row padded at its end with token 0.
-at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> prompts, std::int64_t tokens,
+/// Returns the tokens of all rows as one tensor [B, T], each row padded at its end with token 0.
+at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> tokens, std::int64_t longest,
                       std::int64_t vocabulary_size) {
-  at::Tensor ids = at::zeros({static_cast<std::int64_t>(prompts.size()), tokens}, at::kLong);
+  at::Tensor ids = at::zeros({std::ssize(tokens), longest}, at::kLong);
   auto* row = ids.mutable_data_ptr<std::int64_t>();
-  for (std::size_t index = 0; index < prompts.size(); ++index, row += tokens) {
-    for (const std::int64_t id : prompts[index]) {
+  for (std::size_t index = 0; index < tokens.size(); ++index, row += longest) {
+    for (const std::int64_t id : tokens[index]) {
       if (id < 0 || id >= vocabulary_size) {
         throw std::invalid_argument(fmt::format("prompt {} has the token id {}, but the vocabulary has the ids 0 to {}",
                                                 index + 1, id, vocabulary_size - 1));
       }
     }
-    std::ranges::copy(prompts[index], row);
+    std::ranges::copy(tokens[index], row);
   }
   return ids;
 }
 
 }  // namespace
 
-struct Session::Impl {
-  const Engine::Impl& engine;
-  SessionOptions options;  ///< `sampling` is one a row.
-  std::unique_ptr<KvCache> cache;
-  std::unique_ptr<Workspace> workspace;
-  std::unique_ptr<StepRunner> runner;
-  std::unique_ptr<TokenChoice> choice;
-  std::unique_ptr<EncodedPrompts> encoded;  ///< Null for a decoder alone, and before the prefill.
-  std::optional<TokenHistory> history;      ///< Where a row penalizes repetitions.
-  at::Tensor input_ids;                     ///< [B, 1] int64 on the device: what the next decode step is fed.
-  at::Tensor last_logits;                   ///< [B, V]
-  HostTokens unread;                        ///< What decode_ahead() chose.
-  std::vector<TokenDetails> unread_details;
-
-  const Model::Impl& model() const { return engine.model->impl(); }
-
-  StepRows rows(std::vector<std::int64_t> added) const {
-    return {cache->lengths(),           std::move(added),      model().config.positions,
-            at::Device(model().device), engine.prefill_layout, workspace->tables()};
+Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
+    : engine(of), details(asked.details), runner(of.step_runner()) {
+  const std::int64_t spare_rows = runner->cache_rows(asked.batch_size) - asked.batch_size;
+  state.cache = engine.cache(asked.batch_size, asked.max_tokens, spare_rows);
+  state.sampling.values = complete_sampling(asked.sampling, asked.batch_size);
+  state.prompt_log_probs.values.resize(static_cast<std::size_t>(asked.batch_size));
+  workspace = engine.make_workspace(model().config.positions, model().device);
+  renew_choice();
+  if (state.penalizes()) {
+    state.history = new_history();
   }
+}
 
-  bool penalizes() const { return std::ranges::any_of(options.sampling, &SamplingParameters::penalizes); }
+StepRows Session::Impl::rows(std::vector<std::int64_t> added) const {
+  return {state.cache->lengths(),     std::move(added),      model().config.positions,
+          at::Device(model().device), engine.prefill_layout, workspace->tables()};
+}
 
-  TokenHistory new_history() const {
-    return {options.batch_size, model().config.vocabulary_size, at::Device(model().device)};
+StepRows Session::Impl::rows_of_one_length(std::int64_t added) const {
+  return rows(std::vector<std::int64_t>(static_cast<std::size_t>(batch_size()), added));
+}
+
+std::unique_ptr<TokenHistory> Session::Impl::new_history() const {
+  return std::make_unique<TokenHistory>(batch_size(), model().config.vocabulary_size, at::Device(model().device));
+}
+
+void Session::Impl::renew_choice() {
+  state.choice =
+      engine.make_token_choice({.rows = state.sampling.values, .device = model().device, .make_rng = engine.make_rng});
+}
+
+void Session::Impl::renew_steps() {
+  workspace = engine.make_workspace(model().config.positions, model().device);
+  runner = engine.step_runner();
+  runner->prepare(*state.cache);
+}
+
+void Session::Impl::refuse_unread(const char* what) const {
+  if (!unread.empty()) {
+    throw std::logic_error(fmt::format("{} while tokens are unread: read_last() comes before it", what));
   }
+}
 
-  /// Begins with new step memory and a new runner: what the old ones hold has the shapes of a batch that is no more.
-  void renew_steps() {
-    workspace = engine.make_workspace(model().config.positions, model().device);
-    runner = engine.step_runner();
-    runner->prepare(*cache);
+ForwardStep Session::Impl::step_of(const StepRows& rows) const {
+  return {.rows = rows, .workspace = *workspace, .encoded = state.encoded.get()};
+}
+
+std::pair<at::Tensor, StepRows> Session::Impl::begin_tokens(std::span<const std::vector<std::int64_t>> tokens) {
+  if (std::ssize(tokens) != batch_size()) {
+    throw std::invalid_argument(
+        fmt::format("the session has {} rows, but {} prompts came", batch_size(), tokens.size()));
   }
-
-  ForwardStep step_of(const StepRows& rows) const {
-    return {.rows = rows, .workspace = *workspace, .encoded = encoded.get()};
+  std::vector<std::int64_t> added;
+  for (const auto& row : tokens) {
+    added.push_back(std::ssize(row));
   }
-
-  /// Lets the encoder read the prompts, and returns what the decoder begins with: one token a row.
-  std::pair<at::Tensor, StepRows> encode(const at::Tensor& ids, StepRows& prompts) {
-    prompts.see_all_keys();
-    const std::int64_t start = model().config.encoder->start_token_id;
-    if (history) {
-      history->add(std::vector<std::vector<std::int64_t>>(static_cast<std::size_t>(options.batch_size), {start}));
-    }
-    workspace->begin_step(false);
-    encoded = engine.transformer->encode(prompts.packed(ids), *engine.prefill_attention, step_of(prompts));
-    return {at::full({options.batch_size, 1}, start, ids.options()),
-            rows(ones(static_cast<std::size_t>(options.batch_size)))};
+  if (std::ranges::max(added) == 0) {
+    throw std::invalid_argument("there is nothing to feed: expected at least one token in at least one row");
   }
-
-  /// Sets last_logits. Returns the logits of all positions, [B, T, V], where they were computed.
-  std::optional<at::Tensor> prefill_logits(const at::Tensor& ids, const StepRows& rows) {
-    const Transformer& transformer = *engine.transformer;
-    const Attention& attention = encoded ? *engine.decode_attention : *engine.prefill_attention;
-    const at::Tensor hidden =  // [B * T, d] or [S, d]
-        decodelab::forward(transformer, attention, *cache, rows.packed(ids), step_of(rows)).flatten(0, 1);
-    if (rows.tokens() == 1) {
-      last_logits = transformer.head(hidden, *workspace);
-      return last_logits.unsqueeze(1);
-    }
-    if (!engine.lm_head_rows->all_positions(options.details)) {
-      last_logits = transformer.head(hidden.index_select(0, rows.last_token_index()), *workspace);
-      return std::nullopt;
-    }
-    const at::Tensor logits = transformer.head(hidden, *workspace);
-    last_logits = logits.index_select(0, rows.last_token_index());
-    return rows.padded(logits.unsqueeze(0)).view({rows.batch_size(), rows.tokens(), -1});
+  StepRows step_rows = rows(std::move(added));
+  at::Tensor ids = padded_ids(tokens, step_rows.tokens(), model().config.vocabulary_size).to(step_rows.device());
+  if (model().config.encoder) {
+    return encode(ids, step_rows);
   }
-
-  std::optional<at::Tensor> decode_logits(const at::Tensor& ids, const StepRows& rows) {
-    last_logits =
-        runner->decode({.ids = ids, .rows = rows, .cache = *cache, .workspace = *workspace, .encoded = encoded.get()});
-    return last_logits.unsqueeze(1);
+  state.cache->check_room(step_rows);
+  if (state.history) {
+    state.history->add({tokens.begin(), tokens.end()}, state.cache->lengths());
   }
+  return {std::move(ids), std::move(step_rows)};
+}
 
-  /// One step without a choice. Returns what prefill_logits() does.
-  std::optional<at::Tensor> forward_step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
-    workspace->begin_step(!prefill);
-    const std::optional<at::Tensor> all_logits = prefill ? prefill_logits(ids, rows) : decode_logits(ids, rows);
-    in_stage(Stage::host, [&] { cache->advance(rows); });
-    if (prefill) {
-      runner->prepare(*cache);
-    }
-    return all_logits;
+/// Lets the encoder read the prompts, and returns what the decoder begins with: one token a row.
+std::pair<at::Tensor, StepRows> Session::Impl::encode(const at::Tensor& ids, StepRows& prompts) {
+  if (state.encoded) {
+    throw std::logic_error("an encoder has read the prompts of this session already: it reads them once");
   }
+  if (!prompts.all_add()) {
+    throw std::invalid_argument("an encoder reads one prompt a row, and none of them is empty");
+  }
+  prompts.see_all_keys();
+  const std::int64_t start = model().config.encoder->start_token_id;
+  const at::Tensor first = at::full({batch_size(), 1}, start, ids.options());
+  if (state.history) {
+    state.history->add(first, state.cache->lengths());
+  }
+  workspace->begin_step(false);
+  state.encoded = engine.transformer->encode(prompts.packed(ids), *engine.prefill_attention, step_of(prompts));
+  return {first, rows(ones(batch_size()))};
+}
 
-  /// One step. Leaves its tokens and details in `unread`.
-  void step(const at::Tensor& ids, const StepRows& rows, bool prefill) {
-    const std::optional<at::Tensor> all_logits = forward_step(ids, rows, prefill);
-    ChosenTokens chosen =
-        in_stage(Stage::choice, [&] { return choice->choose(last_logits, history ? &*history : nullptr, *workspace); });
-    input_ids = std::move(chosen.device);
-    unread = std::move(chosen.host);
-    unread_details.clear();
-    const DetailsRequest wanted = engine.token_details->effective(options.details);
-    if (wanted.any()) {
-      const Range range(Stage::details);
-      std::vector<std::int64_t> token_ids = unread.read();
-      unread_details = compute_token_details({.last_logits = last_logits,
-                                              .all_logits = all_logits ? &*all_logits : nullptr,
-                                              .input_ids = ids,
-                                              .token_ids = token_ids,
-                                              .rows = rows,
-                                              .prefill = prefill},
-                                             wanted);
-      unread = HostTokens(std::move(token_ids));
+StepRows Session::Impl::begin_decode() {
+  if (!state.next_ids.value.defined()) {
+    throw std::logic_error("decode() needs a prefill(), choose() or force_tokens() before it");
+  }
+  if (state.history) {
+    state.history->add(state.next_ids.value, state.cache->lengths());
+  }
+  return in_stage(Stage::host, [&] { return rows(ones(batch_size())); });
+}
+
+/// Sets last_logits. Returns the logits of all positions, [B, T, V], where they were computed.
+std::optional<at::Tensor> Session::Impl::fed_logits(const at::Tensor& ids, const StepRows& rows) {
+  const Transformer& transformer = *engine.transformer;
+  const Attention& attention = state.encoded ? *engine.decode_attention : *engine.prefill_attention;
+  at::Tensor& last = state.last_logits.value;
+  const at::Tensor hidden =  // [B * T, d] or [S, d]
+      decodelab::forward(transformer, attention, *state.cache, rows.packed(ids), step_of(rows)).flatten(0, 1);
+  if (rows.tokens() == 1) {
+    last = transformer.head(hidden, *workspace);
+    return last.unsqueeze(1);
+  }
+  if (!engine.lm_head_rows->all_positions(details)) {
+    last = transformer.head(hidden.index_select(0, rows.last_token_index()), *workspace);
+    return std::nullopt;
+  }
+  const at::Tensor logits = transformer.head(hidden, *workspace);
+  last = logits.index_select(0, rows.last_token_index());
+  return rows.padded(logits.unsqueeze(0)).view({rows.batch_size(), rows.tokens(), -1});
+}
+
+void Session::Impl::feed(const at::Tensor& ids, const StepRows& rows) {
+  workspace->begin_step(false);
+  const bool continues =
+      !rows.all_add() || std::ranges::any_of(rows.past(), [](std::int64_t held) { return held != 0; });
+  // A workspace may write the new logits over the old ones.
+  const at::Tensor before =
+      continues && state.last_logits.value.defined() ? state.last_logits.value.clone() : at::Tensor();
+  const std::optional<at::Tensor> all_logits = fed_logits(ids, rows);
+  if (before.defined() && !rows.all_add()) {
+    at::Tensor adds = at::tensor(rows.added(), at::kLong).to(before.device()).gt(0).unsqueeze(1);
+    state.last_logits.value = at::where(adds, state.last_logits.value, before);
+  }
+  const bool logs = engine.token_details->effective(details).prefill_log_probs;
+  if (all_logits && logs && !state.encoded) {
+    const Range range(Stage::details);
+    const FedTokens fed{.all_logits = *all_logits, .logits_before = before, .ids = ids, .rows = rows};
+    for (std::int64_t row = 0; row < batch_size(); ++row) {
+      const std::vector<float> of_row = fed_log_probs(fed, row);
+      std::vector<float>& all = state.prompt_log_probs.values[static_cast<std::size_t>(row)];
+      all.insert(all.end(), of_row.begin(), of_row.end());
     }
   }
+  in_stage(Stage::host, [&] { state.cache->advance(rows); });
+  runner->prepare(*state.cache);
+  state.next_ids.value.reset();
+}
 
-  StepResult read() { return {.token_ids = unread.read(), .details = std::exchange(unread_details, {})}; }
+void Session::Impl::decode_forward(const StepRows& rows) {
+  workspace->begin_step(true);
+  state.last_logits.value = runner->decode({.ids = state.next_ids.value,
+                                            .rows = rows,
+                                            .cache = *state.cache,
+                                            .workspace = *workspace,
+                                            .encoded = state.encoded.get()});
+  in_stage(Stage::host, [&] { state.cache->advance(rows); });
+}
 
-  void refuse_unread(const char* what) const {
-    if (!unread.empty()) {
-      throw std::logic_error(fmt::format("{} while tokens are unread: read_last() comes before it", what));
-    }
+void Session::Impl::choose() {
+  const at::Tensor& logits = state.last_logits.value;
+  ChosenTokens chosen =
+      in_stage(Stage::choice, [&] { return state.choice->choose(logits, state.history.get(), *workspace); });
+  state.next_ids.value = std::move(chosen.device);
+  unread = std::move(chosen.host);
+  unread_details.clear();
+  const DetailsRequest wanted = engine.token_details->effective(details);
+  if (!wanted.any()) {
+    return;
   }
-
-  /// Checks the prompts and brings them to the device: what prefill() and forward() begin with.
-  std::pair<at::Tensor, StepRows> begin_prompts(std::span<const std::vector<std::int64_t>> prompts) {
-    if (static_cast<std::int64_t>(prompts.size()) != options.batch_size) {
-      throw std::invalid_argument(
-          fmt::format("the session has {} rows, but {} prompts came", options.batch_size, prompts.size()));
-    }
-    std::vector<std::int64_t> added;
-    for (const auto& prompt : prompts) {
-      if (prompt.empty()) {
-        throw std::invalid_argument(
-            fmt::format("prompt {} is empty: a prompt needs at least one token", added.size() + 1));
-      }
-      added.push_back(static_cast<std::int64_t>(prompt.size()));
-    }
-    if (std::ranges::any_of(cache->lengths(), [](std::int64_t length) { return length != 0; })) {
-      throw std::logic_error("prefill() starts at position 0 and needs a fresh session");
-    }
-    StepRows step_rows = rows(std::move(added));
-    at::Tensor ids = padded_ids(prompts, step_rows.tokens(), model().config.vocabulary_size).to(step_rows.device());
-    if (model().config.encoder) {
-      return encode(ids, step_rows);
-    }
-    if (history) {
-      history->add(prompts);
-    }
-    return {std::move(ids), std::move(step_rows)};
+  const Range range(Stage::details);
+  std::vector<std::int64_t> token_ids = unread.read();
+  unread_details = compute_token_details(logits, token_ids, wanted);
+  for (std::size_t row = 0; row < token_ids.size(); ++row) {
+    unread_details[row].prefill_log_probs = std::exchange(state.prompt_log_probs.values[row], {});
   }
+  unread = HostTokens(std::move(token_ids));
+}
 
-  /// The rows of a decode step, checked: what decode() and forward() begin with.
-  StepRows begin_decode() {
-    if (!input_ids.defined()) {
-      throw std::logic_error("decode() needs a prefill() or force_tokens() before it");
-    }
-    if (history) {
-      history->add(input_ids, cache->lengths());
-    }
-    return in_stage(Stage::host, [&] { return rows(ones(static_cast<std::size_t>(options.batch_size))); });
-  }
-};
+StepResult Session::Impl::read() { return {.token_ids = unread.read(), .details = std::exchange(unread_details, {})}; }
 
 Session::Session(const Engine& engine, const SessionOptions& options) {
   const c10::InferenceMode inference;
-  const Model& model = engine.model();
-  const ModelConfig& config = model.config();
+  const std::int64_t positions = engine.model().config().positions;
   if (options.batch_size < 1) {
     throw std::invalid_argument(fmt::format("a session needs a batch of at least 1 row, got {}", options.batch_size));
   }
-  if (options.max_tokens < 1 || options.max_tokens > config.positions) {
+  if (options.max_tokens < 1 || options.max_tokens > positions) {
     throw std::invalid_argument(fmt::format("a session for {} tokens does not fit the model, which has {} positions",
-                                            options.max_tokens, config.positions));
+                                            options.max_tokens, positions));
   }
-  SessionOptions complete = options;
-  complete.sampling = complete_sampling(options.sampling, options.batch_size);
-  const ChoiceOptions choosing{.rows = complete.sampling, .device = model.device(), .make_rng = engine.impl().make_rng};
-  std::unique_ptr<StepRunner> runner = engine.impl().step_runner();
-  const std::int64_t spare_rows = runner->cache_rows(options.batch_size) - options.batch_size;
-  impl_ = std::make_unique<Impl>(Impl{.engine = engine.impl(),
-                                      .options = std::move(complete),
-                                      .cache = engine.impl().cache(options.batch_size, options.max_tokens, spare_rows),
-                                      .workspace = engine.impl().make_workspace(config.positions, model.device()),
-                                      .runner = std::move(runner),
-                                      .choice = engine.impl().make_token_choice(choosing),
-                                      .history = {},
-                                      .input_ids = {},
-                                      .last_logits = {}});
-  if (impl_->penalizes()) {
-    impl_->history = impl_->new_history();
-  }
+  impl_ = std::make_unique<Impl>(engine.impl(), options);
 }
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 StepResult Session::prefill(std::span<const std::vector<std::int64_t>> prompts) {
+  for (std::size_t row = 0; row < prompts.size(); ++row) {
+    if (prompts[row].empty()) {
+      throw std::invalid_argument(fmt::format("prompt {} is empty: a prompt needs at least one token", row + 1));
+    }
+  }
+  if (std::ranges::any_of(impl_->state.cache->lengths(), [](std::int64_t length) { return length != 0; })) {
+    throw std::logic_error("prefill() starts at position 0 and needs a fresh session; extend() goes on");
+  }
+  extend(prompts);
+  return choose();
+}
+
+void Session::extend(std::span<const std::vector<std::int64_t>> tokens) {
   const c10::InferenceMode inference;
-  const auto [ids, rows] = impl_->begin_prompts(prompts);
-  impl_->step(ids, rows, true);
+  impl_->refuse_unread("extend()");
+  const auto [ids, rows] = impl_->begin_tokens(tokens);
+  impl_->feed(ids, rows);
+}
+
+StepResult Session::choose() {
+  const c10::InferenceMode inference;
+  impl_->refuse_unread("choose()");
+  if (!impl_->state.last_logits.value.defined() || std::ranges::min(impl_->state.cache->lengths()) == 0) {
+    throw std::logic_error("choose() needs a step of all rows before it, whose logits it chooses from");
+  }
+  impl_->choose();
   return impl_->read();
 }
 
 StepResult Session::decode() {
   const c10::InferenceMode inference;
   impl_->refuse_unread("decode()");
-  impl_->step(impl_->input_ids, impl_->begin_decode(), false);
+  impl_->decode_forward(impl_->begin_decode());
+  impl_->choose();
   return impl_->read();
 }
 
@@ -254,7 +271,8 @@ StepResult Session::decode_ahead() {
   HostTokens before = std::move(impl_->unread);
   std::vector<TokenDetails> details = std::exchange(impl_->unread_details, {});
   impl_->unread = {};
-  impl_->step(impl_->input_ids, impl_->begin_decode(), false);
+  impl_->decode_forward(impl_->begin_decode());
+  impl_->choose();
   if (!before.empty()) {
     count_amount(Amount::late_reads, 1);
   }
@@ -263,182 +281,41 @@ StepResult Session::decode_ahead() {
 
 void Session::start_step() {
   const c10::InferenceMode inference;
-  impl_->step(impl_->input_ids, impl_->begin_decode(), false);
+  impl_->decode_forward(impl_->begin_decode());
+  impl_->choose();
 }
 
 StepResult Session::read_last() { return impl_->read(); }
 
-void Session::forward(std::span<const std::vector<std::int64_t>> prompts) {
-  const c10::InferenceMode inference;
-  const auto [ids, rows] = impl_->begin_prompts(prompts);
-  impl_->forward_step(ids, rows, true);
-}
-
 void Session::forward() {
   const c10::InferenceMode inference;
-  impl_->forward_step(impl_->input_ids, impl_->begin_decode(), false);
+  impl_->decode_forward(impl_->begin_decode());
 }
 
 void Session::force_tokens(std::span<const std::int64_t> token_ids) {
   const c10::InferenceMode inference;
-  if (static_cast<std::int64_t>(token_ids.size()) != impl_->options.batch_size) {
+  if (std::ssize(token_ids) != impl_->batch_size()) {
     throw std::invalid_argument(
-        fmt::format("the session has {} rows, but {} tokens came", impl_->options.batch_size, token_ids.size()));
+        fmt::format("the session has {} rows, but {} tokens came", impl_->batch_size(), token_ids.size()));
   }
-  impl_->input_ids = at::tensor(at::ArrayRef<std::int64_t>(token_ids.data(), token_ids.size()), at::kLong)
-                         .unsqueeze(1)
-                         .to(impl_->model().device);
-}
-
-void Session::fill_random(std::int64_t length, std::uint64_t seed, std::int64_t decoder_tokens) {
-  const c10::InferenceMode inference;
-  const KvCacheOptions& options = impl_->cache->options();
-  const auto random = [&](std::int64_t tokens, std::string_view name, std::int64_t layer) {
-    return random_uniform({options.batch_size, tokens, options.width}, seed,
-                          synthetic_stream(fmt::format("{}.{}", name, layer)), options.device)
-        .to(scalar_type(options.dtype));
-  };
-  const auto batch_size = static_cast<std::size_t>(options.batch_size);
-  if (impl_->model().config.encoder) {
-    std::vector<at::Tensor> layers;
-    for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-      layers.push_back(random(length, "encoded", layer));
-    }
-    impl_->encoded = std::make_unique<EncodedPrompts>(std::move(layers), std::vector<std::int64_t>(batch_size, length));
-  }
-  const std::int64_t held = impl_->model().config.encoder ? decoder_tokens : length;
-  const StepRows rows = impl_->rows(std::vector<std::int64_t>(batch_size, held));
-  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    impl_->cache->append(layer, random(held, "kv", layer), rows);
-  }
-  impl_->cache->advance(rows);
-  impl_->runner->prepare(*impl_->cache);
-}
-
-FilledCache Session::filled() const {
-  const c10::InferenceMode inference;
-  FilledCache filled;
-  for (std::int64_t layer = 0; layer < impl_->cache->options().layers; ++layer) {
-    filled.impl_->layers.push_back(impl_->cache->copy_of(layer));
-  }
-  if (impl_->encoded) {
-    for (const at::Tensor& layer : impl_->encoded->layers()) {
-      filled.impl_->layers.push_back(layer.clone());
-    }
-  }
-  return filled;
-}
-
-void Session::fill(const FilledCache& filled) {
-  const c10::InferenceMode inference;
-  const std::vector<at::Tensor>& layers = filled.impl_->layers;
-  const KvCacheOptions& options = impl_->cache->options();
-  const bool encodes = impl_->model().config.encoder.has_value();
-  if (std::ssize(layers) != (encodes ? 2 : 1) * options.layers || layers.front().size(0) != options.batch_size) {
-    throw std::invalid_argument("a session is filled with the keys and values of as many layers and rows as it has");
-  }
-  if (encodes) {
-    const std::vector<at::Tensor> prompts(layers.begin() + options.layers, layers.end());
-    impl_->encoded = std::make_unique<EncodedPrompts>(
-        prompts, std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), prompts.front().size(1)));
-  }
-  const std::int64_t length = layers.front().size(1);
-  const StepRows rows = impl_->rows(std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), length));
-  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    // A cache may keep what it is given.
-    impl_->cache->append(layer, layers[static_cast<std::size_t>(layer)].clone(), rows);
-  }
-  impl_->cache->advance(rows);
-  impl_->runner->prepare(*impl_->cache);
-}
-
-void Session::truncate(std::int64_t length) {
-  const c10::InferenceMode inference;
-  impl_->unread = {};  // of steps that are taken back
-  for (std::int64_t row = 0; row < impl_->options.batch_size; ++row) {
-    impl_->cache->truncate(row, length);
-  }
-  if (impl_->history) {
-    impl_->history->truncate(length);
-  }
-}
-
-void Session::filter(std::span<const std::int64_t> kept) {
-  const c10::InferenceMode inference;
-  Impl& mine = *impl_;
-  mine.refuse_unread("filter()");
-  const std::vector<std::int64_t> rows(kept.begin(), kept.end());
-  mine.cache->filter(rows);  // Refuses rows that are not there.
-  mine.options.batch_size = mine.cache->options().batch_size;
-  mine.options.sampling = select_rows(mine.options.sampling, rows);
-  if (mine.encoded) {
-    mine.encoded->select(rows);
-  }
-  mine.choice->select(rows);
-  if (!mine.penalizes()) {
-    mine.history.reset();
-  } else {
-    mine.history->select(rows);
-  }
-  const at::Tensor index = at::tensor(rows, at::kLong).to(at::Device(mine.model().device));
-  for (at::Tensor* tensor : {&mine.input_ids, &mine.last_logits}) {
-    if (tensor->defined()) {
-      *tensor = tensor->index_select(0, index);
-    }
-  }
-  mine.renew_steps();
-}
-
-void Session::concatenate(Session&& other) {
-  const c10::InferenceMode inference;
-  Impl& mine = *impl_;
-  Impl& theirs = *other.impl_;
-  if (&mine == &theirs || &mine.engine != &theirs.engine) {
-    throw std::invalid_argument("a session takes the rows of another session of the same engine only");
-  }
-  if (mine.options.details != theirs.options.details) {
-    throw std::invalid_argument(
-        "two sessions that were asked for different details cannot be put together: ask for the same details in both");
-  }
-  mine.refuse_unread("concatenate()");
-  theirs.refuse_unread("concatenate()");
-  if (!mine.input_ids.defined() || !theirs.input_ids.defined()) {
-    throw std::logic_error("concatenate() needs a prefill() or force_tokens() in both sessions before it");
-  }
-  mine.cache->concatenate(*theirs.cache);
-  mine.choice->append(std::move(*theirs.choice));
-  if (mine.encoded) {
-    mine.encoded->append(*theirs.encoded);
-  }
-  if (mine.history || theirs.history) {
-    if (!mine.history) {
-      mine.history = mine.new_history();  // For rows whose penalty is neutral, so that their tokens do not matter.
-    }
-    mine.history->append(theirs.history ? std::move(*theirs.history) : theirs.new_history());
-  }
-  mine.input_ids = at::cat({mine.input_ids, theirs.input_ids});
-  mine.last_logits = mine.last_logits.defined() && theirs.last_logits.defined()
-                         ? at::cat({mine.last_logits, theirs.last_logits})
-                         : at::Tensor();
-  mine.options.batch_size = mine.cache->options().batch_size;
-  mine.options.max_tokens = mine.cache->options().max_tokens;
-  std::ranges::move(theirs.options.sampling, std::back_inserter(mine.options.sampling));
-  mine.renew_steps();
-  other.impl_.reset();
+  impl_->state.next_ids.value = at::tensor(at::ArrayRef<std::int64_t>(token_ids.data(), token_ids.size()), at::kLong)
+                                    .unsqueeze(1)
+                                    .to(impl_->model().device);
 }
 
 std::vector<float> Session::last_logits() const {
   const c10::InferenceMode inference;
-  if (!impl_->last_logits.defined()) {
+  const at::Tensor& last = impl_->state.last_logits.value;
+  if (!last.defined()) {
     throw std::logic_error("last_logits() needs a prefill() or decode() of all rows before it");
   }
-  const at::Tensor logits = impl_->last_logits.to(at::kCPU, at::kFloat).contiguous();
+  const at::Tensor logits = last.to(at::kCPU, at::kFloat).contiguous();
   return {logits.const_data_ptr<float>(), logits.const_data_ptr<float>() + logits.numel()};
 }
 
-std::vector<std::int64_t> Session::lengths() const { return impl_->cache->lengths(); }
+std::vector<std::int64_t> Session::lengths() const { return impl_->state.cache->lengths(); }
 std::int64_t Session::cache_bytes() const {
-  return impl_->cache->bytes() + (impl_->encoded ? impl_->encoded->bytes() : 0);
+  return impl_->state.cache->bytes() + (impl_->state.encoded ? impl_->state.encoded->bytes() : 0);
 }
 
 }  // namespace decodelab

@@ -61,14 +61,31 @@ std::vector<std::int64_t> parse_ids(const std::string& text) {
   return ids;
 }
 
-/// Returns the text of each completion, up to the stop string that ended it; empty without a tokenizer.
-std::vector<std::string> texts_of(const std::vector<Completion>& completions, const ModelText& text,
-                                  const std::optional<StopStrings>& stop) {
-  std::vector<std::string> texts;
-  for (std::size_t row = 0; text.tokenizer && row < completions.size(); ++row) {
-    texts.push_back(stop ? stop->text(row) : text.tokenizer->decode(completions[row].token_ids));
+/// A completion and its text up to the stop string that ended it; no text without a tokenizer.
+struct Sample {
+  Completion completion;
+  std::optional<std::string> text;
+};
+
+/// Returns the samples of each prompt that are given: all, in the order of their seeds, or the best, the best first.
+std::vector<std::vector<Sample>> samples_of(const std::vector<Completion>& completions, const SamplingOptions& asked,
+                                            const ModelText& text, const std::optional<StopStrings>& stop) {
+  const auto drawn = static_cast<std::size_t>(asked.drawn());
+  std::vector<std::vector<Sample>> prompts(completions.size() / drawn);
+  for (std::size_t row = 0; row < completions.size(); ++row) {
+    Sample& sample = prompts[row / drawn].emplace_back(Sample{.completion = completions[row], .text = {}});
+    if (text.tokenizer) {
+      sample.text = stop ? stop->text(row) : text.tokenizer->decode(completions[row].token_ids);
+    }
   }
-  return texts;
+  for (std::vector<Sample>& of_prompt : prompts) {
+    if (asked.best_of != 0) {
+      std::ranges::stable_sort(of_prompt, std::ranges::greater(),
+                               [](const Sample& sample) { return mean_log_prob(sample.completion); });
+      of_prompt.resize(static_cast<std::size_t>(asked.samples));
+    }
+  }
+  return prompts;
 }
 
 /// Returns the ids of every prompt of the options, in the order --prompt-ids, --prompt, --chat, --prompts.
@@ -97,30 +114,48 @@ std::vector<std::vector<std::int64_t>> prompts_of(const GenerateOptions& options
   return prompts;
 }
 
-nlohmann::ordered_json to_json(const Completion& completion, const std::vector<std::int64_t>& prompt) {
-  nlohmann::ordered_json json{{"prompt_ids", prompt},
-                              {"token_ids", completion.token_ids},
-                              {"text", nullptr},
-                              {"finish_reason", completion.finish_reason},
-                              {"seed", nullptr}};
-  if (completion.seed) {
-    json["seed"] = *completion.seed;
+/// Adds the keys of a sample: those of log-probabilities where they were asked for.
+void add_to_json(const Sample& sample, const GenerateOptions& options, nlohmann::ordered_json& json) {
+  const Completion& completion = sample.completion;
+  json["token_ids"] = completion.token_ids;
+  json["text"] = sample.text ? nlohmann::ordered_json(*sample.text) : nullptr;
+  json["finish_reason"] = completion.finish_reason;
+  json["seed"] = completion.seed ? nlohmann::ordered_json(*completion.seed) : nullptr;
+  if (options.sampling.best_of != 0) {
+    json["mean_log_prob"] = completion.token_ids.empty() ? nullptr : nlohmann::ordered_json(mean_log_prob(completion));
   }
-  if (!completion.token_log_probs.empty()) {
+  if (options.log_probs && !completion.token_log_probs.empty()) {
     json["token_log_probs"] = completion.token_log_probs;
     json["ranks"] = completion.ranks;
-    json["prefill_log_probs"] = completion.prefill_log_probs;
+  }
+}
+
+/// Returns the object of a prompt: with several samples their list, else the keys of the only one.
+nlohmann::ordered_json to_json(const std::vector<Sample>& samples, const std::vector<std::int64_t>& prompt,
+                               const GenerateOptions& options) {
+  nlohmann::ordered_json json{{"prompt_ids", prompt}};
+  if (options.sampling.samples == 1) {
+    add_to_json(samples.front(), options, json);
+  } else {
+    json["samples"] = nlohmann::ordered_json::array();
+    for (const Sample& sample : samples) {
+      add_to_json(sample, options, json["samples"].emplace_back(nlohmann::ordered_json::object()));
+    }
+  }
+  if (options.log_probs) {
+    json["prefill_log_probs"] = samples.front().completion.prefill_log_probs;
   }
   return json;
 }
 
 /// Writes the prompts' last logits as one fp32 tensor `prefill_logits`, [B, V].
-void write_logits(const std::filesystem::path& file, const std::vector<Completion>& completions) {
+void write_logits(const std::filesystem::path& file, const std::vector<Completion>& completions, std::int64_t samples) {
   std::vector<float> logits;
-  for (const Completion& completion : completions) {
-    logits.insert(logits.end(), completion.prefill_logits.begin(), completion.prefill_logits.end());
+  std::int64_t rows = 0;
+  for (std::size_t row = 0; row < completions.size(); row += static_cast<std::size_t>(samples), ++rows) {
+    const std::vector<float>& of_prompt = completions[row].prefill_logits;
+    logits.insert(logits.end(), of_prompt.begin(), of_prompt.end());
   }
-  const auto rows = static_cast<std::int64_t>(completions.size());
   const TensorToWrite tensor{.name = "prefill_logits",
                              .type = ElementType::float32,
                              .shape = {rows, static_cast<std::int64_t>(logits.size()) / rows},
@@ -152,12 +187,14 @@ ExitCode run_generate(const GenerateOptions& options) {
   if (!options.sampling.stop.empty()) {
     const Tokenizer& tokenizer = text.require_tokenizer("--stop");
     stop.emplace(
-        options.sampling.stop, [&](std::int64_t id) { return tokenizer.decode({&id, 1}); }, request.prompts.size());
+        options.sampling.stop, [&](std::int64_t id) { return tokenizer.decode({&id, 1}); },
+        request.prompts.size() * static_cast<std::size_t>(options.sampling.drawn()));
     request.stops = [&](std::size_t row, std::int64_t id) { return stop->add(row, id); };
   }
-  if (options.log_probs) {
-    request.details = {.prefill_log_probs = true, .token_log_prob = true, .rank = true};
-  }
+  request.samples = options.sampling.drawn();
+  request.details = {.prefill_log_probs = options.log_probs,
+                     .token_log_prob = options.log_probs || options.sampling.best_of != 0,
+                     .rank = options.log_probs};
   request.keep_prefill_logits = !options.logits_file.empty();
   set_threads(options.threads == 0 ? detect_machine().cores : options.threads);
   std::shared_ptr<const Model> model;
@@ -169,9 +206,9 @@ ExitCode run_generate(const GenerateOptions& options) {
   const Engine engine(model, bind_arm(arm, reference_plan()));
   const std::vector<Completion> completions = generate(engine, request);
   if (request.keep_prefill_logits) {
-    write_logits(options.logits_file, completions);
+    write_logits(options.logits_file, completions, request.samples);
   }
-  const std::vector<std::string> texts = texts_of(completions, text, stop);
+  const std::vector<std::vector<Sample>> prompts = samples_of(completions, options.sampling, text, stop);
   if (options.output == "json") {
     nlohmann::ordered_json json{{"schema_version", 1},
                                 {"model", options.model},
@@ -179,18 +216,16 @@ ExitCode run_generate(const GenerateOptions& options) {
                                 {"dtype", options.dtype},
                                 {"device", device}};
     json["completions"] = nlohmann::ordered_json::array();
-    for (std::size_t row = 0; row < completions.size(); ++row) {
-      nlohmann::ordered_json& completion = json["completions"].emplace_back();
-      completion = to_json(completions[row], request.prompts[row]);
-      if (text.tokenizer) {
-        completion["text"] = texts[row];
-      }
+    for (std::size_t prompt = 0; prompt < prompts.size(); ++prompt) {
+      json["completions"].push_back(to_json(prompts[prompt], request.prompts[prompt], options));
     }
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return ExitCode::ok;
   }
-  for (std::size_t row = 0; row < completions.size(); ++row) {
-    fmt::print("{}\n", text.tokenizer ? texts[row] : fmt::format("{}", fmt::join(completions[row].token_ids, ",")));
+  for (const std::vector<Sample>& samples : prompts) {
+    for (const Sample& sample : samples) {
+      fmt::print("{}\n", sample.text ? *sample.text : fmt::format("{}", fmt::join(sample.completion.token_ids, ",")));
+    }
   }
   return ExitCode::ok;
 }
@@ -231,7 +266,8 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
       "  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm "
       "bigcode -o json\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --temperature 0.8 --top-p 0.95 "
       "--seed 7 "
-      "--arm bigcode,+philox-rng");
+      "--arm bigcode,+philox-rng\n  decodelab generate -m smollm2 --prompt \"The sea\" --samples 4 --best-of 16 "
+      "--temperature 1 --seed 3 -o json");
   command->callback([options, &exit_code] { exit_code = run_generate(*options); });
 }
 

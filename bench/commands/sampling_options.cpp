@@ -51,6 +51,17 @@ void add_completion_flags(CLI::App& command, SamplingOptions& options) {
       ->allow_extra_args(false)
       ->each([&options](const std::string&) { options.all.sample = true; })
       ->group(kGroup);
+  const auto samples = [&options](const std::string&) { options.all.sample = true; };
+  command.add_option("--samples", options.samples, "Completions of each prompt, which is prefilled once")
+      ->capture_default_str()
+      ->each(samples)
+      ->group(kGroup);
+  command
+      .add_option("--best-of", options.best_of,
+                  "Draw so many completions of each prompt, and give those with the highest mean log-probability of "
+                  "their tokens")
+      ->each(samples)
+      ->group(kGroup);
   command
       .add_option("--stop", options.stop,
                   "End a completion before this text, where the model has a byte-level BPE tokenizer.json; repeat")
@@ -59,6 +70,13 @@ void add_completion_flags(CLI::App& command, SamplingOptions& options) {
 }
 
 std::vector<SamplingParameters> sampling_of(const SamplingOptions& options, std::size_t rows) {
+  if (options.samples < 1) {
+    throw std::invalid_argument(fmt::format("--samples {}: expected at least 1", options.samples));
+  }
+  if (options.best_of != 0 && options.best_of < options.samples) {
+    throw std::invalid_argument(
+        fmt::format("--best-of {}: expected at least the {} that --samples gives", options.best_of, options.samples));
+  }
   if (options.seeds.size() > 1 && options.seeds.size() != rows) {
     throw std::invalid_argument(fmt::format(
         "--seed: {} seeds came for {} prompts; expected one for all, or one for each", options.seeds.size(), rows));

@@ -161,7 +161,7 @@ StepResult CellRunner::step() {
   const std::int64_t new_tokens = cell_.phase == "generate" ? input_.max_tokens - 1 : 0;
   make_session(held_ + new_tokens);
   if (scope_.forward) {
-    session_->forward(prompts_);
+    session_->extend(prompts_);
     return {};
   }
   StepResult result = session_->prefill(prompts_);

@@ -45,7 +45,7 @@ void run_filter(benchmark::State& state, const KvCacheFactory& factory) {
     state.PauseTiming();
     auto cache = filled(factory, batch, length);
     state.ResumeTiming();
-    cache->filter(kept);
+    cache->select(kept);
     benchmark::ClobberMemory();
     state.PauseTiming();
     cache.reset();
@@ -64,7 +64,7 @@ void run_concatenate(benchmark::State& state, const KvCacheFactory& factory) {
     auto cache = filled(factory, batch, length);
     auto arriving = filled(factory, 1, length);
     state.ResumeTiming();
-    cache->concatenate(*arriving);
+    cache->append(*arriving);
     benchmark::ClobberMemory();
     state.PauseTiming();
     cache.reset();

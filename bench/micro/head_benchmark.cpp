@@ -53,13 +53,11 @@ void run_details(benchmark::State& state, const TokenDetailsFactory& factory) {
   const DetailsRequest wanted = factory()->effective({});
   for (auto _ : state) {
     if (wanted.any()) {
-      benchmark::DoNotOptimize(compute_token_details({.last_logits = last_logits,
-                                                      .all_logits = &all_logits,
-                                                      .input_ids = ids,
-                                                      .token_ids = chosen,
-                                                      .rows = rows,
-                                                      .prefill = true},
-                                                     wanted));
+      for (std::int64_t row = 0; wanted.prefill_log_probs && row < batch; ++row) {
+        benchmark::DoNotOptimize(
+            fed_log_probs({.all_logits = all_logits, .logits_before = {}, .ids = ids, .rows = rows}, row));
+      }
+      benchmark::DoNotOptimize(compute_token_details(last_logits, chosen, wanted));
     }
   }
 }

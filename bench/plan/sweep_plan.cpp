@@ -14,6 +14,7 @@
 #include "bench/plan/arm.h"
 #include "bench/plan/cell_fill.h"
 #include "bench/plan/held_tokens.h"
+#include "engine/engine.h"
 #include "reports/statistics/summary.h"
 #include "variants/presets.h"
 

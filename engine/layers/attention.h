@@ -21,7 +21,7 @@ class StepRows;
 struct AttentionCall {
   std::int64_t layer;        ///< Index of the layer; the study's scaling rule depends on it.
   const at::Tensor& query;   ///< [B, T, H * k]
-  const at::Tensor& keys;    ///< [B, L, G * k], zero past each row's length; rows may be strided
+  const at::Tensor& keys;    ///< [B, L, G * k], finite past each row's length; rows may be strided
   const at::Tensor& values;  ///< [B, L, G * k], likewise
   const StepRows& rows;      ///< Lengths, and the keys that each query sees
   Workspace& workspace;

@@ -42,17 +42,18 @@ std::int64_t EncodedPrompts::bytes() const {
   return total;
 }
 
-void EncodedPrompts::select(const std::vector<std::int64_t>& kept) {
-  lengths_ = select_rows(lengths_, kept);
+void EncodedPrompts::select(const std::vector<std::int64_t>& rows) {
+  lengths_ = select_rows(lengths_, rows);
   const std::int64_t longest = std::ranges::max(lengths_);
-  const at::Tensor index = at::tensor(kept, at::kLong).to(layers_.front().device());
+  const at::Tensor index = at::tensor(rows, at::kLong).to(layers_.front().device());
   for (at::Tensor& layer : layers_) {
     layer = layer.narrow(1, 0, longest).index_select(0, index);
   }
   rows_ = rows_of_queries();
 }
 
-void EncodedPrompts::append(const EncodedPrompts& other) {
+void EncodedPrompts::append(RowPart& part) {
+  const auto& other = dynamic_cast<const EncodedPrompts&>(part);
   const std::int64_t longest = std::max(layers_.front().size(1), other.layers_.front().size(1));
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     layers_[layer] = at::cat({filled_up(layers_[layer], longest), filled_up(other.layers_[layer], longest)});

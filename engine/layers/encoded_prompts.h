@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/layers/row_part.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/tensor.h"
@@ -11,7 +12,7 @@
 namespace decodelab {
 
 /// Holds B prompts of E tokens at most. W = 2 * kv_heads * head_dim, keys first.
-class EncodedPrompts {
+class EncodedPrompts final : public RowPart {
  public:
   /// Takes [B, E, W] of each layer of the decoder, of prompts of these lengths.
   EncodedPrompts(std::vector<at::Tensor> layers, std::vector<std::int64_t> lengths);
@@ -25,10 +26,10 @@ class EncodedPrompts {
   const std::vector<std::int64_t>& lengths() const { return lengths_; }
   std::int64_t bytes() const;
 
-  /// Keeps these rows, in this order.
-  void select(const std::vector<std::int64_t>& kept);
-  /// Puts the rows of `other` under its own.
-  void append(const EncodedPrompts& other);
+  void select(const std::vector<std::int64_t>& rows) override;
+  void append(RowPart& other) override;
+  /// Does nothing: what a decoder forgets, its prompt keeps.
+  void truncate(std::int64_t, std::int64_t) override {}
 
  private:
   StepRows rows_of_queries() const;

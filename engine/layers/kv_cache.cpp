@@ -21,7 +21,7 @@ KvCache::KvCache(const KvCacheOptions& options)
 KvCache::~KvCache() = default;
 
 KeysValues KvCache::append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows) {
-  check_append(rows);
+  check_room(rows);
   KvStorage& storage = layers_.at(static_cast<std::size_t>(layer));
   const std::int64_t shown = shown_keys(rows);
   store(storage, key_value, rows, shown);
@@ -29,7 +29,7 @@ KeysValues KvCache::append(std::int64_t layer, const at::Tensor& key_value, cons
 }
 
 KvRoom KvCache::room(std::int64_t layer, const StepRows& rows) {
-  check_append(rows);
+  check_room(rows);
   KvStorage& storage = layers_.at(static_cast<std::size_t>(layer));
   const bool in_place = rows.uniform() || rows.tokens() == 1;
   if (!in_place || !make_room(storage, rows.batch_size(), shown_keys(rows))) {
@@ -56,9 +56,11 @@ void KvCache::truncate(std::int64_t row, std::int64_t length) {
     throw std::invalid_argument(fmt::format("row {} holds {} tokens and cannot be cut to {}", row, held, length));
   }
   held = length;
+}
+
+void KvCache::shrink() {
   const std::int64_t slots = capacity(longest());
   for (KvStorage& storage : layers_) {
-    storage.zero_tail(row, length);
     storage.shrink(slots);
   }
 }
@@ -72,21 +74,21 @@ at::Tensor KvCache::copy_of(std::int64_t layer) const {
   return at::cat({held.keys, held.values}, 2);
 }
 
-void KvCache::filter(const std::vector<std::int64_t>& kept) {
+void KvCache::select(const std::vector<std::int64_t>& rows) {
   std::vector<std::int64_t> lengths;
-  for (const std::int64_t row : kept) {
+  for (const std::int64_t row : rows) {
     if (row < 0 || row >= options_.batch_size) {
       throw std::invalid_argument(
           fmt::format("there is no row {} to keep: the batch has the rows 0 to {}", row, options_.batch_size - 1));
     }
     lengths.push_back(lengths_[static_cast<std::size_t>(row)]);
   }
-  if (kept.empty()) {
+  if (rows.empty()) {
     throw std::invalid_argument("a filter keeps at least one row");
   }
   lengths_ = std::move(lengths);
-  options_.batch_size = static_cast<std::int64_t>(kept.size());
-  const at::Tensor index = at::tensor(kept, at::kLong).to(at::Device(options_.device));
+  options_.batch_size = static_cast<std::int64_t>(rows.size());
+  const at::Tensor index = at::tensor(rows, at::kLong).to(at::Device(options_.device));
   const std::int64_t slots = capacity(longest());
   for (KvStorage& storage : layers_) {
     storage.select_rows(index, slots);
@@ -94,7 +96,8 @@ void KvCache::filter(const std::vector<std::int64_t>& kept) {
   options_.spare_rows = 0;
 }
 
-void KvCache::concatenate(KvCache& other) {
+void KvCache::append(RowPart& part) {
+  auto& other = dynamic_cast<KvCache&>(part);
   const KvCacheOptions& there = other.options_;
   if (there.layers != options_.layers || there.width != options_.width || there.layout != options_.layout ||
       there.dtype != options_.dtype || there.device != options_.device) {
@@ -164,7 +167,7 @@ void KvCache::allocate(std::int64_t slots) {
   }
 }
 
-void KvCache::check_append(const StepRows& rows) const {
+void KvCache::check_room(const StepRows& rows) const {
   if (rows.keys() > options_.max_tokens) {
     throw std::length_error(fmt::format(
         "a row would hold {} tokens, but its cache was made for at most {}: make the session for more tokens",
@@ -203,13 +206,11 @@ class GrowingCache final : public KvCache {
 
  protected:
   void store(KvStorage& storage, const at::Tensor& key_value, const StepRows& rows, std::int64_t slots) override {
-    make_room(storage, key_value.size(0), slots);
+    grow(storage, slots, [&] { return key_value; });
     storage.write(key_value, rows);
   }
   bool make_room(KvStorage& storage, std::int64_t rows, std::int64_t slots) override {
-    if (slots > storage.slots()) {
-      storage.reallocate(no_slots(rows), capacity(slots), storage.slots());
-    }
+    grow(storage, slots, [&] { return no_slots(rows); });
     return true;
   }
   std::int64_t capacity(std::int64_t needed) const override {
@@ -220,6 +221,13 @@ class GrowingCache final : public KvCache {
   }
 
  private:
+  /// Makes room in a layer that has less; `like` returns a tensor of as many rows.
+  void grow(KvStorage& storage, std::int64_t slots, const std::function<at::Tensor()>& like) const {
+    if (slots > storage.slots()) {
+      storage.reallocate(like(), capacity(slots), storage.slots());
+    }
+  }
+
   CapacityRule rule_;
   std::int64_t least_;
 };

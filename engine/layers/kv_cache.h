@@ -9,6 +9,7 @@
 
 #include "engine/kernels/element_type.h"
 #include "engine/layers/layer_slots.h"
+#include "engine/layers/row_part.h"
 
 namespace at {
 class Tensor;
@@ -37,16 +38,17 @@ struct KvCacheOptions {
   std::string device = "cpu";
 };
 
-/// What attention remembers between decode steps. Every row has its own length and starts at key 0.
-class KvCache {
+/// What attention remembers between decode steps. Every row has its own length and starts at key 0. What lies past a
+/// row's length is finite, because attention may multiply it by weights of zero.
+class KvCache : public RowPart {
  public:
   explicit KvCache(const KvCacheOptions& options);
-  virtual ~KvCache();
+  ~KvCache() override;
 
   /// Adds the real tokens of each row to `layer` and returns all that the layer now holds.
   ///
   /// `key_value` is [B, T, W], on the model's device and in its dtype. The results are [B, K, W / 2] each, K =
-  /// shown_keys(rows), zero past each row's length, possibly views, and stay valid until the next append to the same
+  /// shown_keys(rows), finite past each row's length, possibly views, and stay valid until the next append to the same
   /// layer. Throws std::length_error when a row would hold more than `max_tokens`.
   KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows);
 
@@ -57,15 +59,23 @@ class KvCache {
   /// Returns what append() does, after the layer has written into its room.
   KeysValues written(std::int64_t layer, const StepRows& rows) const;
 
+  /// Throws what append() throws for these rows, before a step of theirs begins.
+  void check_room(const StepRows& rows) const;
   /// Ends a step: every layer has appended `rows`. Rows of padding beyond the batch are left out.
   void advance(const StepRows& rows);
-  /// Forgets the tokens of `row` from `length` on, in all layers (rejected speculation, rewinding a measurement).
-  void truncate(std::int64_t row, std::int64_t length);
-  /// Keeps these rows, in this order: continuous batching's filter. Copies what is kept, layer by layer.
-  void filter(const std::vector<std::int64_t>& kept);
-  /// Puts the rows of `other` under its own and leaves it empty: continuous batching's concatenate. Every row may then
-  /// hold as many tokens as a row of either could. Throws std::invalid_argument for a cache of another model or layout.
-  void concatenate(KvCache& other);
+  /// Forgets the tokens of `row` from `length` on, in all layers (rejected speculation, rewinding a measurement): sets
+  /// a length, and touches no memory. Throws std::invalid_argument for more tokens than the row holds.
+  void truncate(std::int64_t row, std::int64_t length) override;
+  /// Gives back the slots that the growth rule would not have made for what rows hold now, so that a measurement finds
+  /// the cache as it was before the steps that were taken back. Copies what is kept.
+  void shrink();
+  /// Keeps these rows, in this order: continuous batching's filter, and a fork where a row is named twice. Copies what
+  /// is kept, layer by layer. Throws std::invalid_argument for no row and for rows that are not there.
+  void select(const std::vector<std::int64_t>& rows) override;
+  /// Puts the rows of `other`, another cache, under its own and leaves it empty: continuous batching's concatenate.
+  /// Every row may then hold as many tokens as a row of either could. Throws std::invalid_argument for a cache of
+  /// another model or layout.
+  void append(RowPart& other) override;
 
   /// A copy of what `layer` holds, [B, L, W], of rows of one length L. Throws std::logic_error where they are not, or
   /// hold nothing.
@@ -102,7 +112,6 @@ class KvCache {
   at::Tensor no_slots(std::int64_t rows) const;
 
  private:
-  void check_append(const StepRows& rows) const;
   std::int64_t longest() const;
 
   KvCacheOptions options_;

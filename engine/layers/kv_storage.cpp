@@ -108,14 +108,6 @@ KeysValues KvStorage::view(std::int64_t keys, std::int64_t rows) const {
   return {.keys = shown.narrow(2, 0, half), .values = shown.narrow(2, half, half)};
 }
 
-void KvStorage::zero_tail(std::int64_t row, std::int64_t length) const {
-  for (const at::Tensor& plane : planes_) {
-    if (length < plane.size(1)) {
-      plane.select(0, row).narrow(0, length, plane.size(1) - length).zero_();
-    }
-  }
-}
-
 void KvStorage::shrink(std::int64_t slots) {
   for (at::Tensor& plane : planes_) {
     if (slots < plane.size(1)) {
@@ -133,6 +125,7 @@ void KvStorage::keep_rows(std::int64_t rows) {
 void KvStorage::select_rows(const at::Tensor& index, std::int64_t slots) {
   for (at::Tensor& plane : planes_) {
     plane = plane.narrow(1, 0, std::min(slots, plane.size(1))).index_select(0, index);
+    count_amount(Amount::copied_cache_bytes, static_cast<std::int64_t>(plane.nbytes()));
   }
 }
 
@@ -142,6 +135,7 @@ void KvStorage::append_rows(KvStorage& other, std::int64_t slots) {
       return plane.size(1) == slots ? plane : widened(plane, slots);
     };
     planes_[index] = at::cat({fit(planes_[index]), fit(other.planes_[index])}, 0);
+    count_amount(Amount::copied_cache_bytes, static_cast<std::int64_t>(planes_[index].nbytes()));
     other.planes_[index].reset();
   }
   other.planes_.clear();

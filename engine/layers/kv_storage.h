@@ -13,7 +13,8 @@ namespace decodelab {
 class StepRows;
 
 /// One layer's storage, [B, slots, W] in one tensor or [B, slots, W / 2] in two; W = 2 * kv_heads * head_dim, keys
-/// first. What lies past a row's length is zero, because attention may multiply it by zero weights and 0 * NaN is NaN.
+/// first. What lies past a row's length is finite, because attention may multiply it by zero weights and 0 * NaN is
+/// NaN.
 class KvStorage {
  public:
   explicit KvStorage(KvLayout layout) : layout_(layout) {}
@@ -37,7 +38,6 @@ class KvStorage {
   KvRoom room() const;
   /// The first `keys` slots of the first `rows` rows, as views.
   KeysValues view(std::int64_t keys, std::int64_t rows) const;
-  void zero_tail(std::int64_t row, std::int64_t length) const;
   /// Gives back all but the first `slots` slots.
   void shrink(std::int64_t slots);
   /// Forgets all but the first `rows` rows.

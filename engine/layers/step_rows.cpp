@@ -19,6 +19,9 @@ StepRows::StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> add
     keys_ = std::max(keys_, past_[row] + added_[row]);
     uniform_ = uniform_ && past_[row] == past_[0] && added_[row] == added_[0];
   }
+  if (tokens_ < 1) {
+    throw std::invalid_argument("a step adds at least one token to at least one row");
+  }
   packs_ = layout == PrefillLayout::packed && !uniform_ && tokens_ > 1;
 }
 
@@ -55,6 +58,8 @@ const at::Tensor& StepRows::held_on_device() const {
   }
   return held_on_device_;
 }
+
+bool StepRows::all_add() const { return std::ranges::find(added_, 0) == added_.end(); }
 
 std::int64_t StepRows::padding_tokens() const {
   return packs_ ? 0 : batch_size() * tokens_ - std::accumulate(added_.begin(), added_.end(), std::int64_t{0});
@@ -148,7 +153,7 @@ const at::Tensor& StepRows::last_token_index() const {
     std::vector<std::int64_t> index;
     std::int64_t begin = 0;
     for (const std::int64_t added : added_) {
-      index.push_back(begin + added - 1);
+      index.push_back(std::max<std::int64_t>(0, begin + added - 1));
       begin += packs_ ? added : tokens_;
     }
     last_token_index_ = to_device(index);

@@ -28,9 +28,9 @@ struct RecordedRows {
 /// query t of row b stands at position past[b] + t and sees the keys 0 .. past[b] + t.
 class StepRows {
  public:
-  /// Row b holds `past[b]` keys and adds `added[b]` >= 1 real tokens. `positions` is the model's limit: positions of
-  /// padding are clamped to it. Rows of different lengths go through the layers in `layout`; `tables`, if any, must
-  /// outlive the step.
+  /// Row b holds `past[b]` keys and adds `added[b]` >= 0 real tokens, at least one row some. `positions` is the model's
+  /// limit: positions of padding are clamped to it. Rows of different lengths go through the layers in `layout`;
+  /// `tables`, if any, must outlive the step.
   StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> added, std::int64_t positions, at::Device device,
            PrefillLayout layout = PrefillLayout::padded, const StepTables* tables = nullptr);
   /// Makes every query see all keys of its row, whatever comes after it: what an encoder does.
@@ -53,6 +53,8 @@ class StepRows {
   const std::vector<std::int64_t>& added() const { return added_; }
   /// Returns whether all rows hold the same number of keys and add the same number of tokens.
   bool uniform() const { return uniform_; }
+  /// Returns whether every row adds a token.
+  bool all_add() const;
   at::Device device() const { return device_; }
   /// Returns the number of padding tokens that go through the layers, over all rows.
   std::int64_t padding_tokens() const;
@@ -79,7 +81,8 @@ class StepRows {
   };
   const Scatter& scatter() const;
 
-  /// Returns the index of each row's last real token in [B * T], or in [S] where rows are packed; [B] int64.
+  /// Returns the index of each row's last real token in [B * T], or in [S] where rows are packed; [B] int64. That of a
+  /// row that adds none is of another token.
   const at::Tensor& last_token_index() const;
 
  private:

@@ -43,7 +43,7 @@ class RowByRowChoice final : public TokenChoice {
   }
 
   void select(const std::vector<std::int64_t>& rows) override { rows_.select(rows); }
-  void append(TokenChoice&& other) override { rows_.append(std::move(dynamic_cast<RowByRowChoice&>(other).rows_)); }
+  void append(RowPart& other) override { rows_.append(std::move(dynamic_cast<RowByRowChoice&>(other).rows_)); }
 
  private:
   ChoiceRows rows_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/layers/row_part.h"
 #include "engine/sampling/rng.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/sampling_slots.h"
@@ -61,17 +62,16 @@ class ChoiceRows {
 /// Chooses one token per row, for one session: in greedy rows the token of the highest logit, ties to the lowest id; in
 /// sampled rows a random one. B rows, V vocabulary. Greedy rows consume no random numbers, and a plain greedy session
 /// does no work for sampling.
-class TokenChoice {
+class TokenChoice : public RowPart {
  public:
-  virtual ~TokenChoice() = default;
-
   /// `logits` is [B, V], the last real position of each row, and is not modified; `history` is null where no row
   /// penalizes.
   virtual ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace& workspace) = 0;
-  /// Keeps these rows, in this order; each keeps its parameters and the state of its random numbers.
-  virtual void select(const std::vector<std::int64_t>& rows) = 0;
-  /// Appends the rows of `other`. Both were made by one factory; `other` must not be used afterwards.
-  virtual void append(TokenChoice&& other) = 0;
+  /// Keeps these rows; each keeps its parameters and the state of its random numbers.
+  void select(const std::vector<std::int64_t>& rows) override = 0;
+  void append(RowPart& other) override = 0;
+  /// Does nothing: what was drawn stays drawn.
+  void truncate(std::int64_t, std::int64_t) override {}
 };
 
 /// The reference: handles one row at a time, with its warpers, one reduction and one read-back each.

@@ -13,32 +13,37 @@ class DetailsAlways final : public TokenDetailsPolicy {
   }
 };
 
-std::vector<float> prefill_log_probs(const DetailsInput& input, std::int64_t row) {
-  const std::int64_t length = input.rows.added()[static_cast<std::size_t>(row)];
-  const at::Tensor log_probs = at::log_softmax((*input.all_logits)[row].narrow(0, 0, length - 1), -1, at::kFloat);
-  const at::Tensor next_ids = input.input_ids[row].narrow(0, 1, length - 1);
-  const at::Tensor chosen = log_probs.gather(1, next_ids.unsqueeze(1)).squeeze(1).cpu();
-  return {chosen.const_data_ptr<float>(), chosen.const_data_ptr<float>() + chosen.numel()};
-}
-
 }  // namespace
 
 std::unique_ptr<TokenDetailsPolicy> make_details_always() { return std::make_unique<DetailsAlways>(); }
 
-std::vector<TokenDetails> compute_token_details(const DetailsInput& input, const DetailsRequest& wanted) {
-  std::vector<TokenDetails> details(input.token_ids.size());
+std::vector<float> fed_log_probs(const FedTokens& fed, std::int64_t row) {
+  const std::int64_t tokens = fed.rows.added()[static_cast<std::size_t>(row)];
+  const bool continues = fed.logits_before.defined() && fed.rows.past()[static_cast<std::size_t>(row)] > 0;
+  const std::int64_t first = continues ? 0 : 1;
+  if (tokens <= first) {
+    return {};
+  }
+  at::Tensor logits = fed.all_logits[row].narrow(0, 0, tokens - 1);
+  if (continues) {
+    logits = at::cat({fed.logits_before.narrow(0, row, 1), logits});
+  }
+  const at::Tensor ids = fed.ids[row].narrow(0, first, tokens - first);
+  const at::Tensor chosen = at::log_softmax(logits, -1, at::kFloat).gather(1, ids.unsqueeze(1)).squeeze(1).cpu();
+  return {chosen.const_data_ptr<float>(), chosen.const_data_ptr<float>() + chosen.numel()};
+}
+
+std::vector<TokenDetails> compute_token_details(const at::Tensor& logits, const std::vector<std::int64_t>& token_ids,
+                                                const DetailsRequest& wanted) {
+  std::vector<TokenDetails> details(token_ids.size());
   for (std::size_t row = 0; row < details.size(); ++row) {
-    const auto index = static_cast<std::int64_t>(row);
-    const at::Tensor logits = input.last_logits[index];
-    const std::int64_t token = input.token_ids[row];
-    if (wanted.prefill_log_probs && input.prefill && input.all_logits != nullptr && input.rows.added()[row] > 1) {
-      details[row].prefill_log_probs = prefill_log_probs(input, index);
-    }
+    const at::Tensor of_row = logits[static_cast<std::int64_t>(row)];
+    const std::int64_t token = token_ids[row];
     if (wanted.token_log_prob) {
-      details[row].token_log_prob = at::log_softmax(logits, -1, at::kFloat)[token].item<float>();
+      details[row].token_log_prob = at::log_softmax(of_row, -1, at::kFloat)[token].item<float>();
     }
     if (wanted.rank) {
-      details[row].rank = 1 + (logits > logits[token]).sum().item<std::int64_t>();
+      details[row].rank = 1 + (of_row > of_row[token]).sum().item<std::int64_t>();
     }
   }
   return details;

@@ -30,14 +30,12 @@ struct TokenDetails {
   std::int64_t rank = 0;
 };
 
-/// Holds the inputs from which the details of one step are computed. B rows, T tokens, V vocabulary.
-struct DetailsInput {
-  const at::Tensor& last_logits;               ///< [B, V]
-  const at::Tensor* all_logits;                ///< [B, T, V], or null where the head ran on the last tokens only
-  const at::Tensor& input_ids;                 ///< [B, T] int64, the input of the step
-  const std::vector<std::int64_t>& token_ids;  ///< B chosen tokens
+/// Holds what the log-probabilities of tokens that rows are fed come from. B rows, T tokens, V vocabulary.
+struct FedTokens {
+  const at::Tensor& all_logits;     ///< [B, T, V], those after each token
+  const at::Tensor& logits_before;  ///< [B, V], those before the first token; undefined where no row held one
+  const at::Tensor& ids;            ///< [B, T] int64
   const StepRows& rows;
-  bool prefill;  ///< Only a prefill has prefill log-probabilities
 };
 
 /// Decides which details of a step are computed.
@@ -53,11 +51,16 @@ class TokenDetailsPolicy {
 /// started from does).
 std::unique_ptr<TokenDetailsPolicy> make_details_always();
 
-/// Computes `wanted` for every row, one row at a time. Log-probabilities are those of the unprocessed logits, in fp32.
-/// Prefill log-probabilities are left out where `all_logits` is null.
-std::vector<TokenDetails> compute_token_details(const DetailsInput& input, const DetailsRequest& wanted);
+/// Computes the log-probabilities of the tokens of one row, each under the logits before it, in fp32; the first token
+/// of all has none.
+std::vector<float> fed_log_probs(const FedTokens& fed, std::int64_t row);
 
-/// Returns the most bytes that compute_token_details() holds, in closed form.
+/// Computes what is wanted of B chosen tokens, one row at a time, from their logits [B, V]. Log-probabilities are those
+/// of the unprocessed logits, in fp32. Those of prompts are not its work.
+std::vector<TokenDetails> compute_token_details(const at::Tensor& logits, const std::vector<std::int64_t>& token_ids,
+                                                const DetailsRequest& wanted);
+
+/// Returns the most bytes that both hold, in closed form.
 std::int64_t token_details_workspace_bytes(const DetailsRequest& wanted, std::int64_t tokens,
                                            std::int64_t vocabulary_size, std::int64_t element_bytes);
 

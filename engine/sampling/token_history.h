@@ -2,29 +2,27 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "engine/layers/row_part.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
 
-/// Records the prompts of B rows and the tokens fed after them, as one bit per row and token of a vocabulary of V. A
-/// session keeps a history only where a row penalizes repetitions.
-class TokenHistory {
+/// Records the tokens that B rows were fed, as one bit per row and token of a vocabulary of V. A session keeps a
+/// history only where a row penalizes repetitions.
+class TokenHistory final : public RowPart {
  public:
   TokenHistory(std::int64_t batch_size, std::int64_t vocabulary_size, at::Device device);
 
-  /// Adds one prompt per row, from position 0 on; ids must lie in the vocabulary.
-  void add(std::span<const std::vector<std::int64_t>> prompts);
+  /// Adds tokens of each row, maybe none, which it is fed from `positions` on; ids must lie in the vocabulary.
+  void add(const std::vector<std::vector<std::int64_t>>& tokens, const std::vector<std::int64_t>& positions);
   /// Adds one token per row: `ids` is [B, 1] int64 on the device, at each row's `positions`.
   void add(const at::Tensor& ids, const std::vector<std::int64_t>& positions);
-  /// Forgets every token at position `length` and after it.
-  void truncate(std::int64_t length);
-  /// Keeps these rows, in this order.
-  void select(const std::vector<std::int64_t>& rows);
-  /// Appends the rows of `other`.
-  void append(TokenHistory&& other);
+
+  void select(const std::vector<std::int64_t>& rows) override;
+  void append(RowPart& other) override;
+  void truncate(std::int64_t row, std::int64_t length) override;
 
   /// Returns [B, V] bool on the device: true where the row holds the token.
   const at::Tensor& seen() const { return seen_; }
@@ -37,15 +35,14 @@ class TokenHistory {
     std::int64_t position;
   };
   struct Step {
-    at::Tensor ids;  ///< [n, 1], n being the number of rows in that step.
+    at::Tensor ids;  ///< [n] int64 on the device.
     std::vector<Held> held;
   };
 
-  void mark_prompts();
+  void mark(const Step& step);
 
   at::Tensor seen_;
-  std::vector<std::vector<std::int64_t>> prompts_;  ///< One per row.
-  std::vector<Step> steps_;                         ///< Kept so that truncate() can set the bits anew.
+  std::vector<Step> steps_;  ///< Kept so that truncate() can set the bits anew.
 };
 
 }  // namespace decodelab

@@ -153,7 +153,7 @@ TEST(Session, LeavesLogitsAndNoTokensAfterAForwardStep) {
   Session chosen(engine, {.batch_size = 4, .max_tokens = 40, .details = {}});
   Session forward(engine, {.batch_size = 4, .max_tokens = 40, .details = {}});
   const std::vector<std::int64_t> first = chosen.prefill(ragged_prompts()).token_ids;
-  forward.forward(ragged_prompts());
+  forward.extend(ragged_prompts());
   EXPECT_EQ(forward.last_logits(), chosen.last_logits());
   EXPECT_THROW(forward.forward(), std::logic_error) << "nothing says what it is fed";
   forward.force_tokens(first);

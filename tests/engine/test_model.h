@@ -117,13 +117,13 @@ inline ModelConfig small_t5_config() {
 }
 
 /// Writes a checkpoint of `config` whose weights are ten times as wide as a real initialization, so that two layers
-/// tell tokens apart; of a gated MLP five times, since its products of products would make bf16 alone miss tolerances,
+/// tell tokens apart; of a gated MLP four times, since its products of products would make bf16 alone miss tolerances,
 /// and three times where norms follow too, which raise what is small.
 inline void write_small_checkpoint(const std::filesystem::path& directory, const ModelConfig& config) {
   std::ofstream(directory / "config.json") << config_json(config);
   std::vector<std::vector<float>> values;
   std::vector<TensorToWrite> tensors;
-  const float width = config.post_norms ? 3 : config.gated_mlp ? 5 : 10;
+  const float width = config.post_norms ? 3 : config.gated_mlp ? 4 : 10;
   for (const WeightSpec& spec : weight_specs(config)) {
     std::int64_t count = 1;
     for (const std::int64_t size : spec.shape) {

@@ -19,7 +19,7 @@ class FaultyChoice final : public TokenChoice {
     return right_->choose(logits, history, workspace);
   }
   void select(const std::vector<std::int64_t>& rows) override { right_->select(rows); }
-  void append(TokenChoice&& other) override { right_->append(std::move(*dynamic_cast<FaultyChoice&>(other).right_)); }
+  void append(RowPart& other) override { right_->append(*dynamic_cast<FaultyChoice&>(other).right_); }
 
  private:
   Mistake mistake_;

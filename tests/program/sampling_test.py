@@ -54,6 +54,31 @@ class Sampling(ProgramTest):
             self.assertEqual(both[0], self.tokens(*flags, "--seed", 3, "--seed", 4)[0])
             self.assertEqual(both, self.tokens(*flags, "--seed", 3, "--log-probs"))
 
+    def test_gives_several_samples_of_a_prompt_each_a_run_of_its_own(self):
+        for arm in ARMS:
+            flags = ("--arm", arm, "--temperature", 1.5)
+            prompts = self.generate(*flags, "--samples", 3, "--seed", 5)
+            self.assertEqual([len(prompt["samples"]) for prompt in prompts], [3, 3])
+            for row, prompt in enumerate(prompts):
+                self.assertEqual(len({tuple(sample["token_ids"]) for sample in prompt["samples"]}), 3)
+                for sample in prompt["samples"]:
+                    [alone] = self.tokens(*flags, "--seed", sample["seed"], prompts=PROMPTS[2 * row : 2 * row + 2])
+                    self.assertEqual(sample["token_ids"], alone, arm)
+
+    def test_gives_the_best_of_the_samples_that_it_drew(self):
+        drawn = self.generate("--samples", 6, "--seed", 5, "--log-probs")[0]["samples"]
+        means = {tuple(sample["token_ids"]): sum(sample["token_log_probs"]) / len(sample["token_log_probs"]) for sample in drawn}
+        best = self.generate("--samples", 2, "--best-of", 6, "--seed", 5)[0]["samples"]
+        self.assertEqual([tuple(sample["token_ids"]) for sample in best], sorted(means, key=means.get, reverse=True)[:2])
+        self.assertAlmostEqual(best[0]["mean_log_prob"], max(means.values()), places=4)
+        [one] = self.generate("--best-of", 6, "--seed", 5, prompts=PROMPTS[:2])
+        self.assertEqual(one["token_ids"], best[0]["token_ids"])
+        self.assertNotIn("samples", one)
+
+    def test_refuses_samples_that_make_no_sense(self):
+        for flags, word in ((("--samples", 0), "--samples"), (("--samples", 4, "--best-of", 3), "--best-of")):
+            self.assert_one_sentence(self.run_program("generate", "-m", self.model, *PROMPTS, *flags, expect=2), word)
+
     def test_tells_the_seeds_that_it_drew(self):
         drawn = self.generate("--sample")
         seeds = [word for completion in drawn for word in ("--seed", completion["seed"])]

@@ -293,7 +293,7 @@ TEST(Batching, WithOneGeneratorForAllRowsKeepsGreedyRowsAndDrawsTokensOfTheVocab
   }
 }
 
-TEST(Batching, LetsARowThatIsNamedTwiceGoOnTwiceAlike) {
+TEST(Batching, LetsTwoForksWithOneSeedGoOnAlike) {
   const auto model = small_model(small_config());
   for (const std::string arm : {"causal", "native,+philox-rng"}) {
     const Engine engine = engine_for(arm, model);
@@ -302,7 +302,7 @@ TEST(Batching, LetsARowThatIsNamedTwiceGoOnTwiceAlike) {
                              .details = {},
                              .sampling = {{.repetition_penalty = 2}, {.sample = true, .seed = 3}}});
     session.prefill(Tokens{{1, 2, 3}, {4}});
-    session.filter(std::vector<std::int64_t>{1, 0, 1});
+    session.fork(std::vector<std::int64_t>{1, 0, 1}, std::vector<std::uint64_t>{9, 9, 9});
     for (int step = 0; step < 6; ++step) {
       const StepResult result = session.decode();
       EXPECT_EQ(result.token_ids[0], result.token_ids[2]) << arm;
@@ -362,6 +362,10 @@ TEST(Batching, RefusesWhatCannotBeOneBatch) {
   EXPECT_THROW(session.filter(std::vector<std::int64_t>{}), std::invalid_argument);
   EXPECT_THROW(session.filter(std::vector<std::int64_t>{0, 2}), std::invalid_argument);
   EXPECT_THROW(session.filter(std::vector<std::int64_t>{-1}), std::invalid_argument);
+  EXPECT_THROW(session.filter(std::vector<std::int64_t>{1, 1}), std::invalid_argument) << "fork() is for that";
+  EXPECT_THROW(session.fork(std::vector<std::int64_t>{}), std::invalid_argument);
+  EXPECT_THROW(session.fork(std::vector<std::int64_t>{2}), std::invalid_argument);
+  EXPECT_THROW(session.fork(std::vector<std::int64_t>{0}, std::vector<std::uint64_t>{1, 2}), std::invalid_argument);
   try {
     session.concatenate(begun(engine, {.rank = true}));
     FAIL() << "sessions with different details were put together";

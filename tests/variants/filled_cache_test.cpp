@@ -63,6 +63,40 @@ TEST(FilledCache, HoldsThePromptsThatAnEncoderRead) {
   }
 }
 
+TEST(FilledCache, GoesThroughASafetensorsFileUnchanged) {
+  const testing::TemporaryFolder folder;
+  const auto tokens_after = [](Session session) {
+    std::vector<std::vector<std::int64_t>> steps;
+    session.extend(kPrompts);
+    steps.push_back(session.choose().token_ids);
+    for (int step = 0; step < 4; ++step) {
+      steps.push_back(session.decode().token_ids);
+    }
+    return steps;
+  };
+  for (const ElementType dtype : {ElementType::float32, ElementType::bfloat16}) {
+    const Engine engine = engine_for("native", small_model(testing::small_llama_config(), dtype));
+    Session one(engine, {.batch_size = 1, .max_tokens = 30, .details = {}});
+    one.extend(std::vector<std::vector<std::int64_t>>{{9, 8, 7, 6}});
+    one.filled().to_file(folder / "prefix.safetensors", engine);
+
+    Session prefixed(engine, options());
+    prefixed.fill(FilledCache::from_file(folder / "prefix.safetensors", engine, 3));
+    Session forked(engine, {.batch_size = 1, .max_tokens = 30, .details = {}});
+    forked.extend(std::vector<std::vector<std::int64_t>>{{9, 8, 7, 6}});
+    forked.fork(std::vector<std::int64_t>{0, 0, 0});
+    EXPECT_EQ(tokens_after(std::move(prefixed)), tokens_after(std::move(forked))) << "one prefix serves all rows";
+
+    const Engine wider = engine_for("native", small_model(small_config(false), dtype));
+    EXPECT_THROW(FilledCache::from_file(folder / "prefix.safetensors", wider, 1), std::invalid_argument);
+    Session two(engine, {.batch_size = 2, .max_tokens = 30, .details = {}});
+    two.extend(std::vector<std::vector<std::int64_t>>{{1, 2}, {3, 4}});
+    two.filled().to_file(folder / "two.safetensors", engine);
+    EXPECT_THROW(FilledCache::from_file(folder / "two.safetensors", engine, 3), std::invalid_argument);
+    EXPECT_THROW(FilledCache::from_file(folder / "none.safetensors", engine, 1), std::exception);
+  }
+}
+
 TEST(FilledCache, OfRandomNumbersIsTheSameAsFillingWithThem) {
   const Engine engine = engine_for("causal,+kv-grow:tokens=8", small_model(small_config()));
   Session filled(engine, options());

@@ -40,6 +40,9 @@ class VarlenFlash final : public Attention {
     at::Tensor out = at::zeros_like(call.query, at::MemoryFormat::Contiguous);
     for (std::int64_t row = 0; row < call.rows.batch_size(); ++row) {
       const std::int64_t tokens = call.rows.added()[static_cast<std::size_t>(row)];
+      if (tokens == 0) {
+        continue;
+      }
       const auto own = [&](const at::Tensor& all) { return all.narrow(0, row, 1).narrow(1, 0, tokens); };
       const StepRows alone({0}, {tokens}, tokens, call.query.device());
       const at::Tensor query = own(call.query);

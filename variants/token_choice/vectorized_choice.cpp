@@ -43,7 +43,7 @@ class VectorizedChoice final : public TokenChoice {
     rows_.select(rows);
     prepare();
   }
-  void append(TokenChoice&& other) override {
+  void append(RowPart& other) override {
     rows_.append(std::move(dynamic_cast<VectorizedChoice&>(other).rows_));
     prepare();
   }

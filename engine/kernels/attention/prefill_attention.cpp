@@ -256,7 +256,7 @@ class QueryBlock {
   }
   /// Queries of padding see what the row's last token sees.
   std::int64_t seen_by(std::int64_t query) const {
-    return a_.past[row_] + std::min(token_of(query) + 1, a_.added[row_]);
+    return std::max<std::int64_t>(1, a_.past[row_] + std::min(token_of(query) + 1, a_.added[row_]));
   }
 
   /// Returns how many of the first keys a query does not see.

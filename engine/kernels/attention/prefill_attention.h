@@ -25,7 +25,7 @@ struct PrefillAttention {
   std::int64_t row_stride;
   std::int64_t token_stride;
   const std::int64_t* past;   ///< [B]
-  const std::int64_t* added;  ///< [B], at least 1
+  const std::int64_t* added;  ///< [B]; queries of a row that adds none give finite numbers
   std::int64_t most_keys;     ///< The most keys that a row has.
   void* packed;               ///< packed_key_bytes() bytes, which start at a multiple of 64
   void* out;                  ///< [B, T, G * R * k] bf16, contiguous

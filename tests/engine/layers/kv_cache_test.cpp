@@ -86,11 +86,11 @@ class Mirror {
           list.push_back(tokens[row][token]);
         }
         const auto length = static_cast<std::int64_t>(list.size());
-        const at::Tensor expected = at::stack(list);
+        const at::Tensor expected = list.empty() ? at::empty({0, kWidth}) : at::stack(list);
         const at::Tensor joined = at::cat({got.keys[row], got.values[row]}, 1);
         EXPECT_TRUE(at::equal(joined.narrow(0, 0, length), expected)) << "layer " << layer << " row " << row;
         const std::int64_t tail = joined.size(0) - length;
-        EXPECT_TRUE(at::equal(joined.narrow(0, length, tail), at::zeros({tail, kWidth})))
+        EXPECT_TRUE(joined.narrow(0, length, tail).isfinite().all().item<bool>())
             << "tail of layer " << layer << " row " << row;
       }
     }
@@ -105,7 +105,7 @@ class Mirror {
   }
 
   void filter(const std::vector<std::int64_t>& kept) {
-    cache_.filter(kept);
+    cache_.select(kept);
     for (auto& layer : held_) {
       std::vector<Row> rows;
       for (const std::int64_t row : kept) {
@@ -116,7 +116,7 @@ class Mirror {
   }
 
   void concatenate(Mirror& other) {
-    cache_.concatenate(other.cache_);
+    cache_.append(other.cache_);
     for (std::size_t layer = 0; layer < held_.size(); ++layer) {
       held_[layer].insert(held_[layer].end(), other.held_[layer].begin(), other.held_[layer].end());
     }
@@ -151,7 +151,7 @@ TEST_P(KvCacheTest, HoldsUniformRows) {
   EXPECT_EQ(cache->lengths(), (std::vector<std::int64_t>{17, 17, 17}));
 }
 
-TEST_P(KvCacheTest, HoldsRaggedRowsWithZeroTails) {
+TEST_P(KvCacheTest, HoldsRaggedRowsWithFiniteTails) {
   const auto cache = GetParam().make();
   Mirror mirror(*cache);
   mirror.append({5, 1, 9});
@@ -176,6 +176,33 @@ TEST_P(KvCacheTest, ForgetsTruncatedTokensAndWritesOverThem) {
   }
   mirror.append({1, 1, 1});
   EXPECT_EQ(cache->lengths(), (std::vector<std::int64_t>{6, 6, 6}));
+}
+
+TEST_P(KvCacheTest, TruncatesWithoutTouchingMemoryUntilItIsShrunk) {
+  const auto cache = GetParam().make();
+  Mirror mirror(*cache);
+  mirror.append({20, 20, 20});
+  const std::int64_t bytes = cache->bytes();
+  const std::vector<const void*> addresses = cache->addresses();
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    mirror.truncate(row, 2 + row);
+  }
+  EXPECT_EQ(cache->bytes(), bytes);
+  EXPECT_EQ(cache->addresses(), addresses);
+  cache->shrink();
+  EXPECT_LE(cache->bytes(), kLayers * kRows * kWidth * std::max<std::int64_t>(cache->slots_of(4), 4) *
+                                static_cast<std::int64_t>(sizeof(float)));
+  mirror.append({1, 1, 1});
+  EXPECT_EQ(cache->lengths(), (std::vector<std::int64_t>{3, 4, 5}));
+}
+
+TEST_P(KvCacheTest, LeavesARowAsItIsThatAddsNothing) {
+  const auto cache = GetParam().make();
+  Mirror mirror(*cache);
+  mirror.append({3, 0, 2});
+  mirror.append({0, 4, 1});
+  mirror.append({1, 0, 0});
+  EXPECT_EQ(cache->lengths(), (std::vector<std::int64_t>{4, 4, 3}));
 }
 
 TEST_P(KvCacheTest, RefusesMoreTokensThanItWasMadeFor) {
@@ -204,8 +231,8 @@ TEST_P(KvCacheTest, KeepsTheRowsThatAFilterNamesInTheirNewOrder) {
   }
   mirror.filter({1});
   mirror.append({1});
-  EXPECT_THROW(cache->filter({1}), std::invalid_argument);
-  EXPECT_THROW(cache->filter({}), std::invalid_argument);
+  EXPECT_THROW(cache->select({1}), std::invalid_argument);
+  EXPECT_THROW(cache->select({}), std::invalid_argument);
 }
 
 TEST_P(KvCacheTest, TakesTheRowsOfAnotherCacheUnderItsOwn) {
@@ -247,7 +274,7 @@ TEST_P(KvCacheTest, RefusesTheRowsOfACacheOfAnotherShape) {
   KvCacheOptions wider = cache->options();
   wider.width += 2;
   const auto other = GetParam().maker(wider);
-  EXPECT_THROW(cache->concatenate(*other), std::invalid_argument);
+  EXPECT_THROW(cache->append(*other), std::invalid_argument);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KvCacheTest, ::testing::ValuesIn(every_cache()),

@@ -138,14 +138,20 @@ TEST(TokenHistory, ForgetsWhatATruncationCuts) {
   };
   using Ids = std::vector<std::vector<std::int64_t>>;
   TokenHistory history(2, 10, at::kCPU);
-  history.add(Ids{{1, 2, 1}, {3}});
+  history.add(Ids{{1, 2, 1}, {3}}, {0, 0});
   EXPECT_EQ(seen(history), (Ids{{1, 2}, {3}}));
   history.add(at::tensor({4, 5}, at::kLong).unsqueeze(1), {3, 1});
   history.add(at::tensor({6, 7}, at::kLong).unsqueeze(1), {4, 2});
   EXPECT_EQ(seen(history), (Ids{{1, 2, 4, 6}, {3, 5, 7}}));
-  history.truncate(2);
+  history.add(Ids{{}, {8, 9}}, {5, 3});
+  EXPECT_EQ(seen(history), (Ids{{1, 2, 4, 6}, {3, 5, 7, 8, 9}}));
+  history.truncate(1, 4);
+  EXPECT_EQ(seen(history), (Ids{{1, 2, 4, 6}, {3, 5, 7, 8}})) << "the other row is left alone";
+  history.truncate(0, 2);
+  history.truncate(1, 2);
   EXPECT_EQ(seen(history), (Ids{{1, 2}, {3, 5}}));
-  history.truncate(1);
+  history.truncate(0, 1);
+  history.truncate(1, 1);
   EXPECT_EQ(seen(history), (Ids{{1}, {3}}));
 }
 

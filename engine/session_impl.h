@@ -1,0 +1,62 @@
+// The private parts of a session, for the engine's own files only: the steps that its functions are made of.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/engine_impl.h"
+#include "engine/layers/step_rows.h"
+#include "engine/layers/step_tensors.h"
+#include "engine/sampling/chosen_tokens.h"
+#include "engine/sequences/batch_state.h"
+#include "engine/tensor.h"
+
+namespace decodelab {
+
+struct Session::Impl {
+  Impl(const Engine::Impl& of, const SessionOptions& asked);
+
+  const Engine::Impl& engine;
+  DetailsRequest details;
+  BatchState state;
+  std::unique_ptr<Workspace> workspace;
+  std::unique_ptr<StepRunner> runner;
+  HostTokens unread;  ///< What a step chose that nobody has read.
+  std::vector<TokenDetails> unread_details;
+
+  const Model::Impl& model() const { return engine.model->impl(); }
+  std::int64_t batch_size() const { return state.batch_size(); }
+
+  StepRows rows(std::vector<std::int64_t> added) const;
+  StepRows rows_of_one_length(std::int64_t added) const;
+  std::unique_ptr<TokenHistory> new_history() const;
+  /// Makes the choice anew, with the sampling parameters of the state.
+  void renew_choice();
+  /// Begins with new step memory and a new runner: what the old ones hold has the shapes of a batch that is no more.
+  void renew_steps();
+  void refuse_unread(const char* what) const;
+
+  /// Checks tokens to feed, and brings them to the device. Where an encoder reads them, returns what the decoder begins
+  /// with.
+  std::pair<at::Tensor, StepRows> begin_tokens(std::span<const std::vector<std::int64_t>> tokens);
+  /// Checks that a decode step knows its input, and returns its rows.
+  StepRows begin_decode();
+  /// Feeds tokens, and sets last_logits of the rows that got some.
+  void feed(const at::Tensor& ids, const StepRows& rows);
+  /// Runs a decode step up to its logits.
+  void decode_forward(const StepRows& rows);
+  /// Chooses a token for each row. Leaves tokens and details in `unread`.
+  void choose();
+  StepResult read();
+
+ private:
+  ForwardStep step_of(const StepRows& rows) const;
+  std::pair<at::Tensor, StepRows> encode(const at::Tensor& ids, StepRows& prompts);
+  std::optional<at::Tensor> fed_logits(const at::Tensor& ids, const StepRows& rows);
+};
+
+}  // namespace decodelab

@@ -1,0 +1,156 @@
+// What happens to the rows of a session between steps: they are filled, cut, forked, and move between batches.
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "engine/checkpoint/synthetic.h"
+#include "engine/kernels/elementwise/random_fill.h"
+#include "engine/kernels/scalar_type.h"
+#include "engine/session_impl.h"
+
+namespace decodelab {
+
+void Session::fill_random(std::int64_t length, std::uint64_t seed, std::int64_t decoder_tokens) {
+  const c10::InferenceMode inference;
+  const KvCacheOptions& options = impl_->state.cache->options();
+  const auto random = [&](std::int64_t tokens, std::string_view name, std::int64_t layer) {
+    return random_uniform({options.batch_size, tokens, options.width}, seed,
+                          synthetic_stream(fmt::format("{}.{}", name, layer)), options.device)
+        .to(scalar_type(options.dtype));
+  };
+  if (impl_->model().config.encoder) {
+    std::vector<at::Tensor> layers;
+    for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+      layers.push_back(random(length, "encoded", layer));
+    }
+    impl_->state.encoded = std::make_unique<EncodedPrompts>(
+        std::move(layers), std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), length));
+  }
+  const std::int64_t held = impl_->model().config.encoder ? decoder_tokens : length;
+  const StepRows rows = impl_->rows_of_one_length(held);
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    impl_->state.cache->append(layer, random(held, "kv", layer), rows);
+  }
+  impl_->state.cache->advance(rows);
+  impl_->runner->prepare(*impl_->state.cache);
+}
+
+FilledCache Session::filled() const {
+  const c10::InferenceMode inference;
+  FilledCache filled;
+  for (std::int64_t layer = 0; layer < impl_->state.cache->options().layers; ++layer) {
+    filled.impl_->layers.push_back(impl_->state.cache->copy_of(layer));
+  }
+  if (impl_->state.encoded) {
+    for (const at::Tensor& layer : impl_->state.encoded->layers()) {
+      filled.impl_->layers.push_back(layer.clone());
+    }
+  }
+  return filled;
+}
+
+void Session::fill(const FilledCache& filled) {
+  const c10::InferenceMode inference;
+  const std::vector<at::Tensor>& layers = filled.impl_->layers;
+  const KvCacheOptions& options = impl_->state.cache->options();
+  const bool encodes = impl_->model().config.encoder.has_value();
+  if (std::ssize(layers) != (encodes ? 2 : 1) * options.layers || layers.front().size(0) != options.batch_size) {
+    throw std::invalid_argument("a session is filled with the keys and values of as many layers and rows as it has");
+  }
+  if (encodes) {
+    const std::vector<at::Tensor> prompts(layers.begin() + options.layers, layers.end());
+    impl_->state.encoded = std::make_unique<EncodedPrompts>(
+        prompts, std::vector<std::int64_t>(static_cast<std::size_t>(options.batch_size), prompts.front().size(1)));
+  }
+  const std::int64_t length = layers.front().size(1);
+  const StepRows rows = impl_->rows_of_one_length(length);
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    // A cache may keep what it is given.
+    impl_->state.cache->append(layer, layers[static_cast<std::size_t>(layer)].clone(), rows);
+  }
+  impl_->state.cache->advance(rows);
+  impl_->runner->prepare(*impl_->state.cache);
+}
+
+void Session::truncate(std::int64_t length) {
+  for (std::int64_t row = 0; row < impl_->batch_size(); ++row) {
+    truncate(row, length);
+  }
+  impl_->state.cache->shrink();
+}
+
+void Session::truncate(std::int64_t row, std::int64_t length) {
+  const c10::InferenceMode inference;
+  if (row < 0 || row >= impl_->batch_size()) {
+    throw std::invalid_argument(
+        fmt::format("there is no row {} to cut: the batch has the rows 0 to {}", row, impl_->batch_size() - 1));
+  }
+  impl_->unread = {};  // of steps that are taken back
+  impl_->state.truncate(row, length);
+}
+
+void Session::filter(std::span<const std::int64_t> kept) {
+  const c10::InferenceMode inference;
+  impl_->refuse_unread("filter()");
+  const std::vector<std::int64_t> rows(kept.begin(), kept.end());
+  for (auto row = rows.begin(); row != rows.end(); ++row) {
+    if (std::find(rows.begin(), row, *row) != row) {
+      throw std::invalid_argument(fmt::format(
+          "filter() keeps row {} once, and it is named twice: fork() continues a row more than once", *row));
+    }
+  }
+  impl_->state.select(rows);
+  impl_->renew_steps();
+}
+
+void Session::fork(std::span<const std::int64_t> parents, std::span<const std::uint64_t> seeds) {
+  const c10::InferenceMode inference;
+  impl_->refuse_unread("fork()");
+  if (!seeds.empty() && seeds.size() != parents.size()) {
+    throw std::invalid_argument(
+        fmt::format("fork() makes {} rows, but {} seeds came: one for each, or none", parents.size(), seeds.size()));
+  }
+  impl_->state.select({parents.begin(), parents.end()});
+  std::map<std::int64_t, std::uint64_t> samples;  // Of each parent, so far.
+  std::vector<SamplingParameters>& sampling = impl_->state.sampling.values;
+  for (std::size_t row = 0; row < parents.size(); ++row) {
+    const std::uint64_t index = samples[parents[row]]++;
+    if (sampling[row].sample) {
+      sampling[row].seed = seeds.empty() ? fork_seed(sampling[row].seed.value(), index) : seeds[row];
+    }
+  }
+  impl_->renew_choice();
+  impl_->renew_steps();
+}
+
+void Session::concatenate(Session&& other) {
+  const c10::InferenceMode inference;
+  Impl& mine = *impl_;
+  Impl& theirs = *other.impl_;
+  if (&mine == &theirs || &mine.engine != &theirs.engine) {
+    throw std::invalid_argument("a session takes the rows of another session of the same engine only");
+  }
+  if (mine.details != theirs.details) {
+    throw std::invalid_argument(
+        "two sessions that were asked for different details cannot be put together: ask for the same details in both");
+  }
+  mine.refuse_unread("concatenate()");
+  theirs.refuse_unread("concatenate()");
+  if (!mine.state.next_ids.value.defined() || !theirs.state.next_ids.value.defined()) {
+    throw std::logic_error("concatenate() needs a prefill() or force_tokens() in both sessions before it");
+  }
+  if (mine.state.history || theirs.state.history) {
+    for (Impl* side : {&mine, &theirs}) {
+      if (!side->state.history) {
+        side->state.history = side->new_history();  // Of rows whose penalty is neutral: their tokens do not matter.
+      }
+    }
+  }
+  mine.state.append(theirs.state);
+  mine.renew_steps();
+  other.impl_.reset();
+}
+
+}  // namespace decodelab
