@@ -99,31 +99,44 @@ template <typename Element>
   }
 }
 
-[[gnu::always_inline]] inline Floats max(const Floats& a, const Floats& b) { return a > b ? a : b; }
-[[gnu::always_inline]] inline Floats min(const Floats& a, const Floats& b) { return a < b ? a : b; }
+template <typename Vector>
+[[gnu::always_inline]] inline Vector max(const Vector& a, const Vector& b) {
+  return a > b ? a : b;
+}
+template <typename Vector>
+[[gnu::always_inline]] inline Vector min(const Vector& a, const Vector& b) {
+  return a < b ? a : b;
+}
 
-/// Reduces sixteen numbers to one: `combined` is applied to the vector and a copy of itself, rotated by 8, 4, 2 and 1
-/// lanes.
+/// Reduces sixteen numbers to one: `combined` is applied to the two halves of the vector, to the halves of the result,
+/// and so on. The halves are vectors of their own, since compilers shuffle no vector that is wider than a register.
 template <typename Combine>
 [[gnu::always_inline]] inline float reduced(const Floats& of, Combine&& combined) {
-  Floats value = of;
-  value = combined(value, __builtin_shufflevector(value, value, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  value = combined(value, __builtin_shufflevector(value, value, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-  value = combined(value, __builtin_shufflevector(value, value, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
-  value = combined(value, __builtin_shufflevector(value, value, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+  using Eight = float __attribute__((vector_size(32)));
+  using Four = float __attribute__((vector_size(16)));
+  Eight eights[2];
+  std::memcpy(eights, &of, sizeof of);
+  const Eight eight = combined(eights[0], eights[1]);
+  Four fours[2];
+  std::memcpy(fours, &eight, sizeof eight);
+  Four value = combined(fours[0], fours[1]);
+  value = combined(value, __builtin_shufflevector(value, value, 2, 3, 0, 1));
+  value = combined(value, __builtin_shufflevector(value, value, 1, 0, 3, 2));
   return value[0];
 }
 [[gnu::always_inline]] inline float sum(const Floats& value) {
-  return reduced(value, [](const Floats& a, const Floats& b) __attribute__((always_inline)) { return a + b; });
+  return reduced(value, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; });
 }
 [[gnu::always_inline]] inline float largest(const Floats& value) {
-  return reduced(value, [](const Floats& a, const Floats& b) __attribute__((always_inline)) { return max(a, b); });
+  return reduced(value, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 
 /// Returns p(r) * 2^n. The integer n is in the lowest bits of `shifted`, a number to which kRounder was added.
 inline constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
-[[gnu::always_inline]] inline Floats scaled(const Floats& p, const Floats& shifted) {
-  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(p) + (reinterpret_cast<Ints>(shifted) << 23));
+template <typename Vector>
+[[gnu::always_inline]] inline Vector scaled(const Vector& p, const Vector& shifted) {
+  using Whole = decltype(p < shifted);  // Integers of the same width.
+  return reinterpret_cast<Vector>(reinterpret_cast<Whole>(p) + (reinterpret_cast<Whole>(shifted) << 23));
 }
 
 /// Returns 2^x within 3 units in the last place, for x clamped to [-126, 127]: Taylor's polynomial of degree 6 on |r|
@@ -145,15 +158,17 @@ inline constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
 /// Returns e^x within 2 units in the last place, for x clamped to [-87, 88]: 2^n * p(r) with n = round(x / ln 2), the
 /// classic reduction (Cody and Waite 1980), and Taylor's polynomial of degree 7, whose error on |r| <= ln 2 / 2 lies
 /// below that of fp32.
-[[gnu::always_inline]] inline Floats exp(const Floats& x) {
+template <typename Vector>
+[[gnu::always_inline]] inline Vector exp(const Vector& x) {
   constexpr float kLog2E = 1.44269504088896341f;
   constexpr float kLn2High = 0.693359375f;
   constexpr float kLn2Low = -2.12194440e-4f;
-  const Floats clamped = max(broadcast(-87.0f), min(broadcast(88.0f), x));
-  const Floats shifted = clamped * kLog2E + kRounder;
-  const Floats n = shifted - kRounder;
-  const Floats r = (clamped - n * kLn2High) - n * kLn2Low;
-  Floats p = broadcast(1.0f / 5040);
+  const Vector zero{};
+  const Vector clamped = max(zero - 87.0f, min(zero + 88.0f, x));
+  const Vector shifted = clamped * kLog2E + kRounder;
+  const Vector n = shifted - kRounder;
+  const Vector r = (clamped - n * kLn2High) - n * kLn2Low;
+  Vector p = zero + 1.0f / 5040;
   p = p * r + 1.0f / 720;
   p = p * r + 1.0f / 120;
   p = p * r + 1.0f / 24;

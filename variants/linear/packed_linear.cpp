@@ -1,5 +1,6 @@
 // Packs weights once: products of few rows then run at the speed of memory, products of many rows at the speed of the
 // cores.
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -8,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/kernels/elementwise/activate.h"
 #include "engine/kernels/products/packed_matrix.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/gate.h"
@@ -23,8 +23,9 @@
 namespace decodelab {
 namespace {
 
-/// Activations per task: fewer are not worth another thread.
-constexpr std::int64_t kElementsOfATask = 16384;
+/// Rows that our own kernel multiplies by all weights before the next ones, where oneDNN has none for them: their sums
+/// of a panel stay in the first-level cache.
+constexpr std::int64_t kRowsAtOnce = 96;
 
 class PackedLinear final : public Linear {
  public:
@@ -32,7 +33,6 @@ class PackedLinear final : public Linear {
       : name_(weights.name),
         bytes_(weights.bytes()),
         read_(weights.read),
-        load_(weights.load),
         packed_(std::move(packed)),
         prepared_(prepared),
         isa_(best_cpu_isa(packed_->dtype())) {
@@ -56,37 +56,30 @@ class PackedLinear final : public Linear {
   at::Tensor multiply(const at::Tensor& x, std::optional<Activation> activation, Workspace& workspace) const {
     const std::int64_t inputs = packed_->inputs();
     const std::int64_t rows = x.numel() / inputs;
-    const bool packed = rows <= kFewRows || multiplies_many_rows(packed_->order());
-    if (!packed) {
+    const bool tiles = multiplies_many_rows(packed_->order());
+    if (rows > kFewRows && !tiles) {
       std::call_once(many_rows_made_, [this] { make_many_rows(); });
-    }
-    if (!packed && packed_->gated()) {
-      const at::Tensor y =
-          many_rows_ != nullptr ? many_rows_->forward(x, bias_, std::nullopt) : at::linear(x, plain_, bias_);
-      return gate(y, *activation, workspace);
-    }
-    if (!packed && many_rows_ != nullptr) {
-      return many_rows_->forward(x, bias_, activation);
-    }
-    if (!packed) {
-      at::Tensor y = at::linear(x, plain_, bias_);
-      if (activation) {
-        activate_all(y, *activation);
+      if (many_rows_ != nullptr) {
+        return packed_->gated() ? gate(many_rows_->forward(x, bias_, std::nullopt), *activation, workspace)
+                                : many_rows_->forward(x, bias_, activation);
       }
-      return y;
     }
     const at::Tensor flat = x.reshape({rows, inputs}).contiguous();
     at::Tensor y = workspace.allocate_rows(x, packed_->results());
-    const SkinnyProduct product{.weights = *packed_,
-                                .x = flat.const_data_ptr(),
-                                .x_stride = inputs,
-                                .rows = rows,
-                                .bias = bias_ ? bias_->const_data_ptr() : nullptr,
-                                .y = y.mutable_data_ptr(),
-                                .y_stride = packed_->results(),
-                                .activation = activation};
-    at::parallel_for(0, packed_->panels(), 1,
-                     [&](std::int64_t first, std::int64_t last) { multiply_panels(product, first, last, isa_); });
+    const std::int64_t size = flat.element_size();
+    const std::int64_t at_once = tiles ? rows : kRowsAtOnce;
+    for (std::int64_t row = 0; row < rows; row += at_once) {
+      const SkinnyProduct product{.weights = *packed_,
+                                  .x = static_cast<const std::byte*>(flat.const_data_ptr()) + row * inputs * size,
+                                  .x_stride = inputs,
+                                  .rows = std::min(at_once, rows - row),
+                                  .bias = bias_ ? bias_->const_data_ptr() : nullptr,
+                                  .y = static_cast<std::byte*>(y.mutable_data_ptr()) + row * packed_->results() * size,
+                                  .y_stride = packed_->results(),
+                                  .activation = activation};
+      at::parallel_for(0, packed_->panels(), 1,
+                       [&](std::int64_t first, std::int64_t last) { multiply_panels(product, first, last, isa_); });
+    }
     return y;
   }
 
@@ -96,31 +89,18 @@ class PackedLinear final : public Linear {
     const Uncounted uncounted;
     many_rows_ =
         prepared_.prepare<OneDnnLinear>("onednn " + name_, bytes_, [&] { return OneDnnLinear::make(read_()); });
-    if (many_rows_ == nullptr) {
-      plain_ = load_();
-    }
-  }
-
-  void activate_all(const at::Tensor& y, Activation activation) const {
-    auto* data = static_cast<std::byte*>(y.mutable_data_ptr());
-    const std::int64_t size = y.element_size();
-    at::parallel_for(0, y.numel(), kElementsOfATask, [&](std::int64_t first, std::int64_t last) {
-      activate_in_place(data + first * size, last - first, packed_->dtype(), activation, isa_);
-    });
   }
 
   std::string name_;
   std::size_t bytes_;
   std::function<at::Tensor()> read_;
-  std::function<const at::Tensor&()> load_;
   std::optional<at::Tensor> bias_;
   std::shared_ptr<const PackedMatrix> packed_;
   PreparedWeights& prepared_;  ///< Belongs to the model, which outlives every engine.
   CpuIsa isa_;
   mutable std::once_flag many_rows_made_;
-  mutable std::shared_ptr<const OneDnnLinear>
-      many_rows_;             ///< Null where libtorch has no such kernel, or our own serves many rows too.
-  mutable at::Tensor plain_;  ///< The unpacked weight in memory, used where many_rows_ is null.
+  /// Null where libtorch has no such kernel, or only a slow one: our own serves many rows then.
+  mutable std::shared_ptr<const OneDnnLinear> many_rows_;
 };
 
 /// Packs the weights, or reads what an earlier process packed. Each panel is written by the threads that will read it,

@@ -245,6 +245,10 @@ void attend_splits(const DecodeAttention& attention, std::int64_t first, std::in
     attend_splits_on_tiles(attention, first, last);
     return;
   }
+  if (attention.shared_heads <= kFewHeads) {
+    attend_splits_of_few_heads(attention, first, last, isa);
+    return;
+  }
   simd::run_typed<Attend>(attention.dtype, isa, &attention, first, last);
 }
 

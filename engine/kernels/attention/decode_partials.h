@@ -34,6 +34,11 @@ struct Partial {
   return {begin, begin + simd::kLanes, begin + 2 * simd::kLanes};
 }
 
+/// The most query heads of a key that stand better beside each other than in the lanes of a register.
+inline constexpr std::int64_t kFewHeads = 4;
+/// Does what attend_splits() does, for at most kFewHeads query heads of each key.
+void attend_splits_of_few_heads(const DecodeAttention& attention, std::int64_t first, std::int64_t last, CpuIsa isa);
+
 /// Returns whether attend_splits_on_tiles() supports these shapes: bf16, and heads of whole tiles.
 bool fits_tiles(const DecodeAttention& attention);
 /// Does what attend_splits() does, on a processor with tiles.

@@ -1,4 +1,4 @@
-// Skinny products with registers of 32 bytes: 16 outputs at a time, a quarter of a panel, with up to six rows.
+// Skinny products with registers of 32 bytes: one row by a whole panel, more rows by a half or a quarter of it.
 #include "engine/kernels/products/skinny_kernels.h"
 
 #if defined(__x86_64__)
@@ -10,14 +10,17 @@
 namespace decodelab::skinny {
 namespace {
 
-constexpr int kParts = 2;
 constexpr int kLanes = 8;
-constexpr int kOutputs = kParts * kLanes;
+constexpr int kPanelParts = kPanelOutputs / kLanes;
 constexpr int kStepBytes = kPanelOutputs * 4;
+constexpr int kLineBytes = 64;
+/// How far ahead a single pass prefetches weights, as with registers of 64 bytes (skinny_avx512.cpp).
+constexpr int kAheadBytes = 2048;
 constexpr int kMostRows = 6;  ///< 12 sums, 2 registers of weights and the broadcasts fill all 16 registers.
 
-template <int Rows>
-using Sums = __m256[Rows][kParts];
+/// Registers of outputs that so many rows are multiplied by at once. One row takes a whole panel, so that its weights
+/// are read in the order in which they lie, and enough sums are under way to hide the latency of an addition.
+constexpr int parts_of(std::int64_t rows) { return rows == 1 ? 8 : rows <= 3 ? 4 : 2; }
 
 [[gnu::target("avx2,fma"), gnu::always_inline]] inline __m256i broadcast(const std::byte* x) {
   std::int32_t bytes;
@@ -31,57 +34,84 @@ using Sums = __m256[Rows][kParts];
   return _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000U))));
 }
 
-template <bool Pairs, int Rows>
-[[gnu::target("avx2,fma")]] void add_quarter(const std::byte* panel, const std::byte* x, std::int64_t stride,
-                                             std::int64_t depth, float* sums) {
-  Sums<Rows> total;
+/// Multiplies `Rows` rows by the first parts_of(Rows) registers of each step, and prefetches `Lines` lines from `ahead`
+/// on in each step.
+template <bool Pairs, int Rows, int Lines>
+[[gnu::target("avx2,fma")]] void add_piece(const std::byte* panel, const std::byte* ahead, const std::byte* x,
+                                           std::int64_t stride, std::int64_t depth, float* sums) {
+  constexpr int kParts = parts_of(Rows);
+  __m256 total[Rows][kParts];
 #pragma GCC unroll 6
   for (int row = 0; row < Rows; ++row) {
-#pragma GCC unroll 2
+#pragma GCC unroll 8
     for (int part = 0; part < kParts; ++part) {
       total[row][part] = _mm256_loadu_ps(sums + row * kPanelOutputs + part * kLanes);
     }
   }
-  for (std::int64_t step = 0; step < depth; ++step, panel += kStepBytes, x += 4) {
-    const __m256i weights[kParts] = {_mm256_load_si256(reinterpret_cast<const __m256i*>(panel)),
-                                     _mm256_load_si256(reinterpret_cast<const __m256i*>(panel) + 1)};
+  for (std::int64_t step = 0; step < depth; ++step, panel += kStepBytes, ahead += Lines * kLineBytes, x += 4) {
+#pragma GCC unroll 4
+    for (int line = 0; line < Lines; ++line) {
+      _mm_prefetch(reinterpret_cast<const char*>(ahead + line * kLineBytes), _MM_HINT_T1);
+    }
+    __m256i inputs[Rows];
 #pragma GCC unroll 6
     for (int row = 0; row < Rows; ++row) {
-      const __m256i input = broadcast(x + row * stride);
-#pragma GCC unroll 2
-      for (int part = 0; part < kParts; ++part) {
+      inputs[row] = broadcast(x + row * stride);
+    }
+#pragma GCC unroll 8
+    for (int part = 0; part < kParts; ++part) {
+      const __m256i weights = _mm256_load_si256(reinterpret_cast<const __m256i*>(panel) + part);
+#pragma GCC unroll 6
+      for (int row = 0; row < Rows; ++row) {
+        __m256& sum = total[row][part];
         if constexpr (Pairs) {
-          total[row][part] = _mm256_fmadd_ps(first_of(weights[part]), first_of(input), total[row][part]);
-          total[row][part] = _mm256_fmadd_ps(second_of(weights[part]), second_of(input), total[row][part]);
+          sum = _mm256_fmadd_ps(first_of(weights), first_of(inputs[row]), sum);
+          sum = _mm256_fmadd_ps(second_of(weights), second_of(inputs[row]), sum);
         } else {
-          total[row][part] =
-              _mm256_fmadd_ps(_mm256_castsi256_ps(weights[part]), _mm256_castsi256_ps(input), total[row][part]);
+          sum = _mm256_fmadd_ps(_mm256_castsi256_ps(weights), _mm256_castsi256_ps(inputs[row]), sum);
         }
       }
     }
   }
 #pragma GCC unroll 6
   for (int row = 0; row < Rows; ++row) {
-#pragma GCC unroll 2
+#pragma GCC unroll 8
     for (int part = 0; part < kParts; ++part) {
       _mm256_storeu_ps(sums + row * kPanelOutputs + part * kLanes, total[row][part]);
     }
   }
 }
 
-using Pass = void (*)(const std::byte*, const std::byte*, std::int64_t, std::int64_t, float*);
-using Passes = std::array<Pass, kMostRows>;
-template <bool Pairs>
-constexpr Passes kPasses{add_quarter<Pairs, 1>, add_quarter<Pairs, 2>, add_quarter<Pairs, 3>,
-                         add_quarter<Pairs, 4>, add_quarter<Pairs, 5>, add_quarter<Pairs, 6>};
+using Piece = void (*)(const std::byte*, const std::byte*, const std::byte*, std::int64_t, std::int64_t, float*);
+template <bool Pairs, int Lines>
+constexpr std::array<Piece, kMostRows> kPieces{add_piece<Pairs, 1, Lines>, add_piece<Pairs, 2, Lines>,
+                                               add_piece<Pairs, 3, Lines>, add_piece<Pairs, 4, Lines>,
+                                               add_piece<Pairs, 5, Lines>, add_piece<Pairs, 6, Lines>};
 
+/// A single piece prefetches weights a page ahead of those it reads; of several over the same weights, the first ones
+/// each prefetch a part of the next block, so that memory and arithmetic overlap.
 template <bool Pairs>
 void add_rows(const std::byte* panel, const std::byte* x, std::int64_t stride, std::int64_t rows, std::int64_t depth,
               float* sums) {
-  in_passes(rows, kMostRows, [&](std::int64_t first, std::int64_t count, std::int64_t, std::int64_t) {
-    for (int quarter = 0; quarter < kPanelOutputs / kOutputs; ++quarter) {
-      kPasses<Pairs>[static_cast<std::size_t>(count - 1)](panel + quarter * kOutputs * 4, x + first * stride, stride,
-                                                          depth, sums + first * kPanelOutputs + quarter * kOutputs);
+  const std::int64_t block = depth * kStepBytes;
+  in_passes(rows, kMostRows, [&](std::int64_t first, std::int64_t count, std::int64_t pass, std::int64_t passes) {
+    const std::int64_t pieces = kPanelParts / parts_of(count);
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      const std::int64_t output = piece * parts_of(count) * kLanes;
+      const std::int64_t index = pass * pieces + piece;
+      const auto add = [&](const auto& table, const std::byte* ahead) {
+        table[static_cast<std::size_t>(count - 1)](panel + output * 4, ahead, x + first * stride, stride, depth,
+                                                   sums + first * kPanelOutputs + output);
+      };
+      if (passes * pieces == 1) {
+        add(kPieces<Pairs, 4>, panel + kAheadBytes);
+      } else if (passes * pieces < 4) {
+        add(kPieces<Pairs, 2>, panel + block + index * block / 2);
+      } else if (index < 4) {
+        add(kPieces<Pairs, 1>, panel + block + index * block / 4);
+      } else {
+        add(kPieces<Pairs, 0>, panel);
+      }
     }
   });
 }
