@@ -31,9 +31,10 @@ std::set<ReportFormat> parse_report_formats(std::string_view names);
 /// `smooth` adds a smoothed line to latency curves.
 ///
 /// Files are written under temporary names and renamed when all of them are complete; older files of the same names are
-/// replaced. report.json is the object of `sweep -o json` with `completions`, what each arm said to the first prompts, and for several runs an object with `runs`, a list of them.
-/// Throws std::invalid_argument where `runs` is empty, and where `out_dir`, which the message names, cannot be written
-/// to. Writes sentences about what could not be drawn to `warnings`.
+/// replaced. report.json is the object of `sweep -o json` with `completions`, what each arm said to the first prompts,
+/// and for several runs an object with `runs`, a list of them. Throws std::invalid_argument where `runs` is empty, and
+/// where `out_dir`, which the message names, cannot be written to. Writes sentences about what could not be drawn to
+/// `warnings`.
 void write_report(std::span<const RunData> runs, const std::filesystem::path& out_dir, std::ostream& warnings,
                   const std::set<ReportFormat>& formats = parse_report_formats(report_format_names()),
                   bool smooth = false);
