@@ -144,10 +144,12 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
   const auto samples = static_cast<std::size_t>(request.samples);
   std::vector<Completion> completions(request.prompts.size() * samples);
   std::vector<std::int64_t> parents;
+  std::vector<std::uint64_t> seeds;
   for (std::size_t row = 0; row < completions.size(); ++row) {
     const std::optional<std::uint64_t>& seed = sampling[row / samples].seed;
     completions[row].seed = samples > 1 && seed ? fork_seed(*seed, row % samples) : seed;
     parents.push_back(static_cast<std::int64_t>(row / samples));
+    seeds.push_back(completions[row].seed.value_or(0));  // Greedy rows draw nothing.
   }
   OpenRows rows(request, completions);
   {
@@ -156,7 +158,7 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
       rows.take(session.prefill(request.prompts));
     } else {
       session.extend(request.prompts);
-      session.fork(parents);
+      session.fork(parents, seeds);
       rows.take(session.choose());
     }
   }

@@ -43,15 +43,15 @@ void add_sampling_flags(CLI::App& command, SamplingParameters& parameters) {
 }
 
 void add_completion_flags(CLI::App& command, SamplingOptions& options) {
+  const auto samples = [&options](const std::string&) { options.all.sample = true; };
   command
       .add_option(
           "--seed", options.seeds,
           "Of the random numbers: one for all rows, or repeat for each row; without it they are drawn, and the json "
           "output tells them")
       ->allow_extra_args(false)
-      ->each([&options](const std::string&) { options.all.sample = true; })
+      ->each(samples)
       ->group(kGroup);
-  const auto samples = [&options](const std::string&) { options.all.sample = true; };
   command.add_option("--samples", options.samples, "Completions of each prompt, which is prefilled once")
       ->capture_default_str()
       ->each(samples)

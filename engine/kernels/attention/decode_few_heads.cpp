@@ -99,17 +99,6 @@ struct AttendFew {
     return {room, width};
   }
 
-  /// Asks for the tokens of a tile: those of one head lie apart, which the processor's own prefetchers follow late.
-  [[gnu::always_inline]] static void prefetch(const Element* from, std::int64_t stride, std::int64_t count,
-                                              std::int64_t head_dim) {
-    constexpr std::int64_t kOfALine = 64 / static_cast<std::int64_t>(sizeof(Element));
-    for (std::int64_t token = 0; token < count; ++token) {
-      for (std::int64_t at = 0; at < head_dim; at += kOfALine) {
-        __builtin_prefetch(from + token * stride + at);
-      }
-    }
-  }
-
   /// scores[j] = query . key j, for `count` keys of a tile.
   [[gnu::always_inline]] static void score(const float* query, const FloatRows& keys, std::int64_t width,
                                            std::int64_t count, float* scores) {
@@ -219,7 +208,6 @@ struct AttendFew {
       }
       const auto* const all_keys = static_cast<const Element*>(a.keys) + row * a.row_stride + kv_head * k;
       const auto* const all_values = static_cast<const Element*>(a.values) + row * a.row_stride + kv_head * k;
-      prefetch(all_keys + begin * a.token_stride, a.token_stride, std::min(end - begin, kFewTile), k);
       const Partial partial = partial_of(a, item, 0);
       const auto* from = static_cast<const Element*>(a.query) + row * a.query_stride + kv_head * heads * k;
       for (std::int64_t head = 0; head < heads; ++head) {
@@ -234,12 +222,7 @@ struct AttendFew {
       }
       for (std::int64_t tile = begin; tile < end; tile += kFewTile) {
         const std::int64_t count = std::min(end - tile, kFewTile);
-        const std::int64_t next = tile + kFewTile;
         const std::int64_t offset = tile * a.token_stride;
-        prefetch(all_values + offset, a.token_stride, count, k);
-        if (next < end) {
-          prefetch(all_keys + next * a.token_stride, a.token_stride, std::min(end - next, kFewTile), k);
-        }
         const FloatRows keys = widened(all_keys + offset, a.token_stride, count, k, width, key_room);
         const FloatRows values = widened(all_values + offset, a.token_stride, count, k, width, value_room);
         for (std::int64_t head = 0; head < heads; ++head) {

@@ -23,5 +23,5 @@ FAMILIES = Study(
     "tools/findings --study families",
     tuple(pilot(dtype, REAL) for dtype in ("fp32", "bf16")) + tuple(question for model, dtypes in MODELS for dtype in dtypes for question in of_model(model, dtype)),
     claimed_by="asked",
-    head=HEAD.replace("The weights are random.", "Weights are random but for smollm2."),
+    head="The weights are random but for smollm2. " + HEAD,
 )
