@@ -102,7 +102,7 @@ cuda_on_cpu_sabotage(no-warp-barrier-before-a-turn rotary_rows.cu AFTER "scale =
   REMOVE "__syncwarp();" FILTER RotaryRows.EqualTheReference*
   FINDS "race on rows, byte [0-9]+: .*rotary_rows\\.cu:[0-9]+")
 cuda_on_cpu_sabotage(turn-behind-the-last-token rotary_rows.cu AFTER "threadIdx.x / warp;"
-  REPLACE "item >= r.tokens * r.heads" BY "false" FILTER RotaryRows.EqualTheReference*
+  REPLACE "item >= r.tokens * heads" BY "false" FILTER RotaryRows.EqualTheReference*
   FINDS "of [0-9]+ bytes ${outside} [^ ]*rotary_rows\\.cu:[0-9]+")
 cuda_on_cpu_sabotage(gate-behind-its-row gate_rows.cu AFTER "Elements<Element, N> gate = load<N>(from);"
   REPLACE "from + g.width" BY "from + 2 * g.width" FILTER GateRows.EqualTheReference*
