@@ -49,7 +49,8 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
   command.add_option(
       "--fill", request.fill,
       "How a decode cell's cache is filled: random or generated (by a prefill); random:N gives the decoder beside an "
-      "encoder N tokens of its own, not 8. Default: random; generated with --worker or --prompts");
+      "encoder N tokens of its own, not 8. Default: random; generated with --worker or --prompts, or "
+      "where the model is not synthetic");
   command
       .add_option("--scope", options.scope,
                   "What a step is: step (with the choice, tokens on the host) or forward (ids in, logits out)")

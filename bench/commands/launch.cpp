@@ -119,6 +119,13 @@ ExitCode run_launch(const LaunchOptions& options) {
         const Arm arm = parse_arm(record.label);
         return make_engine_worker(std::make_shared<const Engine>(model, bind_arm(arm, reference_plan())), arm, input);
       },
+      .make_exact = [&]() -> std::unique_ptr<Worker> {
+        if (!model || dtype_from_name(plan.dtype) == ElementType::float32) {
+          return nullptr;
+        }
+        const auto exact = Model::load(plan.checkpoint, ElementType::float32, plan.device, memory_to_take(plan.device));
+        return make_engine_worker(std::make_shared<const Engine>(exact, reference_plan()), Arm(), cell_input(plan));
+      },
       .available_memory_bytes =
           [&] { return plan.device == "cpu" ? available_memory_bytes() : free_device_bytes(plan.device); },
       .piece_started =

@@ -88,7 +88,7 @@ std::optional<std::int64_t> prove_and_count(CellArmRecord& row, const CellRecord
   };
   workers.started(row.arm_id);
   spend(Activity::starting, [&] { worker.start(); });
-  spend(Activity::checking, [&] { verify(row, worker, compared, reference.get(), proof); });
+  spend(Activity::checking, [&] { verify(row, worker, reference, proof); });
   if (row.status != RowStatus::planned) {
     return std::nullopt;
   }

@@ -12,6 +12,7 @@
 
 #include "base/digest.h"
 #include "bench/measure/launch_runner.h"
+#include "bench/plan/cell_fill.h"
 
 namespace decodelab {
 namespace {
@@ -135,6 +136,27 @@ OutputTrace ReferenceOutputs::compute() {
   }
 }
 
+const OutputTrace* ReferenceOutputs::exact() {
+  const bool random_keys = compared_.phase == "decode" && !cell_fill_from_string(compared_.fill).generated;
+  if (!exact_tried_ && !random_keys) {
+    exact_tried_ = true;
+    const OutputTrace& fed = get();
+    try {
+      workers_.started(0);
+      const std::unique_ptr<Worker> worker = workers_.exact ? workers_.exact() : nullptr;
+      CellRecord cell = compared_;
+      cell.dtype = "fp32";
+      if (worker != nullptr && fits(*worker, cell, available_memory_bytes_())) {
+        worker->start();
+        exact_ = worker->outputs(cell, std::ssize(fed.tokens), &fed);
+      }
+    } catch (const std::exception&) {
+      exact_.reset();  // What the arm was compared with first stands.
+    }
+  }
+  return exact_ ? &*exact_ : nullptr;
+}
+
 CellProofRecord proof_of(const CellRecord& cell, const CellRecord& compared, const OutputTrace& expected) {
   return {.cell_id = cell.id,
           .batch = compared.batch,
@@ -143,8 +165,9 @@ CellProofRecord proof_of(const CellRecord& cell, const CellRecord& compared, con
           .tokens = expected.tokens};
 }
 
-void verify(CellArmRecord& row, Worker& worker, const CellRecord& compared, OutputTrace expected,
-            CellProofRecord& proof) {
+void verify(CellArmRecord& row, Worker& worker, ReferenceOutputs& reference, CellProofRecord& proof) {
+  OutputTrace expected = reference.get();
+  const CellRecord& compared = reference.compared();
   const OutputRule rule = worker.output_rule(compared);
   if (rule == OutputRule::none) {
     return;
@@ -155,11 +178,17 @@ void verify(CellArmRecord& row, Worker& worker, const CellRecord& compared, Outp
     expected.logits.clear();
     add_flag(row, kTokensOnlyFlag);
   }
-  const VerificationResult result =
+  VerificationResult result =
       forced ? compare_teacher_forced(expected, got, compared.dtype) : compare_free_running(expected, got);
   row.ties = std::max(row.ties, result.ties);
   if (forced || result.correct) {
     row.agreement = agreement_of(expected, got);
+  }
+  if (forced && !result.correct && compared.dtype != "fp32") {
+    if (const OutputTrace* exact = reference.exact()) {
+      result = compare_with_exact(*exact, expected, got, compared.dtype);
+      add_flag(row, kComparedWithFp32Flag);
+    }
   }
   if (!result.correct) {
     row.status = RowStatus::incorrect;
@@ -202,7 +231,7 @@ std::vector<CellArmRecord> recheck_cell(const CellRecord& cell, std::vector<Cell
         proof = proof_of(cell, reference.compared(), expected);
       }
       const TimeSpan checking = span();
-      verify(row, worker, reference.compared(), expected, *proof);
+      verify(row, worker, reference, *proof);
     } catch (const std::exception& error) {
       row = row_of_exception(row, error);
     }

@@ -18,12 +18,18 @@ namespace decodelab {
 /// The flag of the row of another engine that returns no logits: only its tokens were compared with the reference's.
 inline constexpr const char* kTokensOnlyFlag = "tokens-only";
 
+/// The flag of a row in a 16-bit type whose arm was compared with the reference in float32, since it and the reference
+/// differ by more than the tolerance; see compare_with_exact().
+inline constexpr const char* kComparedWithFp32Flag = "compared-with-fp32";
+
 /// The arms of a launch, ready to run.
 struct ArmWorkers {
   std::map<std::int64_t, Worker*> by_arm;  ///< Workers by arm id, for the arms that run in some cell; not owned.
   /// Returns the worker that computes the reference outputs, made at the first call; it may be one of the arms. Throws
   /// std::runtime_error, with the reason, where there is none.
   std::function<Worker*()> reference;
+  /// Makes a worker of the reference in float32, which lives for one cell; empty, or null, where there is none.
+  std::function<std::unique_ptr<Worker>()> exact{};
   std::int64_t reference_arm = 0;                    ///< Arm id of the reference, or 0 where it is no arm of the run.
   std::function<void(std::int64_t arm_id)> started;  ///< Called before an arm runs.
   TimeAccount* account = nullptr;                    ///< The time account of the launch; not owned.
@@ -46,6 +52,10 @@ class ReferenceOutputs {
   /// Returns the outputs. Throws std::runtime_error where there are none; the message is the reason for the rows of the
   /// arms that cannot be verified.
   const OutputTrace& get();
+  /// Returns the outputs of the reference in float32 where it is fed the tokens of get(); the first call computes them.
+  /// Null where there is no such reference, it does not fit, or it fails; and in a decode cell whose keys are random,
+  /// since float32 has others there: random keys are rounded to the type of the cache.
+  const OutputTrace* exact();
   /// Returns the cell that the outputs of get() belong to, smaller than the one asked for where the reference did not
   /// fit.
   const CellRecord& compared() const { return compared_; }
@@ -57,6 +67,8 @@ class ReferenceOutputs {
   const std::function<std::int64_t()>& available_memory_bytes_;
   CellRecord compared_;
   std::optional<OutputTrace> outputs_;
+  bool exact_tried_ = false;
+  std::optional<OutputTrace> exact_;
   std::string none_;  ///< Why there are no outputs.
 };
 
@@ -65,8 +77,7 @@ CellProofRecord proof_of(const CellRecord& cell, const CellRecord& compared, con
 
 /// Compares one arm with the reference's outputs in full. When they agree, leaves the row open and keeps the arm's
 /// choices in `proof`; otherwise makes the row `incorrect`.
-void verify(CellArmRecord& row, Worker& worker, const CellRecord& compared, OutputTrace expected,
-            CellProofRecord& proof);
+void verify(CellArmRecord& row, Worker& worker, ReferenceOutputs& reference, CellProofRecord& proof);
 
 /// Compares what each open arm of a cell chooses in this process with what it chose when it was verified. Returns the
 /// rows and updates `proof`.

@@ -56,6 +56,7 @@ class LaunchRunner {
     }
     workers_.started = context.arm_started;
     workers_.reference = [this] { return reference(); };
+    workers_.exact = no_engine_ ? nullptr : context.make_exact;
     workers_.account = &account_;
     workers_.kept = no_engine_ ? nullptr : context.kept_outputs.get();
   }

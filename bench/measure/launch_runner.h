@@ -27,6 +27,8 @@ struct LaunchContext {
   /// Makes the worker of an arm of the run, or of the reference where that is no arm and has the id 0. What it throws
   /// becomes the reason in the rows of that arm.
   std::function<std::unique_ptr<Worker>(const ArmRecord& arm)> make_worker;
+  /// Makes the worker of the reference in float32 where the run is in a 16-bit type; may be empty.
+  std::function<std::unique_ptr<Worker>()> make_exact{};
   std::function<std::int64_t()> available_memory_bytes;
   std::function<void(const LaunchPiece&)> piece_started;
   std::function<void(const LaunchPiece&, double seconds)> piece_done;

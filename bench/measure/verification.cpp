@@ -149,7 +149,7 @@ std::string shape_difference(const OutputTrace& reference, const OutputTrace& ca
 /// Compares all rows, one after the other, by either rule; `step_` and `row_` are those of the current row.
 class OutputComparison {
  public:
-  OutputComparison(const OutputTrace& reference, const OutputTrace& candidate, const DtypeRule& rule, bool free_running)
+  OutputComparison(const OutputTrace& reference, const OutputTrace& candidate, DtypeRule rule, bool free_running)
       : reference_(reference), candidate_(candidate), rule_(rule), free_running_(free_running) {}
 
   VerificationResult run() {
@@ -226,7 +226,7 @@ class OutputComparison {
 
   const OutputTrace& reference_;
   const OutputTrace& candidate_;
-  const DtypeRule& rule_;
+  DtypeRule rule_;
   bool free_running_;
   VerificationResult result_;
   std::size_t step_ = 0;
@@ -270,6 +270,16 @@ VerificationResult compare_free_running(const OutputTrace& reference, const Outp
 VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
                                           std::string_view dtype) {
   return OutputComparison(reference, candidate, rule_of(dtype), false).run();
+}
+
+VerificationResult compare_with_exact(const OutputTrace& exact, const OutputTrace& reference,
+                                      const OutputTrace& candidate, std::string_view dtype) {
+  DtypeRule rule = rule_of(dtype);
+  if (const std::optional<Agreement> rounding = agreement_of(exact, reference)) {
+    rule.tolerance =
+        std::max(rule.tolerance, std::min(kRoundingOfTheReference * rounding->logit_error, kMostExcusedError));
+  }
+  return OutputComparison(exact, candidate, rule, false).run();
 }
 
 }  // namespace decodelab

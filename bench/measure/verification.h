@@ -56,6 +56,21 @@ VerificationResult compare_free_running(const OutputTrace& reference, const Outp
 VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
                                           std::string_view dtype);
 
+/// Most that an arm may be farther from the exact outputs than the reference is: both round, each in its own
+/// directions.
+inline constexpr double kRoundingOfTheReference = 1.5;
+/// No model's rounding excuses more than this, of the largest logit.
+inline constexpr double kMostExcusedError = 0.1;
+
+/// Compares the candidate with outputs of the reference plan in float32, fed the same tokens: for models whose rounding
+/// in a 16-bit type is itself beyond the tolerance, so that no two right implementations agree within it.
+///
+/// The tolerance is logit_tolerance(dtype), or where that is more, kRoundingOfTheReference times what the reference in
+/// `dtype` is off by from `exact` in its worst row, up to kMostExcusedError. Everything else is as in
+/// compare_teacher_forced().
+VerificationResult compare_with_exact(const OutputTrace& exact, const OutputTrace& reference,
+                                      const OutputTrace& candidate, std::string_view dtype);
+
 /// Returns how closely two runs agree that were fed the same tokens; nothing where either has no logits, their shapes
 /// differ, or a logit is NaN or infinite. It does not judge them: compare_teacher_forced() says what is a difference.
 std::optional<Agreement> agreement_of(const OutputTrace& reference, const OutputTrace& candidate);

@@ -14,6 +14,7 @@
 #include "bench/plan/arm.h"
 #include "bench/plan/cell_fill.h"
 #include "bench/plan/held_tokens.h"
+#include "engine/checkpoint/synthetic.h"
 #include "engine/engine.h"
 #include "reports/statistics/summary.h"
 #include "variants/presets.h"
@@ -238,7 +239,8 @@ std::string fill_of(const SweepRequest& request) {
   if (!request.fill.empty()) {
     return request.fill;
   }
-  return request.workers.empty() && request.prompts.empty() ? "random" : "generated";
+  const bool any_text = request.model.starts_with(kSyntheticPrefix) && request.prompts.empty();
+  return any_text && request.workers.empty() ? "random" : "generated";
 }
 
 ElementType dtype_from_name(std::string_view name) {

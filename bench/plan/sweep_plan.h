@@ -45,7 +45,7 @@ struct SweepRequest {
   std::int64_t seed = 1;
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
   std::string fill;  ///< random or generated; empty: generated where there are workers, since another engine's cache
-                     ///< cannot be filled, and where there are prompts.
+                     ///< cannot be filled, where there are prompts, and where the model is not synthetic.
   std::vector<RealPrompt> prompts{};  ///< What rows are cut from; none: random ids.
   /// `NAME=CMD`: arms that are processes of their own.
   std::vector<std::string> workers;

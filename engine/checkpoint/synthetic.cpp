@@ -14,7 +14,6 @@
 namespace decodelab {
 namespace {
 
-constexpr std::string_view kPrefix = "synthetic:";
 /// A uniform distribution of half width w has the standard deviation w / sqrt(3).
 constexpr float kHalfWidths = 1.7320508f;
 
@@ -31,17 +30,17 @@ std::vector<SyntheticModel> synthetic_models() {
 std::vector<std::string> synthetic_names() {
   std::vector<std::string> names;
   for (const SyntheticModel& model : synthetic_models()) {
-    names.push_back(fmt::format("{}{}", kPrefix, model.name));
+    names.push_back(fmt::format("{}{}", kSyntheticPrefix, model.name));
   }
   return names;
 }
 
 std::optional<ModelConfig> synthetic_config(std::string_view name) {
-  if (!name.starts_with(kPrefix)) {
+  if (!name.starts_with(kSyntheticPrefix)) {
     return std::nullopt;
   }
   const std::vector<SyntheticModel> models = synthetic_models();
-  const auto model = std::ranges::find(models, name.substr(kPrefix.size()), &SyntheticModel::name);
+  const auto model = std::ranges::find(models, name.substr(kSyntheticPrefix.size()), &SyntheticModel::name);
   if (model == models.end()) {
     throw std::invalid_argument(
         fmt::format("expected a synthetic model ({}), got {}", fmt::join(synthetic_names(), ", "), in_quotes(name)));

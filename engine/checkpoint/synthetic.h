@@ -12,6 +12,9 @@
 
 namespace decodelab {
 
+/// What the name of a synthetic model begins with.
+inline constexpr std::string_view kSyntheticPrefix = "synthetic:";
+
 /// Returns the names that synthetic_config() knows, with their prefix: synthetic:santacoder, ...
 std::vector<std::string> synthetic_names();
 

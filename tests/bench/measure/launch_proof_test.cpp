@@ -103,6 +103,73 @@ TEST_F(LaunchProofTest, KeepsTheReferencesChoicesAndADigestOfEachArmThatIsRight)
   EXPECT_EQ(proof.chosen.at(data.arms[0].id), proof.chosen.at(data.arms[2].id)) << "they chose the same";
 }
 
+/// Arms in bf16 whose largest logit is 1, and whose other ones are off by what is said.
+class RoundingTest : public LaunchProofTest {
+ protected:
+  RoundingTest() {
+    dtype_ = "bf16";
+    fill_ = "generated";
+  }
+
+  void off_by(const std::string& arm, float off) { behaviours_[arm].logits = {off, 0, 0, 1}; }
+  std::int64_t exact_runs() const { return std::ranges::count(log_.outputs, "exact b2"); }
+};
+
+TEST_F(RoundingTest, AnArmBeyondTheToleranceIsRightWhereTheReferenceIsAsFarFromFp32) {
+  off_by("exact", 0);
+  off_by("causal", 0.04F);
+  off_by("other-way", -0.04F);
+  off_by("too-far", -0.07F);
+  add_run({"causal", "other-way", "too-far"});
+  launch(0);
+  EXPECT_EQ(row("causal").flags, std::vector<std::string>());
+  EXPECT_EQ(row("other-way").status, RowStatus::ok);
+  EXPECT_EQ(row("other-way").flags, std::vector<std::string>{kComparedWithFp32Flag});
+  EXPECT_EQ(row("too-far").status, RowStatus::incorrect);
+  EXPECT_EQ(row("too-far").reason,
+            "Step 0, row 0: logits differ by 0.07 of the largest; expected at most 0.06 in bfloat16.");
+  EXPECT_EQ(exact_runs(), 1) << "one for all arms of the cell";
+}
+
+TEST_F(RoundingTest, Fp32IsNotAskedWhereArmsAgree) {
+  off_by("exact", 0);
+  off_by("causal", 0.04F);
+  off_by("near", 0.02F);
+  add_run({"causal", "near"});
+  launch(0);
+  EXPECT_EQ(row("near").status, RowStatus::ok);
+  EXPECT_EQ(exact_runs(), 0);
+}
+
+TEST_F(RoundingTest, WithoutFp32TheToleranceStands) {
+  off_by("causal", 0.04F);
+  off_by("other-way", -0.04F);
+  add_run({"causal", "other-way"});
+  launch(0);
+  EXPECT_EQ(row("other-way").status, RowStatus::incorrect);
+  off_by("exact", 0);
+  behaviours_["exact"].bytes = available_;
+  add_run({"causal", "other-way"});
+  launch(0);
+  EXPECT_EQ(row("other-way").status, RowStatus::incorrect);
+  EXPECT_EQ(exact_runs(), 0) << "it does not fit into memory";
+  behaviours_["exact"].bytes = 1000;
+  fill_ = "random";
+  add_run({"causal", "other-way"});
+  launch(0);
+  EXPECT_EQ(row("other-way").status, RowStatus::incorrect);
+  EXPECT_EQ(exact_runs(), 0) << "its random keys are not those of bf16";
+}
+
+TEST_F(RoundingTest, NoRoundingOfTheReferenceExcusesATenthOfTheLargestLogit) {
+  off_by("exact", 0);
+  off_by("causal", 0.5F);
+  off_by("wrong", -0.12F);
+  add_run({"causal", "wrong"});
+  launch(0);
+  EXPECT_EQ(row("wrong").status, RowStatus::incorrect);
+}
+
 TEST_F(LaunchProofTest, KeepsWhatEachArmSpentInALaunch) {
   behaviours_["a"].start = std::chrono::milliseconds(30);
   behaviours_["a"].filling_ns = 2000;

@@ -21,6 +21,7 @@ struct Behaviour {
   std::int64_t step_ns = 1'000'000;
   std::int64_t bytes = 1000;  ///< For a batch of 1.
   std::int64_t token = 3;     ///< What it chooses in every step.
+  std::vector<float> logits;  ///< Of every row, where it shows any.
   bool throws_in_outputs = false;
   int throws_in_visit = -1;  ///< Number of the visit that throws.
   bool times_slices = true;
@@ -51,6 +52,12 @@ class FakeWorker final : public Worker {
     OutputTrace trace{.first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = 4};
     for (std::int64_t step = 0; step < steps; ++step) {
       trace.tokens.emplace_back(static_cast<std::size_t>(cell.batch), behaviour_.token);
+      if (!behaviour_.logits.empty()) {
+        trace.logits.emplace_back();
+        for (std::int64_t row = 0; row < cell.batch; ++row) {
+          trace.logits.back().insert(trace.logits.back().end(), behaviour_.logits.begin(), behaviour_.logits.end());
+        }
+      }
     }
     return trace;
   }
@@ -106,8 +113,13 @@ class LaunchRunnerTest : public ::testing::Test {
       data.arms.push_back({.id = 0, .label = arm, .baseline = arm == arms.front()});
     }
     for (const std::int64_t batch : batches) {
-      data.cells.push_back(
-          {.phase = "decode", .batch = batch, .length = 16, .dtype = "fp32", .device = "cpu", .threads = 1});
+      data.cells.push_back({.phase = "decode",
+                            .batch = batch,
+                            .length = 16,
+                            .dtype = dtype_,
+                            .device = "cpu",
+                            .threads = 1,
+                            .fill = fill_});
       for (std::size_t arm = 0; arm < arms.size(); ++arm) {
         data.cell_arms.push_back(
             {.cell_id = static_cast<std::int64_t>(data.cells.size() - 1), .arm_id = static_cast<std::int64_t>(arm)});
@@ -130,6 +142,11 @@ class LaunchRunnerTest : public ::testing::Test {
                 throw std::runtime_error("not enough memory: packed weights");
               }
               return std::make_unique<FakeWorker>(arm.label, behaviours_[arm.label], log_);
+            },
+        .make_exact =
+            [&] {
+              return behaviours_.contains("exact") ? std::make_unique<FakeWorker>("exact", behaviours_["exact"], log_)
+                                                   : nullptr;
             },
         .available_memory_bytes = [&] { return available_; },
         .piece_started = [](const LaunchPiece&) {},
@@ -158,6 +175,8 @@ class LaunchRunnerTest : public ::testing::Test {
   std::int64_t run_ = 0;
   std::map<std::string, Behaviour> behaviours_;
   std::int64_t available_ = 1'000'000;
+  std::string dtype_ = "fp32";
+  std::string fill_ = "random";
   Log log_;
   std::int64_t slice_ns_ = 0;
   double fitted_seconds_ = std::numeric_limits<double>::infinity();

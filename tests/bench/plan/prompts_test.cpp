@@ -38,14 +38,16 @@ TEST(Prompts, OfIdsNeedNoTokenizerAndStayInTheVocabulary) {
   EXPECT_THROW(real_prompts("--prompts", {{.text = "words"}}, text, 100), std::invalid_argument);
 }
 
-TEST(Prompts, StandInThePlanOfARunAndMakeItFillCachesByAPrefill) {
+TEST(Prompts, StandInThePlanOfARunAndMakeItFillCachesByAPrefillAsARealModelDoes) {
   const LaunchPlan plan{.prompts = {{.text = "Once", .prompt_class = "story", .ids = {1, 2}}, {.ids = {3}}}};
   EXPECT_EQ(launch_plan_from_json(to_json(plan)).prompts, plan.prompts);
   EXPECT_TRUE(launch_plan_from_json(to_json(LaunchPlan{})).prompts.empty());
-  SweepRequest request;
+  SweepRequest request{.model = "synthetic:tiny"};
   EXPECT_EQ(fill_of(request), "random");
   request.prompts = plan.prompts;
   EXPECT_EQ(fill_of(request), "generated");
+  EXPECT_EQ(fill_of(SweepRequest{.model = "smollm2"}), "generated");
+  EXPECT_EQ(fill_of(SweepRequest{.model = "smollm2", .fill = "random"}), "random");
 }
 
 }  // namespace
