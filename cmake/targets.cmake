@@ -60,6 +60,7 @@ std::span<const Family* const> families() {
 # Apart, so that a test program can have another list.
 set_source_files_properties(${CMAKE_BINARY_DIR}/families.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 list(APPEND checkpoint_sources ${family_sources} ${CMAKE_BINARY_DIR}/families.cpp)
+file(GLOB mask_sources CONFIGURE_DEPENDS engine/masks/*.cpp)
 file(GLOB_RECURSE bench_core_sources CONFIGURE_DEPENDS bench/plan/*.cpp bench/machine/*.cpp bench/measure/*.cpp)
 list(FILTER bench_core_sources EXCLUDE REGEX "/(torch|engine)_[^/]*\\.cpp$")
 file(GLOB bench_commands_sources CONFIGURE_DEPENDS bench/commands/*.cpp)
@@ -79,13 +80,15 @@ decodelab_library(reports_page SOURCES ${reports_page_sources} LINK reports_stat
 decodelab_library(profiles SOURCES ${profiles_sources} LINK base ZLIB::ZLIB decodelab_sqlite decodelab_protozero)
 target_link_libraries(profiles PRIVATE decodelab_profilers)
 decodelab_library(checkpoint_formats SOURCES ${checkpoint_sources} LINK base ${PCRE2_LIBRARY} Threads::Threads)
+# Which tokens a pattern or other rules allow next.
+decodelab_library(masks SOURCES ${mask_sources} LINK base ${PCRE2_LIBRARY})
 # What names slots and variants without touching a tensor: the grammar of arms is tested without torch.
 decodelab_library(plan_core SOURCES engine/plan.cpp variants/registry.cpp variants/presets.cpp LINK base)
 decodelab_library(bench_core SOURCES ${bench_core_sources}
   LINK plan_core checkpoint_formats reports_statistics profiles)
 # The commands include no header of libtorch; the program links the engine that they call.
-decodelab_library(bench_commands SOURCES ${bench_commands_sources} LINK bench_core reports_page CLI11::CLI11)
-foreach(library reports_store reports_statistics reports_page profiles checkpoint_formats plan_core bench_core bench_commands)
+decodelab_library(bench_commands SOURCES ${bench_commands_sources} LINK bench_core masks reports_page CLI11::CLI11)
+foreach(library reports_store reports_statistics reports_page profiles checkpoint_formats masks plan_core bench_core bench_commands)
   target_precompile_headers(${library} REUSE_FROM base)
 endforeach()
 foreach(library base reports_store reports_statistics reports_page profiles checkpoint_formats bench_core bench_commands)
@@ -106,7 +109,7 @@ endif()
 
 # --- on libtorch -------------------------------------------------------------------------------------------------------
 file(GLOB_RECURSE engine_sources CONFIGURE_DEPENDS engine/*.cpp)
-list(REMOVE_ITEM engine_sources ${checkpoint_sources} ${CMAKE_SOURCE_DIR}/engine/plan.cpp)
+list(REMOVE_ITEM engine_sources ${checkpoint_sources} ${mask_sources} ${CMAKE_SOURCE_DIR}/engine/plan.cpp)
 # What names symbols of libtorch's CUDA part is a module, which is loaded where there is a GPU.
 set(cuda_module_sources ${CMAKE_SOURCE_DIR}/engine/generation/cuda_graph.cpp)
 list(REMOVE_ITEM engine_sources ${cuda_module_sources})
@@ -119,7 +122,7 @@ if(NOT DECODELAB_HAS_CUDA)
 endif()
 
 decodelab_library(engine SOURCES ${engine_sources} ${engine_cuda_sources}
-  LINK decodelab_torch checkpoint_formats plan_core profiles)
+  LINK decodelab_torch checkpoint_formats masks plan_core profiles)
 target_precompile_headers(engine PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<engine/tensor.h$<ANGLE-R>>)
 decodelab_unity(engine)
 # Kernels for one instruction set have the names of those for another.

@@ -63,6 +63,7 @@ file(GLOB_RECURSE checkpoint_tests CONFIGURE_DEPENDS tests/engine/checkpoint/*_t
 set(weights_tests ${checkpoint_tests})
 list(FILTER checkpoint_tests EXCLUDE REGEX "/weights[^/]*_test\\.cpp$")
 list(FILTER weights_tests INCLUDE REGEX "/weights[^/]*_test\\.cpp$")
+file(GLOB masks_tests CONFIGURE_DEPENDS tests/engine/masks/*_test.cpp)
 file(GLOB_RECURSE bench_core_tests CONFIGURE_DEPENDS tests/bench/plan/*_test.cpp tests/bench/machine/*_test.cpp tests/bench/measure/*_test.cpp)
 list(FILTER bench_core_tests EXCLUDE REGEX "/(torch|engine)_[^/]*_test\\.cpp$")
 
@@ -79,6 +80,7 @@ if(DECODELAB_CUPTI_LIBRARY)
   target_compile_definitions(profiles_test PRIVATE DECODELAB_CUPTI_LIBRARY="${DECODELAB_CUPTI_LIBRARY}")
 endif()
 decodelab_test_program(checkpoint_test SOURCES ${checkpoint_tests} LINK checkpoint_formats)
+decodelab_test_program(masks_test SOURCES ${masks_tests} LINK masks)
 decodelab_test_program(bench_core_test SOURCES ${bench_core_tests} LINK bench_core)
 include(cuda_on_cpu)
 

@@ -78,6 +78,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->lm_head_rows = plan.lm_head_rows.factory()();
   impl_->make_token_choice = plan.token_choice.factory();
   impl_->make_rng = plan.rng.factory();
+  impl_->make_token_mask = plan.token_mask.factory();
   impl_->token_details = plan.token_details.factory()();
 }
 Engine::~Engine() = default;

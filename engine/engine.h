@@ -12,6 +12,7 @@
 #include "base/memory_at_hand.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/masks/token_rules.h"
 #include "engine/plan.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_details.h"
@@ -58,12 +59,18 @@ struct SessionOptions {
   /// Sampling parameters: none (all rows are greedy), one for all rows, or one per row. Session() throws what
   /// complete_sampling() throws.
   std::vector<SamplingParameters> sampling;
+  /// What may come in the rows: none (everything), one for all rows, or one per row. A pattern needs `vocabulary`, the
+  /// bytes of the model's tokens. Session() throws what check_rules() and compile_pattern() throw.
+  std::vector<TokenRules> rules{};
+  std::shared_ptr<const MaskVocabulary> vocabulary{};
 };
 
 /// Holds the result of one step, with one value per row.
 struct StepResult {
   std::vector<std::int64_t> token_ids;
   std::vector<TokenDetails> details;  ///< Empty when the arm computed none.
+  /// Rows whose rules left no token: their ids mean nothing. Empty where no row has rules.
+  std::vector<bool> exhausted{};
 };
 
 class Engine;

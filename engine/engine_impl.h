@@ -48,6 +48,7 @@ struct Engine::Impl {
   TokenChoiceFactory make_token_choice;
   ReadBack read_back;
   RngFactory make_rng;
+  TokenMaskFactory make_token_mask;
   std::unique_ptr<TokenDetailsPolicy> token_details;
 
   /// Makes the runner of one session's decode steps; it refers to this engine.

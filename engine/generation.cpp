@@ -32,6 +32,10 @@ class OpenRows {
     for (std::size_t place = 0; place < step.token_ids.size(); ++place) {
       Completion& completion = completions_[rows_[place]];
       if (completion.finish_reason.empty()) {
+        if (!step.exhausted.empty() && step.exhausted[place]) {
+          completion.finish_reason = "dead-end";
+          continue;
+        }
         add(completion, rows_[place], step.token_ids[place], step.details.empty() ? nullptr : &step.details[place]);
       }
     }
@@ -139,8 +143,12 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
   }
   const auto batch_size = static_cast<std::int64_t>(request.prompts.size());
   const std::vector<SamplingParameters> sampling = complete_sampling(request.sampling, batch_size);
-  Session session(engine,
-                  {.batch_size = batch_size, .max_tokens = needed, .details = request.details, .sampling = sampling});
+  Session session(engine, {.batch_size = batch_size,
+                           .max_tokens = needed,
+                           .details = request.details,
+                           .sampling = sampling,
+                           .rules = request.rules,
+                           .vocabulary = request.vocabulary});
   const auto samples = static_cast<std::size_t>(request.samples);
   std::vector<Completion> completions(request.prompts.size() * samples);
   std::vector<std::int64_t> parents;

@@ -23,6 +23,8 @@ struct GenerationRequest {
   /// Completions of each prompt, which is prefilled once. Sample i of several draws with fork_seed(seed of the prompt,
   /// i).
   std::int64_t samples = 1;
+  std::vector<TokenRules> rules{};                        ///< As in SessionOptions, for prompts.
+  std::shared_ptr<const MaskVocabulary> vocabulary = {};  ///< As in SessionOptions.
   /// Called with each token of a row in turn; returning true ends the row after that token (StopStrings::add() fits).
   /// May be empty. Row r is sample r % samples of prompt r / samples.
   std::function<bool(std::size_t row, std::int64_t token_id)> stops = {};
@@ -31,7 +33,7 @@ struct GenerationRequest {
 /// Holds a completion of one prompt.
 struct Completion {
   std::vector<std::int64_t> token_ids;  ///< Without the end-of-sequence token.
-  std::string finish_reason;            ///< `eos`, `stop` or `length`
+  std::string finish_reason;            ///< `eos`, `stop`, `length`, or `dead-end` where its rules left no token.
   std::optional<std::uint64_t> seed;    ///< Seed of a sampled row: given, or drawn at random.
   std::vector<float> prefill_log_probs;
   std::vector<float> token_log_probs;  ///< One per token, where requested.

@@ -31,6 +31,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.token_choice);
   add(plan.read_back);
   add(plan.rng);
+  add(plan.token_mask);
   add(plan.token_details);
   return slots;
 }

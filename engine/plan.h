@@ -87,6 +87,7 @@ struct EnginePlan {
   Slot<TokenChoiceFactory> token_choice{"token_choice"};
   Slot<ReadBack> read_back{"read_back"};
   Slot<RngFactory> rng{"rng"};
+  Slot<TokenMaskFactory> token_mask{"token_mask"};
   Slot<TokenDetailsFactory> token_details{"token_details"};
 };
 

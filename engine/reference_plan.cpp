@@ -9,6 +9,7 @@
 #include "engine/layers/rotary.h"
 #include "engine/layers/softmax.h"
 #include "engine/layers/workspace.h"
+#include "engine/masks/token_mask.h"
 #include "engine/plan.h"
 #include "engine/sampling/rng.h"
 #include "engine/sampling/token_choice.h"
@@ -35,6 +36,7 @@ EnginePlan reference_plan() {
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);
   plan.token_choice.set_reference(make_row_by_row_choice);
   plan.rng.set_reference(make_row_rng);
+  plan.token_mask.set_reference(make_scan_masks);
   plan.token_details.set_reference(make_details_always);
   return plan;
 }

@@ -31,6 +31,19 @@ at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> tokens, std::in
   return ids;
 }
 
+/// Returns the rules of each row.
+std::vector<TokenRules> rules_of_rows(const SessionOptions& asked) {
+  const auto rows = static_cast<std::size_t>(asked.batch_size);
+  if (asked.rules.size() == 1) {
+    return {rows, asked.rules.front()};
+  }
+  if (asked.rules.size() != rows) {
+    throw std::invalid_argument(fmt::format("{} rules came for {} rows; expected none, one for all, or one for each",
+                                            asked.rules.size(), rows));
+  }
+  return asked.rules;
+}
+
 }  // namespace
 
 Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
@@ -43,6 +56,10 @@ Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
   renew_choice();
   if (state.penalizes()) {
     state.history = new_history();
+  }
+  if (std::ranges::any_of(asked.rules, &TokenRules::any)) {
+    state.masks = std::make_unique<RowMasks>(rules_of_rows(asked), asked.vocabulary, model().config.vocabulary_size,
+                                             engine.make_token_mask);
   }
 }
 
@@ -192,11 +209,19 @@ void Session::Impl::decode_forward(const StepRows& rows) {
 
 void Session::Impl::choose() {
   const at::Tensor& logits = state.last_logits.value;
-  ChosenTokens chosen =
-      in_stage(Stage::choice, [&] { return state.choice->choose(logits, state.history.get(), *workspace); });
+  ChosenTokens chosen = in_stage(Stage::choice, [&] {
+    return state.choice->choose(state.masks ? state.masks->apply(logits) : logits, state.history.get(), *workspace);
+  });
   state.next_ids.value = std::move(chosen.device);
   unread = std::move(chosen.host);
   unread_details.clear();
+  if (state.masks) {
+    // The masks of the next step depend on the tokens of this one, which the host therefore waits for.
+    std::vector<std::int64_t> token_ids = unread.read();
+    state.masks->take(token_ids, state.cache->lengths());
+    unread_exhausted = state.masks->exhausted();
+    unread = HostTokens(std::move(token_ids));
+  }
   const DetailsRequest wanted = engine.token_details->effective(details);
   if (!wanted.any()) {
     return;
@@ -210,7 +235,11 @@ void Session::Impl::choose() {
   unread = HostTokens(std::move(token_ids));
 }
 
-StepResult Session::Impl::read() { return {.token_ids = unread.read(), .details = std::exchange(unread_details, {})}; }
+StepResult Session::Impl::read() {
+  return {.token_ids = unread.read(),
+          .details = std::exchange(unread_details, {}),
+          .exhausted = std::exchange(unread_exhausted, {})};
+}
 
 Session::Session(const Engine& engine, const SessionOptions& options) {
   const c10::InferenceMode inference;
@@ -268,15 +297,18 @@ StepResult Session::decode() {
 
 StepResult Session::decode_ahead() {
   const c10::InferenceMode inference;
-  HostTokens before = std::move(impl_->unread);
-  std::vector<TokenDetails> details = std::exchange(impl_->unread_details, {});
-  impl_->unread = {};
+  const bool late = !impl_->unread.empty();
+  HostTokens before = std::exchange(impl_->unread, {});
+  StepResult result{.token_ids = {},
+                    .details = std::exchange(impl_->unread_details, {}),
+                    .exhausted = std::exchange(impl_->unread_exhausted, {})};
   impl_->decode_forward(impl_->begin_decode());
   impl_->choose();
-  if (!before.empty()) {
+  if (late) {
     count_amount(Amount::late_reads, 1);
   }
-  return {.token_ids = before.read(), .details = std::move(details)};
+  result.token_ids = before.read();
+  return result;
 }
 
 void Session::start_step() {
@@ -301,6 +333,9 @@ void Session::force_tokens(std::span<const std::int64_t> token_ids) {
   impl_->state.next_ids.value = at::tensor(at::ArrayRef<std::int64_t>(token_ids.data(), token_ids.size()), at::kLong)
                                     .unsqueeze(1)
                                     .to(impl_->model().device);
+  if (impl_->state.masks) {
+    impl_->state.masks->take(token_ids, impl_->state.cache->lengths());
+  }
 }
 
 std::vector<float> Session::last_logits() const {

@@ -27,6 +27,7 @@ struct Session::Impl {
   std::unique_ptr<StepRunner> runner;
   HostTokens unread;  ///< What a step chose that nobody has read.
   std::vector<TokenDetails> unread_details;
+  std::vector<bool> unread_exhausted;
 
   const Model::Impl& model() const { return engine.model->impl(); }
   std::int64_t batch_size() const { return state.batch_size(); }

@@ -148,6 +148,13 @@ void Session::concatenate(Session&& other) {
       }
     }
   }
+  if (mine.state.masks || theirs.state.masks) {
+    for (Impl* side : {&mine, &theirs}) {
+      if (!side->state.masks) {
+        side->state.masks = std::make_unique<RowMasks>(side->batch_size(), side->model().config.vocabulary_size);
+      }
+    }
+  }
   mine.state.append(theirs.state);
   mine.renew_steps();
   other.impl_.reset();

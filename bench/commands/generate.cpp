@@ -191,6 +191,15 @@ ExitCode run_generate(const GenerateOptions& options) {
         request.prompts.size() * static_cast<std::size_t>(options.sampling.drawn()));
     request.stops = [&](std::size_t row, std::int64_t id) { return stop->add(row, id); };
   }
+  if (const TokenRules& rules = options.sampling.rules; rules.any()) {
+    check_rules(rules, config.vocabulary_size);
+    request.rules = {rules};
+    request.vocabulary = std::make_shared<const MaskVocabulary>(
+        rules.regex.empty() ? std::vector<std::string>() : text.token_bytes("--regex"), request.eos_token_ids);
+    if (!rules.regex.empty()) {
+      compile_pattern(rules.regex);  // Refused before the weights are loaded.
+    }
+  }
   request.samples = options.sampling.drawn();
   request.details = {.prefill_log_probs = options.log_probs,
                      .token_log_prob = options.log_probs || options.sampling.best_of != 0,
@@ -267,7 +276,8 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
       "bigcode -o json\n  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --temperature 0.8 --top-p 0.95 "
       "--seed 7 "
       "--arm bigcode,+philox-rng\n  decodelab generate -m smollm2 --prompt \"The sea\" --samples 4 --best-of 16 "
-      "--temperature 1 --seed 3 -o json");
+      "--temperature 1 --seed 3 -o json\n  decodelab generate -m smollm2 --prompt \"The year was\" --regex "
+      "\" [12][0-9]{3}\\.\" --arm native");
   command->callback([options, &exit_code] { exit_code = run_generate(*options); });
 }
 

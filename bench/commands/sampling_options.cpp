@@ -11,6 +11,8 @@ namespace {
 constexpr const char* kGroup =
     "Sampling (greedy without; each of these flags but --repetition-penalty and --stop turns it on)";
 
+constexpr const char* kRules = "What may come";
+
 }  // namespace
 
 void add_sampling_flags(CLI::App& command, SamplingParameters& parameters) {
@@ -67,6 +69,21 @@ void add_completion_flags(CLI::App& command, SamplingOptions& options) {
                   "End a completion before this text, where the model has a byte-level BPE tokenizer.json; repeat")
       ->allow_extra_args(false)
       ->group(kGroup);
+  command
+      .add_option(
+          "--regex", options.rules.regex,
+          "Completions match this regular expression as a whole, where the model has a byte-level BPE tokenizer")
+      ->group(kRules)
+      ->check([](const std::string& pattern) {
+        return pattern.empty() ? std::string("the pattern is empty; leave --regex out, or write .*") : std::string();
+      });
+  command.add_flag("--forbid-eos", options.rules.forbid_eos, "Never choose an end-of-sequence token")->group(kRules);
+  command.add_option("--min-tokens", options.rules.min_tokens, "Choose none before so many tokens")
+      ->capture_default_str()
+      ->group(kRules);
+  command.add_option("--allow-ids", options.rules.allowed_ids, "Choose no other token ids, as in 1,2,3")
+      ->delimiter(',')
+      ->group(kRules);
 }
 
 std::vector<SamplingParameters> sampling_of(const SamplingOptions& options, std::size_t rows) {

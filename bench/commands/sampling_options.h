@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/masks/token_rules.h"
 #include "engine/sampling/sampling_parameters.h"
 
 namespace decodelab {
@@ -16,6 +17,7 @@ struct SamplingOptions {
   SamplingParameters all;            ///< Parameters of every row, without the seed.
   std::vector<std::uint64_t> seeds;  ///< One for all rows, or one a row.
   std::vector<std::string> stop;
+  TokenRules rules;          ///< Of every completion.
   std::int64_t samples = 1;  ///< Completions of each prompt that are given.
   std::int64_t best_of = 0;  ///< Completions of each prompt that are drawn; 0: as many as are given.
 
@@ -26,7 +28,8 @@ struct SamplingOptions {
 /// has no use for turns sampling on.
 void add_sampling_flags(CLI::App& command, SamplingParameters& parameters);
 
-/// Adds --seed, --samples and --best-of, which turn sampling on too, and --stop.
+/// Adds --seed, --samples and --best-of, which turn sampling on too, --stop, and what restricts tokens: --regex,
+/// --forbid-eos, --min-tokens, --allow-ids.
 void add_completion_flags(CLI::App& command, SamplingOptions& options);
 
 /// Returns the sampling parameters of each of `rows` prompts. Throws std::invalid_argument as complete_sampling() does,

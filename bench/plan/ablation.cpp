@@ -28,6 +28,9 @@ Arm without(const Arm& arm, const std::string& name, const RunsOn& where) {
   return alone;
 }
 
+/// Returns whether the variant does nothing in a sweep: no cell of one has rules on its tokens.
+bool idle(const Variant& variant) { return slots_bound_by(variant) == std::vector<std::string>{"token_mask"}; }
+
 }  // namespace
 
 Ablation ablation_from_name(std::string_view name) {
@@ -46,6 +49,9 @@ std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm, const RunsOn& w
   std::vector<Arm> arms{arm};
   for (const auto& [name, variant] : registered_variants()) {
     const bool held = arm.variants.contains(name);
+    if (idle(variant)) {
+      continue;
+    }
     if (ablation == Ablation::add_one && !held) {
       arms.push_back(read_arm(arm.label + ",+" + name));
     } else if (ablation == Ablation::leave_one_out && held) {

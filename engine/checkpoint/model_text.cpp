@@ -60,6 +60,19 @@ const Tokenizer& ModelText::require_tokenizer(std::string_view flag) const {
   return *tokenizer;
 }
 
+std::vector<std::string> ModelText::token_bytes(std::string_view flag) const {
+  const Tokenizer& known = require_tokenizer(flag);
+  std::vector<std::string> bytes(static_cast<std::size_t>(known.size()));
+  for (std::int64_t id = 0; id < known.size(); ++id) {
+    try {
+      bytes[static_cast<std::size_t>(id)] = known.decode({&id, 1});
+    } catch (const std::invalid_argument&) {
+      continue;  // There is no token with this id.
+    }
+  }
+  return bytes;
+}
+
 std::vector<std::int64_t> ModelText::prompt_ids(std::string_view flag, std::string_view text) const {
   const std::vector<std::int64_t> words = require_tokenizer(flag).encode(text);
   std::vector<std::int64_t> ids = begin_ids;

@@ -23,6 +23,9 @@ struct ModelText {
   /// Returns the tokenizer. Throws std::invalid_argument with why_not where there is none; `flag` names what asked for
   /// one, here and below.
   const Tokenizer& require_tokenizer(std::string_view flag) const;
+  /// Returns the bytes that each id stands for in a text; empty for special tokens and for ids without a token. Throws
+  /// as require_tokenizer().
+  std::vector<std::string> token_bytes(std::string_view flag) const;
   /// Returns the token ids of a prompt. Throws as require_tokenizer().
   std::vector<std::int64_t> prompt_ids(std::string_view flag, std::string_view text) const;
   /// Returns those of a question to a chat model. Throws as require_tokenizer() and ChatTemplate::render().

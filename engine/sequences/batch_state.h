@@ -9,6 +9,7 @@
 
 #include "engine/layers/encoded_prompts.h"
 #include "engine/layers/kv_cache.h"
+#include "engine/sampling/row_masks.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_history.h"
@@ -21,6 +22,7 @@ struct BatchState {
   std::unique_ptr<TokenChoice> choice;
   std::unique_ptr<EncodedPrompts> encoded;         ///< Null for a decoder alone, and before the prompts.
   std::unique_ptr<TokenHistory> history;           ///< Null where no row penalizes repetitions.
+  std::unique_ptr<RowMasks> masks;                 ///< Null where no row has rules.
   RowValues<SamplingParameters> sampling;          ///< Of each row, as complete_sampling() returns them.
   RowValues<std::vector<float>> prompt_log_probs;  ///< Not yet returned; of tokens that were fed.
   RowTensor next_ids;                              ///< [B, 1] int64 on the device: what decode() will feed.
@@ -31,7 +33,7 @@ struct BatchState {
 
   /// Do what RowPart's functions do, for every part. Rows that are left without a penalty need no history.
   void select(const std::vector<std::int64_t>& rows);
-  /// Both batches have a history where either has one; `other` must not be used afterwards.
+  /// Both batches have a history where either has one, and masks; `other` must not be used afterwards.
   void append(BatchState& other);
   void truncate(std::int64_t row, std::int64_t length);
 

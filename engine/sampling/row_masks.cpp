@@ -1,0 +1,126 @@
+// Applies the rules of rows to their logits.
+#include "engine/sampling/row_masks.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <stdexcept>
+
+#include "base/select_rows.h"
+
+namespace decodelab {
+namespace {
+
+constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+
+/// Returns 0 for what is allowed, else -infinity: [V] fp32 on the host.
+at::Tensor as_tensor(const MaskBits& bits) {
+  at::Tensor mask = at::empty({bits.width()}, at::kFloat);
+  auto* values = mask.mutable_data_ptr<float>();
+  for (std::int64_t id = 0; id < bits.width(); ++id) {
+    values[id] = bits.allows(id) ? 0.0F : kForbidden;
+  }
+  return mask;
+}
+
+/// Writes -infinity over what is forbidden; words that allow all are passed over.
+template <typename Element>
+void write_forbidden(const MaskBits& bits, Element* logits) {
+  const auto forbidden = static_cast<Element>(kForbidden);
+  for (std::size_t word = 0; word < bits.words().size(); ++word) {
+    const std::uint32_t allowed = bits.words()[word];
+    const std::int64_t begin = static_cast<std::int64_t>(word) * 32;
+    const std::int64_t end = std::min<std::int64_t>(begin + 32, bits.width());
+    if (allowed == 0) {
+      std::fill(logits + begin, logits + end, forbidden);
+    } else if (allowed != ~std::uint32_t{0}) {
+      for (std::int64_t id = begin; id < end; ++id) {
+        logits[id] = (allowed >> (id - begin) & 1) != 0 ? logits[id] : forbidden;
+      }
+    }
+  }
+}
+
+void forbid_on_host(const MaskBits& bits, at::Tensor row) {
+  switch (row.scalar_type()) {
+    case at::kBFloat16: write_forbidden(bits, row.mutable_data_ptr<at::BFloat16>()); break;
+    case at::kHalf: write_forbidden(bits, row.mutable_data_ptr<at::Half>()); break;
+    default: write_forbidden(bits, row.mutable_data_ptr<float>()); break;
+  }
+}
+
+}  // namespace
+
+RowMasks::RowMasks(const std::vector<TokenRules>& rules, std::shared_ptr<const MaskVocabulary> vocabulary,
+                   std::int64_t vocabulary_size, const TokenMaskFactory& make_mask)
+    : exhausted_(rules.size()), bits_(vocabulary_size) {
+  std::map<std::string, std::shared_ptr<TokenMask>> by_pattern;
+  for (const TokenRules& row : rules) {
+    check_rules(row, vocabulary_size);
+    std::shared_ptr<TokenMask> mask;
+    if (!row.regex.empty()) {
+      if (vocabulary == nullptr) {
+        throw std::invalid_argument("a pattern needs the bytes of the tokens, and the session was given no vocabulary");
+      }
+      std::shared_ptr<TokenMask>& known = by_pattern[row.regex];
+      known = known != nullptr ? known : make_mask({.pattern = row.regex, .vocabulary = vocabulary});
+      mask = known;
+    }
+    static const auto kNone =
+        std::make_shared<const MaskVocabulary>(std::vector<std::string>(), std::vector<std::int64_t>());
+    rows_.emplace_back(row, std::move(mask), vocabulary == nullptr ? kNone : vocabulary);
+  }
+}
+
+RowMasks::RowMasks(std::int64_t batch_size, std::int64_t vocabulary_size)
+    : rows_(static_cast<std::size_t>(batch_size)),
+      exhausted_(static_cast<std::size_t>(batch_size)),
+      bits_(vocabulary_size) {}
+
+at::Tensor RowMasks::apply(const at::Tensor& logits) {
+  at::Tensor masked = logits.clone(at::MemoryFormat::Contiguous);
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    exhausted_[row] = false;
+    if (!rows_[row].any()) {
+      continue;
+    }
+    rows_[row].find_allowed(bits_);
+    exhausted_[row] = bits_.none();
+    if (exhausted_[row]) {
+      continue;
+    }
+    const at::Tensor of_row = masked.select(0, static_cast<std::int64_t>(row));
+    const TokenMask* const mask = rows_[row].mask();
+    if (!of_row.is_cpu() || (mask != nullptr && mask->adds_tensor())) {
+      of_row.copy_(of_row.to(at::kFloat) + as_tensor(bits_).to(of_row.device()));
+    } else {
+      forbid_on_host(bits_, of_row);
+    }
+  }
+  return masked;
+}
+
+void RowMasks::take(std::span<const std::int64_t> token_ids, const std::vector<std::int64_t>& positions) {
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    if (rows_[row].any()) {
+      rows_[row].take(token_ids[row], positions[row]);
+    }
+  }
+}
+
+void RowMasks::select(const std::vector<std::int64_t>& rows) {
+  rows_ = select_rows(rows_, rows);
+  exhausted_.assign(rows_.size(), false);
+}
+
+void RowMasks::append(RowPart& other) {
+  std::ranges::move(dynamic_cast<RowMasks&>(other).rows_, std::back_inserter(rows_));
+  exhausted_.assign(rows_.size(), false);
+}
+
+void RowMasks::truncate(std::int64_t row, std::int64_t length) {
+  rows_[static_cast<std::size_t>(row)].truncate(length);
+}
+
+}  // namespace decodelab

@@ -1,0 +1,32 @@
+// Finds the tokens that may come by one walk over a tree of all tokens.
+#include "engine/masks/token_mask.h"
+#include "variants/registry.h"
+
+namespace decodelab {
+namespace {
+
+class TrieMasks final : public TokenMask {
+ public:
+  explicit TrieMasks(const TokenMaskOptions& options) : TokenMask(options) {}
+  void find_allowed(ByteDfa::State& state, MaskBits& bits) override { walk(state, bits); }
+};
+
+void apply(EnginePlan& plan, const Parameters&) {
+  plan.token_mask.bind("trie-masks",
+                       [](const TokenMaskOptions& options) { return std::make_unique<TrieMasks>(options); });
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "trie-masks",
+    .summary =
+        "Tokens with a common beginning are followed through a pattern together, and not below a byte that cannot "
+        "come.",
+    .source = "llguidance (github.com/guidance-ai/llguidance), its token trie",
+    .parameters = {},
+    .expects = {},
+    .unsupported = {},
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab
