@@ -181,6 +181,16 @@ if(DECODELAB_TORCH)
       ENVIRONMENT "TRACE_SAMPLES=$<TARGET_FILE:trace_samples>;PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 
+  # Answers tests/variants/masks_oracle_test.py, which has the masks of llguidance and Outlines; no libtorch.
+  file(GLOB token_mask_sources CONFIGURE_DEPENDS variants/token_mask/*.cpp)
+  add_executable(mask_values tests/variants/mask_values.cpp ${token_mask_sources})
+  target_link_libraries(mask_values PRIVATE masks plan_core)
+  target_precompile_headers(mask_values REUSE_FROM base)
+  add_test(NAME variants.masks_oracle_test COMMAND ${DECODELAB_PYTHON} -m unittest -v masks_oracle_test
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/variants)
+  set_tests_properties(variants.masks_oracle_test PROPERTIES
+    ENVIRONMENT "MASK_VALUES=$<TARGET_FILE:mask_values>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300)
+
   # Answers tests/variants/warpers_transformers_test.py, which has the values of Hugging Face Transformers.
   add_executable(warper_values tests/variants/warper_values.cpp)
   target_link_libraries(warper_values PRIVATE variants)

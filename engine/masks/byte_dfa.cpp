@@ -2,6 +2,7 @@
 #include "engine/masks/byte_dfa.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace decodelab {
 
@@ -80,7 +81,7 @@ ByteDfa::State* ByteDfa::remember(State&& state) {
   return result;
 }
 
-ByteDfa::State* ByteDfa::step(State& from, std::uint8_t byte, State& scratch) {
+ByteDfa::State* ByteDfa::find_step(State& from, std::uint8_t byte, State& scratch) {
   if (from.generation_ != generation_) {
     from.next_.assign(classes_, &unknown_);
     from.generation_ = generation_;
@@ -111,6 +112,41 @@ ByteDfa::State* ByteDfa::step(State& from, std::uint8_t byte, State& scratch) {
     return &scratch;
   }
   return known = remember(std::move(made));
+}
+
+bool ByteDfa::survives(State& state, const std::vector<std::uint8_t>& bytes, std::size_t length) {
+  constexpr std::size_t kMostStates = 32;  // Of one length; a pattern that counts characters has a few.
+  std::array<bool, 256> class_met{};
+  std::vector<std::uint8_t> one_of_each_class;
+  for (const std::uint8_t byte : bytes) {
+    if (!std::exchange(class_met[class_of_[byte]], true)) {
+      one_of_each_class.push_back(byte);
+    }
+  }
+  std::vector<State*> reached{&state};
+  State scratch;
+  for (std::size_t place = 0; place < length; ++place) {
+    std::vector<State*> next;
+    for (State* const from : reached) {
+      for (const std::uint8_t byte : one_of_each_class) {
+        State* const to = step(*from, byte, scratch);
+        if (to == nullptr || to == &scratch) {
+          return false;
+        }
+        if (std::ranges::find(next, to) == next.end()) {
+          next.push_back(to);
+        }
+      }
+    }
+    if (next.size() > kMostStates) {
+      return false;
+    }
+    if (next == reached) {
+      return true;  // From here on nothing changes.
+    }
+    reached = std::move(next);
+  }
+  return true;
 }
 
 std::shared_ptr<ByteDfa::State> ByteDfa::after(const std::shared_ptr<State>& from, std::string_view text) {

@@ -45,7 +45,18 @@ class ByteDfa {
   /// Returns the state behind one more byte, or null; for walks over many texts, between which nothing is forgotten.
   /// Where states take too much, the new one is written to `scratch` and not kept; it is valid until `scratch` is
   /// written again.
-  State* step(State& from, std::uint8_t byte, State& scratch);
+  State* step(State& from, std::uint8_t byte, State& scratch) {
+    if (from.generation_ == generation_) {
+      State* const known = from.next_[class_of_[byte]];
+      if (known != &unknown_) {
+        return known;
+      }
+    }
+    return find_step(from, byte, scratch);
+  }
+  /// Returns whether every text of up to `length` bytes of `bytes` may come behind a state. May say no where it would
+  /// take long to find out.
+  bool survives(State& state, const std::vector<std::uint8_t>& bytes, std::size_t length);
   /// Forgets all states but those that somebody holds, where they take too much. Called before a walk.
   void forget_if_full();
   /// Counts bytes that were put into State::kept.
@@ -62,6 +73,7 @@ class ByteDfa {
   };
 
   void find_byte_classes();
+  State* find_step(State& from, std::uint8_t byte, State& scratch);
   void close(std::uint32_t nfa_state);
   bool full() const { return bytes_ > most_bytes_; }
   /// Puts what close() has gathered into a state; returns false where it is empty.

@@ -24,6 +24,13 @@ class MaskBits {
       words_[word(id)] |= std::uint32_t{1} << (id % 32);
     }
   }
+  /// Allows the tokens whose bits are set; those that have no bit here are ignored.
+  void allow_all_of(const std::vector<std::uint32_t>& other) {
+    for (std::size_t index = 0; index < words_.size() && index < other.size(); ++index) {
+      words_[index] |= other[index];
+    }
+    clear_rest();
+  }
   void forbid(std::int64_t id) {
     if (id >= 0 && id < width_) {
       words_[word(id)] &= ~(std::uint32_t{1} << (id % 32));
@@ -33,9 +40,7 @@ class MaskBits {
     for (std::uint32_t& word : words_) {
       word = ~std::uint32_t{0};
     }
-    if (width_ % 32 != 0) {
-      words_.back() = (std::uint32_t{1} << (width_ % 32)) - 1;
-    }
+    clear_rest();
   }
   void forbid_all() {
     for (std::uint32_t& word : words_) {
@@ -58,6 +63,11 @@ class MaskBits {
   bool operator==(const MaskBits&) const = default;
 
  private:
+  void clear_rest() {
+    if (width_ % 32 != 0) {
+      words_.back() &= (std::uint32_t{1} << (width_ % 32)) - 1;
+    }
+  }
   static std::size_t word(std::int64_t id) { return static_cast<std::size_t>(id / 32); }
 
   std::int64_t width_;

@@ -11,9 +11,10 @@ class ScanMasks final : public TokenMask {
   void find_allowed(ByteDfa::State& state, MaskBits& bits) override {
     bits.forbid_all();
     dfa().forget_if_full();
-    for (const std::uint32_t id : vocabulary().tokens()) {
-      if (may_come(state, vocabulary().bytes()[id])) {
-        bits.allow(id);
+    const std::vector<std::string>& tokens = vocabulary().bytes();
+    for (std::size_t id = 0; id < tokens.size(); ++id) {
+      if (!tokens[id].empty() && may_come(state, tokens[id])) {
+        bits.allow(static_cast<std::int64_t>(id));
       }
     }
   }
@@ -45,14 +46,25 @@ TokenMask::State TokenMask::after(const State& state, std::int64_t token_id) {
       bytes[static_cast<std::size_t>(token_id)].empty()) {
     return nullptr;
   }
-  return dfa_.after(state, bytes[static_cast<std::size_t>(token_id)]);
+  return behind(state, bytes[static_cast<std::size_t>(token_id)]);
 }
 
 void TokenMask::walk(ByteDfa::State& state, MaskBits& bits, std::vector<State>* ends) {
   bits.forbid_all();
   dfa_.forget_if_full();
-  const std::vector<MaskVocabulary::Node>& nodes = vocabulary_->nodes();
-  const std::vector<std::uint32_t>& tokens = vocabulary_->tokens();
+  const MaskVocabulary::Tree& plain = vocabulary_->plain();
+  if (ends == nullptr && dfa_.survives(state, MaskVocabulary::plain_bytes(), MaskVocabulary::kPlainLength)) {
+    bits.allow_all_of(vocabulary_->plain_bits());
+  } else {
+    walk(plain, state, bits, ends);
+  }
+  walk(vocabulary_->others(), state, bits, ends);
+}
+
+void TokenMask::walk(const MaskVocabulary::Tree& tree, ByteDfa::State& state, MaskBits& bits,
+                     std::vector<State>* ends) {
+  const std::vector<MaskVocabulary::Node>& nodes = tree.nodes;
+  const std::vector<std::uint32_t>& tokens = tree.tokens;
   path_[0] = &state;
   for (std::uint32_t index = 0; index < nodes.size();) {
     const MaskVocabulary::Node& node = nodes[index];

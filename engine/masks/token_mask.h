@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/masks/byte_dfa.h"
 #include "engine/masks/mask_bits.h"
@@ -27,6 +29,8 @@ class TokenMask {
   virtual ~TokenMask() = default;
 
   State start() { return dfa_.start(); }
+  /// Returns the state behind a text; null where no matching text goes on so.
+  State behind(const State& state, std::string_view text) { return dfa_.after(state, text); }
   /// Returns the state behind a token; null where no matching text goes on so, or the token has no bytes.
   State after(const State& state, std::int64_t token_id);
   /// Allows in `bits` the tokens whose bytes a matching text may go on with, and forbids all others; those that end a
@@ -48,6 +52,8 @@ class TokenMask {
   void walk(ByteDfa::State& state, MaskBits& bits, std::vector<State>* ends = nullptr);
 
  private:
+  void walk(const MaskVocabulary::Tree& tree, ByteDfa::State& state, MaskBits& bits, std::vector<State>* ends);
+
   std::shared_ptr<const MaskVocabulary> vocabulary_;
   ByteDfa dfa_;
   std::vector<ByteDfa::State> scratch_;  ///< [depth + 1]: states that the automaton does not keep.

@@ -38,13 +38,28 @@ std::vector<std::int64_t> allowed(const RowRules& rules, std::int64_t width) {
 using Ids = std::vector<std::int64_t>;
 
 TEST(MaskVocabulary, IsATreeOfAllTokensWithBytesInOrder) {
-  const MaskVocabulary vocabulary({"b", "", "ab", "a", "abc", "b", "</s>"}, {6});
-  EXPECT_EQ(vocabulary.tokens(), (std::vector<std::uint32_t>{3, 2, 4, 0, 5})) << "no token without bytes, no end";
-  ASSERT_EQ(vocabulary.nodes().size(), 4U);
-  EXPECT_EQ(vocabulary.nodes()[0].end, 3U);
-  EXPECT_EQ(vocabulary.nodes()[3].token_count, 2U) << "two ids with the same bytes";
+  const MaskVocabulary vocabulary({"b", "", "ab", "a", "abc", "b", "</s>", "\""}, {6});
+  const MaskVocabulary::Tree& tree = vocabulary.plain();
+  EXPECT_EQ(tree.tokens, (std::vector<std::uint32_t>{3, 2, 4, 0, 5})) << "no token without bytes, no end";
+  ASSERT_EQ(tree.nodes.size(), 4U);
+  EXPECT_EQ(tree.nodes[0].end, 3U);
+  EXPECT_EQ(tree.nodes[3].token_count, 2U) << "two ids with the same bytes";
+  EXPECT_EQ(vocabulary.others().tokens, (std::vector<std::uint32_t>{7})) << "a quotation mark is not plain";
   EXPECT_EQ(vocabulary.depth(), 3U);
   EXPECT_THROW(MaskVocabulary({}, {-1}), std::invalid_argument);
+}
+
+TEST(TokenMask, AllowsAllPlainTokensAtOnceOnlyWhereEveryTextOfThemMayCome) {
+  ByteDfa any(compile_pattern("[^\n]{0,40}END"));
+  const std::vector<std::uint8_t>& plain = MaskVocabulary::plain_bytes();
+  EXPECT_TRUE(any.survives(*any.start(), plain, 12));
+  EXPECT_TRUE(any.survives(*any.after(any.start(), std::string(28, 'x')), plain, 12));
+  EXPECT_FALSE(any.survives(*any.after(any.start(), std::string(32, 'x')), plain, 12)) << "8 more, then the end";
+  ByteDfa string(compile_pattern("\"[^\"\\\\]*\""));
+  EXPECT_FALSE(string.survives(*string.start(), plain, 12));
+  EXPECT_TRUE(string.survives(*string.after(string.start(), "\"a"), plain, 12));
+  ByteDfa letters(compile_pattern("[a-z]*"));
+  EXPECT_FALSE(letters.survives(*letters.start(), plain, 12));
 }
 
 TEST(RowRules, LetAPatternGoOnTokenByTokenAndEndWhereItMatches) {
@@ -88,6 +103,9 @@ TEST(MaskBits, CountAndKeepWhatBothAllow) {
   MaskBits bits(70);
   bits.allow_all();
   EXPECT_EQ(bits.count(), 70);
+  MaskBits narrow(40);
+  narrow.allow_all_of({0x80000001, 0xFFFFFFFF, 1});
+  EXPECT_EQ(narrow.count(), 2 + 8) << "what lies behind the last token is left out";
   bits.forbid(69);
   bits.allow(700);
   MaskBits other(70);
