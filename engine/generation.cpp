@@ -2,8 +2,6 @@
 #include "engine/generation.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -30,14 +28,15 @@ class OpenRows {
   /// adds none.
   void take(const StepResult& step) {
     for (std::size_t place = 0; place < step.token_ids.size(); ++place) {
-      Completion& completion = completions_[rows_[place]];
-      if (completion.finish_reason.empty()) {
-        if (!step.exhausted.empty() && step.exhausted[place]) {
-          completion.finish_reason = "dead-end";
-          continue;
-        }
-        add(completion, rows_[place], step.token_ids[place], step.details.empty() ? nullptr : &step.details[place]);
+      const std::size_t row = rows_[place];
+      CompletionLimits limits{.max_tokens = request_.max_tokens,
+                              .eos_token_ids = request_.eos_token_ids,
+                              .details = request_.details,
+                              .stops = {}};
+      if (request_.stops) {
+        limits.stops = [&, row](std::int64_t token_id) { return request_.stops(row, token_id); };
       }
+      add_step(completions_[row], limits, step, place);
     }
   }
 
@@ -51,7 +50,7 @@ class OpenRows {
     std::vector<std::int64_t> kept;
     std::vector<std::size_t> rows;
     for (std::size_t place = 0; place < rows_.size(); ++place) {
-      if (completions_[rows_[place]].finish_reason.empty()) {
+      if (completions_[rows_[place]].open()) {
         kept.push_back(static_cast<std::int64_t>(place));
         rows.push_back(rows_[place]);
       }
@@ -63,29 +62,7 @@ class OpenRows {
  private:
   std::size_t open() const {
     return static_cast<std::size_t>(
-        std::ranges::count_if(rows_, [&](std::size_t row) { return completions_[row].finish_reason.empty(); }));
-  }
-
-  void add(Completion& completion, std::size_t row, std::int64_t token_id, const TokenDetails* details) {
-    if (details != nullptr && request_.details.prefill_log_probs && completion.token_ids.empty()) {
-      completion.prefill_log_probs = details->prefill_log_probs;
-    }
-    if (std::ranges::find(request_.eos_token_ids, token_id) != request_.eos_token_ids.end()) {
-      completion.finish_reason = "eos";
-      return;
-    }
-    completion.token_ids.push_back(token_id);
-    if (details != nullptr && request_.details.token_log_prob) {
-      completion.token_log_probs.push_back(details->token_log_prob);
-    }
-    if (details != nullptr && request_.details.rank) {
-      completion.ranks.push_back(details->rank);
-    }
-    if (request_.stops && request_.stops(row, token_id)) {
-      completion.finish_reason = "stop";
-    } else if (static_cast<std::int64_t>(completion.token_ids.size()) == request_.max_tokens) {
-      completion.finish_reason = "length";
-    }
+        std::ranges::count_if(rows_, [&](std::size_t row) { return completions_[row].open(); }));
   }
 
   const GenerationRequest& request_;
@@ -112,13 +89,6 @@ void decode_rows(const Engine& engine, const GenerationRequest& request, Session
 }
 
 }  // namespace
-
-double mean_log_prob(const Completion& completion) {
-  const std::vector<float>& of_tokens = completion.token_log_probs;
-  return of_tokens.empty()
-             ? -std::numeric_limits<double>::infinity()
-             : std::accumulate(of_tokens.begin(), of_tokens.end(), 0.0) / static_cast<double>(of_tokens.size());
-}
 
 std::vector<Completion> generate(const Engine& engine, const GenerationRequest& request) {
   if (request.prompts.empty()) {

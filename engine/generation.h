@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/completion.h"
 #include "engine/engine.h"
 
 namespace decodelab {
@@ -29,21 +30,6 @@ struct GenerationRequest {
   /// May be empty. Row r is sample r % samples of prompt r / samples.
   std::function<bool(std::size_t row, std::int64_t token_id)> stops = {};
 };
-
-/// Holds a completion of one prompt.
-struct Completion {
-  std::vector<std::int64_t> token_ids;  ///< Without the end-of-sequence token.
-  std::string finish_reason;            ///< `eos`, `stop`, `length`, or `dead-end` where its rules left no token.
-  std::optional<std::uint64_t> seed;    ///< Seed of a sampled row: given, or drawn at random.
-  std::vector<float> prefill_log_probs;
-  std::vector<float> token_log_probs;  ///< One per token, where requested.
-  std::vector<std::int64_t> ranks;     ///< One per token, where requested.
-  std::vector<float> prefill_logits;   ///< [V], of the prompt's last token, where requested.
-};
-
-/// Returns the mean log-probability of a completion's tokens, by which samples are ranked; minus infinity where it has
-/// none, or none was requested.
-double mean_log_prob(const Completion& completion);
 
 /// Decodes all prompts as one batch until every row has ended, and returns the samples of each prompt beside each
 /// other. Rows that ended early are still computed, and are dropped once they are half of the batch; where the engine

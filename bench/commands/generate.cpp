@@ -1,5 +1,7 @@
 // `decodelab generate`: completions of one batch of prompts under one arm.
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,12 +12,14 @@
 
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
+#include "bench/commands/generate_batch.h"
+#include "bench/commands/generate_options.h"
 #include "bench/commands/output.h"
 #include "bench/commands/sampling_options.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
 #include "bench/plan/arm.h"
-#include "bench/plan/prompts.h"
+#include "bench/plan/prompt_file.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/checkpoint/model_text.h"
 #include "engine/checkpoint/safetensors.h"
@@ -25,24 +29,6 @@
 
 namespace decodelab {
 namespace {
-
-struct GenerateOptions {
-  std::string model;
-  std::vector<std::string> prompt_ids;
-  std::vector<std::string> prompts;
-  std::vector<std::string> questions;
-  std::string prompt_file;
-  std::int64_t max_tokens = 16;
-  std::string arm = "bigcode";
-  std::string dtype = "fp32";
-  std::string device = "cpu";
-  std::int64_t threads = 0;
-  bool ignore_eos = false;
-  bool log_probs = false;
-  std::string logits_file;
-  std::string output = "text";
-  SamplingOptions sampling;
-};
 
 std::vector<std::int64_t> parse_ids(const std::string& text) {
   std::vector<std::int64_t> ids;
@@ -61,36 +47,9 @@ std::vector<std::int64_t> parse_ids(const std::string& text) {
   return ids;
 }
 
-/// A completion and its text up to the stop string that ended it; no text without a tokenizer.
-struct Sample {
-  Completion completion;
-  std::optional<std::string> text;
-};
-
-/// Returns the samples of each prompt that are given: all, in the order of their seeds, or the best, the best first.
-std::vector<std::vector<Sample>> samples_of(const std::vector<Completion>& completions, const SamplingOptions& asked,
-                                            const ModelText& text, const std::optional<StopStrings>& stop) {
-  const auto drawn = static_cast<std::size_t>(asked.drawn());
-  std::vector<std::vector<Sample>> prompts(completions.size() / drawn);
-  for (std::size_t row = 0; row < completions.size(); ++row) {
-    Sample& sample = prompts[row / drawn].emplace_back(Sample{.completion = completions[row], .text = {}});
-    if (text.tokenizer) {
-      sample.text = stop ? stop->text(row) : text.tokenizer->decode(completions[row].token_ids);
-    }
-  }
-  for (std::vector<Sample>& of_prompt : prompts) {
-    if (asked.best_of != 0) {
-      std::ranges::stable_sort(of_prompt, std::ranges::greater(),
-                               [](const Sample& sample) { return mean_log_prob(sample.completion); });
-      of_prompt.resize(static_cast<std::size_t>(asked.samples));
-    }
-  }
-  return prompts;
-}
-
-/// Returns the ids of every prompt of the options, in the order --prompt-ids, --prompt, --chat, --prompts.
-std::vector<std::vector<std::int64_t>> prompts_of(const GenerateOptions& options, const ModelText& text,
-                                                  std::int64_t vocabulary_size) {
+/// Returns the ids of every prompt of the options, in the order --prompt-ids, --prompt, --chat; those of
+/// --prompts come behind them.
+std::vector<std::vector<std::int64_t>> prompts_of(const GenerateOptions& options, const ModelText& text) {
   std::vector<std::vector<std::int64_t>> prompts;
   for (const std::string& ids : options.prompt_ids) {
     prompts.push_back(parse_ids(ids));
@@ -101,51 +60,11 @@ std::vector<std::vector<std::int64_t>> prompts_of(const GenerateOptions& options
   for (const std::string& question : options.questions) {
     prompts.push_back(text.chat_ids("--chat", question));
   }
-  if (!options.prompt_file.empty()) {
-    for (RealPrompt& prompt :
-         real_prompts("--prompts", load_prompt_lines(options.prompt_file), text, vocabulary_size)) {
-      prompts.push_back(std::move(prompt.ids));
-    }
-  }
-  if (prompts.empty()) {
+  if (prompts.empty() && options.prompt_file.empty()) {
     throw std::invalid_argument(
         "--prompt-ids: no prompt was given; try --prompt-ids 1,2,3, or --prompt TEXT where the model has a tokenizer");
   }
   return prompts;
-}
-
-/// Adds the keys of a sample: those of log-probabilities where they were asked for.
-void add_to_json(const Sample& sample, const GenerateOptions& options, nlohmann::ordered_json& json) {
-  const Completion& completion = sample.completion;
-  json["token_ids"] = completion.token_ids;
-  json["text"] = sample.text ? nlohmann::ordered_json(*sample.text) : nullptr;
-  json["finish_reason"] = completion.finish_reason;
-  json["seed"] = completion.seed ? nlohmann::ordered_json(*completion.seed) : nullptr;
-  if (options.sampling.best_of != 0) {
-    json["mean_log_prob"] = completion.token_ids.empty() ? nullptr : nlohmann::ordered_json(mean_log_prob(completion));
-  }
-  if (options.log_probs && !completion.token_log_probs.empty()) {
-    json["token_log_probs"] = completion.token_log_probs;
-    json["ranks"] = completion.ranks;
-  }
-}
-
-/// Returns the object of a prompt: with several samples their list, else the keys of the only one.
-nlohmann::ordered_json to_json(const std::vector<Sample>& samples, const std::vector<std::int64_t>& prompt,
-                               const GenerateOptions& options) {
-  nlohmann::ordered_json json{{"prompt_ids", prompt}};
-  if (options.sampling.samples == 1) {
-    add_to_json(samples.front(), options, json);
-  } else {
-    json["samples"] = nlohmann::ordered_json::array();
-    for (const Sample& sample : samples) {
-      add_to_json(sample, options, json["samples"].emplace_back(nlohmann::ordered_json::object()));
-    }
-  }
-  if (options.log_probs) {
-    json["prefill_log_probs"] = samples.front().completion.prefill_log_probs;
-  }
-  return json;
 }
 
 /// Writes the prompts' last logits as one fp32 tensor `prefill_logits`, [B, V].
@@ -163,9 +82,67 @@ void write_logits(const std::filesystem::path& file, const std::vector<Completio
   write_safetensors(file, {&tensor, 1});
 }
 
+/// Returns the bytes of the tokens, which patterns need; without a pattern, only what ends a completion.
+std::shared_ptr<const MaskVocabulary> vocabulary_of(const GenerateOptions& options, const ModelText& text,
+                                                    const std::vector<PromptLine>& lines,
+                                                    const std::vector<std::int64_t>& eos) {
+  const bool patterns =
+      std::ranges::any_of(lines, [](const PromptLine& line) { return line.settings.regex.has_value(); });
+  if (!options.sampling.rules.regex.empty()) {
+    compile_pattern(options.sampling.rules.regex);  // Refused before the weights are loaded.
+    return std::make_shared<const MaskVocabulary>(text.token_bytes("--regex"), eos);
+  }
+  return std::make_shared<const MaskVocabulary>(
+      patterns && text.tokenizer ? text.token_bytes("regex") : std::vector<std::string>(), eos);
+}
+
+/// Completes the prompts of the command line as one batch.
+ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, const ModelText& text,
+                          GenerationRequest request, nlohmann::ordered_json document) {
+  std::optional<StopStrings> stop;
+  if (!options.sampling.stop.empty()) {
+    const Tokenizer& tokenizer = text.require_tokenizer("--stop");
+    stop.emplace(
+        options.sampling.stop, [&](std::int64_t id) { return tokenizer.decode({&id, 1}); },
+        request.prompts.size() * static_cast<std::size_t>(options.sampling.drawn()));
+    request.stops = [&](std::size_t row, std::int64_t id) { return stop->add(row, id); };
+  }
+  const std::vector<Completion> completions = generate(engine, request);
+  if (request.keep_prefill_logits) {
+    write_logits(options.logits_file, completions, request.samples);
+  }
+  document["completions"] = nlohmann::ordered_json::array();
+  const auto drawn = static_cast<std::size_t>(request.samples);
+  for (std::size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
+    const auto begin = completions.begin() + static_cast<std::ptrdiff_t>(prompt * drawn);
+    const std::vector<Completion> of_prompt(begin, begin + static_cast<std::ptrdiff_t>(drawn));
+    const auto text_of = [&](std::size_t sample) -> std::optional<std::string> {
+      if (!text.tokenizer) {
+        return std::nullopt;
+      }
+      return stop ? stop->text(prompt * drawn + sample) : text.tokenizer->decode(of_prompt[sample].token_ids);
+    };
+    const std::vector<Sample> samples = given_samples(of_prompt, options.keys(), text_of);
+    for (std::size_t sample = 0; options.output == "text" && sample < samples.size(); ++sample) {
+      fmt::print("{}\n", to_text(samples[sample]));
+    }
+    nlohmann::ordered_json object = to_json(samples, request.prompts[prompt], options.keys());
+    if (options.output == "jsonl") {
+      nlohmann::ordered_json line{{"index", prompt}};
+      line.update(object);
+      fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    }
+    document["completions"].push_back(std::move(object));
+  }
+  if (options.output == "json") {
+    fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  return ExitCode::ok;
+}
+
 ExitCode run_generate(const GenerateOptions& options) {
-  if (options.output != "text" && options.output != "json") {
-    throw std::invalid_argument(fmt::format("-o '{}': generate prints text or json", options.output));
+  if (options.output != "text" && options.output != "json" && options.output != "jsonl") {
+    throw std::invalid_argument(fmt::format("-o '{}': generate prints text, json or jsonl", options.output));
   }
   const Arm arm = parse_arm(options.arm);
   const std::string device = require_device(options.device);
@@ -178,33 +155,28 @@ ExitCode run_generate(const GenerateOptions& options) {
   GenerationRequest request{.prompts = {},
                             .max_tokens = options.max_tokens,
                             .eos_token_ids = options.ignore_eos ? std::vector<std::int64_t>{} : config.eos_token_ids(),
-                            .details = {}};
+                            .details = options.details()};
   const CheckpointSource source = open_checkpoint(options.model, dtype, device);
   const ModelText text = load_model_text(source.path);
-  request.prompts = prompts_of(options, text, config.vocabulary_size);
-  request.sampling = sampling_of(options.sampling, request.prompts.size());
-  std::optional<StopStrings> stop;
-  if (!options.sampling.stop.empty()) {
-    const Tokenizer& tokenizer = text.require_tokenizer("--stop");
-    stop.emplace(
-        options.sampling.stop, [&](std::int64_t id) { return tokenizer.decode({&id, 1}); },
-        request.prompts.size() * static_cast<std::size_t>(options.sampling.drawn()));
-    request.stops = [&](std::size_t row, std::int64_t id) { return stop->add(row, id); };
-  }
-  if (const TokenRules& rules = options.sampling.rules; rules.any()) {
-    check_rules(rules, config.vocabulary_size);
-    request.rules = {rules};
-    request.vocabulary = std::make_shared<const MaskVocabulary>(
-        rules.regex.empty() ? std::vector<std::string>() : text.token_bytes("--regex"), request.eos_token_ids);
-    if (!rules.regex.empty()) {
-      compile_pattern(rules.regex);  // Refused before the weights are loaded.
+  request.prompts = prompts_of(options, text);
+  std::vector<PromptLine> lines;
+  if (!options.prompt_file.empty()) {
+    if (!options.logits_file.empty() || options.sampling.seeds.size() > 1) {
+      throw std::invalid_argument(
+          "--logits and several --seed are of one batch of prompts, and --prompts makes a request of each line; give "
+          "'seed' in the lines");
     }
+    for (const std::vector<std::int64_t>& prompt : request.prompts) {
+      lines.push_back({.ids = prompt});
+    }
+    std::ranges::move(load_request_lines(options.prompt_file), std::back_inserter(lines));
   }
+  request.sampling = sampling_of(options.sampling, lines.empty() ? request.prompts.size() : 1);
   request.samples = options.sampling.drawn();
-  request.details = {.prefill_log_probs = options.log_probs,
-                     .token_log_prob = options.log_probs || options.sampling.best_of != 0,
-                     .rank = options.log_probs};
   request.keep_prefill_logits = !options.logits_file.empty();
+  check_rules(options.sampling.rules, config.vocabulary_size);
+  request.rules = {options.sampling.rules};
+  request.vocabulary = vocabulary_of(options, text, lines, request.eos_token_ids);
   set_threads(options.threads == 0 ? detect_machine().cores : options.threads);
   std::shared_ptr<const Model> model;
   {
@@ -213,30 +185,22 @@ ExitCode run_generate(const GenerateOptions& options) {
                         [&](std::int64_t done, std::int64_t total) { progress(done, total); });
   }
   const Engine engine(model, bind_arm(arm, reference_plan()));
-  const std::vector<Completion> completions = generate(engine, request);
-  if (request.keep_prefill_logits) {
-    write_logits(options.logits_file, completions, request.samples);
+  const nlohmann::ordered_json document{{"schema_version", 1},
+                                        {"model", options.model},
+                                        {"arm", arm.label},
+                                        {"dtype", options.dtype},
+                                        {"device", device}};
+  if (lines.empty()) {
+    return generate_at_once(options, engine, text, std::move(request), document);
   }
-  const std::vector<std::vector<Sample>> prompts = samples_of(completions, options.sampling, text, stop);
-  if (options.output == "json") {
-    nlohmann::ordered_json json{{"schema_version", 1},
-                                {"model", options.model},
-                                {"arm", arm.label},
-                                {"dtype", options.dtype},
-                                {"device", device}};
-    json["completions"] = nlohmann::ordered_json::array();
-    for (std::size_t prompt = 0; prompt < prompts.size(); ++prompt) {
-      json["completions"].push_back(to_json(prompts[prompt], request.prompts[prompt], options));
-    }
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return ExitCode::ok;
-  }
-  for (const std::vector<Sample>& samples : prompts) {
-    for (const Sample& sample : samples) {
-      fmt::print("{}\n", sample.text ? *sample.text : fmt::format("{}", fmt::join(sample.completion.token_ids, ",")));
-    }
-  }
-  return ExitCode::ok;
+  return generate_batch(options, engine, text, lines,
+                        {.max_rows = options.max_batch,
+                         .max_tokens_in_flight = options.max_tokens_in_flight,
+                         .prefill_chunk = options.prefill_chunk,
+                         .eos_token_ids = request.eos_token_ids,
+                         .details = request.details,
+                         .vocabulary = request.vocabulary},
+                        document);
 }
 
 }  // namespace
@@ -256,7 +220,18 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--chat", options->questions, "A question, put into the form of the model's chat template; repeat")
       ->allow_extra_args(false);
   command->add_option("--prompts", options->prompt_file,
-                      "File with a prompt a line, as {\"prompt\": TEXT}; bench/README.md has all keys");
+                      "File with a request a line, as {\"prompt\": TEXT, \"max_tokens\": 8}; requests join the batch "
+                      "as others end; bench/README.md has all keys");
+  command->add_option("--max-batch", options->max_batch, "Rows that are decoded at a time, with --prompts")
+      ->capture_default_str();
+  command
+      ->add_option("--max-tokens-in-flight", options->max_tokens_in_flight,
+                   "Tokens that those rows may come to hold, prompts included; 0: any number")
+      ->capture_default_str();
+  command
+      ->add_option("--prefill-chunk", options->prefill_chunk,
+                   "Prompt tokens that are fed between two decode steps; 0: whole prompts")
+      ->capture_default_str();
   command->add_option("--max-tokens", options->max_tokens, "Tokens of each completion")->capture_default_str();
   command->add_option("--arm", options->arm, "PRESET[,+variant][,-variant]")->capture_default_str();
   command->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
@@ -267,7 +242,8 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
   command->add_flag("--log-probs", options->log_probs, "Also give log-probabilities and ranks (json)");
   command->add_option("--logits", options->logits_file,
                       "Write the logits of each prompt's last token to this safetensors file");
-  command->add_option("-o,--output", options->output, "text or json")->capture_default_str();
+  command->add_option("-o,--output", options->output, "text, json, or jsonl (an object a line, written as it ends)")
+      ->capture_default_str();
   add_sampling_flags(*command, options->sampling.all);
   add_completion_flags(*command, options->sampling);
   command->footer(
@@ -277,7 +253,8 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
       "--seed 7 "
       "--arm bigcode,+philox-rng\n  decodelab generate -m smollm2 --prompt \"The sea\" --samples 4 --best-of 16 "
       "--temperature 1 --seed 3 -o json\n  decodelab generate -m smollm2 --prompt \"The year was\" --regex "
-      "\" [12][0-9]{3}\\.\" --arm native");
+      "\" [12][0-9]{3}\\.\" --arm native\n  decodelab generate -m smollm2 --prompts requests.jsonl --max-batch 4 --arm "
+      "native -o jsonl");
   command->callback([options, &exit_code] { exit_code = run_generate(*options); });
 }
 

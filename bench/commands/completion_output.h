@@ -1,0 +1,42 @@
+// How completions are written: their samples, texts and JSON.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/completion.h"
+
+namespace decodelab {
+
+/// A completion and its text up to the stop string that ended it; no text without a tokenizer.
+struct Sample {
+  Completion completion;
+  std::optional<std::string> text;
+};
+
+/// Says which samples of a prompt are given, and which keys they have.
+struct CompletionKeys {
+  std::int64_t samples = 1;  ///< With several, their list stands under `samples`.
+  bool ranked = false;       ///< The best of more are given, the best first, with `mean_log_prob`.
+  bool log_probs = false;    ///< Log-probabilities and ranks, those of the prompt too.
+};
+
+/// Returns the samples of one prompt that are given: all, in the order of their seeds, or the best. `text_of` returns
+/// the text of a sample, by its number among those that were drawn.
+std::vector<Sample> given_samples(const std::vector<Completion>& drawn, const CompletionKeys& keys,
+                                  const std::function<std::optional<std::string>(std::size_t sample)>& text_of);
+
+/// Returns the object of a prompt: with several samples their list, else the keys of the only one.
+nlohmann::ordered_json to_json(const std::vector<Sample>& samples, const std::vector<std::int64_t>& prompt,
+                               const CompletionKeys& keys);
+
+/// Returns the line that stands for a sample where only text is written: its text, or its ids.
+std::string to_text(const Sample& sample);
+
+}  // namespace decodelab
