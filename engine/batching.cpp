@@ -52,6 +52,9 @@ ContinuousBatch::ContinuousBatch(const Engine& engine, BatchingOptions options)
   if (engine_.model().config().encoder) {
     options_.prefill_chunk = 0;
   }
+  if (!engine_.reuses_prefixes() || options_.details.prefill_log_probs) {
+    options_.prefixes = nullptr;
+  }
 }
 ContinuousBatch::~ContinuousBatch() = default;
 
@@ -140,27 +143,34 @@ void ContinuousBatch::admit() {
     options.sampling.push_back(requests_.at(id).request.sampling);
     options.rules.push_back(requests_.at(id).request.rules);
   }
-  arriving_.emplace(Arriving{.session = Session(engine_, options), .ids = std::move(ids)});
+  arriving_.emplace(Arriving{.session = Session(engine_, options), .ids = std::move(ids), .held = {}});
+  std::vector<HeldPrefix> prefixes;
+  for (const std::int64_t id : arriving_->ids) {
+    prefixes.push_back(options_.prefixes != nullptr ? options_.prefixes->match(requests_.at(id).request.prompt)
+                                                    : HeldPrefix());
+    arriving_->held.push_back(prefixes.back().tokens.size());
+    counts_.reused_tokens += std::ssize(prefixes.back().tokens);
+  }
+  arriving_->session.begin_with(prefixes);
 }
 
 /// Feeds each prompt its next piece.
 void ContinuousBatch::feed() {
   std::vector<std::vector<std::int64_t>> pieces;
   std::size_t left = 0;
-  const std::size_t begin = arriving_->fed;
-  const std::size_t end =
-      options_.prefill_chunk == 0 ? begin : begin + static_cast<std::size_t>(options_.prefill_chunk);
-  for (const std::int64_t id : arriving_->ids) {
-    const std::vector<std::int64_t>& prompt = requests_.at(id).request.prompt;
-    const std::size_t from = std::min(begin, prompt.size());
-    const std::size_t to = options_.prefill_chunk == 0 ? prompt.size() : std::min(end, prompt.size());
+  for (std::size_t row = 0; row < arriving_->ids.size(); ++row) {
+    const std::vector<std::int64_t>& prompt = requests_.at(arriving_->ids[row]).request.prompt;
+    const std::size_t from = arriving_->held[row];
+    const std::size_t to = options_.prefill_chunk == 0
+                               ? prompt.size()
+                               : std::min(from + static_cast<std::size_t>(options_.prefill_chunk), prompt.size());
+    arriving_->held[row] = to;
     pieces.emplace_back(prompt.begin() + static_cast<std::ptrdiff_t>(from),
                         prompt.begin() + static_cast<std::ptrdiff_t>(to));
     counts_.prefilled_tokens += static_cast<std::int64_t>(to - from);
     left += prompt.size() - to;
   }
   arriving_->session.extend(pieces);
-  arriving_->fed = end;
   ++counts_.prefill_chunks;
   if (left == 0) {
     start(*std::exchange(arriving_, std::nullopt));
@@ -180,6 +190,10 @@ void ContinuousBatch::start(Arriving arrived) {
     }
   }
   std::optional<Session> session(std::move(arrived.session));
+  for (std::size_t parent = 0; options_.prefixes != nullptr && parent < arrived.ids.size(); ++parent) {
+    options_.prefixes->insert(requests_.at(arrived.ids[parent]).request.prompt, *session,
+                              static_cast<std::int64_t>(parent));
+  }
   if (rows.size() > arrived.ids.size()) {
     session->fork(parents, seeds);
   }

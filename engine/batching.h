@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/completion.h"
+#include "engine/prefix_store.h"
 
 namespace decodelab {
 
@@ -36,6 +37,9 @@ struct BatchingOptions {
   std::vector<std::int64_t> eos_token_ids{};
   DetailsRequest details{};
   std::shared_ptr<const MaskVocabulary> vocabulary{};  ///< Needed of requests with a pattern.
+  /// Keeps what prompts leave, for prompts that begin alike; null: none. Not used where prompt log-probabilities are
+  /// wanted, nor by an engine whose plan reuses no prefixes. Outlives the batch.
+  PrefixStore* prefixes = nullptr;
 };
 
 struct FinishedRequest {
@@ -50,7 +54,8 @@ struct BatchCounts {
   std::int64_t most_rows = 0;       ///< Of one decode step.
   std::int64_t prefill_chunks = 0;  ///< Calls of Session::extend().
   std::int64_t prefilled_tokens = 0;
-  std::int64_t joined = 0;  ///< Times that new rows joined rows that decode.
+  std::int64_t reused_tokens = 0;  ///< Prompt tokens whose keys the prefix store had.
+  std::int64_t joined = 0;         ///< Times that new rows joined rows that decode.
 };
 
 /// Decodes requests under an engine, which must outlive it: continuous batching by concatenating and filtering
@@ -93,7 +98,7 @@ class ContinuousBatch {
   struct Arriving {
     Session session;
     std::vector<std::int64_t> ids;
-    std::size_t fed = 0;  ///< Tokens of each prompt, or all of it.
+    std::vector<std::size_t> held;  ///< Tokens of each prompt that the session holds.
   };
 
   std::int64_t row_tokens(const BatchRequest& request) const;

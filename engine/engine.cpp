@@ -72,6 +72,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->make_cache = plan.kv_growth.factory();
   impl_->kv_layout = plan.kv_layout.value();
   impl_->key_multiple = plan.key_padding.value();
+  impl_->prefix_reuse = plan.prefix_reuse.value();
   impl_->read_back = plan.read_back.value();
   impl_->make_workspace = plan.workspace.factory();
   impl_->make_runner = plan.step_runner.factory();
@@ -84,6 +85,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
 Engine::~Engine() = default;
 
 const Model& Engine::model() const { return *impl_->model; }
+bool Engine::reuses_prefixes() const { return impl_->prefix_reuse != PrefixReuse::none; }
 bool Engine::has_async_read_back() const { return impl_->read_back == ReadBack::async; }
 
 std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,

@@ -99,10 +99,21 @@ class FilledCache {
   /// a number that is not finite.
   static FilledCache from_file(const std::filesystem::path& file, const Engine& engine, std::int64_t batch_size);
 
+  /// Returns the keys and values of the first `tokens` tokens, which share their memory with all.
+  FilledCache first(std::int64_t tokens) const;
+  /// Copies those of the tokens from `begin` to before `end`.
+  FilledCache copy(std::int64_t begin, std::int64_t end) const;
+
  private:
   friend class Session;
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+/// Tokens whose keys and values are there, in pieces of one row, one behind the other.
+struct HeldPrefix {
+  std::vector<std::int64_t> tokens;
+  std::vector<std::shared_ptr<const FilledCache>> pieces;
 };
 
 /// The tokens of its own that a decoder with an encoder holds in a session that was filled at random, unless its caller
@@ -160,6 +171,14 @@ class Session {
   /// restores the cache as it was then. The prompts themselves are not copied, so a session that penalizes repetitions
   /// does not know them.
   void fill(const FilledCache& filled);
+  /// Copies the keys and values of tokens that a row holds, from `begin` to before `end`. Throws std::invalid_argument
+  /// for a row or tokens that are not there.
+  FilledCache held(std::int64_t row, std::int64_t begin, std::int64_t end) const;
+  /// Begins each row of a fresh session with tokens whose keys and values are there, as if it had been fed them; rows
+  /// may begin with different numbers of tokens, some of them none. extend() with at least one token of each row comes
+  /// next. Log-probabilities of these tokens are not computed. Throws std::invalid_argument for another number of rows,
+  /// and std::logic_error for a session that is not fresh or has an encoder.
+  void begin_with(std::span<const HeldPrefix> prefixes);
   /// Cuts every row back to `length` tokens, and gives back memory as if the rest had never been there.
   void truncate(std::int64_t length);
   /// Cuts one row back to `length` tokens, in a time that depends on neither. What it is fed next says the caller, by
@@ -202,6 +221,8 @@ class Engine {
   ~Engine();
 
   const Model& model() const;
+  /// Returns whether prompts should begin with what a PrefixStore holds.
+  bool reuses_prefixes() const;
   /// Returns whether a loop over steps should call decode_ahead() instead of decode().
   bool has_async_read_back() const;
   /// Returns the most bytes, cache included and weights excluded, that a prefill (`tokens` = length, `past` = 0) or a

@@ -42,6 +42,7 @@ struct Engine::Impl {
   KvCacheFactory make_cache;
   KvLayout kv_layout;
   KeyMultiple key_multiple;
+  PrefixReuse prefix_reuse;
   WorkspaceFactory make_workspace;
   StepRunnerFactory make_runner;
   std::unique_ptr<LmHeadRows> lm_head_rows;

@@ -26,6 +26,24 @@ std::int64_t FilledCache::bytes() const {
   return total;
 }
 
+FilledCache FilledCache::first(std::int64_t tokens) const {
+  const c10::InferenceMode inference;
+  FilledCache part;
+  for (const at::Tensor& layer : impl_->layers) {
+    part.impl_->layers.push_back(layer.narrow(1, 0, tokens));
+  }
+  return part;
+}
+
+FilledCache FilledCache::copy(std::int64_t begin, std::int64_t end) const {
+  const c10::InferenceMode inference;
+  FilledCache part;
+  for (const at::Tensor& layer : impl_->layers) {
+    part.impl_->layers.push_back(layer.narrow(1, begin, end - begin).clone());
+  }
+  return part;
+}
+
 std::vector<std::byte> FilledCache::to_bytes() const {
   BytesWriter writer;
   for (const at::Tensor& layer : impl_->layers) {

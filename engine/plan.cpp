@@ -21,6 +21,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.kv_growth);
   add(plan.kv_layout);
   add(plan.key_padding);
+  add(plan.prefix_reuse);
   add(plan.residual_norm);
   add(plan.linear);
   add(plan.mlp);

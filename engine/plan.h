@@ -77,6 +77,7 @@ struct EnginePlan {
   Slot<KvCacheFactory> kv_growth{"kv_growth"};
   Slot<KvLayout> kv_layout{"kv_layout"};
   Slot<KeyMultiple> key_padding{"key_padding"};
+  Slot<PrefixReuse> prefix_reuse{"prefix_reuse"};
   Slot<ResidualNormFactory> residual_norm{"residual_norm"};
   Slot<LinearFactory> linear{"linear"};
   Slot<MlpFactory> mlp{"mlp"};

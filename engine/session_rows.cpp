@@ -74,6 +74,58 @@ void Session::fill(const FilledCache& filled) {
   impl_->runner->prepare(*impl_->state.cache);
 }
 
+FilledCache Session::held(std::int64_t row, std::int64_t begin, std::int64_t end) const {
+  const c10::InferenceMode inference;
+  FilledCache filled;
+  for (std::int64_t layer = 0; layer < impl_->state.cache->options().layers; ++layer) {
+    filled.impl_->layers.push_back(impl_->state.cache->copy_of(layer, row, begin, end));
+  }
+  return filled;
+}
+
+void Session::begin_with(std::span<const HeldPrefix> prefixes) {
+  const c10::InferenceMode inference;
+  KvCache& cache = *impl_->state.cache;
+  const KvCacheOptions& options = cache.options();
+  if (std::ssize(prefixes) != options.batch_size) {
+    throw std::invalid_argument(
+        fmt::format("the session has {} rows, but {} prefixes came", options.batch_size, prefixes.size()));
+  }
+  if (impl_->model().config.encoder || std::ranges::max(cache.lengths()) > 0) {
+    throw std::logic_error("begin_with() needs a fresh session of a decoder alone");
+  }
+  std::vector<std::int64_t> lengths;
+  std::vector<std::vector<std::int64_t>> tokens;
+  for (const HeldPrefix& prefix : prefixes) {
+    lengths.push_back(std::ssize(prefix.tokens));
+    tokens.push_back(prefix.tokens);
+  }
+  const std::int64_t longest = std::ranges::max(lengths);
+  if (longest == 0) {
+    return;
+  }
+  const StepRows rows = impl_->rows(lengths);
+  cache.check_room(rows);
+  if (impl_->state.history) {
+    impl_->state.history->add(tokens, cache.lengths());
+  }
+  const auto like = at::TensorOptions(scalar_type(options.dtype)).device(at::Device(options.device));
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    const at::Tensor all = at::zeros({options.batch_size, longest, options.width}, like);
+    for (std::size_t row = 0; row < prefixes.size(); ++row) {
+      std::int64_t at = 0;
+      for (const std::shared_ptr<const FilledCache>& piece : prefixes[row].pieces) {
+        const at::Tensor& held = piece->impl_->layers.at(static_cast<std::size_t>(layer));
+        all.narrow(0, static_cast<std::int64_t>(row), 1).narrow(1, at, held.size(1)).copy_(held);
+        at += held.size(1);
+      }
+    }
+    cache.append(layer, all, rows);
+  }
+  cache.advance(rows);
+  impl_->runner->prepare(cache);
+}
+
 void Session::truncate(std::int64_t length) {
   for (std::int64_t row = 0; row < impl_->batch_size(); ++row) {
     truncate(row, length);

@@ -193,13 +193,24 @@ ExitCode run_generate(const GenerateOptions& options) {
   if (lines.empty()) {
     return generate_at_once(options, engine, text, std::move(request), document);
   }
+  std::optional<PrefixStore> prefixes;
+  if (options.prefix_store_mb != 0) {
+    if (!engine.reuses_prefixes()) {
+      throw std::invalid_argument(
+          fmt::format("--prefix-store: the arm {} reuses no prefixes; try --arm native, or {},+copied-prefix",
+                      arm.label, arm.label));
+    }
+    constexpr double kBytesOfAMegabyte = 1e6;
+    prefixes.emplace(engine, static_cast<std::int64_t>(options.prefix_store_mb * kBytesOfAMegabyte));
+  }
   return generate_batch(options, engine, text, lines,
                         {.max_rows = options.max_batch,
                          .max_tokens_in_flight = options.max_tokens_in_flight,
                          .prefill_chunk = options.prefill_chunk,
                          .eos_token_ids = request.eos_token_ids,
                          .details = request.details,
-                         .vocabulary = request.vocabulary},
+                         .vocabulary = request.vocabulary,
+                         .prefixes = prefixes ? &*prefixes : nullptr},
                         document);
 }
 
@@ -232,6 +243,10 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--prefill-chunk", options->prefill_chunk,
                    "Prompt tokens that are fed between two decode steps; 0: whole prompts")
       ->capture_default_str();
+  command
+      ->add_option("--prefix-store", options->prefix_store_mb,
+                   "Megabytes of keys and values of prompts that are kept for those that begin alike, with --prompts")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--max-tokens", options->max_tokens, "Tokens of each completion")->capture_default_str();
   command->add_option("--arm", options->arm, "PRESET[,+variant][,-variant]")->capture_default_str();
   command->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();

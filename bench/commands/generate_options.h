@@ -30,6 +30,7 @@ struct GenerateOptions {
   std::int64_t max_batch = 8;
   std::int64_t max_tokens_in_flight = 0;
   std::int64_t prefill_chunk = 0;
+  double prefix_store_mb = 0;
 
   CompletionKeys keys() const {
     return {.samples = sampling.samples, .ranked = sampling.best_of != 0, .log_probs = log_probs};

@@ -28,8 +28,11 @@ Arm without(const Arm& arm, const std::string& name, const RunsOn& where) {
   return alone;
 }
 
-/// Returns whether the variant does nothing in a sweep: no cell of one has rules on its tokens.
-bool idle(const Variant& variant) { return slots_bound_by(variant) == std::vector<std::string>{"token_mask"}; }
+/// Returns whether the variant does nothing in a sweep: no cell of one has rules on its tokens, or a prefix store.
+bool idle(const Variant& variant) {
+  return std::ranges::all_of(slots_bound_by(variant),
+                             [](const std::string& slot) { return slot == "token_mask" || slot == "prefix_reuse"; });
+}
 
 }  // namespace
 

@@ -74,6 +74,18 @@ at::Tensor KvCache::copy_of(std::int64_t layer) const {
   return at::cat({held.keys, held.values}, 2);
 }
 
+at::Tensor KvCache::copy_of(std::int64_t layer, std::int64_t row, std::int64_t begin, std::int64_t end) const {
+  if (row < 0 || row >= options_.batch_size || begin < 0 || begin >= end ||
+      end > lengths_[static_cast<std::size_t>(row)]) {
+    throw std::invalid_argument(fmt::format("the cache has no tokens {} to {} of row {} to copy: it has {} rows", begin,
+                                            end, row, options_.batch_size));
+  }
+  const KeysValues held = layers_.at(static_cast<std::size_t>(layer)).view(end, options_.batch_size);
+  return at::cat({held.keys.narrow(0, row, 1).narrow(1, begin, end - begin),
+                  held.values.narrow(0, row, 1).narrow(1, begin, end - begin)},
+                 2);
+}
+
 void KvCache::select(const std::vector<std::int64_t>& rows) {
   std::vector<std::int64_t> lengths;
   for (const std::int64_t row : rows) {

@@ -81,6 +81,10 @@ class KvCache : public RowPart {
   /// hold nothing.
   at::Tensor copy_of(std::int64_t layer) const;
 
+  /// A copy of what `row` holds in `layer` of the tokens from `begin` to before `end`, [1, end - begin, W]. Throws
+  /// std::invalid_argument for what it does not hold.
+  at::Tensor copy_of(std::int64_t layer, std::int64_t row, std::int64_t begin, std::int64_t end) const;
+
   /// Keys that attention is shown in a step: those that the longest row needs, in a decode step rounded up to
   /// `key_multiple`.
   std::int64_t shown_keys(const StepRows& rows) const;

@@ -36,7 +36,9 @@ Variant fake_gelu() {
 
 /// Every variant that a preset names, and a second one on a slot.
 bool register_fakes() {
-  for (const Variant& variant : {fake("details-on-request", &EnginePlan::token_details),
+  for (const Variant& variant : {fake("cached-trie-masks", &EnginePlan::token_mask),
+                                 fake("copied-prefix", &EnginePlan::prefix_reuse),
+                                 fake("details-on-request", &EnginePlan::token_details),
                                  fake("flash-decode", &EnginePlan::decode_attention),
                                  fake("flash-prefill", &EnginePlan::prefill_attention),
                                  fake("fused-layer-norm", &EnginePlan::residual_norm),
