@@ -91,7 +91,7 @@ decodelab_library(bench_commands SOURCES ${bench_commands_sources} LINK bench_co
 foreach(library reports_store reports_statistics reports_page profiles checkpoint_formats masks plan_core bench_core bench_commands)
   target_precompile_headers(${library} REUSE_FROM base)
 endforeach()
-foreach(library base reports_store reports_statistics reports_page profiles checkpoint_formats bench_core bench_commands)
+foreach(library base reports_store reports_statistics reports_page profiles checkpoint_formats masks bench_core bench_commands)
   decodelab_unity(${library})
 endforeach()
 

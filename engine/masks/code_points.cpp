@@ -132,12 +132,12 @@ CodePoints find_class(const std::string& pcre2_class) {
     ranges.push_back({all.point_at[span[0]], last});
     from = span[1];
   }
-  return CodePoints(std::move(ranges));
+  return CodePoints(ranges);
 }
 
 }  // namespace
 
-CodePoints::CodePoints(std::vector<CodePointRange> ranges) {
+CodePoints::CodePoints(const std::vector<CodePointRange>& ranges) {
   std::vector<CodePointRange> parts;
   for (const CodePointRange& range : ranges) {
     const CodePointRange below{range.first, std::min(range.last, kBeforeSurrogates)};
@@ -164,7 +164,7 @@ CodePoints::CodePoints(std::vector<CodePointRange> ranges) {
 void CodePoints::add(const CodePoints& other) {
   std::vector<CodePointRange> all = ranges_;
   all.insert(all.end(), other.ranges_.begin(), other.ranges_.end());
-  *this = CodePoints(std::move(all));
+  *this = CodePoints(all);
 }
 
 CodePoints CodePoints::others() const {
@@ -179,7 +179,7 @@ CodePoints CodePoints::others() const {
   if (next <= kLastCodePoint) {
     gaps.push_back({next, kLastCodePoint});
   }
-  return CodePoints(std::move(gaps));
+  return CodePoints(gaps);
 }
 
 const CodePoints& code_points_of_class(std::string_view pcre2_class) {

@@ -21,7 +21,7 @@ class CodePoints {
  public:
   CodePoints() = default;
   /// Ranges may come in any order and overlap.
-  explicit CodePoints(std::vector<CodePointRange> ranges);
+  explicit CodePoints(const std::vector<CodePointRange>& ranges);
 
   void add(const CodePoints& other);
   /// Returns all code points that are not in this set.

@@ -42,7 +42,7 @@ void write_forbidden(const MaskBits& bits, Element* logits) {
   }
 }
 
-void forbid_on_host(const MaskBits& bits, at::Tensor row) {
+void forbid_on_host(const MaskBits& bits, const at::Tensor& row) {
   switch (row.scalar_type()) {
     case at::kBFloat16: write_forbidden(bits, row.mutable_data_ptr<at::BFloat16>()); break;
     case at::kHalf: write_forbidden(bits, row.mutable_data_ptr<at::Half>()); break;
@@ -52,7 +52,7 @@ void forbid_on_host(const MaskBits& bits, at::Tensor row) {
 
 }  // namespace
 
-RowMasks::RowMasks(const std::vector<TokenRules>& rules, std::shared_ptr<const MaskVocabulary> vocabulary,
+RowMasks::RowMasks(const std::vector<TokenRules>& rules, const std::shared_ptr<const MaskVocabulary>& vocabulary,
                    std::int64_t vocabulary_size, const TokenMaskFactory& make_mask)
     : exhausted_(rules.size()), bits_(vocabulary_size) {
   std::map<std::string, std::shared_ptr<TokenMask>> by_pattern;
@@ -67,9 +67,9 @@ RowMasks::RowMasks(const std::vector<TokenRules>& rules, std::shared_ptr<const M
       known = known != nullptr ? known : make_mask({.pattern = row.regex, .vocabulary = vocabulary});
       mask = known;
     }
-    static const auto kNone =
+    static const auto without_bytes =
         std::make_shared<const MaskVocabulary>(std::vector<std::string>(), std::vector<std::int64_t>());
-    rows_.emplace_back(row, std::move(mask), vocabulary == nullptr ? kNone : vocabulary);
+    rows_.emplace_back(row, std::move(mask), vocabulary == nullptr ? without_bytes : vocabulary);
   }
 }
 

@@ -19,7 +19,7 @@ class RowMasks final : public RowPart {
   /// `rules` has one for each row; `vocabulary` may be null where no row has a pattern. Rows with one pattern share its
   /// masks. Throws std::invalid_argument as check_rules() and compile_pattern() do, and for a pattern without a
   /// vocabulary.
-  RowMasks(const std::vector<TokenRules>& rules, std::shared_ptr<const MaskVocabulary> vocabulary,
+  RowMasks(const std::vector<TokenRules>& rules, const std::shared_ptr<const MaskVocabulary>& vocabulary,
            std::int64_t vocabulary_size, const TokenMaskFactory& make_mask);
   /// Rows without rules.
   RowMasks(std::int64_t batch_size, std::int64_t vocabulary_size);

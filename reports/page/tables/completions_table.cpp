@@ -70,9 +70,10 @@ Table completions_table(const RunData& data) {
     table.rows.push_back(std::move(row));
   }
   if (!table.rows.empty()) {
-    table.notes.emplace_back(all_alike ? "Greedy decoding; every arm says the same."
-                                    : "Greedy decoding; arms differ, as in 16 bits two tokens may be as good as equal. "
-                                      "In fp32 it is a fault.");
+    table.notes.emplace_back(all_alike
+                                 ? "Greedy decoding; every arm says the same."
+                                 : "Greedy decoding; arms differ, as in 16 bits two tokens may be as good as equal. "
+                                   "In fp32 it is a fault.");
   }
   return table;
 }

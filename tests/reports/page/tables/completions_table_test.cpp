@@ -51,9 +51,13 @@ TEST(CompletionsTable, ShowsTheEndOfALongPromptFromAWholeCharacterOn) {
 }
 
 TEST(CompletionsTable, HasTheSameCompletionsAsJson) {
-  const nlohmann::ordered_json json = completions_to_json(
-      run_that_says({{.arm_id = 1, .prompt = 2, .prompt_text = "Say", .prompt_class = "talk", .prompt_tokens = 1,
-                      .token_ids = {4, 5}, .text = "yes"}}));
+  const nlohmann::ordered_json json = completions_to_json(run_that_says({{.arm_id = 1,
+                                                                          .prompt = 2,
+                                                                          .prompt_text = "Say",
+                                                                          .prompt_class = "talk",
+                                                                          .prompt_tokens = 1,
+                                                                          .token_ids = {4, 5},
+                                                                          .text = "yes"}}));
   ASSERT_EQ(json.size(), 1U);
   EXPECT_EQ(json[0].at("prompt"), 2);
   EXPECT_EQ(json[0].at("text"), "yes");
