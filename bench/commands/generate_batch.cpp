@@ -151,6 +151,9 @@ BatchRequest request_of(const PromptLine& prompt, const GenerateOptions& options
   sampling.sample = own.sample.value_or(sampling.sample || own.seed || own.temperature || own.top_k || own.top_p ||
                                         own.typical_p || (own.samples && *own.samples > 1));
   take_setting(own.regex, request.rules.regex);
+  if (!request.rules.regex.empty()) {
+    text.require_tokenizer("'regex'");
+  }
   take_setting(own.forbid_eos, request.rules.forbid_eos);
   take_setting(own.min_tokens, request.rules.min_tokens);
   take_setting(own.allow_ids, request.rules.allowed_ids);
