@@ -143,12 +143,16 @@ void ContinuousBatch::admit() {
     options.sampling.push_back(requests_.at(id).request.sampling);
     options.rules.push_back(requests_.at(id).request.rules);
   }
+  const std::size_t prompts = ids.size();
   arriving_.emplace(Arriving{.session = Session(engine_, options), .ids = std::move(ids), .held = {}});
+  arriving_->held.resize(prompts);
+  if (options_.prefixes == nullptr) {
+    return;
+  }
   std::vector<HeldPrefix> prefixes;
-  for (const std::int64_t id : arriving_->ids) {
-    prefixes.push_back(options_.prefixes != nullptr ? options_.prefixes->match(requests_.at(id).request.prompt)
-                                                    : HeldPrefix());
-    arriving_->held.push_back(prefixes.back().tokens.size());
+  for (std::size_t row = 0; row < prompts; ++row) {
+    prefixes.push_back(options_.prefixes->match(requests_.at(arriving_->ids[row]).request.prompt));
+    arriving_->held[row] = prefixes.back().tokens.size();
     counts_.reused_tokens += std::ssize(prefixes.back().tokens);
   }
   arriving_->session.begin_with(prefixes);

@@ -59,6 +59,12 @@ nlohmann::ordered_json to_json(const std::vector<Sample>& samples, const std::ve
   return json;
 }
 
+std::string to_json_line(std::size_t index, const nlohmann::ordered_json& object) {
+  nlohmann::ordered_json line{{"index", index}};
+  line.update(object);
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::string to_text(const Sample& sample) {
   return sample.text ? *sample.text : fmt::format("{}", fmt::join(sample.completion.token_ids, ","));
 }

@@ -36,6 +36,9 @@ std::vector<Sample> given_samples(const std::vector<Completion>& drawn, const Co
 nlohmann::ordered_json to_json(const std::vector<Sample>& samples, const std::vector<std::int64_t>& prompt,
                                const CompletionKeys& keys);
 
+/// Returns the object of a prompt as one line of JSON, with the prompt's index before its keys.
+std::string to_json_line(std::size_t index, const nlohmann::ordered_json& object);
+
 /// Returns the line that stands for a sample where only text is written: its text, or its ids.
 std::string to_text(const Sample& sample);
 

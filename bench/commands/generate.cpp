@@ -128,9 +128,7 @@ ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, 
     }
     nlohmann::ordered_json object = to_json(samples, request.prompts[prompt], options.keys());
     if (options.output == "jsonl") {
-      nlohmann::ordered_json line{{"index", prompt}};
-      line.update(object);
-      fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+      fmt::print("{}\n", to_json_line(prompt, object));
     }
     document["completions"].push_back(std::move(object));
   }

@@ -68,9 +68,7 @@ class BatchOutput {
  private:
   void put(std::size_t index, nlohmann::ordered_json object, std::string text) {
     if (format_ == "jsonl") {
-      nlohmann::ordered_json line{{"index", index}};
-      line.update(object);
-      fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+      fmt::print("{}\n", to_json_line(index, object));
     } else if (format_ == "json") {
       objects_.emplace(index, std::move(object));
     } else {

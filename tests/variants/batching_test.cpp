@@ -97,7 +97,8 @@ std::map<std::int64_t, std::vector<Completion>> run_all(ContinuousBatch& batch) 
 
 TEST(ContinuousBatch, GivesEachRequestWhatItGetsAloneUnderEveryPresetAndChunk) {
   const std::vector<BatchRequest> requests = mixed_requests(18, 3);
-  for (const ModelConfig& config : {testing::small_config(), testing::small_llama_config()}) {
+  for (const ModelConfig& config :
+       {testing::small_config(), testing::small_llama_config(), testing::small_t5_config()}) {
     const auto model = small_model(config);
     const Engine reference = engine_for("causal", model);
     std::vector<std::vector<Completion>> expected;
