@@ -7,8 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/sampling/sampling_slots.h"
-#include "engine/sequences/batch_state.h"
+#include "engine/samples.h"
 
 namespace decodelab {
 namespace {
@@ -42,11 +41,12 @@ void check_request(const BatchRequest& request, const ModelConfig& config, std::
 }  // namespace
 
 ContinuousBatch::ContinuousBatch(const Engine& engine, BatchingOptions options)
-    : engine_(engine), options_(std::move(options)) {
+    : engine_(engine), options_(std::move(options)), rows_(engine.batching(), options_.max_rows) {
   if (options_.max_rows < 1) {
     throw std::invalid_argument(fmt::format("--max-batch {}: expected at least 1 row", options_.max_rows));
   }
-  if (options_.max_tokens_in_flight < 0 || options_.prefill_chunk < 0) {
+  options_.prefill_chunk = options_.prefill_chunk.value_or(engine_.batching().chunk);
+  if (options_.max_tokens_in_flight < 0 || *options_.prefill_chunk < 0) {
     throw std::invalid_argument("--max-tokens-in-flight and --prefill-chunk: expected 0 or more tokens");
   }
   if (engine_.model().config().encoder) {
@@ -86,8 +86,7 @@ std::int64_t ContinuousBatch::submit(BatchRequest request) {
   request.sampling = complete_sampling({&request.sampling, 1}, 1).front();
   Running running{.samples = std::vector<Completion>(static_cast<std::size_t>(request.samples)), .tokens = tokens};
   for (std::size_t sample = 0; sample < running.samples.size(); ++sample) {
-    const std::optional<std::uint64_t>& seed = request.sampling.seed;
-    running.samples[sample].seed = request.samples > 1 && seed ? fork_seed(*seed, sample) : seed;
+    running.samples[sample].seed = sample_seed(request.sampling, request.samples, static_cast<std::int64_t>(sample));
   }
   running.request = std::move(request);
   requests_.emplace(next_id_, std::move(running));
@@ -109,13 +108,18 @@ void ContinuousBatch::abort(std::int64_t id) {
     // It takes no rows that its end would give back.
     rows_taken_ += std::ssize(found->second.samples);
     tokens_taken_ += found->second.tokens;
+    begun_.insert(id);
   }
 }
 
-/// Takes requests in their order while they fit, and makes a session for their prompts.
+bool ContinuousBatch::open(const BatchRow& row) const {
+  const auto found = requests_.find(row.request);
+  return found != requests_.end() && found->second.samples[row.sample].open();
+}
+
+/// Takes requests in their order while they fit.
 void ContinuousBatch::admit() {
   std::vector<std::int64_t> ids;
-  std::int64_t most_tokens = 0;
   while (!waiting_.empty()) {
     const Running& next = requests_.at(waiting_.front());
     const bool fits =
@@ -126,32 +130,39 @@ void ContinuousBatch::admit() {
     }
     rows_taken_ += std::ssize(next.samples);
     tokens_taken_ += next.tokens;
-    most_tokens = std::max(most_tokens, row_tokens(next.request));
     ids.push_back(waiting_.front());
+    begun_.insert(waiting_.front());
     waiting_.pop_front();
   }
-  if (ids.empty()) {
-    return;
+  if (!ids.empty()) {
+    begin(ids);
   }
-  SessionOptions options{.batch_size = std::ssize(ids),
-                         .max_tokens = most_tokens,
-                         .details = options_.details,
-                         .sampling = {},
-                         .rules = {},
-                         .vocabulary = options_.vocabulary};
+}
+
+void ContinuousBatch::begin(const std::vector<std::int64_t>& ids) {
+  SessionOptions options{.details = options_.details, .sampling = {}, .rules = {}, .vocabulary = options_.vocabulary};
+  std::vector<BatchRow> rows;
   for (const std::int64_t id : ids) {
-    options.sampling.push_back(requests_.at(id).request.sampling);
-    options.rules.push_back(requests_.at(id).request.rules);
+    const Running& running = requests_.at(id);
+    options.max_tokens = std::max(options.max_tokens, row_tokens(running.request));
+    const std::size_t prefilled = engine_.forks() ? 1 : running.samples.size();
+    for (std::size_t sample = 0; sample < prefilled; ++sample) {
+      SamplingParameters sampling = running.request.sampling;
+      sampling.seed = running.samples[sample].seed;
+      options.sampling.push_back(sampling);
+      options.rules.push_back(running.request.rules);
+      rows.push_back({.request = id, .sample = sample});
+    }
   }
-  const std::size_t prompts = ids.size();
-  arriving_.emplace(Arriving{.session = Session(engine_, options), .ids = std::move(ids), .held = {}});
-  arriving_->held.resize(prompts);
+  options.batch_size = std::ssize(rows);
+  std::vector<std::size_t> held(rows.size());
+  arriving_.emplace(Arriving{.session = Session(engine_, options), .rows = std::move(rows), .held = std::move(held)});
   if (options_.prefixes == nullptr) {
     return;
   }
   std::vector<HeldPrefix> prefixes;
-  for (std::size_t row = 0; row < prompts; ++row) {
-    prefixes.push_back(options_.prefixes->match(requests_.at(arriving_->ids[row]).request.prompt));
+  for (std::size_t row = 0; row < arriving_->rows.size(); ++row) {
+    prefixes.push_back(options_.prefixes->match(prompt_of(arriving_->rows[row])));
     arriving_->held[row] = prefixes.back().tokens.size();
     counts_.reused_tokens += std::ssize(prefixes.back().tokens);
   }
@@ -160,14 +171,13 @@ void ContinuousBatch::admit() {
 
 /// Feeds each prompt its next piece.
 void ContinuousBatch::feed() {
+  const auto chunk = static_cast<std::size_t>(*options_.prefill_chunk);
   std::vector<std::vector<std::int64_t>> pieces;
   std::size_t left = 0;
-  for (std::size_t row = 0; row < arriving_->ids.size(); ++row) {
-    const std::vector<std::int64_t>& prompt = requests_.at(arriving_->ids[row]).request.prompt;
+  for (std::size_t row = 0; row < arriving_->rows.size(); ++row) {
+    const std::vector<std::int64_t>& prompt = prompt_of(arriving_->rows[row]);
     const std::size_t from = arriving_->held[row];
-    const std::size_t to = options_.prefill_chunk == 0
-                               ? prompt.size()
-                               : std::min(from + static_cast<std::size_t>(options_.prefill_chunk), prompt.size());
+    const std::size_t to = chunk == 0 ? prompt.size() : std::min(from + chunk, prompt.size());
     arriving_->held[row] = to;
     pieces.emplace_back(prompt.begin() + static_cast<std::ptrdiff_t>(from),
                         prompt.begin() + static_cast<std::ptrdiff_t>(to));
@@ -182,42 +192,50 @@ void ContinuousBatch::feed() {
 }
 
 void ContinuousBatch::start(Arriving arrived) {
+  Session& session = arrived.session;
   std::vector<std::int64_t> parents;
   std::vector<std::uint64_t> seeds;
-  std::vector<Row> rows;
-  for (std::size_t parent = 0; parent < arrived.ids.size(); ++parent) {
-    const Running& running = requests_.at(arrived.ids[parent]);
-    for (std::size_t sample = 0; sample < running.samples.size(); ++sample) {
+  std::vector<BatchRow> rows;
+  for (std::size_t parent = 0; parent < arrived.rows.size(); ++parent) {
+    const auto& [id, first] = arrived.rows[parent];
+    if (options_.prefixes != nullptr && first == 0) {
+      options_.prefixes->insert(prompt_of(arrived.rows[parent]), session, static_cast<std::int64_t>(parent));
+    }
+    const std::vector<Completion>& samples = requests_.at(id).samples;
+    const std::size_t end = engine_.forks() ? samples.size() : first + 1;
+    for (std::size_t sample = first; sample < end; ++sample) {
       parents.push_back(static_cast<std::int64_t>(parent));
-      seeds.push_back(running.samples[sample].seed.value_or(0));  // Greedy rows draw nothing.
-      rows.push_back({.id = arrived.ids[parent], .sample = sample});
+      seeds.push_back(samples[sample].seed.value_or(0));  // Greedy rows draw nothing.
+      rows.push_back({.request = id, .sample = sample});
     }
   }
-  std::optional<Session> session(std::move(arrived.session));
-  for (std::size_t parent = 0; options_.prefixes != nullptr && parent < arrived.ids.size(); ++parent) {
-    options_.prefixes->insert(requests_.at(arrived.ids[parent]).request.prompt, *session,
-                              static_cast<std::int64_t>(parent));
+  if (rows.size() > arrived.rows.size()) {
+    session.fork(parents, seeds);
   }
-  if (rows.size() > arrived.ids.size()) {
-    session->fork(parents, seeds);
+  take(session.choose(), rows);
+  std::vector<std::int64_t> kept;
+  std::vector<BatchRow> going_on;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (open(rows[row])) {
+      kept.push_back(static_cast<std::int64_t>(row));
+      going_on.push_back(rows[row]);
+    }
   }
-  take(session->choose(), rows);
-  drop_ended(session, rows);
-  if (!session) {
+  if (kept.empty()) {
     return;
   }
-  if (!session_) {
-    session_ = std::move(session);
-  } else {
-    session_->concatenate(std::move(*session));
-    ++counts_.joined;
+  if (kept.size() < rows.size()) {
+    session.filter(kept);
   }
-  rows_.insert(rows_.end(), rows.begin(), rows.end());
+  rows_.join(std::move(session), going_on);
 }
 
-void ContinuousBatch::take(const StepResult& step, const std::vector<Row>& rows) {
+void ContinuousBatch::take(const StepResult& step, const std::vector<BatchRow>& rows) {
   for (std::size_t place = 0; place < rows.size(); ++place) {
-    Running& running = requests_.at(rows[place].id);
+    if (!open(rows[place])) {
+      continue;
+    }
+    Running& running = requests_.at(rows[place].request);
     const CompletionLimits limits{
         .max_tokens = running.request.max_tokens,
         .eos_token_ids = options_.eos_token_ids,
@@ -229,58 +247,49 @@ void ContinuousBatch::take(const StepResult& step, const std::vector<Row>& rows)
   }
 }
 
-void ContinuousBatch::drop_ended(std::optional<Session>& session, std::vector<Row>& rows) {
-  std::vector<std::int64_t> kept;
-  std::vector<Row> open;
-  for (std::size_t place = 0; place < rows.size(); ++place) {
-    if (requests_.at(rows[place].id).samples[rows[place].sample].open()) {
-      kept.push_back(static_cast<std::int64_t>(place));
-      open.push_back(rows[place]);
-    }
-  }
-  if (open.empty()) {
-    session.reset();
-  } else if (open.size() < rows.size()) {
-    session->filter(kept);
-  }
-  rows = std::move(open);
-}
-
 std::vector<FinishedRequest> ContinuousBatch::step() {
-  if (session_) {
-    drop_ended(session_, rows_);  // Those that were aborted since.
-  }
-  if (!arriving_) {
+  const auto is_open = [this](const BatchRow& row) { return open(row); };
+  rows_.settle(is_open);  // Those that were aborted since.
+  if (!arriving_ && rows_.takes_requests()) {
     admit();
   }
   if (arriving_) {
     feed();
   }
-  if (session_) {
-    ++counts_.decode_steps;
-    counts_.decoded_rows += std::ssize(rows_);
-    counts_.most_rows = std::max<std::int64_t>(counts_.most_rows, std::ssize(rows_));
-    take(session_->decode(), rows_);
-    drop_ended(session_, rows_);
+  if (rows_.open() > 0) {
+    take(rows_.decode(), rows_.rows());
+    rows_.settle(is_open);
   }
-  std::vector<FinishedRequest> finished;
-  for (auto next = requests_.begin(); next != requests_.end();) {
-    Running& running = next->second;
-    const bool arriving = arriving_ && std::ranges::find(arriving_->ids, next->first) != arriving_->ids.end();
+  return finished();
+}
+
+std::vector<FinishedRequest> ContinuousBatch::finished() {
+  std::vector<FinishedRequest> all;
+  for (auto next = begun_.begin(); next != begun_.end();) {
+    Running& running = requests_.at(*next);
+    const bool arriving =
+        arriving_ && std::ranges::find(arriving_->rows, *next, &BatchRow::request) != arriving_->rows.end();
     if (arriving || std::ranges::any_of(running.samples, &Completion::open)) {
       ++next;
       continue;
     }
     rows_taken_ -= std::ssize(running.samples);
     tokens_taken_ -= running.tokens;
-    finished.push_back({.id = next->first, .samples = std::move(running.samples)});
-    next = requests_.erase(next);
+    all.push_back({.id = *next, .samples = std::move(running.samples)});
+    requests_.erase(*next);
+    next = begun_.erase(next);
   }
-  return finished;
+  return all;
+}
+
+BatchCounts ContinuousBatch::counts() const {
+  BatchCounts all = counts_;
+  static_cast<BatchRowCounts&>(all) = rows_.counts();
+  return all;
 }
 
 std::int64_t ContinuousBatch::cache_bytes() const {
-  return (session_ ? session_->cache_bytes() : 0) + (arriving_ ? arriving_->session.cache_bytes() : 0);
+  return rows_.cache_bytes() + (arriving_ ? arriving_->session.cache_bytes() : 0);
 }
 
 }  // namespace decodelab

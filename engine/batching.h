@@ -8,8 +8,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
+#include "engine/batch_rows.h"
 #include "engine/completion.h"
 #include "engine/prefix_store.h"
 
@@ -32,8 +34,8 @@ struct BatchingOptions {
   /// Tokens that rows at hand may come to hold, prompts and completions together; 0: any number.
   std::int64_t max_tokens_in_flight = 0;
   /// Prompt tokens that a row is fed between two decode steps, so that those that decode do not wait for long prompts;
-  /// 0: prompts are fed whole. An encoder reads its prompts whole.
-  std::int64_t prefill_chunk = 0;
+  /// 0: prompts are fed whole; empty: what the plan's BatchingRule says. An encoder reads its prompts whole.
+  std::optional<std::int64_t> prefill_chunk{};
   std::vector<std::int64_t> eos_token_ids{};
   DetailsRequest details{};
   std::shared_ptr<const MaskVocabulary> vocabulary{};  ///< Needed of requests with a pattern.
@@ -48,19 +50,16 @@ struct FinishedRequest {
 };
 
 /// What a batch has done so far.
-struct BatchCounts {
-  std::int64_t decode_steps = 0;
-  std::int64_t decoded_rows = 0;    ///< Rows of all decode steps together.
-  std::int64_t most_rows = 0;       ///< Of one decode step.
+struct BatchCounts : BatchRowCounts {
   std::int64_t prefill_chunks = 0;  ///< Calls of Session::extend().
   std::int64_t prefilled_tokens = 0;
   std::int64_t reused_tokens = 0;  ///< Prompt tokens whose keys the prefix store had.
-  std::int64_t joined = 0;         ///< Times that new rows joined rows that decode.
 };
 
-/// Decodes requests under an engine, which must outlive it: continuous batching by concatenating and filtering
-/// (text-generation-inference's batches; Orca, Yu et al. 2022). With one generator of random numbers per row, a request
-/// gets the tokens that it would get alone, whatever runs beside it. Used by one thread at a time.
+/// Decodes requests under an engine, which must outlive it. The plan's slot `batching` says when requests join the rows
+/// that decode: all at once, as in a static batch, or as others end (continuous batching: Orca, Yu et al. 2022;
+/// text-generation-inference's batches). With one generator of random numbers per row, a request gets the tokens that
+/// it would get alone, whatever runs beside it. Used by one thread at a time.
 class ContinuousBatch {
  public:
   /// Throws std::invalid_argument for limits below 0 or a batch of no rows.
@@ -81,7 +80,7 @@ class ContinuousBatch {
   std::int64_t waiting() const { return static_cast<std::int64_t>(waiting_.size()); }
   /// Returns the bytes of keys and values that are held; 0 where nothing runs.
   std::int64_t cache_bytes() const;
-  const BatchCounts& counts() const { return counts_; }
+  BatchCounts counts() const;
 
  private:
   struct Running {
@@ -89,35 +88,35 @@ class ContinuousBatch {
     std::vector<Completion> samples;
     std::int64_t tokens = 0;  ///< That its rows come to hold.
   };
-  /// A row of a session.
-  struct Row {
-    std::int64_t id = 0;
-    std::size_t sample = 0;
-  };
   /// Rows whose prompts are being fed.
   struct Arriving {
     Session session;
-    std::vector<std::int64_t> ids;
-    std::vector<std::size_t> held;  ///< Tokens of each prompt that the session holds.
+    std::vector<BatchRow> rows;     ///< The first sample of each request where the plan forks, else all samples.
+    std::vector<std::size_t> held;  ///< Tokens of its prompt that each row holds.
   };
 
   std::int64_t row_tokens(const BatchRequest& request) const;
+  const std::vector<std::int64_t>& prompt_of(const BatchRow& row) const {
+    return requests_.at(row.request).request.prompt;
+  }
+  bool open(const BatchRow& row) const;
   void admit();
+  /// Makes a session for the first rows of these requests.
+  void begin(const std::vector<std::int64_t>& ids);
   void feed();
   /// Ends the prefill: samples fork, and their first tokens are chosen.
   void start(Arriving arrived);
-  void take(const StepResult& step, const std::vector<Row>& rows);
-  /// Drops the rows that have ended; leaves no session where all have.
-  void drop_ended(std::optional<Session>& session, std::vector<Row>& rows);
+  void take(const StepResult& step, const std::vector<BatchRow>& rows);
+  std::vector<FinishedRequest> finished();
 
   const Engine& engine_;
   BatchingOptions options_;
   std::int64_t next_id_ = 0;
   std::map<std::int64_t, Running> requests_;
   std::deque<std::int64_t> waiting_;
+  std::set<std::int64_t> begun_;  ///< Requests that do not wait, in their order.
   std::optional<Arriving> arriving_;
-  std::optional<Session> session_;
-  std::vector<Row> rows_;
+  BatchRows rows_;
   std::int64_t rows_taken_ = 0;    ///< Of requests that do not wait.
   std::int64_t tokens_taken_ = 0;  ///< Of the same.
   BatchCounts counts_;

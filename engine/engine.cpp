@@ -73,6 +73,8 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->kv_layout = plan.kv_layout.value();
   impl_->key_multiple = plan.key_padding.value();
   impl_->prefix_reuse = plan.prefix_reuse.value();
+  impl_->fork = plan.fork.value();
+  impl_->batching = plan.batching.value();
   impl_->read_back = plan.read_back.value();
   impl_->make_workspace = plan.workspace.factory();
   impl_->make_runner = plan.step_runner.factory();
@@ -86,15 +88,21 @@ Engine::~Engine() = default;
 
 const Model& Engine::model() const { return *impl_->model; }
 bool Engine::reuses_prefixes() const { return impl_->prefix_reuse != PrefixReuse::none; }
+bool Engine::forks() const { return impl_->fork != ForkWay::prefill_each; }
+const BatchingRule& Engine::batching() const { return impl_->batching; }
+bool Engine::keeps_keys() const { return impl_->cache(0, 1, 0)->keeps(); }
 bool Engine::has_async_read_back() const { return impl_->read_back == ReadBack::async; }
 
 std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,
                                 std::int64_t max_tokens) const {
   const ModelConfig& config = model().config();
+  const std::unique_ptr<KvCache> rule = impl_->cache(0, max_tokens, 0);
+  if (past > 0 && !rule->keeps()) {
+    return step_bytes(batch_size, past + tokens, 0, max_tokens);
+  }
   const auto bytes = static_cast<std::int64_t>(element_bytes(model().dtype()));
   const std::int64_t keys = past + tokens;
   const std::int64_t rows = batch_size * tokens;
-  const std::unique_ptr<KvCache> rule = impl_->cache(0, max_tokens, 0);
   const std::int64_t slots = rule->slots_of(config.encoder ? max_tokens : std::max(keys, max_tokens));
   const std::int64_t layer_cache = impl_->step_runner()->cache_rows(batch_size) * slots * config.kv_width() * bytes;
   // One layer is held twice while it grows.

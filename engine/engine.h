@@ -203,6 +203,14 @@ class Session {
   /// and concatenate() also throw std::logic_error while tokens of decode_ahead() or start_step() are unread.
   void concatenate(Session&& other);
 
+  /// Puts the rows of `other` in the places of these rows, one each, which are dropped: a join of a batch that keeps
+  /// its shape. Only what joins is copied. `other` is left as by concatenate(), and what is thrown is what that throws,
+  /// and std::invalid_argument for places that are not there, named twice, or not as many as rows come.
+  void put(std::span<const std::int64_t> places, Session&& other);
+  /// Adds copies of the last row up to `rows` rows, so that a batch has the shape of a larger one. A copy that samples
+  /// draws the numbers that its original draws.
+  void pad(std::int64_t rows);
+
   /// Returns the logits of each row's last real position in the last step, [B * V] in row order, as fp32 on the host.
   /// Throws std::logic_error where a row has been through no step yet.
   std::vector<float> last_logits() const;
@@ -223,6 +231,12 @@ class Engine {
   const Model& model() const;
   /// Returns whether prompts should begin with what a PrefixStore holds.
   bool reuses_prefixes() const;
+  /// Returns whether samples of one prompt prefill it once, and fork.
+  bool forks() const;
+  /// Returns when requests join and leave a ContinuousBatch.
+  const BatchingRule& batching() const;
+  /// Returns whether sessions keep keys and values; else each step is fed all tokens again, and only tokens fill them.
+  bool keeps_keys() const;
   /// Returns whether a loop over steps should call decode_ahead() instead of decode().
   bool has_async_read_back() const;
   /// Returns the most bytes, cache included and weights excluded, that a prefill (`tokens` = length, `past` = 0) or a

@@ -43,6 +43,8 @@ struct Engine::Impl {
   KvLayout kv_layout;
   KeyMultiple key_multiple;
   PrefixReuse prefix_reuse;
+  ForkWay fork;
+  BatchingRule batching;
   WorkspaceFactory make_workspace;
   StepRunnerFactory make_runner;
   std::unique_ptr<LmHeadRows> lm_head_rows;

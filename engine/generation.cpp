@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/sequences/batch_state.h"
+#include "engine/samples.h"
 #include "profiles/range.h"
 
 namespace decodelab {
@@ -113,33 +113,27 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
   }
   const auto batch_size = static_cast<std::int64_t>(request.prompts.size());
   const std::vector<SamplingParameters> sampling = complete_sampling(request.sampling, batch_size);
-  Session session(engine, {.batch_size = batch_size,
+  const auto samples = static_cast<std::size_t>(request.samples);
+  std::vector<Completion> completions(request.prompts.size() * samples);
+  for (std::size_t row = 0; row < completions.size(); ++row) {
+    completions[row].seed =
+        sample_seed(sampling[row / samples], request.samples, static_cast<std::int64_t>(row % samples));
+  }
+  OpenRows rows(request, completions);
+  std::optional<Session> begun;
+  {
+    const StepRange range(0);
+    begun = begin_samples(engine,
+                          {.batch_size = batch_size,
                            .max_tokens = needed,
                            .details = request.details,
                            .sampling = sampling,
                            .rules = request.rules,
-                           .vocabulary = request.vocabulary});
-  const auto samples = static_cast<std::size_t>(request.samples);
-  std::vector<Completion> completions(request.prompts.size() * samples);
-  std::vector<std::int64_t> parents;
-  std::vector<std::uint64_t> seeds;
-  for (std::size_t row = 0; row < completions.size(); ++row) {
-    const std::optional<std::uint64_t>& seed = sampling[row / samples].seed;
-    completions[row].seed = samples > 1 && seed ? fork_seed(*seed, row % samples) : seed;
-    parents.push_back(static_cast<std::int64_t>(row / samples));
-    seeds.push_back(completions[row].seed.value_or(0));  // Greedy rows draw nothing.
+                           .vocabulary = request.vocabulary},
+                          request.prompts, request.samples);
+    rows.take(begun->choose());
   }
-  OpenRows rows(request, completions);
-  {
-    const StepRange range(0);
-    if (samples == 1) {
-      rows.take(session.prefill(request.prompts));
-    } else {
-      session.extend(request.prompts);
-      session.fork(parents, seeds);
-      rows.take(session.choose());
-    }
-  }
+  Session& session = *begun;
   if (request.keep_prefill_logits) {
     const std::vector<float> logits = session.last_logits();
     const auto vocabulary = static_cast<std::ptrdiff_t>(logits.size() / completions.size());

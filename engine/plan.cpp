@@ -22,6 +22,8 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.kv_layout);
   add(plan.key_padding);
   add(plan.prefix_reuse);
+  add(plan.fork);
+  add(plan.batching);
   add(plan.residual_norm);
   add(plan.linear);
   add(plan.mlp);

@@ -13,6 +13,7 @@
 
 #include "engine/layers/layer_slots.h"
 #include "engine/sampling/sampling_slots.h"
+#include "engine/sequences/sequence_slots.h"
 
 namespace decodelab {
 
@@ -78,6 +79,8 @@ struct EnginePlan {
   Slot<KvLayout> kv_layout{"kv_layout"};
   Slot<KeyMultiple> key_padding{"key_padding"};
   Slot<PrefixReuse> prefix_reuse{"prefix_reuse"};
+  Slot<ForkWay> fork{"fork"};
+  Slot<BatchingRule> batching{"batching"};
   Slot<ResidualNormFactory> residual_norm{"residual_norm"};
   Slot<LinearFactory> linear{"linear"};
   Slot<MlpFactory> mlp{"mlp"};

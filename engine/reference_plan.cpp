@@ -27,6 +27,8 @@ EnginePlan reference_plan() {
   plan.kv_layout.set_reference(KvLayout::split);
   plan.key_padding.set_reference(1);
   plan.prefix_reuse.set_reference(PrefixReuse::none);
+  plan.fork.set_reference(ForkWay::prefill_each);
+  plan.batching.set_reference({});
   plan.read_back.set_reference(ReadBack::each);
   plan.residual_norm.set_reference(make_plain_residual_norm);
   plan.linear.set_reference(make_plain_linear);

@@ -1,5 +1,6 @@
 // One batch of sequences from prompt to last token: a forward step, the choice, and the details.
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -54,6 +55,10 @@ Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
   state.prompt_log_probs.values.resize(static_cast<std::size_t>(asked.batch_size));
   workspace = engine.make_workspace(model().config.positions, model().device);
   renew_choice();
+  if (!state.cache->keeps()) {
+    state.fed = std::make_unique<RowTokens>();
+    state.fed->values.resize(static_cast<std::size_t>(asked.batch_size));
+  }
   if (state.penalizes()) {
     state.history = new_history();
   }
@@ -97,7 +102,14 @@ ForwardStep Session::Impl::step_of(const StepRows& rows) const {
   return {.rows = rows, .workspace = *workspace, .encoded = state.encoded.get()};
 }
 
-std::pair<at::Tensor, StepRows> Session::Impl::begin_tokens(std::span<const std::vector<std::int64_t>> tokens) {
+void Session::Impl::refuse_without_cache(const char* what) const {
+  if (!state.cache->keeps()) {
+    throw std::logic_error(
+        fmt::format("{} needs a cache, and the plan's keeps no keys and values: extend() by tokens", what));
+  }
+}
+
+Session::Impl::Feed Session::Impl::begin_tokens(std::span<const std::vector<std::int64_t>> tokens) {
   if (std::ssize(tokens) != batch_size()) {
     throw std::invalid_argument(
         fmt::format("the session has {} rows, but {} prompts came", batch_size(), tokens.size()));
@@ -118,11 +130,32 @@ std::pair<at::Tensor, StepRows> Session::Impl::begin_tokens(std::span<const std:
   if (state.history) {
     state.history->add({tokens.begin(), tokens.end()}, state.cache->lengths());
   }
-  return {std::move(ids), std::move(step_rows)};
+  if (state.fed) {
+    for (std::size_t row = 0; row < tokens.size(); ++row) {
+      std::vector<std::int64_t>& all = state.fed->values[row];
+      all.insert(all.end(), tokens[row].begin(), tokens[row].end());
+    }
+    return all_tokens_again();
+  }
+  return {.ids = std::move(ids), .rows = std::move(step_rows)};
+}
+
+Session::Impl::Feed Session::Impl::all_tokens_again() {
+  std::vector<std::int64_t> again = state.cache->lengths();
+  count_amount(Amount::recomputed_tokens, std::accumulate(again.begin(), again.end(), std::int64_t{0}));
+  std::vector<std::int64_t> added;
+  for (std::size_t row = 0; row < again.size(); ++row) {
+    state.cache->truncate(static_cast<std::int64_t>(row), 0);
+    added.push_back(std::ssize(state.fed->values[row]));
+  }
+  StepRows step_rows = rows(std::move(added));
+  at::Tensor ids =
+      padded_ids(state.fed->values, step_rows.tokens(), model().config.vocabulary_size).to(step_rows.device());
+  return {.ids = std::move(ids), .rows = std::move(step_rows), .again = std::move(again)};
 }
 
 /// Lets the encoder read the prompts, and returns what the decoder begins with: one token a row.
-std::pair<at::Tensor, StepRows> Session::Impl::encode(const at::Tensor& ids, StepRows& prompts) {
+Session::Impl::Feed Session::Impl::encode(const at::Tensor& ids, StepRows& prompts) {
   if (state.encoded) {
     throw std::logic_error("an encoder has read the prompts of this session already: it reads them once");
   }
@@ -137,7 +170,7 @@ std::pair<at::Tensor, StepRows> Session::Impl::encode(const at::Tensor& ids, Ste
   }
   workspace->begin_step(false);
   state.encoded = engine.transformer->encode(prompts.packed(ids), *engine.prefill_attention, step_of(prompts));
-  return {first, rows(ones(batch_size()))};
+  return {.ids = first, .rows = rows(ones(batch_size()))};
 }
 
 StepRows Session::Impl::begin_decode() {
@@ -170,7 +203,8 @@ std::optional<at::Tensor> Session::Impl::fed_logits(const at::Tensor& ids, const
   return rows.padded(logits.unsqueeze(0)).view({rows.batch_size(), rows.tokens(), -1});
 }
 
-void Session::Impl::feed(const at::Tensor& ids, const StepRows& rows) {
+void Session::Impl::feed(const Feed& fed) {
+  const auto& [ids, rows, again] = fed;
   workspace->begin_step(false);
   const bool continues =
       !rows.all_add() || std::ranges::any_of(rows.past(), [](std::int64_t held) { return held != 0; });
@@ -185,11 +219,14 @@ void Session::Impl::feed(const at::Tensor& ids, const StepRows& rows) {
   const bool logs = engine.token_details->effective(details).prefill_log_probs;
   if (all_logits && logs && !state.encoded) {
     const Range range(Stage::details);
-    const FedTokens fed{.all_logits = *all_logits, .logits_before = before, .ids = ids, .rows = rows};
+    const FedTokens logits{.all_logits = *all_logits, .logits_before = before, .ids = ids, .rows = rows};
     for (std::int64_t row = 0; row < batch_size(); ++row) {
-      const std::vector<float> of_row = fed_log_probs(fed, row);
+      const std::vector<float> of_row = fed_log_probs(logits, row);
+      // The first token has none, and those that were fed before have been returned.
+      const std::ptrdiff_t known =
+          again.empty() ? 0 : std::max<std::int64_t>(again[static_cast<std::size_t>(row)] - 1, 0);
       std::vector<float>& all = state.prompt_log_probs.values[static_cast<std::size_t>(row)];
-      all.insert(all.end(), of_row.begin(), of_row.end());
+      all.insert(all.end(), of_row.begin() + known, of_row.end());
     }
   }
   in_stage(Stage::host, [&] { state.cache->advance(rows); });
@@ -197,7 +234,19 @@ void Session::Impl::feed(const at::Tensor& ids, const StepRows& rows) {
   state.next_ids.value.reset();
 }
 
-void Session::Impl::decode_forward(const StepRows& rows) {
+void Session::Impl::decode_forward() {
+  const StepRows rows = begin_decode();
+  if (state.fed) {
+    const at::Tensor next = state.next_ids.value.to(at::kCPU);
+    for (std::size_t row = 0; row < state.fed->values.size(); ++row) {
+      state.fed->values[row].push_back(next.const_data_ptr<std::int64_t>()[row]);
+    }
+    const Feed all = all_tokens_again();
+    workspace->begin_step(false);
+    fed_logits(all.ids, all.rows);
+    in_stage(Stage::host, [&] { state.cache->advance(all.rows); });
+    return;
+  }
   workspace->begin_step(true);
   state.last_logits.value = runner->decode({.ids = state.next_ids.value,
                                             .rows = rows,
@@ -273,8 +322,7 @@ StepResult Session::prefill(std::span<const std::vector<std::int64_t>> prompts) 
 void Session::extend(std::span<const std::vector<std::int64_t>> tokens) {
   const c10::InferenceMode inference;
   impl_->refuse_unread("extend()");
-  const auto [ids, rows] = impl_->begin_tokens(tokens);
-  impl_->feed(ids, rows);
+  impl_->feed(impl_->begin_tokens(tokens));
 }
 
 StepResult Session::choose() {
@@ -290,7 +338,7 @@ StepResult Session::choose() {
 StepResult Session::decode() {
   const c10::InferenceMode inference;
   impl_->refuse_unread("decode()");
-  impl_->decode_forward(impl_->begin_decode());
+  impl_->decode_forward();
   impl_->choose();
   return impl_->read();
 }
@@ -302,7 +350,7 @@ StepResult Session::decode_ahead() {
   StepResult result{.token_ids = {},
                     .details = std::exchange(impl_->unread_details, {}),
                     .exhausted = std::exchange(impl_->unread_exhausted, {})};
-  impl_->decode_forward(impl_->begin_decode());
+  impl_->decode_forward();
   impl_->choose();
   if (late) {
     count_amount(Amount::late_reads, 1);
@@ -313,7 +361,7 @@ StepResult Session::decode_ahead() {
 
 void Session::start_step() {
   const c10::InferenceMode inference;
-  impl_->decode_forward(impl_->begin_decode());
+  impl_->decode_forward();
   impl_->choose();
 }
 
@@ -321,7 +369,7 @@ StepResult Session::read_last() { return impl_->read(); }
 
 void Session::forward() {
   const c10::InferenceMode inference;
-  impl_->decode_forward(impl_->begin_decode());
+  impl_->decode_forward();
 }
 
 void Session::force_tokens(std::span<const std::int64_t> token_ids) {

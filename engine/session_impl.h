@@ -40,23 +40,35 @@ struct Session::Impl {
   /// Begins with new step memory and a new runner: what the old ones hold has the shapes of a batch that is no more.
   void renew_steps();
   void refuse_unread(const char* what) const;
+  /// Checks that the rows of `other` can join, for the function `what`, and gives both sides the same parts.
+  void make_alike(Impl& other, const char* what);
 
+  /// Refuses what fills a session with keys and values where it keeps none.
+  void refuse_without_cache(const char* what) const;
+
+  /// Tokens on their way through the layers.
+  struct Feed {
+    at::Tensor ids;
+    StepRows rows;
+    std::vector<std::int64_t> again{};  ///< Tokens of each row that were fed before; empty: none.
+  };
   /// Checks tokens to feed, and brings them to the device. Where an encoder reads them, returns what the decoder begins
   /// with.
-  std::pair<at::Tensor, StepRows> begin_tokens(std::span<const std::vector<std::int64_t>> tokens);
-  /// Checks that a decode step knows its input, and returns its rows.
-  StepRows begin_decode();
+  Feed begin_tokens(std::span<const std::vector<std::int64_t>> tokens);
   /// Feeds tokens, and sets last_logits of the rows that got some.
-  void feed(const at::Tensor& ids, const StepRows& rows);
-  /// Runs a decode step up to its logits.
-  void decode_forward(const StepRows& rows);
+  void feed(const Feed& fed);
+  /// Runs a decode step up to its logits. Throws std::logic_error where it does not know its input.
+  void decode_forward();
   /// Chooses a token for each row. Leaves tokens and details in `unread`.
   void choose();
   StepResult read();
 
  private:
   ForwardStep step_of(const StepRows& rows) const;
-  std::pair<at::Tensor, StepRows> encode(const at::Tensor& ids, StepRows& prompts);
+  Feed encode(const at::Tensor& ids, StepRows& prompts);
+  /// Feeds all tokens of every row from position 0, where the cache keeps nothing.
+  Feed all_tokens_again();
+  StepRows begin_decode();
   std::optional<at::Tensor> fed_logits(const at::Tensor& ids, const StepRows& rows);
 };
 

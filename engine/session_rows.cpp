@@ -1,6 +1,8 @@
 // What happens to the rows of a session between steps: they are filled, cut, forked, and move between batches.
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -9,11 +11,13 @@
 #include "engine/kernels/elementwise/random_fill.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/session_impl.h"
+#include "profiles/range.h"
 
 namespace decodelab {
 
 void Session::fill_random(std::int64_t length, std::uint64_t seed, std::int64_t decoder_tokens) {
   const c10::InferenceMode inference;
+  impl_->refuse_without_cache("fill_random()");
   const KvCacheOptions& options = impl_->state.cache->options();
   const auto random = [&](std::int64_t tokens, std::string_view name, std::int64_t layer) {
     return random_uniform({options.batch_size, tokens, options.width}, seed,
@@ -39,6 +43,7 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed, std::int64_t 
 
 FilledCache Session::filled() const {
   const c10::InferenceMode inference;
+  impl_->refuse_without_cache("filled()");
   FilledCache filled;
   for (std::int64_t layer = 0; layer < impl_->state.cache->options().layers; ++layer) {
     filled.impl_->layers.push_back(impl_->state.cache->copy_of(layer));
@@ -53,6 +58,7 @@ FilledCache Session::filled() const {
 
 void Session::fill(const FilledCache& filled) {
   const c10::InferenceMode inference;
+  impl_->refuse_without_cache("fill()");
   const std::vector<at::Tensor>& layers = filled.impl_->layers;
   const KvCacheOptions& options = impl_->state.cache->options();
   const bool encodes = impl_->model().config.encoder.has_value();
@@ -76,6 +82,7 @@ void Session::fill(const FilledCache& filled) {
 
 FilledCache Session::held(std::int64_t row, std::int64_t begin, std::int64_t end) const {
   const c10::InferenceMode inference;
+  impl_->refuse_without_cache("held()");
   FilledCache filled;
   for (std::int64_t layer = 0; layer < impl_->state.cache->options().layers; ++layer) {
     filled.impl_->layers.push_back(impl_->state.cache->copy_of(layer, row, begin, end));
@@ -85,6 +92,7 @@ FilledCache Session::held(std::int64_t row, std::int64_t begin, std::int64_t end
 
 void Session::begin_with(std::span<const HeldPrefix> prefixes) {
   const c10::InferenceMode inference;
+  impl_->refuse_without_cache("begin_with()");
   KvCache& cache = *impl_->state.cache;
   const KvCacheOptions& options = cache.options();
   if (std::ssize(prefixes) != options.batch_size) {
@@ -164,6 +172,7 @@ void Session::fork(std::span<const std::int64_t> parents, std::span<const std::u
     throw std::invalid_argument(
         fmt::format("fork() makes {} rows, but {} seeds came: one for each, or none", parents.size(), seeds.size()));
   }
+  count_amount(Amount::forked_rows, std::ssize(parents));
   impl_->state.select({parents.begin(), parents.end()});
   std::map<std::int64_t, std::uint64_t> samples;  // Of each parent, so far.
   std::vector<SamplingParameters>& sampling = impl_->state.sampling.values;
@@ -177,39 +186,69 @@ void Session::fork(std::span<const std::int64_t> parents, std::span<const std::u
   impl_->renew_steps();
 }
 
-void Session::concatenate(Session&& other) {
-  const c10::InferenceMode inference;
-  Impl& mine = *impl_;
-  Impl& theirs = *other.impl_;
-  if (&mine == &theirs || &mine.engine != &theirs.engine) {
+void Session::Impl::make_alike(Impl& other, const char* what) {
+  if (this == &other || &engine != &other.engine) {
     throw std::invalid_argument("a session takes the rows of another session of the same engine only");
   }
-  if (mine.details != theirs.details) {
+  if (details != other.details) {
     throw std::invalid_argument(
         "two sessions that were asked for different details cannot be put together: ask for the same details in both");
   }
-  mine.refuse_unread("concatenate()");
-  theirs.refuse_unread("concatenate()");
-  if (!mine.state.next_ids.value.defined() || !theirs.state.next_ids.value.defined()) {
-    throw std::logic_error("concatenate() needs a prefill() or force_tokens() in both sessions before it");
+  refuse_unread(what);
+  other.refuse_unread(what);
+  if (!state.next_ids.value.defined() || !other.state.next_ids.value.defined()) {
+    throw std::logic_error(fmt::format("{} needs a prefill() or force_tokens() in both sessions before it", what));
   }
-  if (mine.state.history || theirs.state.history) {
-    for (Impl* side : {&mine, &theirs}) {
+  if (state.history || other.state.history) {
+    for (Impl* side : {this, &other}) {
       if (!side->state.history) {
         side->state.history = side->new_history();  // Of rows whose penalty is neutral: their tokens do not matter.
       }
     }
   }
-  if (mine.state.masks || theirs.state.masks) {
-    for (Impl* side : {&mine, &theirs}) {
+  if (state.masks || other.state.masks) {
+    for (Impl* side : {this, &other}) {
       if (!side->state.masks) {
         side->state.masks = std::make_unique<RowMasks>(side->batch_size(), side->model().config.vocabulary_size);
       }
     }
   }
-  mine.state.append(theirs.state);
-  mine.renew_steps();
+}
+
+void Session::concatenate(Session&& other) {
+  const c10::InferenceMode inference;
+  impl_->make_alike(*other.impl_, "concatenate()");
+  impl_->state.append(other.impl_->state);
+  impl_->renew_steps();
   other.impl_.reset();
+}
+
+void Session::put(std::span<const std::int64_t> places, Session&& other) {
+  const c10::InferenceMode inference;
+  const std::vector<std::int64_t> rows(places.begin(), places.end());
+  const std::set<std::int64_t> distinct(rows.begin(), rows.end());
+  if (std::ssize(distinct) != other.impl_->batch_size() || rows.size() != distinct.size() || *distinct.begin() < 0 ||
+      *distinct.rbegin() >= impl_->batch_size()) {
+    throw std::invalid_argument(fmt::format("put() takes {} rows into as many of {}, each named once; got {}",
+                                            other.impl_->batch_size(), impl_->batch_size(), rows.size()));
+  }
+  impl_->make_alike(*other.impl_, "put()");
+  impl_->state.put(rows, other.impl_->state);
+  impl_->runner->prepare(*impl_->state.cache);
+  other.impl_.reset();
+}
+
+void Session::pad(std::int64_t rows) {
+  const c10::InferenceMode inference;
+  impl_->refuse_unread("pad()");
+  if (rows < impl_->batch_size()) {
+    throw std::invalid_argument(
+        fmt::format("pad() adds rows: {} are fewer than the {} of the session", rows, impl_->batch_size()));
+  }
+  std::vector<std::int64_t> all(static_cast<std::size_t>(rows), impl_->batch_size() - 1);
+  std::iota(all.begin(), all.begin() + impl_->batch_size(), std::int64_t{0});
+  impl_->state.select(all);
+  impl_->renew_steps();
 }
 
 }  // namespace decodelab

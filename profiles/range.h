@@ -42,10 +42,18 @@ enum class Amount : std::uint8_t {
   random_draws,        ///< Times that a generator was run, for one row or for many.
   graph_launches,      ///< Launches of CUDA graphs, each of which runs recorded work again.
   late_reads,          ///< Steps whose tokens were read after the next step was handed to the device.
+  recomputed_tokens,   ///< Tokens that went through the layers again, since nothing of them was kept.
+  host_logit_bytes,    ///< Bytes of logits that were copied to the host.
+  idle_rows,           ///< Rows of decode steps that nobody asked for: of requests that have ended, and of padding.
+  joined_rows,         ///< Rows that joined a batch that decodes, by copying all of it.
+  placed_rows,         ///< Rows that took the place of an idle row, of which alone anything was copied.
+  dropped_rows,        ///< Rows that left a batch, of which the rest was copied.
+  forked_rows,         ///< Rows that began with copies of another row's keys and values.
 };
-inline constexpr std::array<const char*, 8> kAmountNames{"lm_head_rows",   "copied_cache_bytes", "cache_writes",
-                                                         "padding_keys",   "padding_tokens",     "random_draws",
-                                                         "graph_launches", "late_reads"};
+inline constexpr std::array<const char*, 15> kAmountNames{
+    "lm_head_rows", "copied_cache_bytes", "cache_writes", "padding_keys",      "padding_tokens",
+    "random_draws", "graph_launches",     "late_reads",   "recomputed_tokens", "host_logit_bytes",
+    "idle_rows",    "joined_rows",        "placed_rows",  "dropped_rows",      "forked_rows"};
 
 /// Receives every range and amount of one thread. The calls that enter and leave come in pairs, properly nested. Layers
 /// and steps are optional: their functions do nothing unless a listener overrides them, and counters do not.

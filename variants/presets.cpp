@@ -1,6 +1,11 @@
 // The table of presets.
 #include "variants/presets.h"
 
+#include <algorithm>
+#include <stdexcept>
+
+#include "variants/registry.h"
+
 namespace decodelab {
 
 const std::vector<Preset>& presets() {
@@ -29,11 +34,23 @@ const std::vector<Preset>& presets() {
       {.name = "native",
        .summary = "The fastest valid set: own kernels for products, norms and attention, nothing allocated in a "
                   "decode step.",
-       .variants = {"cached-trie-masks", "copied-prefix", "details-on-request", "fused-gelu", "fused-layer-norm",
-                    "fused-rotary", "kv-preallocated", "last-token-lm-head", "packed-linear", "split-kv-decode",
-                    "tile-prefill", "vectorized-choice", "workspace-forward"}},
+       .variants = {"cached-trie-masks", "concatenate-filter", "copied-fork", "copied-prefix", "details-on-request",
+                    "fused-gelu", "fused-layer-norm", "fused-rotary", "kv-preallocated", "last-token-lm-head",
+                    "packed-linear", "split-kv-decode", "tile-prefill", "vectorized-choice", "workspace-forward"}},
   };
   return table;
+}
+
+EnginePlan bind_preset(std::string_view name, EnginePlan plan) {
+  const auto preset = std::ranges::find(presets(), name, &Preset::name);
+  if (preset == presets().end()) {
+    throw std::invalid_argument("there is no preset '" + std::string(name) + "'");
+  }
+  for (const std::string& variant : preset->variants) {
+    const Variant& bound = registered_variants().at(variant);
+    bound.apply(plan, complete_parameters(bound, {}));
+  }
+  return plan;
 }
 
 }  // namespace decodelab

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "engine/plan.h"
 
 namespace decodelab {
 
@@ -15,5 +18,10 @@ struct Preset {
 
 /// Returns all presets, the reference first.
 const std::vector<Preset>& presets();
+
+/// Returns `plan` with the variants of a preset bound. Throws std::invalid_argument for a name that is none.
+EnginePlan bind_preset(std::string_view name, EnginePlan plan);
+/// Returns the plan of a preset.
+inline EnginePlan preset_plan(std::string_view name) { return bind_preset(name, reference_plan()); }
 
 }  // namespace decodelab

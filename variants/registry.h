@@ -38,13 +38,16 @@ struct CountedSteps {
   const ModelConfig& config;
   const EnginePlan& plan;  ///< What else is bound.
   ElementType dtype;
-  std::string phase;  ///< prefill or decode.
+  std::string phase;  ///< prefill, decode or batching.
   std::string device;
   std::int64_t batch_size = 0;  ///< Rows of the same length.
   std::int64_t length = 0;      ///< Prompt tokens, or keys held before the first decode step.
   std::int64_t steps = 0;
-  bool sampled = false;  ///< Every row draws its tokens at random; else every row is greedy.
-  bool chosen = true;    ///< Tokens were chosen; else the steps computed logits only.
+  bool sampled = false;       ///< Every row draws its tokens at random; else every row is greedy.
+  bool chosen = true;         ///< Tokens were chosen; else the steps computed logits only.
+  std::int64_t samples = 1;   ///< Rows of each prompt; `batch_size` counts prompts.
+  std::int64_t requests = 0;  ///< Phase batching: requests of each step, at `batch_size` rows of a batch.
+  bool at_once = false;       ///< Phase batching: all requests of a step come at its beginning.
 };
 
 /// Names a counter (StepCounters lists the names) and the value, summed over the counted steps, that it has if the
@@ -53,6 +56,7 @@ struct CountedSteps {
 struct Expectation {
   std::string counter;
   std::optional<std::int64_t> value;
+  bool or_more = false;  ///< The value is the least that the counter has.
 };
 
 /// Describes one optimization.

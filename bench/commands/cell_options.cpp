@@ -16,7 +16,7 @@
 namespace decodelab {
 namespace {
 
-const std::vector<std::string> kPhases{"prefill", "decode", "generate"};
+const std::vector<std::string> kPhases{"prefill", "decode", "generate", "batching"};
 const std::vector<std::string> kScopes{"step", "forward"};
 const std::vector<std::string> kTokenVisible{"each", "end"};
 
@@ -30,7 +30,8 @@ void check_word(const char* flag, const std::string& word, const std::vector<std
 
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request) {
   command.add_option("-m,--model", request.model, "A checkpoint directory, or synthetic:NAME");
-  command.add_option("--phase", options.phases, "prefill, decode, generate, or several")->capture_default_str();
+  command.add_option("--phase", options.phases, "prefill, decode, generate, batching, or several")
+      ->capture_default_str();
   command.add_option("--batch", options.batches, "Rows: a,b | a-b | a-b+step | a-bxfactor")->capture_default_str();
   command.add_option("--length", options.lengths, "Tokens of the prompt, or already held in decode; same grammar")
       ->capture_default_str();
@@ -41,7 +42,15 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
   command.add_option("--affinity", options.affinity, "Cores that all threads are bound to: 0,2 or 0-3");
   command.add_option("--blocks", request.blocks, "Mirrored blocks in each launch")->capture_default_str();
   command.add_option("--seed", request.seed, "Of prompts, cache contents and block order")->capture_default_str();
-  command.add_option("--max-tokens", request.max_tokens, "Tokens of a completion in phase generate")
+  command
+      .add_option("--max-tokens", request.max_tokens,
+                  "Tokens of a completion in phase generate; in phase batching their mean")
+      ->capture_default_str();
+  command.add_option("--samples", request.scope.samples, "Rows of each prompt in phases prefill and generate")
+      ->capture_default_str();
+  command
+      .add_option("--request-rate", options.request_rates,
+                  "Requests a second that come in phase batching, at random: inf (all at once), 2.5, or several")
       ->capture_default_str();
   command.add_option("--prompts", options.prompt_file,
                      "JSON lines with prompt or prompt_ids, which rows are cut from instead of random ids; the page "
@@ -88,12 +97,14 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
     request.prompts = real_prompts("--prompts", load_prompt_lines(options.prompt_file), text_of_model(request.model),
                                    config_of(request.model).vocabulary_size);
   }
+  request.request_rates = parse_rates("--request-rate", options.request_rates);
   check_word("--scope", options.scope, kScopes);
   check_word("--token-visible", options.token_visible, kTokenVisible);
   request.scope = {.forward = options.scope == "forward",
                    .at_length = options.at_length,
                    .visible_end = options.token_visible == "end",
-                   .warped = !request.sampling.plain_greedy()};
+                   .warped = !request.sampling.plain_greedy(),
+                   .samples = request.scope.samples};
   check_sampling(request.sampling);
   if (options.slice_ms) {
     request.slice_ns = std::llround(1e6 * *options.slice_ms);

@@ -21,10 +21,12 @@ struct CellOptions {
   bool at_length = false;
   std::optional<double> slice_ms{};
   std::string prompt_file{};
+  std::string request_rates = "inf";
 };
 
 /// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed,
-/// --max-tokens, --prompts, --fill, --scope, --at-length, --token-visible, --slice, --worker-timeout,
+/// --max-tokens, --samples, --request-rate, --prompts, --fill, --scope, --at-length, --token-visible, --slice,
+/// --worker-timeout,
 /// --name, and those of sampling. Both must live as long as the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 

@@ -237,10 +237,9 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--max-tokens-in-flight", options->max_tokens_in_flight,
                    "Tokens that those rows may come to hold, prompts included; 0: any number")
       ->capture_default_str();
-  command
-      ->add_option("--prefill-chunk", options->prefill_chunk,
-                   "Prompt tokens that are fed between two decode steps; 0: whole prompts")
-      ->capture_default_str();
+  command->add_option(
+      "--prefill-chunk", options->prefill_chunk,
+      "Prompt tokens that are fed between two decode steps; 0: whole prompts. Default: as the arm says");
   command
       ->add_option("--prefix-store", options->prefix_store_mb,
                    "Megabytes of keys and values of prompts that are kept for those that begin alike, with --prompts")

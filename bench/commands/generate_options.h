@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct GenerateOptions {
   SamplingOptions sampling;
   std::int64_t max_batch = 8;
   std::int64_t max_tokens_in_flight = 0;
-  std::int64_t prefill_chunk = 0;
+  std::optional<std::int64_t> prefill_chunk{};
   double prefix_store_mb = 0;
 
   CompletionKeys keys() const {

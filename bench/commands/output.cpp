@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "reports/page/exports/json.h"
 #include "reports/page/tables/answer.h"
+#include "reports/page/tables/batching_table.h"
 #include "reports/page/tables/result_tables.h"
 #include "reports/statistics/summary.h"
 
@@ -70,7 +71,7 @@ void print_run(const RunData& data, OutputFormat format, std::ostream& out, cons
     case OutputFormat::markdown: break;
   }
   std::vector<Table> tables = comparison_tables(summary);
-  for (Table table : {composite_table(summary), effect_table(summary)}) {
+  for (Table table : {batching_table(summary), composite_table(summary), effect_table(summary)}) {
     if (!table.rows.empty()) {
       tables.push_back(std::move(table));
     }

@@ -45,6 +45,7 @@ ExitCode run_worker(const WorkerOptions& options) {
       .exact = true,
       .forced = true,
       .slices = true,
+      .samples = true,
   };
   const auto load = [&](const WorkerLoad& asked) {
     set_threads(asked.threads);

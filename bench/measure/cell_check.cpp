@@ -34,7 +34,7 @@ std::int64_t limit_steps(const CellRecord& cell, std::int64_t steps, std::int64_
 /// together, and tokens are not read only at the end of a visit.
 bool run_slices(const CellRecord& cell, const std::vector<CellArmRecord>& rows, const ArmWorkers& workers,
                 std::int64_t available) {
-  if (cell.phase != "generate" && step_scope_from_string(cell.scope).visible_end) {
+  if (scope_of_cell(cell.phase, cell.scope).visible_end) {
     return false;
   }
   std::int64_t bytes = 0;
@@ -52,10 +52,11 @@ bool run_slices(const CellRecord& cell, const std::vector<CellArmRecord>& rows, 
 }
 
 /// Returns the seconds of two visits of each arm, with warm-up and timed steps.
-double block_seconds(const std::vector<std::int64_t>& step_ns, std::int64_t steps) {
+double block_seconds(const std::vector<std::int64_t>& step_ns, const CellRecord& cell, std::int64_t steps) {
   double total = 0;
   for (const std::int64_t step : step_ns) {
-    total += 2 * static_cast<double>(step) * static_cast<double>(expected_warmup_steps(step) + steps);
+    const std::int64_t warmup = cell.phase == "batching" ? 1 : expected_warmup_steps(step);
+    total += 2 * static_cast<double>(step) * static_cast<double>(warmup + steps);
   }
   return total * 1e-9;
 }
@@ -165,7 +166,9 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
     }
   };
   const std::int64_t slowest = *std::ranges::max_element(step_ns);
-  const std::int64_t steps = limit_steps(cell, plan_steps(slowest, visits.fewest_steps).steps, positions);
+  const std::int64_t steps = cell.phase == "batching"
+                                 ? std::max(plan_servings(slowest), std::min(visits.fewest_steps, kMaximumSteps))
+                                 : limit_steps(cell, plan_steps(slowest, visits.fewest_steps).steps, positions);
   if (cell.phase == "decode" && steps % kPeriodSteps != 0) {
     flag(kPeriodNotCoveredFlag);
   }
@@ -179,7 +182,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
     slice_steps = steps;
     flag(kWholeVisitsFlag);
   }
-  const double seconds = block_seconds(step_ns, steps);
+  const double seconds = block_seconds(step_ns, cell, steps);
   return {.rows = std::move(rows),
           .steps = steps,
           .slice_steps = slice_steps,

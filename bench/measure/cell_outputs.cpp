@@ -37,7 +37,13 @@ std::optional<CellRecord> cell_for_reference(const CellRecord& cell, const Worke
   return smaller;
 }
 
+/// More than any request of phase batching is answered with.
+constexpr std::int64_t kAllTokens = 1 << 20;
+
 std::int64_t verified_steps(const CellRecord& cell) {
+  if (cell.phase == "batching" && cell.dtype == "fp32") {
+    return kAllTokens;
+  }
   return cell.phase == "decode" ? kVerifiedDecodeSteps : kVerifiedPrefillSteps;
 }
 
@@ -72,8 +78,10 @@ bool chooses_as_proved(Worker& worker, const CellRecord& compared, const CellPro
     return false;
   }
   const OutputTrace fed{.first = proof.first, .tokens = proof.tokens, .logits = {}, .batch = compared.batch};
-  const std::int64_t steps =
-      std::clamp<std::int64_t>(compared.steps / kVisitStepsOfARecheck, 1, std::ssize(proof.tokens));
+  const std::int64_t verified = std::ssize(proof.tokens);
+  const std::int64_t steps = compared.phase == "batching"
+                                 ? verified
+                                 : std::clamp<std::int64_t>(compared.steps / kVisitStepsOfARecheck, 1, verified);
   const OutputTrace got = worker.choices(compared, steps, fed_to(worker, compared, fed));
   return std::ssize(got.tokens) == steps && chosen->second.starts_with(digests_of_choices(got));
 }
@@ -92,16 +100,18 @@ const OutputTrace& ReferenceOutputs::get() {
     throw std::runtime_error(none_);
   }
   const std::int64_t steps = verified_steps(compared_);
-  if (workers_.kept != nullptr) {
+  // What a batch that serves requests says depends on more than its cell.
+  const KeptOutputs* const kept = compared_.phase == "batching" ? nullptr : workers_.kept;
+  if (kept != nullptr) {
     const TimeSpan span(*workers_.account, 0, Activity::checking, {});
-    outputs_ = workers_.kept->find(compared_, steps);
+    outputs_ = kept->find(compared_, steps);
   }
   if (!outputs_) {
     try {
       const CellRecord whole = compared_;
       outputs_ = compute();
-      if (workers_.kept != nullptr && compared_.batch == whole.batch && compared_.length == whole.length) {
-        workers_.kept->keep(whole, steps, *outputs_);
+      if (kept != nullptr && compared_.batch == whole.batch && compared_.length == whole.length) {
+        kept->keep(whole, steps, *outputs_);
       }
     } catch (const std::runtime_error& error) {
       none_ = error.what();
@@ -171,6 +181,9 @@ void verify(CellArmRecord& row, Worker& worker, ReferenceOutputs& reference, Cel
   const OutputRule rule = worker.output_rule(compared);
   if (rule == OutputRule::none) {
     return;
+  }
+  if (compared.phase == "batching" && rule == OutputRule::teacher_forced) {
+    add_flag(row, kStepsComparedFlag);
   }
   const bool forced = rule == OutputRule::teacher_forced;
   const OutputTrace got = worker.outputs(compared, std::ssize(expected.tokens), fed_to(worker, compared, expected));

@@ -22,6 +22,11 @@ inline constexpr const char* kTokensOnlyFlag = "tokens-only";
 /// differ by more than the tolerance; see compare_with_exact().
 inline constexpr const char* kComparedWithFp32Flag = "compared-with-fp32";
 
+/// The flag of a row of phase batching in a 16-bit type: steps of a batch that does not change were compared with the
+/// reference's. Which rows decode beside each other moves the rounding, so that tokens of requests are compared in
+/// fp32.
+inline constexpr const char* kStepsComparedFlag = "steps-compared";
+
 /// The arms of a launch, ready to run.
 struct ArmWorkers {
   std::map<std::int64_t, Worker*> by_arm;  ///< Workers by arm id, for the arms that run in some cell; not owned.

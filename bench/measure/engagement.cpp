@@ -13,6 +13,16 @@
 namespace decodelab {
 namespace {
 
+/// Whether a variant's counters mean anything in the counted steps.
+bool counts(const Variant& variant, const CountedSteps& counted) {
+  if (counted.phase != "batching" && counted.samples == 1) {
+    return static_cast<bool>(variant.expects);
+  }
+  // Steps of a batch that serves requests, and of prompts that become several rows, have shapes of their own.
+  const std::string slot = counted.phase == "batching" ? "batching" : "fork";
+  return variant.expects && slots_bound_by(variant) == std::vector{slot};
+}
+
 /// Whether a variant touches nothing but what comes after the logits.
 bool only_chooses(const Variant& variant) {
   static constexpr std::array<std::string_view, 4> kAfterLogits{"token_choice", "read_back", "rng", "token_details"};
@@ -28,7 +38,7 @@ Engagement check_engagement(const Arm& arm, const CountedSteps& counted, const C
   std::set<std::string> unknown;
   for (const auto& [name, parameters] : arm.variants) {
     const Variant& variant = registered_variants().at(name);
-    if (!variant.expects || (!counted.chosen && only_chooses(variant))) {
+    if (!counts(variant, counted) || (!counted.chosen && only_chooses(variant))) {
       continue;
     }
     for (Expectation& expected : variant.expects(counted, complete_parameters(variant, parameters))) {
@@ -45,10 +55,11 @@ Engagement check_engagement(const Arm& arm, const CountedSteps& counted, const C
     }
     const auto found = counters.find(expected.counter);
     const std::int64_t value = found == counters.end() ? 0 : found->second;
-    if (value != *expected.value) {
+    if (expected.or_more ? value < *expected.value : value != *expected.value) {
       return {.engaged = false,
-              .missing = fmt::format("{} did not run: {} should be {} over {} counted steps and is {}", name,
-                                     expected.counter, *expected.value, counted.steps, value)};
+              .missing = fmt::format("{} did not run: {} should be {}{} over {} counted steps and is {}", name,
+                                     expected.counter, *expected.value, expected.or_more ? " or more" : "",
+                                     counted.steps, value)};
     }
     engagement.engaged = true;
   }

@@ -59,7 +59,7 @@ CountedBytes count_bytes(const Engine& engine, const CellInput& input, const Cel
   if (device == "cpu") {
     return {.stages = {}, .refusal = "a CPU does not tell a program what its memory moves"};
   }
-  if (cell.phase == "generate") {
+  if (cell.phase != "prefill" && cell.phase != "decode") {
     return {.stages = {}, .refusal = "a completion is many steps: take phase prefill or decode"};
   }
   CacheSnapshots snapshots;

@@ -15,17 +15,9 @@
 #include "bench/measure/warmup.h"
 #include "bench/plan/held_tokens.h"
 #include "bench/plan/prompts.h"
+#include "engine/samples.h"
 
 namespace decodelab {
-namespace {
-
-/// The scope of whole completions has a name of its own and no parts.
-StepScope scope_of_cell(const CellRecord& cell) {
-  return cell.phase == "generate" ? StepScope{} : step_scope_from_string(cell.scope);
-}
-
-}  // namespace
-
 std::int64_t decode_room(const ModelConfig& config, const CellRecord& cell) {
   return std::min(config.positions - held_tokens(config, cell), std::max(kMaximumSteps, kWarmupMaximumSteps));
 }
@@ -54,11 +46,16 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
       input_(input),
       cell_(cell),
       slow_ns_(slow_ns),
-      scope_(scope_of_cell(cell)),
+      scope_(scope_of_cell(cell.phase, cell.scope)),
       fill_(cell_fill_from_string(cell.fill)),
       held_(held_tokens(engine.model().config(), cell)),
       snapshots_(snapshots) {
   const ModelConfig& config = engine.model().config();
+  if (cell.phase == "batching") {
+    work_ = batch_work(input, cell, config.vocabulary_size);
+    batching_ = batching_scope_from_string(cell.scope);
+    return;
+  }
   if (cell.phase != "decode" || fill_.generated) {
     prompts_ = cell_prompts(input.prompts, input.seed, cell.batch, cell.length, config.vocabulary_size);
   }
@@ -86,7 +83,12 @@ void CellRunner::prepare(std::int64_t steps) {
 /// penalties) is run again.
 void CellRunner::fill() {
   const bool generated = fill_.generated;
-  const bool restores = !generated || !(input_.sampling.sample || input_.sampling.penalizes());
+  if (!generated && !engine_.keeps_keys()) {
+    throw WorkerError(RowStatus::unsupported,
+                      "the arm keeps no keys and values, and those of this cell are random, without tokens to compute "
+                      "them from again: use --fill generated");
+  }
+  const bool restores = engine_.keeps_keys() && !(generated && (input_.sampling.sample || input_.sampling.penalizes()));
   if (const CacheSnapshots::Snapshot* snapshot = restores ? snapshots_.find(cell_) : nullptr) {
     session_->fill(snapshot->cache);
     first_tokens_ = snapshot->first_tokens;
@@ -158,13 +160,22 @@ StepResult CellRunner::step() {
   if (cell_.phase == "decode") {
     return decode_step();
   }
-  const std::int64_t new_tokens = cell_.phase == "generate" ? input_.max_tokens - 1 : 0;
-  make_session(held_ + new_tokens);
-  if (scope_.forward) {
-    session_->extend(prompts_);
+  if (cell_.phase == "batching") {
+    served_ = serve(engine_, work_,
+                    {.max_rows = cell_.batch,
+                     .max_tokens = input_.max_tokens,
+                     .request_rate = batching_.request_rate,
+                     .clock = arrivals_,
+                     .slow_ns = slow_ns_,
+                     .sampling = input_.sampling});
     return {};
   }
-  StepResult result = session_->prefill(prompts_);
+  const std::int64_t new_tokens = cell_.phase == "generate" ? input_.max_tokens - 1 : 0;
+  begin(held_ + new_tokens);
+  if (scope_.forward) {
+    return {};
+  }
+  StepResult result = session_->choose();
   for (std::int64_t token = 0; token < new_tokens; ++token) {
     result = decode_step();
   }
@@ -201,15 +212,24 @@ std::vector<std::int64_t> CellRunner::visible_end_ns(std::int64_t steps, std::in
   return events.step_ns();
 }
 
-std::int64_t CellRunner::timed_step_ns() {
-  return timed_ns([this] { step(); }, engine_.model().device(), slow_ns_);
+StepTime CellRunner::timed_step() {
+  const bool serves = cell_.phase == "batching";  // Its steps wait by themselves where an arm is slow on purpose.
+  const std::int64_t wall_ns = timed_ns([this] { step(); }, engine_.model().device(), serves ? 0 : slow_ns_);
+  return {.wall_ns = wall_ns, .sample_ns = serves ? served_.sample_ns(batching_.sample) : wall_ns};
+}
+
+void CellRunner::begin(std::int64_t max_tokens) {
+  session_tokens_ = max_tokens;
+  session_ = begin_samples(engine_, session_options(max_tokens), prompts_, scope_.samples);
 }
 
 void CellRunner::make_session(std::int64_t max_tokens) {
   session_tokens_ = max_tokens;
-  session_.emplace(
-      engine_, SessionOptions{
-                   .batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}, .sampling = {input_.sampling}});
+  session_.emplace(engine_, session_options(max_tokens));
+}
+
+SessionOptions CellRunner::session_options(std::int64_t max_tokens) const {
+  return {.batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}, .sampling = {input_.sampling}};
 }
 
 }  // namespace decodelab

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/measure/engine_batch.h"
 #include "bench/measure/engine_worker.h"
 #include "bench/plan/cell_fill.h"
 #include "bench/plan/step_scope.h"
@@ -46,6 +47,12 @@ class CacheSnapshots final {
   std::list<std::pair<Key, Snapshot>> kept_;  ///< The most recently used first.
 };
 
+/// What the clock said of one step.
+struct StepTime {
+  std::int64_t wall_ns = 0;
+  std::int64_t sample_ns = 0;  ///< What the cell's samples are: the same, but for some of phase batching.
+};
+
 /// Runs one cell of one engine step by step; rewind() goes back to the start where the scope of the cell says so. The
 /// references that it is made with must outlive it.
 class CellRunner final {
@@ -63,10 +70,16 @@ class CellRunner final {
 
   bool has_room() const { return steps_left_ > 0; }
 
-  /// Runs one step: a decode step, a prefill with its session's allocation, or a completion. Returns no tokens in the
-  /// scope `forward`. With asynchronous read-back, a decode step returns the tokens of the step before it.
+  /// Runs one step: a decode step, a prefill with its session's allocation, a completion, or all requests of a batch.
+  /// Returns no tokens in the scope `forward` and in phase batching. With asynchronous read-back, a decode step returns
+  /// the tokens of the step before it.
   StepResult step();
-  std::int64_t timed_step_ns();
+  StepTime timed_step();
+  /// Lets the requests of phase batching come by decode steps from now on, not by the clock.
+  void count_arrivals_in_steps() { arrivals_ = ArrivalClock::decode_steps; }
+  /// Returns what the last step of phase batching served.
+  const ServedRequests& served() const { return served_; }
+  const BatchWork& work() const { return work_; }
   /// Takes the last decode step back, if the scope starts every step from the cell's length. Never timed.
   void rewind();
   /// Runs `steps` decode steps whose tokens are read only after the last one, and returns the nanoseconds of each,
@@ -81,8 +94,11 @@ class CellRunner final {
   const std::vector<std::int64_t>& first_tokens() const { return first_tokens_; }
   const std::vector<std::vector<std::int64_t>>& prompts() const { return prompts_; }
   void make_session(std::int64_t max_tokens);
+  /// Makes a session of all samples of the prompts, which have chosen nothing yet.
+  void begin(std::int64_t max_tokens);
 
  private:
+  SessionOptions session_options(std::int64_t max_tokens) const;
   StepResult decode_step();
   void fill();
   std::string kept_key() const;
@@ -104,6 +120,11 @@ class CellRunner final {
   CellFill fill_;
   std::int64_t held_;  ///< Tokens in each row of the cache when steps begin.
   CacheSnapshots& snapshots_;
+  // Of phase batching.
+  BatchWork work_;
+  BatchingScope batching_;
+  ArrivalClock arrivals_ = ArrivalClock::seconds;
+  ServedRequests served_;
 };
 
 }  // namespace decodelab

@@ -63,7 +63,7 @@ class StepSource {
       if (!runner_.has_room()) {
         runner_.prepare(std::min(decode_room(engine_.model().config(), cell_), kWarmupMaximumSteps));
       }
-      warmup.add(runner_.timed_step_ns());
+      warmup.add(runner_.timed_step().wall_ns);
     }
   }
 

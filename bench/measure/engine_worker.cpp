@@ -45,15 +45,17 @@ class EngineVisit final : public OpenVisit {
               CacheSnapshots& snapshots)
       : cell_(cell), runner_(engine, input, cell, slow_ns, snapshots) {
     Warmup warmup;
-    while (!warmup.done()) {
+    // Serving all requests once is hundreds of decode steps: that is warm.
+    const bool serves = cell.phase == "batching";
+    while (serves ? warmup.steps() == 0 : !warmup.done()) {
       if (!runner_.has_room()) {
         runner_.prepare(std::min(decode_room(engine.model().config(), cell), kWarmupMaximumSteps));
       }
-      warmup.add(runner_.timed_step_ns());
+      warmup.add(runner_.timed_step().wall_ns);
     }
     times_.warmup_steps = warmup.steps();
     times_.warmup_ns = warmup.total_ns();
-    times_.quiet = warmup.quiet();
+    times_.quiet = serves || warmup.quiet();
     times_.samples_ns.reserve(static_cast<std::size_t>(cell.steps));
     // Restart the cell, so that its timed steps begin at its length and include the growth of the cache that belongs to
     // them.
@@ -69,8 +71,9 @@ class EngineVisit final : public OpenVisit {
       if (!runner_.has_room()) {
         runner_.prepare(cell_.steps);
       }
-      times_.samples_ns.push_back(runner_.timed_step_ns());
-      times_.wall_ns += times_.samples_ns.back();
+      const StepTime time = runner_.timed_step();
+      times_.samples_ns.push_back(time.sample_ns);
+      times_.wall_ns += time.wall_ns;
       runner_.rewind();
     }
   }
@@ -94,8 +97,13 @@ class EngineWorker final : public Worker {
     if (cell.phase == "decode") {
       return engine_->step_bytes(cell.batch, 1, cell.length, held(cell) + room(cell)) + snapshot_bytes(cell);
     }
-    return engine_->step_bytes(cell.batch, cell.length, 0,
-                               positions_needed(engine_->model().config(), cell, input_.max_tokens));
+    const std::int64_t positions = positions_needed(engine_->model().config(), cell, input_.max_tokens);
+    if (cell.phase == "batching") {
+      // While rows join, those that decode and all of them together are there.
+      return engine_->step_bytes(2 * cell.batch, longest_prompt(cell.length), 0, positions);
+    }
+    const std::int64_t rows = cell.batch * scope_of_cell(cell.phase, cell.scope).samples;
+    return engine_->step_bytes(rows, cell.length, 0, positions);
   }
 
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override {
@@ -107,6 +115,7 @@ class EngineWorker final : public Worker {
 
   Probe probe(const CellRecord& cell) override {
     CellRunner runner(*engine_, input_, cell, arm_.slow_ns, snapshots_);
+    runner.count_arrivals_in_steps();
     Probe probe{.step_ns = std::numeric_limits<std::int64_t>::max()};
     const std::int64_t steps = cell.phase == "decode" ? std::min(room(cell), kCountedDecodeSteps) : 1;
     if (cell.phase == "decode" && snapshots_.find(cell) == nullptr) {
@@ -121,7 +130,7 @@ class EngineWorker final : public Worker {
       counting.restart();
       std::vector<Counters> counted;
       for (std::int64_t step = 0; step < counted_steps; ++step) {
-        const std::int64_t step_ns = runner.timed_step_ns();
+        const std::int64_t step_ns = runner.timed_step().wall_ns;
         left_ns -= step_ns;
         probe.step_ns = std::min(probe.step_ns, step_ns);
         counted.push_back(counting.counters());
@@ -137,29 +146,36 @@ class EngineWorker final : public Worker {
         probe.unsteady = names_that_differ(first[static_cast<std::size_t>(fitting - 1)], count(fitting).back());
       }
     }
+    probe.counters["counted_steps"] = steps;
     if (cell.phase == "generate") {
-      probe.counters["counted_steps"] = steps;
       return probe;
     }
     const EnginePlan plan = bind_arm(arm_, EnginePlan{});
-    const CountedSteps counted{.config = engine_->model().config(),
-                               .plan = plan,
-                               .dtype = engine_->model().dtype(),
-                               .phase = cell.phase,
-                               .device = engine_->model().device(),
-                               .batch_size = cell.batch,
-                               .length = held(cell),
-                               .steps = steps,
-                               .sampled = input_.sampling.sample,
-                               .chosen = !runner.scope().forward};
+    const CountedSteps counted{
+        .config = engine_->model().config(),
+        .plan = plan,
+        .dtype = engine_->model().dtype(),
+        .phase = cell.phase,
+        .device = engine_->model().device(),
+        .batch_size = cell.batch,
+        .length = held(cell),
+        .steps = steps,
+        .sampled = input_.sampling.sample,
+        .chosen = !runner.scope().forward,
+        .samples = runner.scope().samples,
+        .requests = std::ssize(runner.work().planned),
+        .at_once = cell.phase == "batching" && batching_scope_from_string(cell.scope).request_rate == 0};
     Engagement engagement = check_engagement(arm_, counted, probe.counters);
     probe.engaged = engagement.engaged;
     probe.missing = std::move(engagement.missing);
+    if (cell.phase == "batching") {
+      probe.counters["new_tokens"] = runner.work().new_tokens();
+      return probe;
+    }
     ModelledWork work = modelled_work(counted.config, cell, runner.scope().at_length ? 1 : steps);
     if (runner.scope().at_length) {
       work = times(work, steps);
     }
-    probe.counters["counted_steps"] = steps;
     probe.counters["modelled_weight_bytes"] = work.weight_bytes;
     probe.counters["modelled_kv_bytes"] = work.kv_bytes;
     probe.counters["modelled_flops"] = work.flops;
@@ -180,10 +196,19 @@ class EngineWorker final : public Worker {
   OutputTrace run_outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced, bool logits) {
     const ModelConfig& config = engine_->model().config();
     const std::int64_t total = std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - held(cell) + 1);
-    OutputTrace trace{
-        .first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = config.vocabulary_size};
     CellInput greedy = input_;
     greedy.sampling = {};
+    if (cell.phase == "batching") {
+      if (forced == nullptr && cell.dtype == "fp32") {
+        return served_tokens(greedy, cell, steps);
+      }
+      CellRecord steps_of_a_batch = cell;
+      steps_of_a_batch.phase = "generate";
+      steps_of_a_batch.scope = scope_of("generate", {});
+      return run_outputs(steps_of_a_batch, steps, forced, logits);
+    }
+    const std::int64_t rows = cell.batch * scope_of_cell(cell.phase, cell.scope).samples;
+    OutputTrace trace{.first = {}, .tokens = {}, .logits = {}, .batch = rows, .vocabulary = config.vocabulary_size};
     CellRunner runner(*engine_, greedy, cell, arm_.slow_ns, snapshots_);
     const auto keep = [&](StepResult result) {
       trace.tokens.push_back(std::move(result.token_ids));
@@ -199,14 +224,31 @@ class EngineWorker final : public Worker {
       trace.first = forced != nullptr && !forced->first.empty() ? forced->first : runner.first_tokens();
       keep(runner.session().decode());
     } else {
-      runner.make_session(held(cell) + total - 1);
-      keep(runner.session().prefill(runner.prompts()));
+      runner.begin(held(cell) + total - 1);
+      keep(runner.session().choose());
     }
     for (std::int64_t step = 1; step < total; ++step) {
       if (forced != nullptr) {
         runner.session().force_tokens(forced->tokens.at(static_cast<std::size_t>(step - 1)));
       }
       keep(runner.session().decode());
+    }
+    return trace;
+  }
+
+  /// Serves the requests of a cell once. A step of the trace has a token of each request, or -1 of one that has ended.
+  OutputTrace served_tokens(const CellInput& greedy, const CellRecord& cell, std::int64_t steps) {
+    CellRunner runner(*engine_, greedy, cell, 0, snapshots_);
+    runner.count_arrivals_in_steps();
+    runner.step();
+    const auto& tokens = runner.served().tokens;
+    OutputTrace trace{.first = {}, .tokens = {}, .logits = {}, .batch = std::ssize(tokens), .vocabulary = 0};
+    const std::size_t longest = std::ranges::max_element(tokens, {}, [](const auto& of) { return of.size(); })->size();
+    for (std::size_t step = 0; step < std::min(longest, static_cast<std::size_t>(steps)); ++step) {
+      std::vector<std::int64_t>& row = trace.tokens.emplace_back();
+      for (const std::vector<std::int64_t>& of_request : tokens) {
+        row.push_back(step < of_request.size() ? of_request[step] : -1);
+      }
     }
     return trace;
   }

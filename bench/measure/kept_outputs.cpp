@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "bench/machine/environment.h"
+#include "bench/plan/step_scope.h"
 #include "engine/checkpoint/cache_file.h"
 #include "engine/checkpoint/packed_files.h"
 
@@ -20,8 +21,10 @@ std::string computed_by(const BuildRecord& build, const std::filesystem::path& c
 }
 
 std::string KeptOutputs::key_of(const CellRecord& cell, std::int64_t steps) const {
-  return fmt::format("{}outputs of {} batch {} length {} {} {} {} threads {} fill, {} steps", key_, cell.phase,
-                     cell.batch, cell.length, cell.dtype, cell.device, cell.threads, cell.fill, steps);
+  const std::int64_t samples = scope_of_cell(cell.phase, cell.scope).samples;
+  return fmt::format("{}outputs of {} batch {}{} length {} {} {} {} threads {} fill, {} steps", key_, cell.phase,
+                     cell.batch, samples == 1 ? "" : fmt::format(" times {}", samples), cell.length, cell.dtype,
+                     cell.device, cell.threads, cell.fill, steps);
 }
 
 std::optional<OutputTrace> KeptOutputs::find(const CellRecord& cell, std::int64_t steps) const {

@@ -33,6 +33,10 @@ StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest) {
   return {.steps = periods * kPeriodSteps, .period_covered = true};
 }
 
+std::int64_t plan_servings(std::int64_t slowest_step_ns) {
+  return std::clamp<std::int64_t>(divided_up(kVisitNs, std::max<std::int64_t>(slowest_step_ns, 1)), 1, kMaximumSteps);
+}
+
 std::int64_t plan_slice(std::int64_t steps, std::int64_t slowest_step_ns, std::int64_t slice_ns, std::int64_t fewest) {
   if (slice_ns == 0) {
     return steps;

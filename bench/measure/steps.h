@@ -26,6 +26,9 @@ struct StepsPlan {
 /// std::invalid_argument where the time is not above 0.
 StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest = 0);
 
+/// Returns as many steps of phase batching as fill 0.2 s: each serves requests of all lengths, and knows no period.
+std::int64_t plan_servings(std::int64_t slowest_step_ns);
+
 /// Returns the steps of one slice: as many as fill `slice_ns`, at least `fewest` (Worker::fewest_slice_steps()) and at
 /// most the visit's `steps`. Where `slice_ns` is 0, all `steps` are one slice.
 ///

@@ -28,12 +28,6 @@ Arm without(const Arm& arm, const std::string& name, const RunsOn& where) {
   return alone;
 }
 
-/// Returns whether the variant does nothing in a sweep: no cell of one has rules on its tokens, or a prefix store.
-bool idle(const Variant& variant) {
-  return std::ranges::all_of(slots_bound_by(variant),
-                             [](const std::string& slot) { return slot == "token_mask" || slot == "prefix_reuse"; });
-}
-
 }  // namespace
 
 Ablation ablation_from_name(std::string_view name) {
@@ -48,11 +42,12 @@ Ablation ablation_from_name(std::string_view name) {
 
 std::string default_arm(Ablation ablation) { return ablation == Ablation::add_one ? "causal" : "native"; }
 
-std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm, const RunsOn& where) {
+std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm, const RunsOn& where,
+                              const std::set<std::string>& idle) {
   std::vector<Arm> arms{arm};
   for (const auto& [name, variant] : registered_variants()) {
     const bool held = arm.variants.contains(name);
-    if (idle(variant)) {
+    if (std::ranges::all_of(slots_bound_by(variant), [&](const std::string& slot) { return idle.contains(slot); })) {
       continue;
     }
     if (ablation == Ablation::add_one && !held) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,14 +23,18 @@ Ablation ablation_from_name(std::string_view name);
 /// leave_one_out.
 std::string default_arm(Ablation ablation);
 
+/// Slots that do nothing in any cell of a sweep: none has rules on its tokens, or a prefix store.
+inline const std::set<std::string> kAlwaysIdle{"token_mask", "prefix_reuse"};
+
 /// Returns `arm`, which the others are compared with, and then an arm for each switch, by the name of the variant,
 /// parameters at their defaults.
 ///
 /// Where another variant cannot run `where` without the one that is left out, both are left out, and the label names
 /// both: so there is an answer for native without its products too. No arm is dropped for being invalid: where a
 /// variant finds its slot taken, or more than one other variant loses what it needs, bind_arm() and
-/// unsupported_reason() say why, and so does the row of the arm. Throws std::invalid_argument where there is no switch
-/// to turn.
-std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm, const RunsOn& where);
+/// unsupported_reason() say why, and so does the row of the arm. A variant of slots that are all `idle` is not turned.
+/// Throws std::invalid_argument where there is no switch to turn.
+std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm, const RunsOn& where,
+                              const std::set<std::string>& idle);
 
 }  // namespace decodelab

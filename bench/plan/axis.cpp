@@ -137,6 +137,24 @@ std::vector<std::int64_t> parse_axis(std::string_view flag, std::string_view tex
   return values;
 }
 
+std::vector<double> parse_rates(std::string_view flag, std::string_view text) {
+  std::vector<double> rates;
+  for (const std::string_view part : split_at_commas(text)) {
+    double rate = 0;
+    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), rate);
+    const bool number = parsed.ec == std::errc() && parsed.ptr == part.data() + part.size() && rate > 0;
+    if (!number) {
+      throw std::invalid_argument(
+          fmt::format("{}: '{}' is no rate; expected numbers above 0, a second, or inf", flag, part));
+    }
+    rate = std::isinf(rate) ? 0 : rate;
+    if (std::ranges::find(rates, rate) == rates.end()) {
+      rates.push_back(rate);
+    }
+  }
+  return rates;
+}
+
 std::vector<std::string> parse_words(std::string_view flag, std::string_view text,
                                      std::span<const std::string> allowed) {
   const std::string expected = fmt::format("expected one or more of {}", fmt::join(allowed, ", "));

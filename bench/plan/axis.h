@@ -20,6 +20,10 @@ inline constexpr std::int64_t kMaximumAxisValues = 100'000;
 /// was expected.
 std::vector<std::int64_t> parse_axis(std::string_view flag, std::string_view text, std::int64_t minimum = 1);
 
+/// Reads rates a second, numbers above 0 joined by commas; `inf`, no limit, is 0. In the order of first mention,
+/// without duplicates. Throws std::invalid_argument as parse_axis() does.
+std::vector<double> parse_rates(std::string_view flag, std::string_view text);
+
 /// Splits a list at its commas, keeps the order of first mention and drops duplicates.
 ///
 /// Throws std::invalid_argument, naming `flag` and all `allowed` words, for an empty list or a word that is not

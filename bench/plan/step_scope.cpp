@@ -2,6 +2,7 @@
 #include "bench/plan/step_scope.h"
 
 #include <array>
+#include <charconv>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -17,17 +18,41 @@ constexpr std::array kScopes{StepScope{},
                              StepScope{.warped = true},
                              StepScope{.at_length = true, .warped = true}};
 
+constexpr std::string_view kSamples = "-samples-";
+
+std::string samples_word(std::int64_t samples) { return samples == 1 ? "" : fmt::format("{}{}", kSamples, samples); }
+
+/// Takes `-samples-N` from the end of a scope, and returns N; 1 where it is not there.
+std::int64_t take_samples(std::string_view& text) {
+  const std::size_t at = text.rfind(kSamples);
+  std::int64_t samples = 1;
+  if (at == std::string_view::npos) {
+    return samples;
+  }
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + at + kSamples.size(), end, samples);
+  if (parsed.ec != std::errc() || parsed.ptr != end || samples < 2) {
+    return 1;  // What follows is no number, and the whole is no scope.
+  }
+  text = text.substr(0, at);
+  return samples;
+}
+
 }  // namespace
 
 std::string to_string(const StepScope& scope) {
-  return fmt::format("{}{}{}{}", scope.forward ? "forward" : "step", scope.at_length ? "-at-length" : "",
-                     scope.visible_end ? "-visible-end" : "", scope.warped ? "-warped" : "");
+  return fmt::format("{}{}{}{}{}", scope.forward ? "forward" : "step", scope.at_length ? "-at-length" : "",
+                     scope.visible_end ? "-visible-end" : "", scope.warped ? "-warped" : "",
+                     samples_word(scope.samples));
 }
 
 StepScope step_scope_from_string(std::string_view text) {
+  std::string_view words = text;
+  const std::int64_t samples = take_samples(words);
   std::string known;
-  for (const StepScope& scope : kScopes) {
-    if (to_string(scope) == text) {
+  for (StepScope scope : kScopes) {
+    if (to_string(scope) == words) {
+      scope.samples = samples;
       return scope;
     }
     known += (known.empty() ? "" : ", ") + to_string(scope);
@@ -37,14 +62,22 @@ StepScope step_scope_from_string(std::string_view text) {
 
 std::string scope_of(std::string_view phase, const StepScope& asked) {
   if (phase == "generate") {
-    return asked.warped ? "generate-warped" : "generate";
+    return (asked.warped ? "generate-warped" : "generate") + samples_word(asked.samples);
   }
   StepScope scope = asked;
+  scope.samples = phase == "prefill" ? asked.samples : 1;
   if (phase == "prefill") {
     scope.at_length = false;
     scope.visible_end = false;
   }
   return to_string(scope);
+}
+
+StepScope scope_of_cell(std::string_view phase, std::string_view scope) {
+  if (phase == "generate") {
+    return {.samples = take_samples(scope)};
+  }
+  return phase == "batching" ? StepScope{} : step_scope_from_string(scope);
 }
 
 }  // namespace decodelab

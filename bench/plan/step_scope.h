@@ -1,9 +1,9 @@
 // What a timed step is made of: the words that stand in a cell's `scope`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace decodelab {
 
@@ -18,16 +18,22 @@ struct StepScope {
   bool visible_end = false;
   /// Tokens are drawn at random, or chosen under a penalty, instead of by the plain greedy choice.
   bool warped = false;
+  /// Rows of each prompt: a cell's batch counts prompts.
+  std::int64_t samples = 1;
   bool operator==(const StepScope&) const = default;
 };
 
-/// `step`, `forward`, `step-at-length`, `step-visible-end`, `step-warped`, ....
+/// `step`, `forward`, `step-at-length`, `step-visible-end`, `step-warped`, ..., with `-samples-4` where each prompt has
+/// four rows.
 std::string to_string(const StepScope& scope);
 /// Parses a scope. Throws std::invalid_argument, naming the known scopes, for any other text.
 StepScope step_scope_from_string(std::string_view text);
 
 /// Returns the scope that cells of a phase get where `asked` was asked for. Completions have scopes of their own; a
-/// prefill is neither at_length nor visible_end.
+/// prefill is neither at_length nor visible_end, and rows of a decode step have no prompt that they could share.
 std::string scope_of(std::string_view phase, const StepScope& asked);
+
+/// Returns the scope of a cell: of a completion no more than its samples, of a batch that serves requests none.
+StepScope scope_of_cell(std::string_view phase, std::string_view scope);
 
 }  // namespace decodelab

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -12,10 +13,13 @@
 #include "bench/machine/environment.h"
 #include "bench/plan/ablation.h"
 #include "bench/plan/arm.h"
+#include "bench/plan/batch_work.h"
 #include "bench/plan/cell_fill.h"
 #include "bench/plan/held_tokens.h"
+#include "bench/plan/sampling_json.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/engine.h"
+#include "reports/statistics/batching_scope.h"
 #include "reports/statistics/summary.h"
 #include "variants/presets.h"
 
@@ -41,6 +45,18 @@ ArmRecord parse_worker(const std::string& text) {
   return {.label = name, .command = text.substr(equals + 1)};
 }
 
+/// Returns the slots that do nothing in the cells of a sweep.
+std::set<std::string> idle_slots(const SweepRequest& request) {
+  std::set<std::string> idle = kAlwaysIdle;
+  if (request.scope.samples == 1) {
+    idle.insert("fork");
+  }
+  if (std::ranges::find(request.phases, "batching") == request.phases.end()) {
+    idle.insert("batching");
+  }
+  return idle;
+}
+
 std::vector<ArmRecord> make_arms(const SweepRequest& request, const RunsOn& where) {
   if (request.arms.empty() && request.workers.empty() && request.ablate.empty()) {
     throw std::invalid_argument("--arm: a sweep needs at least one arm, e.g. --arm causal --arm bigcode");
@@ -49,7 +65,7 @@ std::vector<ArmRecord> make_arms(const SweepRequest& request, const RunsOn& wher
   if (!request.ablate.empty()) {
     const Ablation ablation = ablation_from_name(request.ablate);
     const Arm first = parse_arm(request.arms.empty() ? default_arm(ablation) : request.arms.front());
-    for (const Arm& arm : ablated_arms(ablation, first, where)) {
+    for (const Arm& arm : ablated_arms(ablation, first, where, idle_slots(request))) {
       arms.push_back({.id = 0, .label = arm.label, .baseline = false});
     }
   }
@@ -112,6 +128,12 @@ void check_counts(const SweepRequest& request) {
   at_least_one("--threads", request.threads);
   at_least_one("--max-tokens", request.max_tokens);
   at_least_one("--worker-timeout", request.worker_seconds);
+  at_least_one("--samples", request.scope.samples);
+  if (request.scope.samples > 1 && std::ranges::find(request.phases, "decode") != request.phases.end()) {
+    throw std::invalid_argument(
+        "--samples: rows of a decode cell have no prompt that they could share; ask for --phase prefill, generate, or "
+        "both");
+  }
   if (request.slice_ns.value_or(0) < 0) {
     throw std::invalid_argument("--slice: expected milliseconds, 0 (whole visits) or more");
   }
@@ -124,10 +146,11 @@ void check_counts(const SweepRequest& request) {
         "--token-visible end: a CPU runs nothing ahead of the host; leave it away, or measure on a GPU");
   }
   step_scope_from_string(to_string(request.scope));  // refuses what does not go together
-  if (request.scope.warped && (!request.workers.empty() || request.apart)) {
+  if (request.scope.warped && request.apart) {
     throw std::invalid_argument(
-        "sampling: processes of their own (--worker, --apart, a gate's builds) choose greedily; leave out the flags of "
-        "sampling, or measure arms of this build in one process");
+        "sampling: processes of our own (--apart, a gate's builds) choose greedily; leave out the flags of sampling, "
+        "or "
+        "measure arms of this build in one process");
   }
 }
 
@@ -139,29 +162,27 @@ std::vector<std::int64_t> places_of(const LaunchPlan& plan) {
 
 namespace {
 
-nlohmann::json json_of(const SamplingParameters& sampling) {
-  return {{"sample", sampling.sample},       {"temperature", sampling.temperature},
-          {"top_k", sampling.top_k},         {"top_p", sampling.top_p},
-          {"typical_p", sampling.typical_p}, {"repetition_penalty", sampling.repetition_penalty}};
-}
-
-SamplingParameters sampling_of(const nlohmann::json& json) {
-  SamplingParameters sampling;
-  sampling.sample = json.at("sample");
-  sampling.temperature = json.at("temperature");
-  sampling.top_k = json.at("top_k");
-  sampling.top_p = json.at("top_p");
-  sampling.typical_p = json.at("typical_p");
-  sampling.repetition_penalty = json.at("repetition_penalty");
-  return sampling;
-}
-
 std::vector<RealPrompt> prompts_of(const nlohmann::json& json) {
   std::vector<RealPrompt> prompts;
   for (const nlohmann::json& prompt : json.value("prompts", nlohmann::json::array())) {
     prompts.push_back({.text = prompt.at("text"), .prompt_class = prompt.at("class"), .ids = prompt.at("ids")});
   }
   return prompts;
+}
+
+/// Returns the scopes of the cells of a phase: one, or in phase batching one for each rate and what is timed of it.
+std::vector<std::string> scopes_of(const std::string& phase, const SweepRequest& request) {
+  if (phase != "batching") {
+    return {scope_of(phase, request.scope)};
+  }
+  using Sample = BatchingScope::Sample;
+  std::vector<std::string> scopes;
+  for (const double rate : request.request_rates) {
+    for (const Sample sample : {Sample::served, Sample::first_token, Sample::between_tokens}) {
+      scopes.push_back(to_string(BatchingScope{.sample = sample, .request_rate = rate}));
+    }
+  }
+  return scopes;
 }
 
 }  // namespace
@@ -187,7 +208,7 @@ std::string to_json(const LaunchPlan& plan) {
     json["tail"] = true;
   }
   if (!plan.sampling.plain_greedy()) {
-    json["sampling"] = json_of(plan.sampling);
+    json["sampling"] = sampling_to_json(plan.sampling);
   }
   if (plan.adaptive) {
     json["adaptive"] = true;
@@ -220,7 +241,7 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             .slice_ns = json.value("turn_ns", std::int64_t{0}),
             .pin = json.value("pin", false),
             .tail = json.value("tail", false),
-            .sampling = json.contains("sampling") ? sampling_of(json.at("sampling")) : SamplingParameters(),
+            .sampling = json.contains("sampling") ? sampling_from_json(json.at("sampling")) : SamplingParameters(),
             .adaptive = json.value("adaptive", false),
             .ablate = json.value("ablate", std::string()),
             .shard = json.contains("shard") ? std::optional(parse_shard(json.at("shard").get<std::string>()))
@@ -257,6 +278,9 @@ ElementType dtype_from_name(std::string_view name) {
 }
 
 std::int64_t positions_needed(const ModelConfig& config, const CellRecord& cell, std::int64_t max_tokens) {
+  if (cell.phase == "batching") {
+    return config.held_after_prefill(longest_prompt(cell.length)) + longest_completion(max_tokens) - 1;
+  }
   const std::int64_t held = held_tokens(config, cell);
   if (cell.phase == "prefill") {
     return held;
@@ -284,14 +308,16 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
   for (const std::string& phase : request.phases) {
     for (const std::int64_t batch : request.batches) {
       for (const std::int64_t length : request.lengths) {
-        data.cells.push_back({.phase = phase,
-                              .batch = batch,
-                              .length = length,
-                              .dtype = request.dtype,
-                              .device = request.device,
-                              .threads = request.threads,
-                              .scope = scope_of(phase, request.scope),
-                              .fill = fill});
+        for (std::string& scope : scopes_of(phase, request)) {
+          data.cells.push_back({.phase = phase,
+                                .batch = batch,
+                                .length = length,
+                                .dtype = request.dtype,
+                                .device = request.device,
+                                .threads = request.threads,
+                                .scope = std::move(scope),
+                                .fill = fill});
+        }
       }
     }
   }
@@ -340,6 +366,10 @@ double prior_step_seconds(const CellRecord& cell, const ModelConfig& config, std
   const auto length = static_cast<double>(cell.length);
   if (cell.phase == "prefill") {
     return seconds(length, length);
+  }
+  if (cell.phase == "batching") {
+    return static_cast<double>(kRequestsOfARow) *
+           (seconds(length, length) + static_cast<double>(max_tokens) * seconds(1, length));
   }
   const double step = seconds(1, length);
   return cell.phase == "decode" ? step : seconds(length, length) + static_cast<double>(max_tokens - 1) * step;

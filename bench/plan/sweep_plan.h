@@ -51,7 +51,9 @@ struct SweepRequest {
   std::vector<std::string> workers;
   std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
   StepScope scope{};                  ///< Used as far as it fits the phase; see scope_of().
-  /// Sampling of every row, in our own arms in this process; arms in other processes choose greedily.
+  /// Requests a second that come to a batch in phase batching; 0: all come at once.
+  std::vector<double> request_rates{0};
+  /// Sampling of every row. An arm in another process that cannot sample so has rows `unsupported`.
   SamplingParameters sampling{};
   /// Time of an arm's slice in a block, in nanoseconds; 0: whole visits; empty: by slice_ns_of().
   std::optional<std::int64_t> slice_ns{};

@@ -108,13 +108,19 @@ void KvCache::select(const std::vector<std::int64_t>& rows) {
   options_.spare_rows = 0;
 }
 
-void KvCache::append(RowPart& part) {
-  auto& other = dynamic_cast<KvCache&>(part);
+void KvCache::welcome(const KvCache& other) {
   const KvCacheOptions& there = other.options_;
   if (there.layers != options_.layers || there.width != options_.width || there.layout != options_.layout ||
       there.dtype != options_.dtype || there.device != options_.device) {
     throw std::invalid_argument("two batches can be put together only if they were made by one engine");
   }
+  join(other);
+  options_.max_tokens = std::max(options_.max_tokens, there.max_tokens);
+}
+
+void KvCache::append(RowPart& part) {
+  auto& other = dynamic_cast<KvCache&>(part);
+  welcome(other);
   for (KvCache* cache : {this, &other}) {
     if (cache->layers_.front().slots() == 0) {
       cache->allocate(0);  // Rows without a token are rows all the same.
@@ -124,14 +130,29 @@ void KvCache::append(RowPart& part) {
     }
     cache->options_.spare_rows = 0;
   }
-  join(other);
-  options_.max_tokens = std::max(options_.max_tokens, there.max_tokens);
-  options_.batch_size += there.batch_size;
+  options_.batch_size += other.options_.batch_size;
   lengths_.insert(lengths_.end(), other.lengths_.begin(), other.lengths_.end());
   const std::int64_t slots = capacity(longest());
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     layers_[layer].append_rows(other.layers_[layer],
                                std::max({slots, layers_[layer].slots(), other.layers_[layer].slots()}));
+  }
+  other.lengths_.clear();
+  other.options_.batch_size = 0;
+}
+
+void KvCache::put(const RowsInPlaces& rows, RowPart& part) {
+  auto& other = dynamic_cast<KvCache&>(part);
+  welcome(other);
+  for (std::size_t row = 0; row < rows.places.size(); ++row) {
+    lengths_[static_cast<std::size_t>(rows.places[row])] = other.lengths_[row];
+  }
+  const std::int64_t slots = capacity(longest());
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    if (layers_[layer].slots() < slots) {
+      layers_[layer].reallocate(no_slots(writable_rows()), slots, layers_[layer].slots());
+    }
+    layers_[layer].put_rows(rows.places, other.layers_[layer]);
   }
   other.lengths_.clear();
   other.options_.batch_size = 0;

@@ -59,6 +59,10 @@ class KvCache : public RowPart {
   /// Returns what append() does, after the layer has written into its room.
   KeysValues written(std::int64_t layer, const StepRows& rows) const;
 
+  /// Whether keys and values of earlier steps are there. Where they are not, a step is fed all tokens of each row, and
+  /// rows are cut to no token before it.
+  virtual bool keeps() const { return true; }
+
   /// Throws what append() throws for these rows, before a step of theirs begins.
   void check_room(const StepRows& rows) const;
   /// Ends a step: every layer has appended `rows`. Rows of padding beyond the batch are left out.
@@ -76,6 +80,9 @@ class KvCache : public RowPart {
   /// Every row may then hold as many tokens as a row of either could. Throws std::invalid_argument for a cache of
   /// another model or layout.
   void append(RowPart& other) override;
+  /// Copies the rows that come into those whose places they take; the others are moved only where those that come need
+  /// more slots. Throws what append() throws.
+  void put(const RowsInPlaces& rows, RowPart& other) override;
 
   /// A copy of what `layer` holds, [B, L, W], of rows of one length L. Throws std::logic_error where they are not, or
   /// hold nothing.
@@ -117,6 +124,8 @@ class KvCache : public RowPart {
 
  private:
   std::int64_t longest() const;
+  /// Gets ready for rows of `other`. Throws what append() throws.
+  void welcome(const KvCache& other);
 
   KvCacheOptions options_;
   std::vector<std::int64_t> lengths_;

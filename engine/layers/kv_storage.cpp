@@ -141,4 +141,17 @@ void KvStorage::append_rows(KvStorage& other, std::int64_t slots) {
   other.planes_.clear();
 }
 
+void KvStorage::put_rows(const std::vector<std::int64_t>& places, KvStorage& other) {
+  for (std::size_t index = 0; index < other.planes_.size(); ++index) {
+    const at::Tensor& from = other.planes_[index];
+    const std::int64_t kept = std::min(slots(), from.size(1));
+    for (std::size_t row = 0; row < places.size(); ++row) {
+      const at::Tensor held = from.select(0, static_cast<std::int64_t>(row)).narrow(0, 0, kept);
+      planes_[index].select(0, places[row]).narrow(0, 0, kept).copy_(held);
+      count_amount(Amount::copied_cache_bytes, static_cast<std::int64_t>(held.nbytes()));
+    }
+  }
+  other.planes_.clear();
+}
+
 }  // namespace decodelab

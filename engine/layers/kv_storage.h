@@ -46,6 +46,8 @@ class KvStorage {
   void select_rows(const at::Tensor& index, std::int64_t slots);
   /// Puts the rows of `other` under its own; both then have `slots` slots. Frees what it takes.
   void append_rows(KvStorage& other, std::int64_t slots);
+  /// Copies row i of `other`, or as much of it as there are slots here, into row places[i]. Frees what it takes.
+  void put_rows(const std::vector<std::int64_t>& places, KvStorage& other);
 
  private:
   /// The parts of a step's [B, T, W] that go into each plane.

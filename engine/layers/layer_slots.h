@@ -44,9 +44,6 @@ using AttentionFactory = std::function<std::unique_ptr<Attention>(const Attentio
 using KvCacheFactory = std::function<std::unique_ptr<KvCache>(const KvCacheOptions&)>;
 using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&, PreparedWeights&)>;
 using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
-/// Whether prompts begin with keys and values that an earlier one left, where the caller keeps a PrefixStore.
-enum class PrefixReuse : std::uint8_t { none, copied };
-
 using RotaryFactory = std::function<std::unique_ptr<Rotary>(const RotaryWeights&)>;
 using ResidualNormFactory = std::function<std::unique_ptr<ResidualNorm>(const NormWeights&)>;
 /// The engine calls it once per session, with the most positions that the model has, and a device.

@@ -25,7 +25,7 @@ class RowByRowChoice final : public TokenChoice {
       at::Tensor scores = logits[row];
       const SamplingParameters wishes = asked.empty() ? SamplingParameters{} : asked[static_cast<std::size_t>(row)];
       if (wishes.penalizes()) {
-        scores = penalize_row(scores.to(at::kFloat), history->seen()[row], wishes);
+        scores = penalize_row(scores.to(at::kFloat), history->seen()[row].to(scores.device()), wishes);
       }
       if (wishes.sample) {
         probabilities.push_back(at::softmax(warp_row(scores.to(at::kFloat), wishes), 0));

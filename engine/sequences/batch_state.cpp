@@ -2,6 +2,7 @@
 #include "engine/sequences/batch_state.h"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "engine/kernels/philox.h"
@@ -11,8 +12,8 @@ namespace decodelab {
 bool BatchState::penalizes() const { return std::ranges::any_of(sampling.values, &SamplingParameters::penalizes); }
 
 std::vector<RowPart*> BatchState::parts() {
-  std::vector<RowPart*> all{cache.get(), choice.get(),      encoded.get(), history.get(), masks.get(),
-                            &sampling,   &prompt_log_probs, &next_ids,     &last_logits};
+  std::vector<RowPart*> all{cache.get(), choice.get(), encoded.get(),     history.get(), masks.get(),
+                            fed.get(),   &sampling,    &prompt_log_probs, &next_ids,     &last_logits};
   std::erase(all, nullptr);
   return all;
 }
@@ -26,14 +27,33 @@ void BatchState::select(const std::vector<std::int64_t>& rows) {
   }
 }
 
-void BatchState::append(BatchState& other) {
+std::vector<std::pair<RowPart*, RowPart*>> BatchState::pairs_with(BatchState& other) {
   const std::vector<RowPart*> mine = parts();
   const std::vector<RowPart*> theirs = other.parts();
   if (mine.size() != theirs.size()) {
     throw std::logic_error("two batches can be put together only where both have the same parts");
   }
+  std::vector<std::pair<RowPart*, RowPart*>> pairs;
   for (std::size_t part = 0; part < mine.size(); ++part) {
-    mine[part]->append(*theirs[part]);
+    pairs.emplace_back(mine[part], theirs[part]);
+  }
+  return pairs;
+}
+
+void BatchState::append(BatchState& other) {
+  for (const auto& [mine, theirs] : pairs_with(other)) {
+    mine->append(*theirs);
+  }
+}
+
+void BatchState::put(const std::vector<std::int64_t>& places, BatchState& other) {
+  RowsInPlaces rows{.places = places, .sources = std::vector<std::int64_t>(static_cast<std::size_t>(batch_size()))};
+  std::iota(rows.sources.begin(), rows.sources.end(), std::int64_t{0});
+  for (std::size_t row = 0; row < places.size(); ++row) {
+    rows.sources[static_cast<std::size_t>(places[row])] = batch_size() + static_cast<std::int64_t>(row);
+  }
+  for (const auto& [mine, theirs] : pairs_with(other)) {
+    mine->put(rows, *theirs);
   }
 }
 

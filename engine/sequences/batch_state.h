@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/layers/encoded_prompts.h"
@@ -23,6 +24,7 @@ struct BatchState {
   std::unique_ptr<EncodedPrompts> encoded;         ///< Null for a decoder alone, and before the prompts.
   std::unique_ptr<TokenHistory> history;           ///< Null where no row penalizes repetitions.
   std::unique_ptr<RowMasks> masks;                 ///< Null where no row has rules.
+  std::unique_ptr<RowTokens> fed;                  ///< Null where the cache keeps keys and values.
   RowValues<SamplingParameters> sampling;          ///< Of each row, as complete_sampling() returns them.
   RowValues<std::vector<float>> prompt_log_probs;  ///< Not yet returned; of tokens that were fed.
   RowTensor next_ids;                              ///< [B, 1] int64 on the device: what decode() will feed.
@@ -35,10 +37,12 @@ struct BatchState {
   void select(const std::vector<std::int64_t>& rows);
   /// Both batches have a history where either has one, and masks; `other` must not be used afterwards.
   void append(BatchState& other);
+  void put(const std::vector<std::int64_t>& places, BatchState& other);
   void truncate(std::int64_t row, std::int64_t length);
 
  private:
   std::vector<RowPart*> parts();
+  std::vector<std::pair<RowPart*, RowPart*>> pairs_with(BatchState& other);
 };
 
 /// Returns the seed of a fork of a row: that of sample `index` of a row with this seed. Different pairs have different

@@ -24,6 +24,19 @@ struct RowValues final : RowPart {
   void truncate(std::int64_t, std::int64_t) override {}
 };
 
+/// All tokens that each row was fed: what a cache that keeps nothing is given again.
+struct RowTokens final : RowPart {
+  std::vector<std::vector<std::int64_t>> values;
+
+  void select(const std::vector<std::int64_t>& rows) override { values = select_rows(values, rows); }
+  void append(RowPart& other) override {
+    std::ranges::move(dynamic_cast<RowTokens&>(other).values, std::back_inserter(values));
+  }
+  void truncate(std::int64_t row, std::int64_t length) override {
+    values[static_cast<std::size_t>(row)].resize(static_cast<std::size_t>(length));
+  }
+};
+
 /// A row of a tensor [B, ..] for each row, or no tensor.
 struct RowTensor final : RowPart {
   at::Tensor value;

@@ -21,7 +21,7 @@ TimeUnit time_unit(const std::string& phase) {
   if (phase == "generate") {
     return {1e9, "s per completion"};
   }
-  return {1e6, phase == "prefill" ? "ms per prefill" : "ms per step"};
+  return {1e6, phase == "prefill" ? "ms per prefill" : phase == "batching" ? "ms" : "ms per step"};
 }
 
 std::string length_title(const std::string& phase) {

@@ -33,18 +33,24 @@ std::vector<FigureRows> figure_rows(const RunSummary& summary) {
 }
 
 constexpr FigureKind kFigureKinds[] = {
-    {"ratios", FigureSection::changed, has_ratios, ratio_figure},
-    {"latency", FigureSection::latency, is_measured, latency_figure},
-    {"batches", FigureSection::latency, has_batches, batches_figure},
-    {"memory", FigureSection::latency, has_memory, memory_figure},
-    {"ablation", FigureSection::ablation, has_switches, ablation_figure},
-    {"speedup", FigureSection::speedup, has_ratios, speedup_figure},
-    {"throughput", FigureSection::throughput, has_batches, throughput_figure},
-    {"stages", FigureSection::breakdown, has_traces, stages_figure},
-    {"waterfall", FigureSection::breakdown, has_traced_pairs, waterfall_figure},
-    {"steps", FigureSection::distributions, is_measured, steps_figure},
-    {"order", FigureSection::trust, has_ratios, order_figure},
+    {"ratios", FigureSection::changed, FigurePhases::all, has_ratios, ratio_figure},
+    {"latency", FigureSection::latency, FigurePhases::steps, is_measured, latency_figure},
+    {"batches", FigureSection::latency, FigurePhases::steps, has_batches, batches_figure},
+    {"load", FigureSection::latency, FigurePhases::batching, has_load, load_figure},
+    {"memory", FigureSection::latency, FigurePhases::steps, has_memory, memory_figure},
+    {"ablation", FigureSection::ablation, FigurePhases::steps, has_switches, ablation_figure},
+    {"speedup", FigureSection::speedup, FigurePhases::steps, has_ratios, speedup_figure},
+    {"throughput", FigureSection::throughput, FigurePhases::steps, has_batches, throughput_figure},
+    {"stages", FigureSection::breakdown, FigurePhases::steps, has_traces, stages_figure},
+    {"waterfall", FigureSection::breakdown, FigurePhases::steps, has_traced_pairs, waterfall_figure},
+    {"steps", FigureSection::distributions, FigurePhases::all, is_measured, steps_figure},
+    {"order", FigureSection::trust, FigurePhases::all, has_ratios, order_figure},
 };
+
+bool is_of(FigurePhases phases, const FigureRows& rows) {
+  const bool batching = rows.rows.front()->cell.phase == "batching";
+  return phases == FigurePhases::all || batching == (phases == FigurePhases::batching);
+}
 
 }  // namespace
 
@@ -80,7 +86,7 @@ std::vector<Figure> figures_of(const RunSummary& summary, const RunData& data, b
       continue;
     }
     for (const FigureKind& kind : figure_kinds()) {
-      if (!kind.applies(input)) {
+      if (!is_of(kind.phases, rows) || !kind.applies(input)) {
         continue;
       }
       Figure figure = kind.draw(input);

@@ -47,10 +47,15 @@ struct FigureInput {
   bool smooth = false;                          ///< Whether curves get a smoothed line beside their points.
 };
 
+/// Which phases a figure is of: those whose steps are timed over batch and length, batching, whose cells differ in what
+/// is timed, or all.
+enum class FigurePhases { steps, batching, all };
+
 /// A figure that runs may have: a row of the one table in figure.cpp.
 struct FigureKind {
   const char* name;  ///< The figure's name after its phase: latency.
   FigureSection section;
+  FigurePhases phases;
   bool (*applies)(const FigureInput&);  ///< Whether there is anything to draw.
   Figure (*draw)(const FigureInput&);   ///< Name and section are filled in from this row.
 };
@@ -88,6 +93,10 @@ Figure ablation_figure(const FigureInput& input);
 Figure speedup_figure(const FigureInput& input);
 /// Draws throughput against latency, a point per batch size.
 Figure throughput_figure(const FigureInput& input);
+/// Draws tokens a second, time to first token and time between tokens of phase batching over the rate of requests, or
+/// over the rows of the batch. has_load() returns whether there is anything to draw.
+bool has_load(const FigureInput& input);
+Figure load_figure(const FigureInput& input);
 /// Draws stages of traced steps as stacked bars. has_traces() returns whether there is anything to draw.
 bool has_traces(const FigureInput& input);
 Figure stages_figure(const FigureInput& input);

@@ -17,6 +17,7 @@
 #include "reports/page/exports/json.h"
 #include "reports/page/exports/trace_data.h"
 #include "reports/page/page.h"
+#include "reports/page/tables/batching_table.h"
 #include "reports/page/tables/completions_table.h"
 #include "reports/page/tables/overview.h"
 #include "reports/page/tables/prediction_table.h"
@@ -74,6 +75,9 @@ std::string markdown_of(const std::vector<RunReport>& reports) {
                           wrap(escape_markdown(figure.caption), kTableWidth));
     }
     if (const Table table = completions_table(*run.data); !table.rows.empty()) {
+      text += to_markdown(table) + "\n";
+    }
+    if (const Table table = batching_table(run.summary); !table.rows.empty()) {
       text += to_markdown(table) + "\n";
     }
     if (const Table table = prediction_table(run.summary); !table.rows.empty()) {

@@ -127,8 +127,8 @@ std::vector<MarginOverride> read_overrides(const Json& json, const JsonPath& pla
     MarginOverride rule{.phase = {}, .batch = {}, .length = {}, .margin = share(item["margin"], here.at("margin"))};
     if (item.contains("phase")) {
       const Json& phase = item["phase"];
-      if (phase != "decode" && phase != "prefill" && phase != "generate") {
-        here.at("phase").refuse("one of decode, prefill, generate", phase);
+      if (phase != "decode" && phase != "prefill" && phase != "generate" && phase != "batching") {
+        here.at("phase").refuse("one of decode, prefill, generate, batching", phase);
       }
       rule.phase = phase.get<std::string>();
     }
@@ -200,7 +200,7 @@ const KeyRow kKeys[] = {
     {"margins.prefill", kShare, "The same for prefill cells.",
      [](GatePolicy& p, const Json& json, const JsonPath& place) { p.prefill_margin = share(json, place); },
      [](const GatePolicy& p) { return Json(p.prefill_margin); }},
-    {"margins.generate", kShare, "The same for whole completions.",
+    {"margins.generate", kShare, "The same for whole completions, and for batches that serve requests.",
      [](GatePolicy& p, const Json& json, const JsonPath& place) { p.generate_margin = share(json, place); },
      [](const GatePolicy& p) { return Json(p.generate_margin); }},
     {"margins.composite", kShare, "The same for all cells together.",
@@ -331,11 +331,11 @@ double GatePolicy::margin_of(const CellRecord& cell) const {
   if (cell.phase == "prefill") {
     return prefill_margin;
   }
-  if (cell.phase == "generate") {
+  if (cell.phase == "generate" || cell.phase == "batching") {
     return generate_margin;
   }
-  throw std::invalid_argument(
-      fmt::format("A gate has margins for decode, prefill and generate, and none for the phase '{}'.", cell.phase));
+  throw std::invalid_argument(fmt::format(
+      "A gate has margins for decode, prefill, generate and batching, and none for the phase '{}'.", cell.phase));
 }
 
 std::vector<PolicyKey> gate_policy_keys() {

@@ -31,7 +31,7 @@ for line in requests:
         continue
     if kind == "hello":
         version = str(time.monotonic_ns()) if how == "changes-its-version" else "1.0"
-        reply(reply="hello", protocol=2 if how == "speaks-another-version" else 1, engine="fake", version=version,
+        reply(reply="hello", protocol=3 if how == "speaks-another-version" else 1, engine="fake", version=version,
               settings={"mood": how, **({"places": os.environ.get("OMP_PLACES", ""), "bind": os.environ.get("OMP_PROC_BIND", ""), "cores": len(os.sched_getaffinity(0))}
                                  if how == "tells-its-places" else {})}, phases=["decode"], fills=["generated"], dtypes=["fp32"], devices=["cpu"],
               forced=how != "shows-no-logits", exact=how == "exact", turns=how == "takes-turns" or "in-turn" in how)

@@ -28,7 +28,7 @@ class Worker(ProgramTest):
             "dies-in-hello": ("failed", "the fake ran out of patience"),
             "hangs-in-load": ("timeout", "no reply within 8 s"),
             "rubbish-in-outputs": ("failed", "Loading model"),
-            "speaks-another-version": ("failed", "speaks version 2"),
+            "speaks-another-version": ("failed", "speaks version 3"),
             "oom-in-prepare": ("oom", "no room for this"),
             "shows-no-logits": ("incorrect", "the arm chose id 3"),
         }

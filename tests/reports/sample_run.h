@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/statistics/batching_scope.h"
 #include "reports/store/record.h"
 
 namespace decodelab::testing {
@@ -27,6 +28,7 @@ struct SampleOptions {
                               {"bigcode", 0.72, 0.05},
                               {"bigcode,+fused-layer-norm", 0.70, 0.05},
                               {"bigcode,+kv-pad:multiple=8", 0.71, 0.0}};
+  std::vector<std::string> batching_scopes{"served", "first-token", "between-tokens"};
   std::int64_t launches = 5;
   std::int64_t blocks = 2;
   std::int64_t steps = 16;
@@ -85,16 +87,20 @@ inline RunData planned_run(const SampleOptions& options = {}) {
   for (const std::string& phase : options.phases) {
     for (const std::int64_t batch : options.batches) {
       for (const std::int64_t length : options.lengths) {
-        data.cells.push_back({.id = 0,
-                              .phase = phase,
-                              .batch = batch,
-                              .length = length,
-                              .dtype = "bf16",
-                              .device = "cpu",
-                              .threads = 8,
-                              .scope = phase == "generate" ? "generate" : "step",
-                              .fill = "random",
-                              .steps = options.steps});
+        for (const std::string& scope : phase == "batching"   ? options.batching_scopes
+                                        : phase == "generate" ? std::vector<std::string>{"generate"}
+                                                              : std::vector<std::string>{"step"}) {
+          data.cells.push_back({.id = 0,
+                                .phase = phase,
+                                .batch = batch,
+                                .length = length,
+                                .dtype = "bf16",
+                                .device = "cpu",
+                                .threads = 8,
+                                .scope = scope,
+                                .fill = "random",
+                                .steps = options.steps});
+        }
       }
     }
   }
@@ -120,7 +126,37 @@ inline double expected_step_ns(const SampleArm& arm, const CellRecord& cell) {
     return (9e6 + 5.5e4 * batch * length + 2.5 * batch * length * length) * arm.factor * (1 + tooth);
   }
   const double decode_ns = (3.1e7 + 1.1e6 * batch + 900 * batch * length) * arm.factor * (1 + tooth);
+  if (cell.phase == "batching") {
+    const BatchingScope scope = batching_scope_from_string(cell.scope);
+    // Beyond some rate a queue grows; below it, the last answer comes soon after the last request.
+    const double load = scope.request_rate > 0 ? 1 + scope.request_rate * arm.factor / 4 : 4;
+    switch (scope.sample) {
+      case BatchingScope::Sample::served:
+        return 40 * decode_ns + (scope.request_rate > 0 ? 2e11 / scope.request_rate : 0);
+      case BatchingScope::Sample::first_token: return decode_ns * load * load;
+      case BatchingScope::Sample::between_tokens: return decode_ns * (1 + load / 8);
+    }
+  }
   return cell.phase == "generate" ? 64 * decode_ns : decode_ns;
+}
+
+/// Options of a run of phase batching at several rates of requests.
+inline SampleOptions batching_options() {
+  SampleOptions options{.phases = {"batching"},
+                        .batches = {8},
+                        .lengths = {128},
+                        .arms = {{"causal", 1.0, 0}, {"causal,+slot-batch", 0.7, 0}, {"native", 0.4, 0}},
+                        .batching_scopes = {},
+                        .launches = 3,
+                        .blocks = 1,
+                        .steps = 2,
+                        .with_failures = false};
+  for (const char* sample : {"served", "first-token", "between-tokens"}) {
+    for (const char* rate : {"", "-at-2", "-at-4", "-at-8"}) {
+      options.batching_scopes.push_back(std::string(sample) + rate);
+    }
+  }
+  return options;
 }
 
 /// The whole run with ids from 1, every block measured, statuses set.
@@ -209,6 +245,15 @@ inline RunData sample_run(const SampleOptions& options = {}) {
         data.blocks.push_back(std::move(record));
       }
     }
+  }
+  return data;
+}
+
+/// A run of phase batching with what its steps made.
+inline RunData batching_run() {
+  RunData data = sample_run(batching_options());
+  for (CellArmRecord& row : data.cell_arms) {
+    row.counters = {{"counted_steps", 1}, {"new_tokens", 1024}};
   }
   return data;
 }

@@ -82,8 +82,26 @@ class ServerTest(unittest.TestCase):
                                                          "phases": ["prefill", "decode", "generate"], "scopes": ["step", "generate"], "fills": ["generated"],
                                                          "dtypes": ["fp32", "bf16"], "devices": ["cpu"], "turns": True})
 
-    def test_refuses_another_protocol(self):
-        self.assert_error(self.ask("hello", protocol=2), "unsupported", "protocol 2", "speaks 1")
+    def test_speaks_the_newest_protocol_that_both_sides_know(self):
+        for newest in (2, 7):
+            hello = self.ask("hello", protocol=1, newest=newest)
+            self.assertEqual((hello["protocol"], hello["samples"], hello["sampling"]), (2, True, []))
+        self.assert_error(self.ask("hello", protocol=3), "unsupported", "protocol 3", "speaks 1 and 2")
+
+    def test_gives_each_sample_of_a_prompt_a_row(self):
+        self.assertEqual(self.ready(phase="generate", scope="generate-samples-3", samples=3)["reply"], "prepared")
+        reply = self.ask("outputs", steps=2, forced=None, logits=False)
+        self.assertEqual(list(zip(*reply["tokens"])), [tuple(following(row[-1], 2)) for row in PROMPTS for _ in range(3)])
+        self.assert_error(self.ready(phase="generate", scope="generate-samples-3", samples=2), "unsupported", "generate-samples-3")
+
+    def test_refuses_sampling_that_the_engine_does_not_do_by_its_name(self):
+        sampling = {"sample": True, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "typical_p": 1.0, "repetition_penalty": 1.0}
+        self.assert_error(self.ready(phase="generate", scope="generate-warped", sampling=sampling), "unsupported", "sample")
+        self.engine.sampling = ("sample",)
+        self.assert_error(self.ready(phase="generate", scope="generate-warped", sampling=sampling), "unsupported", "top_k")
+        self.engine.sampling = ("sample", "top_k")
+        self.assertEqual(self.ready(phase="generate", scope="generate-warped", sampling=sampling)["reply"], "prepared")
+        self.assertEqual(self.engine.cell.sampling["top_k"], 50)
 
     def test_a_decode_cell_begins_after_the_choice_that_the_prompt_gave(self):
         self.assertEqual(self.ready(), {"reply": "prepared", "bytes_needed": 128})

@@ -54,11 +54,11 @@ class Worker:
         return code
 
 
-def prepare(prompts, phase="decode", room=8, max_tokens=8, dtype="fp32", **changes):
-    """The keys of a prepare request for these prompts."""
+def prepare(prompts, phase="decode", room=8, max_tokens=8, dtype="fp32", samples=1, sampling=None, **changes):
+    """The keys of a prepare request for these prompts; further changes are those of its cell."""
     cell = {"phase": phase, "batch": len(prompts), "length": len(prompts[0]), "dtype": dtype, "device": "cpu", "threads": 1,
             "scope": "generate" if phase == "generate" else "step", "fill": "generated", "steps": 8, **changes}
-    return {"cell": cell, "max_tokens": max_tokens, "room": room, "prompts": prompts}
+    return {"cell": cell, "max_tokens": max_tokens, "room": room, "prompts": prompts, "samples": samples, "sampling": sampling}
 
 
 def read_logits(reply, rows):

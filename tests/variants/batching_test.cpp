@@ -125,11 +125,87 @@ TEST(ContinuousBatch, GivesEachRequestWhatItGetsAloneUnderEveryPresetAndChunk) {
                       preset.name + ", chunks of " + std::to_string(chunk) + ", request " + std::to_string(id));
         }
         EXPECT_LE(batch.counts().most_rows, 5);
-        EXPECT_TRUE(chunk == 1 || batch.counts().joined > 0) << "some came while others decoded";
         EXPECT_EQ(batch.cache_bytes(), 0);
       }
     }
   }
+}
+
+/// What the rows of a batch do under a rule, in words that a test can ask for.
+struct RuleCase {
+  std::string arm;
+  bool joins = false;   ///< Rows join others by copies of all.
+  bool places = false;  ///< Rows take the places of idle ones.
+  bool idles = false;
+};
+
+TEST(ContinuousBatch, GivesEachRequestWhatItGetsAloneUnderEveryRule) {
+  const std::vector<RuleCase> rules{
+      {.arm = "causal", .idles = true},
+      {.arm = "causal,+concatenate-filter", .joins = true},
+      {.arm = "causal,+concatenate-filter:steps=3", .joins = true, .idles = true},
+      {.arm = "causal,+padded-batch", .places = true, .idles = true},
+      {.arm = "causal,+slot-batch", .places = true, .idles = true},
+      {.arm = "causal,+kv-grow,+merged-kv,+slot-batch", .places = true, .idles = true},
+      {.arm = "native,-concatenate-filter", .idles = true},
+      {.arm = "native,-concatenate-filter,+padded-batch:chunk=4", .places = true, .idles = true},
+      {.arm = "native,-concatenate-filter,-copied-fork,+slot-batch", .places = true, .idles = true},
+      {.arm = "causal,+no-cache,+slot-batch", .places = true, .idles = true},
+  };
+  const std::vector<BatchRequest> requests = mixed_requests(24, 11);
+  for (const ModelConfig& config :
+       {testing::small_config(), testing::small_gemma_config(), testing::small_t5_config()}) {
+    const auto model = small_model(config);
+    const Engine reference = engine_for("causal", model);
+    for (const RuleCase& rule : rules) {
+      if (!unsupported_reason(parse_arm(rule.arm), {.config = config, .dtype = ElementType::float32, .device = "cpu"})
+               .empty()) {
+        continue;
+      }
+      const Engine engine = engine_for(rule.arm, model);
+      ContinuousBatch batch(engine, {.max_rows = 6, .eos_token_ids = {0}, .vocabulary = letters_of_ids()});
+      std::map<std::int64_t, std::vector<Completion>> got;
+      for (const BatchRequest& request : requests) {  // They come while others decode.
+        batch.submit(request);
+        for (FinishedRequest& finished : batch.step()) {
+          got[finished.id] = std::move(finished.samples);
+        }
+      }
+      got.merge(run_all(batch));
+      ASSERT_EQ(got.size(), requests.size());
+      for (const auto& [id, samples] : got) {
+        expect_same(samples, alone(reference, requests[static_cast<std::size_t>(id)]),
+                    config.family + ", " + rule.arm + ", request " + std::to_string(id));
+      }
+      const BatchCounts counts = batch.counts();
+      EXPECT_EQ(counts.joined_rows > 0, rule.joins || rule.arm.find("padded") != std::string::npos) << rule.arm;
+      EXPECT_EQ(counts.placed_rows > 0, rule.places) << rule.arm;
+      EXPECT_EQ(counts.idle_rows > 0, rule.idles) << rule.arm;
+      EXPECT_LE(counts.most_rows, 6);
+      if (rule.arm.find("slot-batch") != std::string::npos) {
+        EXPECT_EQ(counts.decoded_rows + counts.idle_rows, 6 * counts.decode_steps) << "all rows, in every step";
+        EXPECT_EQ(counts.dropped_rows, 0);
+      } else {
+        EXPECT_EQ(batch.cache_bytes(), 0);
+      }
+    }
+  }
+}
+
+TEST(ContinuousBatch, StartsTogetherUnderTheReferencesRule) {
+  const auto model = small_model(testing::small_config());
+  const Engine engine = engine_for("causal", model);
+  ContinuousBatch batch(engine, {.max_rows = 2});
+  for (const std::int64_t tokens : {2, 5, 3}) {
+    batch.submit({.prompt = {1, 2, 3}, .max_tokens = tokens});
+  }
+  for (int step = 0; step < 4; ++step) {
+    batch.step();
+    EXPECT_EQ(batch.waiting(), 1) << "the third waits until both have ended";
+  }
+  EXPECT_EQ(batch.counts().idle_rows, 3) << "the first was computed beside the second to the end";
+  run_all(batch);
+  EXPECT_EQ(batch.counts().decode_steps, 6);
 }
 
 TEST(ContinuousBatch, AnswersEveryRequestOnceWhateverIsAbortedAndWhenItCame) {

@@ -19,17 +19,28 @@ using testing::small_model;
 const std::set<std::string> kOnCudaOnly{"cuda-graph",       "cuda-graph-partial", "cudnn-decode", "cudnn-prefill",
                                         "efficient-decode", "efficient-prefill",  "warp-softmax"};
 
-CellRecord cell_of(const std::string& phase) {
-  return {.phase = phase, .batch = 3, .length = 11, .dtype = "fp32", .device = "cpu", .threads = 1};
+/// Kinds of cells: prefill, decode, batching, and `samples` for the prefill of several samples a prompt.
+CellRecord cell_of(const std::string& kind) {
+  return {.phase = kind == "samples" ? "prefill" : kind,
+          .batch = 3,
+          .length = 11,
+          .dtype = "fp32",
+          .device = "cpu",
+          .threads = 1,
+          .scope = kind == "batching"  ? "served"
+                   : kind == "samples" ? "step-samples-2"
+                                       : "step"};
 }
 
 /// The probe of `label`, run by an engine that has `really` bound, greedily or with every row sampled.
 Probe probe(const std::shared_ptr<const Model>& model, const std::string& label, const std::string& really,
             const std::string& phase, bool sampled = false) {
   const CellInput input{.sampling = {.sample = sampled, .top_k = sampled ? 5 : 0}};
-  const auto worker = make_engine_worker(
-      std::make_shared<const Engine>(model, bind_arm(parse_arm(really), reference_plan())), parse_arm(label), input);
-  return worker->probe(cell_of(phase));
+  const auto engine = std::make_shared<const Engine>(model, bind_arm(parse_arm(really), reference_plan()));
+  const auto worker = make_engine_worker(engine, parse_arm(label), input);
+  CellRecord cell = cell_of(phase);
+  cell.fill = engine->keeps_keys() ? "random" : "generated";
+  return worker->probe(cell);
 }
 
 /// The arm of what `variant` needs.
@@ -41,13 +52,23 @@ std::string without(const Variant& variant) {
   return arm;
 }
 
+/// The cells in which a variant has something to do.
+std::vector<std::string> kinds_of(const Variant& variant) {
+  const std::vector<std::string> slots = slots_bound_by(variant);
+  if (slots == std::vector<std::string>{"batching"}) {
+    return {"batching"};
+  }
+  return slots == std::vector<std::string>{"fork"} ? std::vector<std::string>{"samples"}
+                                                   : std::vector<std::string>{"prefill", "decode"};
+}
+
 /// Checks that the counters of `variant` prove that it ran, and miss it where it did not, in all phases in which they
 /// say something; returns whether there is one.
 bool is_proved(const Variant& variant, const std::shared_ptr<const Model>& model) {
   const std::string arm = smallest_arm(variant);
   bool says_something = false;
   for (const bool sampled : {false, true}) {
-    for (const std::string phase : {"prefill", "decode"}) {
+    for (const std::string& phase : kinds_of(variant)) {
       const std::string where = arm + " " + phase + (sampled ? " sampled " : " ") + model->config().family;
       const Probe on = probe(model, arm, arm, phase, sampled);
       EXPECT_NE(on.engaged, std::optional(false)) << where << ": " << on.missing;

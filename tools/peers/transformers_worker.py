@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A worker that decodes with Hugging Face Transformers, by the model's own forward: no overhead of generate().
+"""A worker that decodes with Hugging Face Transformers, by the model's own forward: no overhead of generate(), or with it.
 
-example:
+examples:
   decodelab sweep ... --worker tf='tools/peers/run transformers --attention sdpa --cache static'
+  decodelab sweep ... --phase generate --samples 10 --sample --worker hf='tools/peers/run transformers --loop generate'
 """
 
 import argparse
@@ -13,7 +14,7 @@ import sys
 from importlib.metadata import version
 
 from worker_engine import StepEngine
-from worker_protocol import serve
+from worker_protocol import NEUTRAL, serve
 
 ELEMENT_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 # A compiled decode step with a cache that grows is compiled again for the second length, this time for any.
@@ -28,10 +29,12 @@ class TransformersEngine(StepEngine):
     name = "transformers"
     dtypes = tuple(ELEMENT_BYTES)
 
-    def __init__(self, attention, cache, compiled):
+    def __init__(self, attention, cache, compiled, loop):
         self.version = version("transformers")
-        self.attention, self.cache_kind, self.compiled = attention, cache, compiled
-        self.settings = {"attention": attention, "cache": cache, "compile": compiled, "torch": version("torch")}
+        self.attention, self.cache_kind, self.compiled, self.loop = attention, cache, compiled, loop
+        self.settings = {"attention": attention, "cache": cache, "compile": compiled, "loop": loop, "torch": version("torch")}
+        if loop == "generate":
+            self.phases, self.sampling = ("generate",), tuple(NEUTRAL)
         self.devices = ("cpu", "cuda") if os.path.exists("/dev/nvidiactl") else ("cpu",)
         self.model = self.forward = self.past = self.last_logits = self.encoded = None
         self.encodes = False
@@ -124,6 +127,25 @@ class TransformersEngine(StepEngine):
         past, self.encoded = state
         self.past = copy.deepcopy(past)
 
+    def step(self):
+        if self.loop == "generate":
+            self.tokens = self.generate()
+        else:
+            super().step()
+
+    def generate(self):
+        """One call of generate() for all samples of the cell's prompts; it stops at no token, so that every row gets as many as ours."""
+        cell, config = self.cell, self.model.generation_config
+        config.eos_token_id = None
+        config.pad_token_id = 0
+        sampling = dict(NEUTRAL, **(cell.sampling or {}))
+        drawn = {"do_sample": True, **{name: sampling[name] for name in ("temperature", "top_k", "top_p", "typical_p")}} if sampling["sample"] else {"do_sample": False}
+        prompts = self.ids[:: cell.samples]
+        with self.torch.inference_mode():
+            rows = self.model.generate(input_ids=prompts, attention_mask=self.torch.ones_like(prompts), num_return_sequences=cell.samples, max_new_tokens=cell.max_tokens,
+                                       repetition_penalty=float(sampling["repetition_penalty"]), use_cache=self.cache_kind != "none", **drawn)
+        return rows[:, -1].tolist()
+
     def prefill(self):
         self.past = self.new_cache()
         if not self.encodes:
@@ -151,12 +173,17 @@ class TransformersEngine(StepEngine):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
-    parser.add_argument("--cache", choices=["dynamic", "static"], default="dynamic")
+    parser.add_argument("--cache", choices=["dynamic", "static", "none"], default="dynamic", help="none (use_cache=False) with --loop generate only")
+    parser.add_argument("--loop", choices=["forward", "generate"], default="forward", help="who runs the steps: this worker, or the library's generate(), in phase generate, which also draws samples")
     parser.add_argument("--compile", action="store_true", help="torch.compile of the model's forward; goes best with --cache static")
     arguments = parser.parse_args()
+    if arguments.loop == "generate" and (arguments.cache == "static" or arguments.compile):
+        parser.error("--loop generate goes with --cache dynamic or none, and without --compile")
+    if arguments.cache == "none" and arguments.loop != "generate":
+        parser.error("--cache none goes with --loop generate: the steps of this worker feed one token")
     # No network, no threads of the tokenizer, no pool of compiler processes beside the timed one.
     os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TORCHINDUCTOR_COMPILE_THREADS="1")
-    return serve(TransformersEngine(arguments.attention, arguments.cache, arguments.compile))
+    return serve(TransformersEngine(arguments.attention, arguments.cache, arguments.compile, arguments.loop))
 
 
 if __name__ == "__main__":

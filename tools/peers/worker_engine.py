@@ -9,11 +9,13 @@ clock_ns = time.monotonic_ns  # the clock of std::chrono::steady_clock, so that 
 # What a worker keeps of filled cells, beside the one at hand.
 MOST_KEPT_BYTES = 1 << 30
 PHASE_SCOPES = (("prefill", "step"), ("decode", "step"), ("generate", "generate"))
+# Words behind a scope: tokens are drawn or chosen under a penalty, and each prompt has several rows.
+WARPED, SAMPLES = "-warped", "-samples-"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of a sweep with its prompts: `batch` rows of `length` token ids each."""
+    """One point of a sweep with its prompts: `batch` rows of `length` token ids each, `samples` rows of each prompt beside each other."""
 
     phase: str
     batch: int
@@ -21,6 +23,8 @@ class Cell:
     prompts: list
     max_tokens: int  # tokens of one completion, in phase generate
     room: int  # decode steps that may follow one fill, or one prefill
+    samples: int = 1
+    sampling: dict | None = None  # sample, temperature, top_k, top_p, typical_p, repetition_penalty, as in generate(); None is greedy
 
 
 class Engine:
@@ -32,6 +36,7 @@ class Engine:
     phases = ("prefill", "decode", "generate")
     dtypes = ("fp32",)
     devices = ("cpu",)
+    sampling = ()  # which parameters of Cell.sampling it follows
     turns = False  # whether run() goes on where it left off, so that a visit can be timed in turns
     positions = 0  # longest sequence, known after load
     vocabulary = 0  # width of a row of logits, known after load

@@ -1,4 +1,4 @@
-"""Serves version 1 of the worker protocol (README.md): requests on descriptor 3, replies on descriptor 4, one JSON object a line."""
+"""Serves versions 1 and 2 of the worker protocol (README.md): requests on descriptor 3, replies on descriptor 4, one JSON object a line."""
 
 import gc
 import json
@@ -8,9 +8,11 @@ import statistics
 import sys
 import tempfile
 
-from worker_engine import PHASE_SCOPES, Cell
+from worker_engine import PHASE_SCOPES, SAMPLES, WARPED, Cell
 
-PROTOCOL = 1
+OLDEST, NEWEST = 1, 2
+# Values of the parameters of sampling that change nothing.
+NEUTRAL = {"sample": False, "temperature": 1, "top_k": 0, "top_p": 1, "typical_p": 1, "repetition_penalty": 1}
 REQUESTS, REPLIES = 3, 4
 # Steps that `counters` runs: the first pays for what is made lazily, the fastest of the rest plans the visits.
 PROBE_STEPS = 3
@@ -111,7 +113,7 @@ class Server:
             if request["request"] != "turn":
                 self.visit = None
             if handler is None:
-                raise Refusal(f"unknown request '{request['request']}': protocol {PROTOCOL} has hello, load, prepare, outputs, counters, visit, begin, turn and bye")
+                raise Refusal(f"unknown request '{request['request']}': protocol {NEWEST} has hello, load, prepare, outputs, counters, visit, begin, turn and bye")
             reply = {"reply": REPLY_NAMES.get(request["request"], request["request"]), **handler(request)}
             if self.engine.filling_ns > filling_ns:
                 reply["spent"] = {"filling_ns": self.engine.filling_ns - filling_ns}
@@ -126,11 +128,13 @@ class Server:
             return error("oom" if is_out_of_memory(problem) else "failed", problem), True
 
     def on_hello(self, request):
-        if request["protocol"] != PROTOCOL:
-            raise Refusal(f"protocol {request['protocol']} was asked for; this worker speaks {PROTOCOL}", "unsupported")
+        newest = min(request.get("newest", request["protocol"]), NEWEST)
+        if newest < OLDEST or request["protocol"] > NEWEST:
+            raise Refusal(f"protocol {request['protocol']} was asked for; this worker speaks {OLDEST} and {NEWEST}", "unsupported")
         engine = self.engine
         scopes = [scope for phase, scope in PHASE_SCOPES if phase in engine.phases]
-        return {"protocol": PROTOCOL, "engine": engine.name, "version": engine.version, "settings": engine.settings, "phases": list(engine.phases),
+        more = {"samples": True, "sampling": list(engine.sampling)} if newest > OLDEST else {}
+        return {**more, "protocol": newest, "engine": engine.name, "version": engine.version, "settings": engine.settings, "phases": list(engine.phases),
                 "scopes": list(dict.fromkeys(scopes)), "fills": ["generated"], "dtypes": list(engine.dtypes), "devices": list(engine.devices), "turns": engine.turns}
 
     def on_load(self, request):
@@ -164,7 +168,14 @@ class Server:
         for key in ("dtype", "device", "threads"):
             if cell[key] != self.loaded[key]:
                 raise Refusal(f"the cell wants {key} {cell[key]}, loaded was {self.loaded[key]}: send load again")
-        if cell["phase"] not in engine.phases or (cell["phase"], cell["scope"]) not in PHASE_SCOPES:
+        samples, sampling = request.get("samples", 1), request.get("sampling")
+        scope = cell["scope"].removesuffix(f"{SAMPLES}{samples}")
+        if sampling is not None:
+            scope = scope.removesuffix(WARPED)
+            for name, value in sampling.items():
+                if value != NEUTRAL.get(name) and name not in engine.sampling:
+                    raise Refusal(f"{engine.name} cannot sample with {name}", "unsupported")
+        if cell["phase"] not in engine.phases or (cell["phase"], scope) not in PHASE_SCOPES:
             known = ", ".join(f"{phase} at scope {scope}" for phase, scope in PHASE_SCOPES if phase in engine.phases)
             raise Refusal(f"{engine.name} has no {cell['phase']} at scope {cell['scope']}: it has {known}", "unsupported")
         if cell["fill"] != "generated":
@@ -180,7 +191,9 @@ class Server:
         if cell["phase"] != "decode":
             room = max(room, most - 1)
         room = min(room, engine.positions - cell["length"])
-        return Cell(phase=cell["phase"], batch=cell["batch"], length=cell["length"], prompts=prompts, max_tokens=most, room=room)
+        # Each sample has a row of its own: whoever forks in a better way finds their number in the cell.
+        rows = [row for row in prompts for _ in range(samples)]
+        return Cell(phase=cell["phase"], batch=len(rows), length=cell["length"], prompts=rows, max_tokens=most, room=room, samples=samples, sampling=sampling)
 
     def prepared(self, name):
         if not self.cell:

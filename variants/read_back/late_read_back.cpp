@@ -1,4 +1,6 @@
 // Reads a step's tokens on the host after the next step was handed to the device.
+#include <fmt/format.h>
+
 #include "variants/registry.h"
 
 namespace decodelab {
@@ -15,10 +17,13 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 }
 
 std::string conflict(const EnginePlan& plan) {
-  return plan.token_choice.variant().empty()
-             ? "late-read-back has nothing to read late beside the reference's choice, which reads each row before it "
-               "reduces the next: add vectorized-choice"
-             : "";
+  const std::string& choice = plan.token_choice.variant();
+  return choice == "vectorized-choice"
+             ? ""
+             : fmt::format(
+                   "late-read-back has nothing to read late beside {}, whose tokens are on the host as soon as "
+                   "they are chosen: add vectorized-choice",
+                   choice.empty() ? "the reference's choice" : choice);
 }
 
 [[maybe_unused]] const bool registered = register_variant({

@@ -14,6 +14,8 @@
 #include "bench/measure/warmup.h"
 #include "bench/plan/cell_fill.h"
 #include "bench/plan/prompts.h"
+#include "bench/plan/sampling_json.h"
+#include "bench/plan/step_scope.h"
 
 namespace decodelab {
 namespace {
@@ -94,13 +96,27 @@ void ProcessWorker::begin_end() {
 
 void ProcessWorker::prepare(const CellRecord& cell) {
   require("phase", cell.phase, hello_->phases);
+  if (const std::int64_t samples = scope_of_cell(cell.phase, cell.scope).samples; samples > 1 && !hello_->samples) {
+    throw WorkerError(
+        RowStatus::unsupported,
+        fmt::format("the cell has {} samples of each prompt, and the worker completes a prompt once", samples));
+  }
+  for (const std::string& name : used_parameters(options_.load.sampling)) {
+    if (std::ranges::find(hello_->sampling, name) == hello_->sampling.end()) {
+      throw WorkerError(RowStatus::unsupported,
+                        fmt::format("the worker cannot sample with {}; it has {}", name,
+                                    hello_->sampling.empty() ? "greedy choice alone"
+                                                             : fmt::format("{}", fmt::join(hello_->sampling, ", "))));
+    }
+  }
   require("fill", kind_of_fill(cell_fill_from_string(cell.fill)), hello_->fills);
   const std::int64_t room =
       cell.phase == "decode" ? std::min(options_.positions - cell.length, std::max(kMaximumSteps, kWarmupMaximumSteps))
                              : options_.positions - cell.length + 1;
   std::string request = prepare_request(cell, options_.load, room,
                                         cell_prompts(options_.prompts, static_cast<std::uint64_t>(options_.load.seed),
-                                                     cell.batch, cell.length, options_.vocabulary));
+                                                     cell.batch, cell.length, options_.vocabulary),
+                                        hello_->protocol);
   if (request != prepared_) {
     const auto start = std::chrono::steady_clock::now();
     parse_prepared(ask(request));

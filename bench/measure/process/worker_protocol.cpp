@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/measure/warmup.h"
+#include "bench/plan/sampling_json.h"
+#include "bench/plan/step_scope.h"
 
 namespace decodelab {
 namespace {
@@ -104,7 +106,9 @@ std::vector<std::vector<float>> read_logits(const std::filesystem::path& path, s
 
 }  // namespace
 
-std::string hello_request() { return line_of({{"request", "hello"}, {"protocol", kWorkerProtocol}}); }
+std::string hello_request() {
+  return line_of({{"request", "hello"}, {"protocol", kOldestProtocol}, {"newest", kNewestProtocol}});
+}
 
 std::string load_request(const WorkerLoad& load) {
   return line_of({{"request", "load"},
@@ -117,12 +121,18 @@ std::string load_request(const WorkerLoad& load) {
 }
 
 std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std::int64_t room,
-                            const std::vector<std::vector<std::int64_t>>& prompts) {
-  return line_of({{"request", "prepare"},
-                  {"cell", cell_json(cell)},
-                  {"max_tokens", load.max_tokens},
-                  {"room", room},
-                  {"prompts", prompts}});
+                            const std::vector<std::vector<std::int64_t>>& prompts, std::int64_t protocol) {
+  Json request{{"request", "prepare"},
+               {"cell", cell_json(cell)},
+               {"max_tokens", load.max_tokens},
+               {"room", room},
+               {"prompts", prompts}};
+  if (protocol > kOldestProtocol) {
+    request["samples"] = scope_of_cell(cell.phase, cell.scope).samples;
+    request["sampling"] = load.sampling.plain_greedy() ? Json() : sampling_to_json(load.sampling);
+    request["ignore_eos"] = true;
+  }
+  return line_of(request);
 }
 
 std::string outputs_request(std::int64_t steps, const OutputTrace* forced, bool logits) {
@@ -150,11 +160,13 @@ std::string bye_request() { return line_of({{"request", "bye"}}); }
 
 WorkerHello parse_hello(std::string_view line) {
   return read_reply(line, "hello", [&](const Json& reply) {
-    if (reply.at("protocol") != kWorkerProtocol) {
-      refuse(line,
-             fmt::format("it speaks version {} and this program {}", line_of(reply["protocol"]), kWorkerProtocol));
+    const Json& protocol = reply.at("protocol");
+    if (!protocol.is_number_integer() || protocol < kOldestProtocol || protocol > kNewestProtocol) {
+      refuse(line, fmt::format("it speaks version {} and this program {} to {}", line_of(protocol), kOldestProtocol,
+                               kNewestProtocol));
     }
-    WorkerHello hello{.engine = reply.at("engine"),
+    WorkerHello hello{.protocol = protocol,
+                      .engine = reply.at("engine"),
                       .version = reply.at("version"),
                       .settings_json = line_of(reply.value("settings", Json::object())),
                       .phases = reply.at("phases"),
@@ -163,7 +175,9 @@ WorkerHello parse_hello(std::string_view line) {
                       .devices = reply.at("devices"),
                       .exact = reply.value("exact", false),
                       .forced = reply.value("forced", true),
-                      .slices = reply.value("turns", false)};
+                      .slices = reply.value("turns", false),
+                      .samples = reply.value("samples", false),
+                      .sampling = reply.value("sampling", std::vector<std::string>{})};
     if (hello.engine.empty() || hello.version.empty()) {
       refuse(line, "engine and version must not be empty");
     }
@@ -243,11 +257,11 @@ OutputTrace parse_outputs(std::string_view line, const CellRecord& cell) {
     OutputTrace trace{.first = reply.value("first", std::vector<std::int64_t>{}),
                       .tokens = reply.at("tokens"),
                       .logits = {},
-                      .batch = cell.batch,
+                      .batch = cell.batch * scope_of_cell(cell.phase, cell.scope).samples,
                       .vocabulary = 0};
     for (const auto& row : trace.tokens) {
-      if (std::ssize(row) != cell.batch) {
-        refuse(line, fmt::format("expected {} tokens in each step, got {}", cell.batch, row.size()));
+      if (std::ssize(row) != trace.batch) {
+        refuse(line, fmt::format("expected {} tokens in each step, got {}", trace.batch, row.size()));
       }
     }
     if (const Json file = reply.value("logits_file", Json()); !file.is_null()) {
@@ -256,7 +270,7 @@ OutputTrace parse_outputs(std::string_view line, const CellRecord& cell) {
         refuse(line, "vocabulary must be at least 1");
       }
       trace.logits = read_logits(file.get<std::string>(), trace.tokens.size(),
-                                 static_cast<std::size_t>(cell.batch * trace.vocabulary), line);
+                                 static_cast<std::size_t>(trace.batch * trace.vocabulary), line);
     }
     return trace;
   });
@@ -266,7 +280,9 @@ WorkerRequest parse_request(std::string_view line) {
   try {
     const Json json = Json::parse(line);
     WorkerRequest request{.kind = json.at("request")};
-    if (request.kind == "load") {
+    if (request.kind == "hello") {
+      request.protocol = std::clamp(json.value("newest", kOldestProtocol), kOldestProtocol, kNewestProtocol);
+    } else if (request.kind == "load") {
       request.load = {.model = json.at("model"),
                       .dtype = json.at("dtype"),
                       .device = json.at("device"),
@@ -297,23 +313,28 @@ WorkerRequest parse_request(std::string_view line) {
     return request;
   } catch (const Json::exception& error) {
     throw std::invalid_argument(
-        fmt::format("this line is no request of protocol {} ({})", kWorkerProtocol, error.what()));
+        fmt::format("this line is no request of protocol {} ({})", kNewestProtocol, error.what()));
   }
 }
 
-std::string hello_reply(const WorkerHello& hello) {
-  return line_of({{"reply", "hello"},
-                  {"protocol", kWorkerProtocol},
-                  {"engine", hello.engine},
-                  {"version", hello.version},
-                  {"settings", Json::parse(hello.settings_json)},
-                  {"phases", hello.phases},
-                  {"fills", hello.fills},
-                  {"dtypes", hello.dtypes},
-                  {"devices", hello.devices},
-                  {"exact", hello.exact},
-                  {"forced", hello.forced},
-                  {"turns", hello.slices}});
+std::string hello_reply(const WorkerHello& hello, std::int64_t protocol) {
+  Json reply{{"reply", "hello"},
+             {"protocol", protocol},
+             {"engine", hello.engine},
+             {"version", hello.version},
+             {"settings", Json::parse(hello.settings_json)},
+             {"phases", hello.phases},
+             {"fills", hello.fills},
+             {"dtypes", hello.dtypes},
+             {"devices", hello.devices},
+             {"exact", hello.exact},
+             {"forced", hello.forced},
+             {"turns", hello.slices}};
+  if (protocol > kOldestProtocol) {
+    reply["samples"] = hello.samples;
+    reply["sampling"] = hello.sampling;
+  }
+  return line_of(reply);
 }
 
 std::string done_reply(std::string_view kind) { return line_of({{"reply", kind}}); }

@@ -9,13 +9,17 @@
 #include <vector>
 
 #include "bench/measure/worker.h"
+#include "engine/sampling/sampling_parameters.h"
 
 namespace decodelab {
 
-inline constexpr std::int64_t kWorkerProtocol = 1;
+/// Versions that are spoken: a worker of the oldest is asked for what that has.
+inline constexpr std::int64_t kOldestProtocol = 1;
+inline constexpr std::int64_t kNewestProtocol = 2;
 
 /// What a worker says of itself.
 struct WorkerHello {
+  std::int64_t protocol = kNewestProtocol;
   std::string engine;
   std::string version;
   /// A JSON object: build flags, attention, cache, types of accumulation and of the cache.
@@ -26,8 +30,10 @@ struct WorkerHello {
   std::vector<std::string> devices;
   /// Claims that its fp32 tokens equal the reference's; otherwise they are compared by the rule of ties.
   bool exact = false;
-  bool forced = true;   ///< Can be fed another engine's tokens, and shows its logits.
-  bool slices = false;  ///< Can time the steps of a visit in slices: `begin` and `turn` beside `visit`.
+  bool forced = true;                   ///< Can be fed another engine's tokens, and shows its logits.
+  bool slices = false;                  ///< Can time the steps of a visit in slices: `begin` and `turn` beside `visit`.
+  bool samples = false;                 ///< From version 2 on: can complete a prompt several times.
+  std::vector<std::string> sampling{};  ///< From version 2 on: used_parameters() that it can do.
 };
 
 /// What every cell of a run has in common.
@@ -37,14 +43,15 @@ struct WorkerLoad {
   std::string device;
   std::int64_t threads = 0;
   std::int64_t seed = 0;
-  std::int64_t max_tokens = 0;  ///< Tokens of a completion, phase generate.
+  std::int64_t max_tokens = 0;    ///< Tokens of a completion, phase generate.
+  SamplingParameters sampling{};  ///< Of every row; from version 2 on it goes with `prepare`.
 };
 
 /// Return the requests, each as one line without its end.
 std::string hello_request();
 std::string load_request(const WorkerLoad& load);
 std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std::int64_t room,
-                            const std::vector<std::vector<std::int64_t>>& prompts);
+                            const std::vector<std::vector<std::int64_t>>& prompts, std::int64_t protocol);
 std::string outputs_request(std::int64_t steps, const OutputTrace* forced, bool logits);
 std::string counters_request();
 std::string visit_request(std::int64_t steps);
@@ -76,12 +83,13 @@ struct WorkerRequest {
   WorkerLoad load{};
   CellRecord cell{};
   std::int64_t steps = 0;
-  std::optional<OutputTrace> forced{};  ///< Only what was fed: `first` and `tokens`.
-  bool logits = true;                   ///< Whether outputs are asked for with theirs.
+  std::optional<OutputTrace> forced{};      ///< Only what was fed: `first` and `tokens`.
+  bool logits = true;                       ///< Whether outputs are asked for with theirs.
+  std::int64_t protocol = kOldestProtocol;  ///< Of hello: the newest version that both sides speak.
 };
 /// Throws std::invalid_argument for a line that is no request.
 WorkerRequest parse_request(std::string_view line);
-std::string hello_reply(const WorkerHello& hello);
+std::string hello_reply(const WorkerHello& hello, std::int64_t protocol);
 std::string done_reply(std::string_view kind);
 std::string outputs_reply(const OutputTrace& trace, const std::string& logits_file);
 std::string counters_reply(const Probe& probe);

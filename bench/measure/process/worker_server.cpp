@@ -73,7 +73,7 @@ class Server {
 
   std::string reply_to(const WorkerRequest& request) {
     if (request.kind == "hello") {
-      return hello_reply(hello_);
+      return hello_reply(hello_, request.protocol);
     }
     if (request.kind == "bye") {
       return done_reply("bye");

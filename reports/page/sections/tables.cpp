@@ -1,5 +1,6 @@
 // The tables of a run: every cell against the baseline, and the times as users of TGI know them.
 #include "reports/page/sections/section.h"
+#include "reports/page/tables/batching_table.h"
 #include "reports/page/tables/prediction_table.h"
 #include "reports/page/tables/result_tables.h"
 
@@ -8,6 +9,9 @@ namespace decodelab {
 std::string tables_section(const SectionContext& context) {
   const RunSummary& summary = context.run.summary;
   std::string html;
+  if (const Table batches = batching_table(summary); !batches.rows.empty()) {
+    html += to_html(batches);
+  }
   for (const Table& table : comparison_tables(summary, ArmLabels::full)) {
     html += to_html(table);
   }

@@ -24,11 +24,16 @@ constexpr std::size_t kCellsInANote = 6;  // a longer list of cells says less th
 
 using Rows = std::vector<const SummaryRow*>;
 
-std::string step_name(const std::string& phase) {
-  return phase == "prefill" ? "Prefill" : phase == "decode" ? "Decode (token)" : "Decode (total)";
+std::string step_name(const CellRecord& cell) {
+  if (cell.phase == "batching") {
+    return cell.scope;
+  }
+  return cell.phase == "prefill" ? "Prefill" : cell.phase == "decode" ? "Decode (token)" : "Decode (total)";
 }
 
-int phase_rank(const std::string& phase) { return phase == "prefill" ? 0 : phase == "decode" ? 1 : 2; }
+int phase_rank(const std::string& phase) {
+  return phase == "prefill" ? 0 : phase == "decode" ? 1 : phase == "generate" ? 2 : 3;
+}
 
 std::string status_name(const SummaryRow& row) {
   return row.status == RowStatus::planned ? (row.blocks > 0 ? "running" : "not run") : to_string(row.status);
@@ -160,7 +165,7 @@ Table latency_table(const Rows& rows) {
   for (const SummaryRow* row : rows) {
     table.rows.push_back({row->run_id,
                           row->cell.id,
-                          {step_name(row->cell.phase), std::to_string(row->cell.batch), time_or_blank(row->mean_ns),
+                          {step_name(row->cell), std::to_string(row->cell.batch), time_or_blank(row->mean_ns),
                            time_or_blank(row->min_ns), time_or_blank(row->max_ns), time_or_blank(row->median_ns),
                            time_or_blank(row->p90_ns), time_or_blank(row->p99_ns)}});
   }
@@ -252,7 +257,9 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
   using Key = std::tuple<std::int64_t, std::int64_t, std::string, std::string, std::int64_t, std::string, std::string>;
   std::map<Key, Rows> groups;
   for (const SummaryRow& row : summary.rows) {
-    const std::string scope = row.cell.phase == "generate" ? "" : row.cell.scope;
+    const std::string scope = row.cell.phase == "generate"   ? ""
+                              : row.cell.phase == "batching" ? "batching"
+                                                             : row.cell.scope;
     groups[{row.arm.id, row.cell.length, row.cell.dtype, row.cell.device, row.cell.threads, row.cell.fill, scope}]
         .push_back(&row);
   }
@@ -278,7 +285,7 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
     }
     std::sort(rows.begin(), rows.end(), [](const SummaryRow* a, const SummaryRow* b) {
       const auto place = [](const SummaryRow* row) {
-        return std::tuple(phase_rank(row->cell.phase), row->cell.batch, row->cell.id);
+        return std::tuple(phase_rank(row->cell.phase), step_name(row->cell), row->cell.batch, row->cell.id);
       };
       return place(a) < place(b);
     });

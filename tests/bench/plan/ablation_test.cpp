@@ -9,11 +9,15 @@
 namespace decodelab {
 namespace {
 
-std::vector<std::string> labels(Ablation ablation, const std::string& arm) {
+/// Of a sweep of prefill and decode.
+const std::set<std::string> kIdleSlots{"token_mask", "prefix_reuse", "fork", "batching"};
+
+std::vector<std::string> labels(Ablation ablation, const std::string& arm,
+                                const std::set<std::string>& idle = kIdleSlots) {
   std::vector<std::string> labels;
   const ModelConfig config;
-  for (const Arm& one :
-       ablated_arms(ablation, parse_arm(arm), {.config = config, .dtype = ElementType::float32, .device = "cpu"})) {
+  for (const Arm& one : ablated_arms(ablation, parse_arm(arm),
+                                     {.config = config, .dtype = ElementType::float32, .device = "cpu"}, idle)) {
     labels.push_back(one.label);
   }
   return labels;
@@ -29,7 +33,7 @@ bool has(const std::vector<std::string>& labels, const std::string& label) {
 }
 
 /// What has nothing to do in a cell of a sweep, and is therefore not switched.
-const std::set<std::string> kIdleInSweeps{"cached-trie-masks", "copied-prefix"};
+const std::set<std::string> kIdleInSweeps{"cached-trie-masks", "concatenate-filter", "copied-fork", "copied-prefix"};
 
 TEST(Ablation, AddsEachVariantThatTheBaseDoesNotHave) {
   const std::vector<std::string> arms = labels(Ablation::add_one, "causal");

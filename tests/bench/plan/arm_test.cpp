@@ -38,6 +38,8 @@ Variant fake_gelu() {
 bool register_fakes() {
   for (const Variant& variant : {fake("cached-trie-masks", &EnginePlan::token_mask),
                                  fake("copied-prefix", &EnginePlan::prefix_reuse),
+                                 fake("copied-fork", &EnginePlan::fork),
+                                 fake("concatenate-filter", &EnginePlan::batching),
                                  fake("details-on-request", &EnginePlan::token_details),
                                  fake("flash-decode", &EnginePlan::decode_attention),
                                  fake("flash-prefill", &EnginePlan::prefill_attention),

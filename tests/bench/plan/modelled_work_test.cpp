@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/plan/held_tokens.h"
+#include "engine/engine.h"
 
 namespace decodelab {
 namespace {

@@ -16,6 +16,20 @@ TEST(StepScope, IsReadBackFromItsWord) {
   EXPECT_TRUE(step_scope_from_string("forward-at-length").at_length);
 }
 
+TEST(StepScope, CountsTheRowsOfEachPrompt) {
+  EXPECT_EQ(step_scope_from_string("step-samples-4").samples, 4);
+  EXPECT_EQ(to_string(StepScope{.forward = true, .samples = 12}), "forward-samples-12");
+  EXPECT_EQ(scope_of("generate", {.warped = true, .samples = 3}), "generate-warped-samples-3");
+  EXPECT_EQ(scope_of("decode", {.samples = 3}), "step") << "rows of a decode step share no prompt";
+  EXPECT_EQ(scope_of_cell("generate", "generate-warped-samples-3").samples, 3);
+  EXPECT_EQ(scope_of_cell("generate", "generate").samples, 1);
+  EXPECT_EQ(scope_of_cell("prefill", "step-samples-2").samples, 2);
+  EXPECT_EQ(scope_of_cell("batching", "first-token-at-2").samples, 1);
+  for (const char* word : {"step-samples-1", "step-samples-", "step-samples-x", "step-samples-2-warped"}) {
+    EXPECT_THROW(step_scope_from_string(word), std::invalid_argument) << word;
+  }
+}
+
 TEST(StepScope, RefusesWhatDoesNotGoTogetherAndNamesWhatDoes) {
   for (const char* word : {"", "steps", "forward-visible-end", "step-at-length-visible-end", "generate"}) {
     try {

@@ -43,8 +43,30 @@ TEST(Figure, ThereIsOneSetPerPhaseInTheOrderOfTheTable) {
 TEST(Figure, ARunWithTracesAndRooflinesHasEveryKind) {
   const auto names = names_of(figures_of_run(testing::rich_run()));
   for (const FigureKind& kind : figure_kinds()) {
-    EXPECT_NE(std::ranges::find(names, std::string("decode-") + kind.name), names.end()) << kind.name;
+    EXPECT_EQ(std::ranges::find(names, std::string("decode-") + kind.name) != names.end(),
+              kind.phases != FigurePhases::batching)
+        << kind.name;
   }
+}
+
+TEST(Figure, BatchesThatServeRequestsAreDrawnOverTheirLoad) {
+  const std::vector<Figure> figures = figures_of_run(testing::batching_run());
+  EXPECT_EQ(names_of(figures),
+            (std::vector<std::string>{"batching-ratios", "batching-load", "batching-steps", "batching-order"}));
+  const Figure& load = named(figures, "batching-load");
+  EXPECT_EQ(load.data.rows.size(), 3U * 3U) << "three rates of three arms; what comes all at once has no rate";
+  EXPECT_EQ(load.spec["vconcat"].size(), 1U);
+  EXPECT_EQ(load.spec["vconcat"][0]["hconcat"].size(), 3U) << "a panel for each measure";
+
+  testing::SampleOptions by_batch = testing::batching_options();
+  by_batch.batching_scopes = {"served", "first-token", "between-tokens"};
+  by_batch.batches = {4, 8};
+  const std::vector<Figure> over_rows = figures_of_run(testing::sample_run(by_batch));
+  EXPECT_NE(named(over_rows, "batching-load").caption.find("at once"), std::string::npos);
+  by_batch.batches = {4};
+  EXPECT_EQ(names_of(figures_of_run(testing::sample_run(by_batch))),
+            (std::vector<std::string>{"batching-ratios", "batching-steps", "batching-order"}))
+      << "one point is no line";
 }
 
 TEST(Figure, NamesOfKindsAreUniqueSinceFilesAreCalledAfterThem) {

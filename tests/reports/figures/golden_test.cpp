@@ -19,7 +19,14 @@ const std::filesystem::path kGolden = std::filesystem::path(DECODELAB_TEST_DATA)
 // Every kind of figure, and little of each.
 std::vector<Figure> golden_figures() {
   const RunData data = testing::rich_run(testing::small_rich_options());
-  return figures_of(summarize(data), data);
+  std::vector<Figure> figures = figures_of(summarize(data), data);
+  const RunData batching = testing::batching_run();
+  for (Figure& figure : figures_of(summarize(batching), batching)) {
+    if (figure.name == "batching-load") {
+      figures.push_back(std::move(figure));
+    }
+  }
+  return figures;
 }
 
 // A line for each object: small, and a change shows in a diff.

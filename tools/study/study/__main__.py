@@ -10,13 +10,15 @@ from .answers import Answers
 from .engines import ENGINES
 from .families import FAMILIES
 from .questions import STUDY
+from .sequences import SEQUENCES
 
-STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES}
+STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES, "sequences": SEQUENCES}
+DEFAULT_MODEL = "synthetic:tiny-starcoder"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def arguments_of(question, options, answers):
-    words = ["sweep", "-m", question.model or options.model, "--device", options.device]
+    words = ["sweep", "-m", options.model or question.model or DEFAULT_MODEL, "--device", options.device]
     sweep = question.sweep(answers) if callable(question.sweep) else question.sweep
     for flag, value in {"--launches": options.launches, "--blocks": 1, **sweep}.items():
         if value is True:
@@ -33,7 +35,7 @@ def main():
     name = parser.parse_known_args()[0].study
     study = STUDIES[name]
     parser = argparse.ArgumentParser(prog=study.command, description=__doc__, parents=[parser])
-    parser.add_argument("-m", "--model", default="synthetic:tiny-starcoder")
+    parser.add_argument("-m", "--model", default="")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--launches", type=int, default=6)
     parser.add_argument("--only", action="append", choices=[question.name for question in study.questions])
@@ -42,6 +44,8 @@ def main():
     parser.add_argument("--report-only", action="store_true")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
+    if options.model and study is not STUDY:
+        parser.error(f"-m goes with the study's own questions; those of --study {name} name their models")
     if options.list:
         for question in study.questions:
             print(f"{question.name:12} {question.title}")

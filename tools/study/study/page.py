@@ -23,7 +23,8 @@ def ratio(row):
 
 
 def cell(row):
-    return f"{row['phase']} b{row['batch']} L{row['length']}"
+    what = row["scope"] if row["phase"] == "batching" else row["phase"]
+    return f"{what} b{row['batch']} L{row['length']}"
 
 
 def by_cell(rows, wanted=lambda row: True):

@@ -26,7 +26,7 @@ class Question:
     sweep: dict  # flag: value or list of values; or what makes it of the answers to earlier questions
     claims: tuple = ()
     shows: str = "times"  # how the rows are laid out: a name of page.LAYOUTS
-    model: str = ""  # this one, whatever was asked for
+    model: str = ""  # this one, unless another was asked for by -m
 
 
 @dataclasses.dataclass(frozen=True)

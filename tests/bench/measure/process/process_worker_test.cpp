@@ -171,7 +171,7 @@ TEST(ProcessWorker, BelievesNoVisitThatCannotBe) {
 
 TEST(ProcessWorker, RefusesAnotherVersionOfTheProtocol) {
   ProcessWorker worker(options("speaks-another-version"));
-  EXPECT_NE(reason<WorkerError>([&] { worker.start(); }).find("speaks version 2"), std::string::npos);
+  EXPECT_NE(reason<WorkerError>([&] { worker.start(); }).find("speaks version 3"), std::string::npos);
 }
 
 TEST(ProcessWorker, PassesAnErrorOnWithItsKind) {

@@ -27,7 +27,7 @@ TEST(WorkerProtocol, CarriesRequests) {
   EXPECT_EQ(loaded.load.model, load.model);
   EXPECT_EQ(loaded.load.seed, 9);
   const WorkerRequest prepared =
-      parse_request(prepare_request(kSentCell, load, 64, {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}}));
+      parse_request(prepare_request(kSentCell, load, 64, {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}}, kNewestProtocol));
   EXPECT_EQ(prepared.cell.phase, "decode");
   EXPECT_EQ(prepared.cell.threads, 3);
   EXPECT_EQ(prepared.cell.fill, "generated");
@@ -52,7 +52,10 @@ TEST(WorkerProtocol, CarriesReplies) {
                                                      .dtypes = {"fp32"},
                                                      .devices = {"cpu"},
                                                      .exact = true,
-                                                     .forced = false}));
+                                                     .forced = false,
+                                                     .samples = true,
+                                                     .sampling = {"top_k"}},
+                                                    kNewestProtocol));
   EXPECT_EQ(hello.settings_json, R"({"a":1})");
   EXPECT_TRUE(hello.exact);
   EXPECT_FALSE(hello.forced);
@@ -69,6 +72,39 @@ TEST(WorkerProtocol, CarriesReplies) {
   EXPECT_EQ(parse_slice(slice_reply(times)).wall_ns, 3);
   EXPECT_EQ(parse_request(begin_request(9)).steps, 9);
   EXPECT_EQ(parse_request(slice_request(7)).steps, 7);
+}
+
+TEST(WorkerProtocol, AsksAWorkerOfTheOldestVersionForWhatThatHas) {
+  CellRecord cell = kSentCell;
+  cell.phase = "generate";
+  cell.scope = "generate-warped-samples-3";
+  const WorkerLoad load{.max_tokens = 4, .sampling = {.sample = true, .top_k = 50}};
+  const std::string newest = prepare_request(cell, load, 64, {{1}}, 2);
+  EXPECT_NE(newest.find(R"("samples":3)"), std::string::npos) << newest;
+  EXPECT_NE(newest.find(R"("top_k":50)"), std::string::npos) << newest;
+  EXPECT_NE(newest.find(R"("ignore_eos":true)"), std::string::npos) << newest;
+  EXPECT_NE(prepare_request(cell, {}, 64, {{1}}, 2).find(R"("sampling":null)"), std::string::npos);
+  const std::string oldest = prepare_request(cell, load, 64, {{1}}, 1);
+  EXPECT_EQ(oldest.find("sampl"), oldest.find("samples-3")) << "but for the scope, " << oldest;
+
+  const WorkerHello hello{.engine = "e", .version = "1", .samples = true, .sampling = {"sample", "top_k"}};
+  EXPECT_EQ(parse_request(hello_request()).protocol, kNewestProtocol);
+  EXPECT_EQ(parse_request(R"({"request":"hello","protocol":1})").protocol, kOldestProtocol) << "an older program";
+  const WorkerHello now = parse_hello(hello_reply(hello, kNewestProtocol));
+  EXPECT_TRUE(now.samples);
+  EXPECT_EQ(now.sampling, hello.sampling);
+  const WorkerHello before = parse_hello(hello_reply(hello, kOldestProtocol));
+  EXPECT_EQ(before.protocol, kOldestProtocol);
+  EXPECT_FALSE(before.samples);
+  EXPECT_THROW(parse_hello(hello_reply(hello, kNewestProtocol + 1)), WorkerError);
+}
+
+TEST(WorkerProtocol, ExpectsARowForEachSample) {
+  CellRecord cell = kSentCell;
+  cell.phase = "prefill";
+  cell.scope = "step-samples-2";
+  EXPECT_EQ(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3,4]]})", cell).batch, 4);
+  EXPECT_THROW(parse_outputs(R"({"reply":"outputs","tokens":[[1,2]]})", cell), WorkerError);
 }
 
 TEST(WorkerProtocol, CarriesWhatWasDoneAlongWithAReply) {

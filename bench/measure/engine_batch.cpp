@@ -1,0 +1,155 @@
+// A clock of arrivals beside a loop of steps.
+#include "bench/measure/engine_batch.h"
+
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "bench/plan/prompts.h"
+
+namespace decodelab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::int64_t mean_of(const std::vector<std::int64_t>& values) {
+  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), std::int64_t{0}) / std::ssize(values);
+}
+
+/// Waits as timed_ns() does for an arm that is slow on purpose.
+void wait_busily(std::int64_t ns) {
+  const auto end = Clock::now() + std::chrono::nanoseconds(ns);
+  while (ns > 0 && Clock::now() < end) {
+  }
+}
+
+/// Serves requests once.
+class Server {
+ public:
+  Server(const Engine& engine, const BatchWork& work, const ServeOptions& options)
+      : work_(work), options_(options), batch_(engine, {.max_rows = options.max_rows}), last_(work.planned.size()) {
+    result_.first_ns.resize(work.planned.size());
+    result_.tokens.resize(work.planned.size());
+  }
+
+  ServedRequests run() {
+    start_ = Clock::now();
+    std::size_t next = 0;
+    std::size_t answered = 0;
+    while (answered < work_.planned.size()) {
+      for (; next < work_.planned.size() && has_come(next); ++next) {
+        submit(next);
+      }
+      if (batch_.idle()) {
+        wait_for(next);
+        continue;
+      }
+      answered += batch_.step().size();
+      wait_busily(options_.slow_ns);
+      ++steps_;
+    }
+    result_.wall_ns = since(start_);
+    result_.counts = batch_.counts();
+    return std::move(result_);
+  }
+
+ private:
+  static std::int64_t since(Clock::time_point from) { return std::chrono::nanoseconds(Clock::now() - from).count(); }
+
+  bool at_once() const { return options_.request_rate == 0; }
+  bool by_steps() const { return options_.clock == ArrivalClock::decode_steps; }
+
+  Clock::time_point due(std::size_t request) const {
+    if (at_once() || by_steps()) {
+      return start_;
+    }
+    const double seconds = work_.planned[request].arrival / options_.request_rate;
+    return start_ + std::chrono::nanoseconds(std::llround(1e9 * seconds));
+  }
+
+  bool has_come(std::size_t request) const {
+    if (at_once()) {
+      return true;
+    }
+    if (by_steps()) {
+      // A row is free again after as many steps as a completion has tokens.
+      const double gap = static_cast<double>(options_.max_tokens) / static_cast<double>(options_.max_rows);
+      return work_.planned[request].arrival * gap <= static_cast<double>(steps_);
+    }
+    return due(request) <= Clock::now();
+  }
+
+  void wait_for(std::size_t request) {
+    if (by_steps()) {
+      ++steps_;
+    } else {
+      std::this_thread::sleep_until(due(request));
+    }
+  }
+
+  void submit(std::size_t request) {
+    batch_.submit({.prompt = work_.prompts[request],
+                   .max_tokens = work_.planned[request].new_tokens,
+                   .sampling = options_.sampling,
+                   .stops = [this, request](std::size_t, std::int64_t token_id) {
+                     take(request, token_id);
+                     return false;
+                   }});
+  }
+
+  void take(std::size_t request, std::int64_t token_id) {
+    const Clock::time_point now = Clock::now();
+    if (result_.tokens[request].empty()) {
+      result_.first_ns[request] = std::chrono::nanoseconds(now - due(request)).count();
+    } else {
+      result_.between_ns.push_back(std::chrono::nanoseconds(now - last_[request]).count());
+    }
+    result_.tokens[request].push_back(token_id);
+    last_[request] = now;
+  }
+
+  const BatchWork& work_;
+  const ServeOptions& options_;
+  ContinuousBatch batch_;
+  Clock::time_point start_;
+  std::int64_t steps_ = 0;
+  std::vector<Clock::time_point> last_;  ///< When the last token of each request came.
+  ServedRequests result_;
+};
+
+}  // namespace
+
+std::int64_t BatchWork::new_tokens() const {
+  std::int64_t total = 0;
+  for (const PlannedRequest& request : planned) {
+    total += request.new_tokens;
+  }
+  return total;
+}
+
+BatchWork batch_work(const CellInput& input, const CellRecord& cell, std::int64_t vocabulary_size) {
+  BatchWork work{.planned = planned_requests(cell, input.seed, input.max_tokens)};
+  work.prompts =
+      cell_prompts(input.prompts, input.seed, std::ssize(work.planned), longest_prompt(cell.length), vocabulary_size);
+  for (std::size_t request = 0; request < work.planned.size(); ++request) {
+    work.prompts[request].resize(static_cast<std::size_t>(work.planned[request].prompt_tokens));
+  }
+  return work;
+}
+
+std::int64_t ServedRequests::sample_ns(BatchingScope::Sample sample) const {
+  switch (sample) {
+    case BatchingScope::Sample::first_token: return mean_of(first_ns);
+    case BatchingScope::Sample::between_tokens: return mean_of(between_ns);
+    case BatchingScope::Sample::served: break;
+  }
+  return wall_ns;
+}
+
+ServedRequests serve(const Engine& engine, const BatchWork& work, const ServeOptions& options) {
+  return Server(engine, work, options).run();
+}
+
+}  // namespace decodelab

@@ -1,0 +1,56 @@
+// Serves the requests of a cell of phase `batching` with one engine, and says when each token came.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/measure/engine_worker.h"
+#include "bench/plan/batch_work.h"
+#include "engine/batching.h"
+#include "reports/statistics/batching_scope.h"
+
+namespace decodelab {
+
+/// The requests of a cell with their tokens.
+struct BatchWork {
+  std::vector<PlannedRequest> planned;
+  std::vector<std::vector<std::int64_t>> prompts;  ///< Of each request.
+
+  std::int64_t new_tokens() const;  ///< Of all requests together.
+};
+
+BatchWork batch_work(const CellInput& input, const CellRecord& cell, std::int64_t vocabulary_size);
+
+/// What a time of arrival is counted in.
+enum class ArrivalClock : std::uint8_t {
+  seconds,       ///< Of the request rate.
+  decode_steps,  ///< Of a batch that is just busy, so that what is counted and what is chosen repeats exactly.
+};
+
+/// What came of serving all requests once. Times are in nanoseconds.
+struct ServedRequests {
+  std::int64_t wall_ns = 0;
+  std::vector<std::int64_t> first_ns;             ///< [request]: from its arrival to its first token.
+  std::vector<std::int64_t> between_ns;           ///< From each token of a request to its next, of all requests.
+  std::vector<std::vector<std::int64_t>> tokens;  ///< [request]
+  BatchCounts counts;
+
+  /// Returns what a sample of such a scope is.
+  std::int64_t sample_ns(BatchingScope::Sample sample) const;
+};
+
+/// Says how requests are served.
+struct ServeOptions {
+  std::int64_t max_rows = 1;
+  std::int64_t max_tokens = 16;  ///< Mean tokens of a completion, from which a busy batch's arrivals follow.
+  double request_rate = 0;       ///< As in BatchingScope.
+  ArrivalClock clock = ArrivalClock::seconds;
+  std::int64_t slow_ns = 0;  ///< A wait in every step.
+  SamplingParameters sampling{};
+};
+
+/// Serves the requests. A request that comes while the host waits for a step is seen after that step; its time counts
+/// from when it came.
+ServedRequests serve(const Engine& engine, const BatchWork& work, const ServeOptions& options);
+
+}  // namespace decodelab

@@ -1,0 +1,30 @@
+// The requests that a cell of phase `batching` serves: their lengths, and when they come.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reports/store/record.h"
+
+namespace decodelab {
+
+/// One request. Prompts are half as long to one and a half times as long as the cell's length says, completions have 2
+/// tokens to nearly twice as many as `--max-tokens` says, each length as likely as another; a request ends by its
+/// length alone.
+struct PlannedRequest {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t new_tokens = 0;
+  double arrival = 0;  ///< In mean times between two requests, from the first; exponentially distributed gaps.
+};
+
+/// So many requests come for each row of the batch.
+inline constexpr std::int64_t kRequestsOfARow = 4;
+
+/// Returns the requests of a cell: the same for every arm, from `seed`. They come in the order of the list.
+std::vector<PlannedRequest> planned_requests(const CellRecord& cell, std::uint64_t seed, std::int64_t max_tokens);
+
+/// Return the most tokens that a prompt or a completion of such a cell may have.
+std::int64_t longest_prompt(std::int64_t length);
+std::int64_t longest_completion(std::int64_t max_tokens);
+
+}  // namespace decodelab

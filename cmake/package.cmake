@@ -1,0 +1,26 @@
+# The engine and its variants as an installed package: find_package(decodelab), then link decodelab::decodelab.
+include_guard(GLOBAL)
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# An archive that users link whole, since variants do nothing but register themselves.
+add_library(decodelab_variants STATIC $<TARGET_OBJECTS:variants>)
+set_target_properties(decodelab_variants PROPERTIES LINKER_LANGUAGE CXX)
+
+set(package_directory ${CMAKE_INSTALL_LIBDIR}/decodelab)
+install(TARGETS decodelab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS decodelab_variants engine masks plan_core checkpoint_formats base ARCHIVE DESTINATION ${package_directory})
+if(DECODELAB_HAS_CUDA)
+  # Loaded where there is a GPU, from where the program lies.
+  install(TARGETS decodelab_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY base engine variants DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/decodelab FILES_MATCHING PATTERN "*.h")
+install(FILES profiles/range.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/decodelab/profiles)
+
+get_target_property(package_torch_libraries decodelab_torch INTERFACE_LINK_LIBRARIES)
+get_target_property(package_torch_options decodelab_torch INTERFACE_LINK_OPTIONS)
+configure_package_config_file(cmake/decodelab-config.cmake.in ${CMAKE_BINARY_DIR}/package/decodelab-config.cmake
+  INSTALL_DESTINATION ${package_directory} PATH_VARS package_directory CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/decodelab-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/package/decodelab-config.cmake ${CMAKE_BINARY_DIR}/package/decodelab-config-version.cmake
+  DESTINATION ${package_directory})

@@ -1,0 +1,66 @@
+// Prefills a prompt for each of its samples, or once for all.
+#include "engine/samples.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/sequences/batch_state.h"
+
+namespace decodelab {
+
+std::optional<std::uint64_t> sample_seed(const SamplingParameters& row, std::int64_t samples, std::int64_t index) {
+  return samples > 1 && row.seed ? fork_seed(*row.seed, static_cast<std::uint64_t>(index)) : row.seed;
+}
+
+Session begin_samples(const Engine& engine, SessionOptions options, std::span<const std::vector<std::int64_t>> prompts,
+                      std::int64_t samples) {
+  for (std::size_t row = 0; row < prompts.size(); ++row) {
+    if (prompts[row].empty()) {
+      throw std::invalid_argument(fmt::format("prompt {} is empty: a prompt needs at least one token", row + 1));
+    }
+  }
+  options.sampling = complete_sampling(options.sampling, std::ssize(prompts));
+  if (samples == 1) {
+    Session session(engine, options);
+    session.extend(prompts);
+    return session;
+  }
+  std::vector<std::int64_t> parents;
+  std::vector<std::uint64_t> seeds;
+  SessionOptions of_rows = options;
+  of_rows.batch_size = options.batch_size * samples;
+  of_rows.sampling.clear();
+  of_rows.rules.clear();
+  std::vector<std::vector<std::int64_t>> rows;
+  for (std::size_t prompt = 0; prompt < prompts.size(); ++prompt) {
+    for (std::int64_t sample = 0; sample < samples; ++sample) {
+      SamplingParameters sampling = options.sampling[prompt];
+      sampling.seed = sample_seed(sampling, samples, sample);
+      parents.push_back(static_cast<std::int64_t>(prompt));
+      seeds.push_back(sampling.seed.value_or(0));  // Greedy rows draw nothing.
+      of_rows.sampling.push_back(sampling);
+      if (options.rules.size() > 1) {
+        of_rows.rules.push_back(options.rules[prompt]);
+      }
+      if (!engine.forks()) {
+        rows.push_back(prompts[prompt]);
+      }
+    }
+  }
+  if (engine.forks()) {
+    Session session(engine, options);
+    session.extend(prompts);
+    session.fork(parents, seeds);
+    return session;
+  }
+  if (options.rules.size() == 1) {
+    of_rows.rules = options.rules;
+  }
+  Session session(engine, of_rows);
+  session.extend(rows);
+  return session;
+}
+
+}  // namespace decodelab

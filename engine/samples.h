@@ -1,0 +1,25 @@
+// Several completions of a prompt: how their rows begin.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace decodelab {
+
+/// Returns the seed of sample `index` of `samples` of a row with these parameters: its own where there is one sample,
+/// else that of fork_seed(); none where it does not draw.
+std::optional<std::uint64_t> sample_seed(const SamplingParameters& row, std::int64_t samples, std::int64_t index);
+
+/// Returns a session that was fed `samples` rows of each prompt and has chosen nothing yet: row r is sample r % samples
+/// of prompt r / samples, and gets the tokens that it would get alone under any plan with a generator for each row.
+///
+/// The plan's slot `fork` says whether each row prefills its prompt, or rows are forked from one prefill. `options` are
+/// those of the prompts, with a batch of as many. Throws what Session(), Session::prefill() and Session::fork() throw.
+Session begin_samples(const Engine& engine, SessionOptions options, std::span<const std::vector<std::int64_t>> prompts,
+                      std::int64_t samples);
+
+}  // namespace decodelab

@@ -1,0 +1,29 @@
+// The slots of a plan that say how sequences begin, join and leave: settings.
+#pragma once
+
+#include <cstdint>
+
+namespace decodelab {
+
+/// Whether prompts begin with keys and values that an earlier one left, where the caller keeps a PrefixStore.
+enum class PrefixReuse : std::uint8_t { none, copied };
+
+/// How samples of one prompt begin: each prefills the prompt for itself (the reference: transformers and
+/// text-generation-inference), or it is prefilled once, and its keys and values are copied for each.
+enum class ForkWay : std::uint8_t { prefill_each, copied };
+
+/// When requests join the rows that decode, and when rows that have ended leave them.
+struct BatchingRule {
+  /// How many rows a batch has. A row beyond those of open requests is idle: it is computed, and nobody reads it.
+  enum class Rows : std::uint8_t {
+    fixed_at_start,  ///< As many as start together: nobody joins before all have ended (the reference).
+    as_needed,       ///< Those of open requests, but for those that have ended since the last change.
+    powers_of_two,   ///< The least power of two that holds them, so that few shapes occur.
+    all,             ///< As many as there may ever be: one shape.
+  };
+  Rows rows = Rows::fixed_at_start;
+  std::int64_t every = 1;  ///< Decode steps from one change of the rows to the next.
+  std::int64_t chunk = 0;  ///< As BatchingOptions::prefill_chunk, where that is not given.
+};
+
+}  // namespace decodelab
