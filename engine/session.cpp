@@ -48,7 +48,7 @@ std::vector<TokenRules> rules_of_rows(const SessionOptions& asked) {
 }  // namespace
 
 Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
-    : engine(of), details(asked.details), runner(of.step_runner()) {
+    : engine(of), details(asked.details), runner(of.step_runner()), rows_of_steps(asked.batch_size) {
   const std::int64_t spare_rows = runner->cache_rows(asked.batch_size) - asked.batch_size;
   state.cache = engine.cache(asked.batch_size, asked.max_tokens, spare_rows);
   state.sampling.values = complete_sampling(asked.sampling, asked.batch_size);
@@ -87,8 +87,20 @@ void Session::Impl::renew_choice() {
 }
 
 void Session::Impl::renew_steps() {
-  workspace = engine.make_workspace(model().config.positions, model().device);
-  runner = engine.step_runner();
+  spare.push_back({.rows = rows_of_steps, .workspace = std::move(workspace), .runner = std::move(runner)});
+  rows_of_steps = batch_size();
+  const auto known = std::ranges::find(spare, rows_of_steps, &StepMemory::rows);
+  if (known != spare.end()) {
+    workspace = std::move(known->workspace);
+    runner = std::move(known->runner);
+    spare.erase(known);
+  } else {
+    workspace = engine.make_workspace(model().config.positions, model().device);
+    runner = engine.step_runner();
+  }
+  if (spare.size() > kMostSpare) {
+    spare.erase(spare.begin());
+  }
   runner->prepare(*state.cache);
 }
 

@@ -18,6 +18,15 @@
 namespace decodelab {
 
 struct Session::Impl {
+  /// What steps of so many rows were run with.
+  struct StepMemory {
+    std::int64_t rows;
+    std::unique_ptr<Workspace> workspace;
+    std::unique_ptr<StepRunner> runner;
+  };
+  /// Numbers of rows whose step memory is kept, so that a batch whose rows come and go makes none anew.
+  static constexpr std::size_t kMostSpare = 4;
+
   Impl(const Engine::Impl& of, const SessionOptions& asked);
 
   const Engine::Impl& engine;
@@ -25,7 +34,9 @@ struct Session::Impl {
   BatchState state;
   std::unique_ptr<Workspace> workspace;
   std::unique_ptr<StepRunner> runner;
-  HostTokens unread;  ///< What a step chose that nobody has read.
+  std::int64_t rows_of_steps;     ///< Rows that both are for.
+  std::vector<StepMemory> spare;  ///< Of other numbers of rows, the last used at the end.
+  HostTokens unread;              ///< What a step chose that nobody has read.
   std::vector<TokenDetails> unread_details;
   std::vector<bool> unread_exhausted;
 
@@ -37,7 +48,8 @@ struct Session::Impl {
   std::unique_ptr<TokenHistory> new_history() const;
   /// Makes the choice anew, with the sampling parameters of the state.
   void renew_choice();
-  /// Begins with new step memory and a new runner: what the old ones hold has the shapes of a batch that is no more.
+  /// Takes the step memory and the runner of as many rows as the batch has now: those that it had when it last had so
+  /// many, or new ones. What the old ones hold has the shapes of another batch.
   void renew_steps();
   void refuse_unread(const char* what) const;
   /// Checks that the rows of `other` can join, for the function `what`, and gives both sides the same parts.

@@ -38,6 +38,10 @@ struct TraceOptions {
   std::string store = kDefaultStore;
 };
 
+constexpr const char* kServing = "batching";
+constexpr const char* kServingHasNoStep =
+    "phase batching serves many requests in one timed step: trace a prefill or a decode step of the same arm";
+
 /// One trace to be taken.
 struct Job {
   CellRecord cell;
@@ -57,6 +61,9 @@ Plan plan_of_cells(TraceOptions& options) {
     throw std::invalid_argument("--arm: which arm? A preset, with variants added or removed; see 'decodelab list'");
   }
   complete_cells(options.cells, request);
+  if (std::ranges::find(request.phases, kServing) != request.phases.end()) {
+    throw std::invalid_argument(kServingHasNoStep);
+  }
   const RunData data = make_sweep(request, config_of(request.model));
   if (data.cells.size() != 1) {
     throw std::invalid_argument(
@@ -96,7 +103,8 @@ Plan plan_of_run(const TraceOptions& options, const Store& store) {
     }
     plan.jobs.push_back({.cell = *cell,
                          .arm = *arm,
-                         .reason = comparable(row.status, std::nullopt)
+                         .reason = cell->phase == kServing ? kServingHasNoStep
+                                   : comparable(row.status, std::nullopt)
                                        ? ""
                                        : fmt::format("the run has it as {}: {}", to_string(row.status), row.reason)});
   }

@@ -10,7 +10,7 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path[:0] = [str(TOOLS / "study"), str(TOOLS / "validation")]
 os.environ.setdefault("DECODELAB", "decodelab")
-from study import engines, page, peers  # noqa: E402
+from study import engines, page, peers, sequences  # noqa: E402
 from study.answers import Answer, Answers  # noqa: E402
 from study.questions import Claim, Question, Study  # noqa: E402
 
@@ -87,6 +87,13 @@ class FindingsTest(unittest.TestCase):
             self.assertEqual(len(set(names)), len(names))
             for name in names:
                 self.assertRegex(name, r"\A[A-Za-z0-9._-]+\Z")
+
+    def test_rates_of_requests_come_from_what_the_static_batch_answered(self):
+        class Measured:
+            def get(self, question):
+                return Answer([], "here", [row(sequences.STATIC, 8, 4000) | {"phase": "batching", "scope": scope} for scope in ("first-token", "served")])
+
+        self.assertEqual(sequences.under_load(Measured())["--request-rate"], "4.8,7.2,9.6", "32 requests in 4 s")
 
 
 if __name__ == "__main__":

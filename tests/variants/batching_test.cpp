@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/measure/torch_counters.h"
 #include "tests/variants/arms.h"
 #include "variants/presets.h"
 
@@ -16,6 +17,8 @@ namespace {
 
 using testing::engine_for;
 using testing::small_model;
+
+using Prompts = std::vector<std::vector<std::int64_t>>;
 
 std::shared_ptr<const MaskVocabulary> letters_of_ids() {
   std::vector<std::string> texts{""};
@@ -189,6 +192,57 @@ TEST(ContinuousBatch, GivesEachRequestWhatItGetsAloneUnderEveryRule) {
         EXPECT_EQ(batch.cache_bytes(), 0);
       }
     }
+  }
+}
+
+TEST(Session, StepsWithWhatItHadWhenItLastHadAsManyRows) {
+  const Engine engine = engine_for("native", small_model(testing::small_config()));
+  Session session(engine, {.batch_size = 3, .max_tokens = 20});
+  session.prefill(Prompts{{1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
+  session.decode();
+  session.filter(std::vector<std::int64_t>{0, 2});
+  session.decode();
+  session.pad(3);
+  StepCounters counting("cpu");
+  counting.restart();
+  session.decode();
+  for (const auto& [name, value] : counting.counters()) {
+    EXPECT_FALSE(name.ends_with("allocations")) << name << " " << value;
+  }
+}
+
+TEST(Session, PutsRowsInThePlacesOfOthersAndRefusesWhatIsNone) {
+  const auto model = small_model(testing::small_config());
+  for (const char* arm : {"causal", "native", "bigcode,+kv-grow:tokens=4"}) {
+    const Engine engine = engine_for(arm, model);
+    const auto alone = [&](const std::vector<std::int64_t>& prompt, int steps) {
+      Session session(engine, {.batch_size = 1, .max_tokens = 30});
+      std::vector<std::int64_t> tokens = session.prefill(Prompts{prompt}).token_ids;
+      for (int step = 1; step < steps; ++step) {
+        tokens.push_back(session.decode().token_ids.front());
+      }
+      return tokens;
+    };
+    const Prompts prompts{{1, 2, 3}, {4, 5, 6, 7, 8}, {9}};
+    Session session(engine, {.batch_size = 3, .max_tokens = 12});
+    session.prefill(prompts);
+    session.decode();
+    const std::vector<std::int64_t> longer{11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24};
+    const auto other = [&] {
+      Session one(engine, {.batch_size = 1, .max_tokens = 30});
+      one.prefill(Prompts{longer});
+      return one;
+    };
+    for (const auto& places : Prompts{{3}, {-1}, {0, 1}, {}}) {
+      EXPECT_THROW(session.put(places, other()), std::invalid_argument);
+    }
+    session.put(std::vector<std::int64_t>{1}, other());
+    EXPECT_EQ(session.lengths(), (std::vector<std::int64_t>{4, 14, 2}));
+    const StepResult next = session.decode();
+    EXPECT_EQ(next.token_ids[0], alone(prompts[0], 3).back()) << arm;
+    EXPECT_EQ(next.token_ids[1], alone(longer, 2).back()) << arm;
+    EXPECT_EQ(next.token_ids[2], alone(prompts[2], 3).back()) << arm;
+    EXPECT_THROW(session.pad(2), std::invalid_argument);
   }
 }
 

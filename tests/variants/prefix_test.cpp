@@ -1,4 +1,4 @@
-// The prefix store beside a plain list of what was put in, and requests with and without it.
+// Requests with and without a prefix store, under arms of every kind.
 #include <algorithm>
 #include <random>
 
@@ -15,112 +15,6 @@ using testing::engine_for;
 using testing::small_model;
 
 using Tokens = std::vector<std::int64_t>;
-
-/// Bytes of a token's keys and values in small_config(): 2 layers of 24 numbers.
-constexpr std::int64_t kSmallTokenBytes = 2 * 24 * 4;
-
-Session fed_with(const Engine& engine, const Tokens& tokens) {
-  Session session(engine, {.batch_size = 1, .max_tokens = 60, .details = {}});
-  session.extend(std::vector<Tokens>{tokens});
-  return session;
-}
-
-std::vector<float> logits_behind(const Engine& engine, const HeldPrefix& prefix, const Tokens& tokens) {
-  Session session(engine, {.batch_size = 1, .max_tokens = 60, .details = {}});
-  session.begin_with({&prefix, 1});
-  session.extend(std::vector<Tokens>{{tokens.begin() + std::ssize(prefix.tokens), tokens.end()}});
-  return session.last_logits();
-}
-
-Tokens random_tokens(std::mt19937& random) {
-  Tokens tokens;
-  for (std::uint32_t count = 1 + random() % 12; count > 0; --count) {
-    tokens.push_back(1 + random() % 3);  // Of three tokens, so that many begin alike.
-  }
-  return tokens;
-}
-
-std::size_t longest_common(const std::vector<Tokens>& known, const Tokens& tokens) {
-  std::size_t longest = 0;
-  for (const Tokens& other : known) {
-    const auto common = static_cast<std::size_t>(std::ranges::mismatch(other, tokens).in1 - other.begin());
-    longest = std::max(longest, std::min(common, tokens.size() - 1));
-  }
-  return longest;
-}
-
-TEST(PrefixStore, FindsWhatAListOfAllThatWasPutInFindsAndTheKeysAreThoseOfThePrompt) {
-  const auto model = small_model(testing::small_config());
-  const Engine engine = engine_for("native", model);
-  PrefixStore store(engine, std::int64_t{1} << 30);
-  std::mt19937 random(3);
-  std::vector<Tokens> known;
-  for (int round = 0; round < 400; ++round) {
-    const Tokens tokens = random_tokens(random);
-    const HeldPrefix prefix = store.match(tokens);
-    ASSERT_EQ(prefix.tokens.size(), longest_common(known, tokens));
-    ASSERT_TRUE(std::ranges::equal(prefix.tokens, std::span(tokens).first(prefix.tokens.size())));
-    if (round % 10 == 0) {
-      EXPECT_LT(
-          testing::relative_difference(logits_behind(engine, prefix, tokens), fed_with(engine, tokens).last_logits()),
-          testing::tolerance(ElementType::float32));
-    }
-    if (random() % 8 == 0 && !known.empty()) {
-      const Tokens gone = known[random() % known.size()];
-      store.erase(gone);
-      std::erase_if(known, [&](const Tokens& other) {
-        return other.size() >= gone.size() && std::equal(gone.begin(), gone.end(), other.begin());
-      });
-      // What is left of it is what others begin with.
-      Tokens longer = gone;
-      longer.push_back(1);
-      ASSERT_EQ(store.match(longer).tokens.size(), longest_common(known, longer));
-    } else {
-      store.insert(tokens, fed_with(engine, tokens), 0);
-      known.push_back(tokens);
-    }
-  }
-  EXPECT_GT(store.counts().hit_tokens, 500);
-  store.clear();
-  EXPECT_EQ(store.bytes(), 0);
-  EXPECT_TRUE(store.match(known.back()).tokens.empty());
-}
-
-TEST(PrefixStore, KeepsToItsSizeDropsTheOldestFirstAndLeavesMatchesValid) {
-  const auto model = small_model(testing::small_config());
-  const Engine engine = engine_for("native", model);
-  PrefixStore store(engine, 20 * kSmallTokenBytes);
-  const Tokens first{1, 2, 3, 4, 5, 6, 7, 8};
-  const Tokens second{1, 2, 3, 9, 9, 9, 9, 9};
-  store.insert(first, fed_with(engine, first), 0);
-  store.insert(second, fed_with(engine, second), 0);
-  EXPECT_EQ(store.bytes(), 13 * kSmallTokenBytes) << "three tokens are shared";
-  const HeldPrefix match = store.match(first);
-  ASSERT_EQ(match.tokens.size(), 7U);
-  const Tokens third{30, 31, 32, 33, 34, 35, 36, 37, 38, 39};
-  store.insert(third, fed_with(engine, third), 0);
-  EXPECT_EQ(store.bytes(), 18 * kSmallTokenBytes);
-  EXPECT_EQ(store.counts().evicted_tokens, 5) << "the end of the second, which was used longest ago";
-  EXPECT_EQ(store.match(second).tokens.size(), 3U);
-  store.clear();
-  EXPECT_LT(testing::relative_difference(logits_behind(engine, match, first), fed_with(engine, first).last_logits()),
-            testing::tolerance(ElementType::float32));
-  std::mt19937 random(9);
-  for (int round = 0; round < 200; ++round) {
-    const Tokens tokens = random_tokens(random);
-    const HeldPrefix prefix = store.match(tokens);
-    ASSERT_LT(prefix.tokens.size(), tokens.size());
-    ASSERT_TRUE(std::ranges::equal(prefix.tokens, std::span(tokens).first(prefix.tokens.size())));
-    store.insert(tokens, fed_with(engine, tokens), 0);
-    ASSERT_LE(store.bytes(), 20 * kSmallTokenBytes);
-  }
-  const Tokens large(30, 5);
-  store.insert(large, fed_with(engine, large), 0);
-  EXPECT_EQ(store.counts().too_large, 1);
-  EXPECT_THROW(PrefixStore(engine, kSmallTokenBytes - 1), std::invalid_argument);
-  EXPECT_THROW(PrefixStore(engine_for("causal", small_model(testing::small_t5_config())), 1 << 20),
-               std::invalid_argument);
-}
 
 TEST(PrefixStore, LeavesWhatRequestsGetAsItIsAndSparesWhatItHolds) {
   std::mt19937 random(21);

@@ -116,5 +116,12 @@ TEST(Ablation, RefusesAnArmWithoutASwitchAndAnUnknownWord) {
   EXPECT_EQ(parse_arm(default_arm(Ablation::leave_one_out)).label, "native");
 }
 
+TEST(Ablation, TurnsWhatTheCellsOfTheSweepUse) {
+  const std::vector<std::string> arms =
+      labels(Ablation::leave_one_out, "native", {"token_mask", "prefix_reuse", "fork"});
+  EXPECT_TRUE(has(arms, "native,-concatenate-filter")) << "where a cell serves requests";
+  EXPECT_FALSE(has(arms, "native,-copied-fork"));
+}
+
 }  // namespace
 }  // namespace decodelab

@@ -134,5 +134,12 @@ TEST(Words, NameTheAllowedOnesWhenTheListIsEmpty) {
             std::string::npos);
 }
 
+TEST(Rates, AreNumbersOrNoLimit) {
+  EXPECT_EQ(parse_rates("--request-rate", "inf,2.5,100,2.5"), (std::vector<double>{0, 2.5, 100}));
+  for (const char* text : {"", "0", "-1", "2,", "x", "nan", "2/s"}) {
+    EXPECT_THROW(parse_rates("--request-rate", text), std::invalid_argument) << text;
+  }
+}
+
 }  // namespace
 }  // namespace decodelab

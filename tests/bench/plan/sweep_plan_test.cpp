@@ -243,5 +243,31 @@ TEST(PriorStepSeconds, GrowsWithTheWork) {
   EXPECT_LT(seconds("decode", 1, 64), seconds("generate", 1, 64));
 }
 
+TEST(SweepPlan, HasACellForEachRateOfRequestsAndWhatIsTimedOfIt) {
+  SweepRequest asked = request();
+  asked.phases = {"batching"};
+  asked.batches = {4};
+  asked.lengths = {16};
+  asked.request_rates = {0, 2.5};
+  std::vector<std::string> scopes;
+  for (const CellRecord& cell : make_sweep(asked, model()).cells) {
+    scopes.push_back(cell.scope);
+  }
+  EXPECT_EQ(scopes, (std::vector<std::string>{"served", "first-token", "between-tokens", "served-at-2.5",
+                                              "first-token-at-2.5", "between-tokens-at-2.5"}));
+  asked.lengths = {90};  // The longest prompt is half as long again, and has 128 positions for its completion.
+  EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
+}
+
+TEST(SweepPlan, HasSamplesOfPromptsButNotOfKeys) {
+  SweepRequest asked = request();
+  asked.scope.samples = 3;
+  EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument) << "a decode cell has no prompts";
+  asked.phases = {"prefill"};
+  EXPECT_EQ(make_sweep(asked, model()).cells.front().scope, "step-samples-3");
+  asked.scope.samples = 0;
+  EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace decodelab
