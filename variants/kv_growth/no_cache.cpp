@@ -1,4 +1,8 @@
 // Keeps no keys and values: every step computes those of all tokens again.
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/kv_storage.h"
 #include "engine/layers/step_rows.h"
@@ -44,7 +48,8 @@ std::string conflict(const EnginePlan& plan) {
                                       std::pair(plan.step_runner.name(), plan.step_runner.variant()),
                                       std::pair(plan.key_padding.name(), plan.key_padding.variant())}) {
     if (!variant.empty()) {
-      return "no-cache keeps nothing that " + variant + " (slot " + slot + ") could work on: remove one of the two";
+      return fmt::format("no-cache keeps nothing that {} (slot {}) could work on: remove one of the two", variant,
+                         slot);
     }
   }
   return "";
