@@ -249,6 +249,7 @@ void Session::Impl::feed(const Feed& fed) {
 void Session::Impl::decode_forward() {
   const StepRows rows = begin_decode();
   if (state.fed) {
+    state.cache->check_room(rows);
     const at::Tensor next = state.next_ids.value.to(at::kCPU);
     for (std::size_t row = 0; row < state.fed->values.size(); ++row) {
       state.fed->values[row].push_back(next.const_data_ptr<std::int64_t>()[row]);

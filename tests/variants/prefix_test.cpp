@@ -77,7 +77,8 @@ TEST(PrefixStore, LeavesWhatRequestsGetAsItIsAndSparesWhatItHolds) {
 TEST(Session, BeginsWithHeldTokensOnlyWhereItIsFresh) {
   const auto model = small_model(testing::small_config());
   const Engine engine = engine_for("native", model);
-  Session session = fed_with(engine, {1, 2, 3});
+  Session session(engine, {.batch_size = 1, .max_tokens = 60, .details = {}});
+  session.extend(std::vector<Tokens>{{1, 2, 3}});
   EXPECT_THROW(session.held(0, 0, 4), std::invalid_argument);
   EXPECT_THROW(session.held(1, 0, 1), std::invalid_argument);
   const HeldPrefix prefix{.tokens = {1, 2}, .pieces = {std::make_shared<const FilledCache>(session.held(0, 0, 2))}};
