@@ -59,9 +59,6 @@ void BatchRows::pad() {
 
 void BatchRows::join(Session session, const std::vector<BatchRow>& rows) {
   changed_ = true;
-  if (open() == 0 && rule_.rows != Rows::all) {
-    rows_.clear();
-  }
   if (rows_.empty()) {
     session_ = std::move(session);
     rows_ = rows;

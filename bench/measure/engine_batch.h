@@ -11,7 +11,7 @@
 
 namespace decodelab {
 
-/// The requests of a cell with their tokens.
+/// Holds the requests of a cell with their tokens.
 struct BatchWork {
   std::vector<PlannedRequest> planned;
   std::vector<std::vector<std::int64_t>> prompts;  ///< Of each request.

@@ -23,9 +23,6 @@ Ablation ablation_from_name(std::string_view name);
 /// leave_one_out.
 std::string default_arm(Ablation ablation);
 
-/// Slots that do nothing in any cell of a sweep: none has rules on its tokens, or a prefix store.
-inline const std::set<std::string> kAlwaysIdle{"token_mask", "prefix_reuse"};
-
 /// Returns `arm`, which the others are compared with, and then an arm for each switch, by the name of the variant,
 /// parameters at their defaults.
 ///

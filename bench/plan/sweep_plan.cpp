@@ -47,7 +47,7 @@ ArmRecord parse_worker(const std::string& text) {
 
 /// Returns the slots that do nothing in the cells of a sweep.
 std::set<std::string> idle_slots(const SweepRequest& request) {
-  std::set<std::string> idle = kAlwaysIdle;
+  std::set<std::string> idle{"token_mask", "prefix_reuse"};  // No cell has rules on its tokens, or a prefix store.
   if (request.scope.samples == 1) {
     idle.insert("fork");
   }

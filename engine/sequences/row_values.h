@@ -14,7 +14,7 @@ namespace decodelab {
 
 /// A value of each row on the host.
 template <typename Value>
-struct RowValues final : RowPart {
+struct RowValues : RowPart {
   std::vector<Value> values;
 
   void select(const std::vector<std::int64_t>& rows) override { values = select_rows(values, rows); }
@@ -24,14 +24,8 @@ struct RowValues final : RowPart {
   void truncate(std::int64_t, std::int64_t) override {}
 };
 
-/// All tokens that each row was fed: what a cache that keeps nothing is given again.
-struct RowTokens final : RowPart {
-  std::vector<std::vector<std::int64_t>> values;
-
-  void select(const std::vector<std::int64_t>& rows) override { values = select_rows(values, rows); }
-  void append(RowPart& other) override {
-    std::ranges::move(dynamic_cast<RowTokens&>(other).values, std::back_inserter(values));
-  }
+/// Holds all tokens that each row was fed: what a cache that keeps nothing is given again.
+struct RowTokens final : RowValues<std::vector<std::int64_t>> {
   void truncate(std::int64_t row, std::int64_t length) override {
     values[static_cast<std::size_t>(row)].resize(static_cast<std::size_t>(length));
   }

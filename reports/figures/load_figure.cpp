@@ -43,10 +43,12 @@ bool over_rates(const std::vector<Serving>& servings) {
   return rates.size() > 1;
 }
 
+std::string batch_of(const SummaryRow& row) { return fmt::format("b{} p{}", row.cell.batch, row.cell.length); }
+
 Json datum_of(const Serving& serving, bool rates) {
   const SummaryRow& row = *serving.row;
   Json datum{{"arm", row.arm.label},
-             {"panel", fmt::format("b{} p{}", row.cell.batch, row.cell.length)},
+             {"panel", rates ? batch_of(row) : fmt::format("p{}", row.cell.length)},
              {"x", rates ? serving.request_rate : static_cast<double>(row.cell.batch)}};
   for (const Measure& measure : kMeasures) {
     if (const auto& value = serving.*measure.value) {
@@ -100,9 +102,6 @@ Json panel(const FigureInput& input, const Measure& measure, const std::string& 
 }  // namespace
 
 bool has_load(const FigureInput& input) {
-  if (input.rows.rows.front()->cell.phase != "batching") {
-    return false;
-  }
   const std::vector<Serving> servings = servings_of(input.summary);
   std::set<std::int64_t> batches;
   for (const Serving& serving : servings) {
@@ -126,17 +125,14 @@ Figure load_figure(const FigureInput& input) {
   std::vector<std::string> panels;  // batch and length where the lines run over rates, else the length
   for (const Serving& serving : servings) {
     Json datum = datum_of(serving, rates);
-    if (!rates) {
-      datum["panel"] = fmt::format("p{}", serving.row->cell.length);
-    }
     const std::string& name = datum["panel"].get_ref<const std::string&>();
     if (std::ranges::find(panels, name) == panels.end()) {
       panels.push_back(name);
     }
     TableRow line{.run_id = serving.row->run_id,
                   .cell_id = serving.row->cell.id,
-                  .fields = {fmt::format("b{} p{}", serving.row->cell.batch, serving.row->cell.length),
-                             rates ? fmt::format("{}", serving.request_rate) : "at once", serving.row->arm.label}};
+                  .fields = {batch_of(*serving.row), rates ? fmt::format("{}", serving.request_rate) : "at once",
+                             serving.row->arm.label}};
     for (const Measure& measure : kMeasures) {
       const auto& value = serving.*measure.value;
       line.fields.push_back(value ? fmt::format("{:.4g}", value->mean / measure.unit) : "");

@@ -85,9 +85,8 @@ TEST(EngineWorker, ChoosesTheSameTokensUnderEveryRuleOfBatching) {
   const OutputTrace expected = worker_of("causal")->outputs(cell, 1 << 20, nullptr);
   EXPECT_EQ(expected.batch, 12);
   EXPECT_EQ(std::ssize(expected.tokens), 8) << "the longest completion has twice 5 tokens less 2";
-  EXPECT_EQ(std::ranges::count(expected.tokens.back(), -1) +
-                std::ranges::count_if(expected.tokens.back(), [](std::int64_t id) { return id >= 0; }),
-            12);
+  EXPECT_EQ(std::ranges::count(expected.tokens.front(), -1), 0);
+  EXPECT_GT(std::ranges::count(expected.tokens.back(), -1), 0) << "a shorter request has no token there";
   for (const char* arm : {"causal,+concatenate-filter", "causal,+padded-batch", "native", "bigcode,+slot-batch"}) {
     EXPECT_TRUE(compare_free_running(expected, worker_of(arm)->outputs(cell, 1 << 20, nullptr)).correct) << arm;
   }
