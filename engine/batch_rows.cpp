@@ -50,11 +50,9 @@ void BatchRows::keep(std::int64_t rows) {
 }
 
 void BatchRows::pad() {
-  const std::int64_t rows = rows_for(open());
-  if (rows > std::ssize(rows_)) {
-    session_->pad(rows);
-    rows_.resize(static_cast<std::size_t>(rows));
-  }
+  const std::int64_t rows = std::max(rows_for(open()), std::ssize(rows_));
+  session_->pad(rows);
+  rows_.resize(static_cast<std::size_t>(rows));
 }
 
 void BatchRows::join(Session session, const std::vector<BatchRow>& rows) {

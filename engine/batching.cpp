@@ -41,7 +41,10 @@ void check_request(const BatchRequest& request, const ModelConfig& config, std::
 }  // namespace
 
 ContinuousBatch::ContinuousBatch(const Engine& engine, BatchingOptions options)
-    : engine_(engine), options_(std::move(options)), rows_(engine.batching(), options_.max_rows) {
+    : engine_(engine),
+      options_(std::move(options)),
+      masks_(engine.pattern_masks(options_.vocabulary)),
+      rows_(engine.batching(), options_.max_rows) {
   if (options_.max_rows < 1) {
     throw std::invalid_argument(fmt::format("--max-batch {}: expected at least 1 row", options_.max_rows));
   }
@@ -77,14 +80,12 @@ std::int64_t ContinuousBatch::submit(BatchRequest request) {
         fmt::format("the request may come to hold {} tokens, and {} may be in flight (--max-tokens-in-flight)", tokens,
                     options_.max_tokens_in_flight));
   }
-  if (!request.rules.regex.empty()) {
-    if (options_.vocabulary == nullptr) {
-      throw std::invalid_argument("a pattern needs the bytes of the tokens, and the batch was given no vocabulary");
-    }
-    compile_pattern(request.rules.regex);  // Refuses what a session would refuse for all of its rows.
-  }
+  // Refuses what a session would refuse for all of its rows.
+  std::shared_ptr<TokenMask> mask = request.rules.regex.empty() ? nullptr : masks_->of(request.rules.regex);
   request.sampling = complete_sampling({&request.sampling, 1}, 1).front();
-  Running running{.samples = std::vector<Completion>(static_cast<std::size_t>(request.samples)), .tokens = tokens};
+  Running running{.samples = std::vector<Completion>(static_cast<std::size_t>(request.samples)),
+                  .tokens = tokens,
+                  .mask = std::move(mask)};
   for (std::size_t sample = 0; sample < running.samples.size(); ++sample) {
     running.samples[sample].seed = sample_seed(request.sampling, request.samples, static_cast<std::int64_t>(sample));
   }
@@ -140,7 +141,12 @@ void ContinuousBatch::admit() {
 }
 
 void ContinuousBatch::begin(const std::vector<std::int64_t>& ids) {
-  SessionOptions options{.details = options_.details, .sampling = {}, .rules = {}, .vocabulary = options_.vocabulary};
+  SessionOptions options{.details = options_.details,
+                         .sampling = {},
+                         .rules = {},
+                         .vocabulary = options_.vocabulary,
+                         .masks = masks_,
+                         .joins = true};
   std::vector<BatchRow> rows;
   for (const std::int64_t id : ids) {
     const Running& running = requests_.at(id);

@@ -86,7 +86,8 @@ class ContinuousBatch {
   struct Running {
     BatchRequest request;
     std::vector<Completion> samples;
-    std::int64_t tokens = 0;  ///< That its rows come to hold.
+    std::int64_t tokens = 0;          ///< That its rows come to hold.
+    std::shared_ptr<TokenMask> mask;  ///< Held from the beginning to the end, so that sessions find it made.
   };
   /// Rows whose prompts are being fed.
   struct Arriving {
@@ -111,6 +112,7 @@ class ContinuousBatch {
 
   const Engine& engine_;
   BatchingOptions options_;
+  std::shared_ptr<PatternMasks> masks_;
   std::int64_t next_id_ = 0;
   std::map<std::int64_t, Running> requests_;
   std::deque<std::int64_t> waiting_;

@@ -87,7 +87,10 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
 Engine::~Engine() = default;
 
 const Model& Engine::model() const { return *impl_->model; }
-bool Engine::reuses_prefixes() const { return impl_->prefix_reuse != PrefixReuse::none; }
+PrefixReuse Engine::prefix_reuse() const { return impl_->prefix_reuse; }
+std::shared_ptr<PatternMasks> Engine::pattern_masks(std::shared_ptr<const MaskVocabulary> vocabulary) const {
+  return std::make_shared<PatternMasks>(impl_->make_token_mask, std::move(vocabulary));
+}
 bool Engine::forks() const { return impl_->fork != ForkWay::prefill_each; }
 const BatchingRule& Engine::batching() const { return impl_->batching; }
 bool Engine::keeps_keys() const { return impl_->cache(0, 1, 0)->keeps(); }

@@ -12,6 +12,7 @@
 #include "base/memory_at_hand.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/masks/pattern_masks.h"
 #include "engine/masks/token_rules.h"
 #include "engine/plan.h"
 #include "engine/sampling/sampling_parameters.h"
@@ -63,6 +64,10 @@ struct SessionOptions {
   /// bytes of the model's tokens. Session() throws what check_rules() and compile_pattern() throw.
   std::vector<TokenRules> rules{};
   std::shared_ptr<const MaskVocabulary> vocabulary{};
+  /// Engine::pattern_masks() of the vocabulary, shared with other sessions; null: the session makes its own.
+  std::shared_ptr<PatternMasks> masks{};
+  /// Its rows will join another session: nothing is prepared for decode steps of its own, such as graphs.
+  bool joins = false;
 };
 
 /// Holds the result of one step, with one value per row.
@@ -159,6 +164,9 @@ class Session {
   void forward();
   /// Replaces the tokens that the next decode() feeds (teacher forcing; the first input of a filled session).
   void force_tokens(std::span<const std::int64_t> token_ids);
+  /// Lets all tokens so far, forced ones included, be the prompt: the rules of the rows begin with the next choice. For
+  /// a session that was filled, whose first input is forced.
+  void begin_rules();
 
   /// Fills every layer of a fresh session with `length` random keys and values per row, through the plan's own growth
   /// rule, as if that many tokens had been prefilled; where an encoder reads the prompt, a prompt of that length and
@@ -208,7 +216,8 @@ class Session {
   /// and std::invalid_argument for places that are not there, named twice, or not as many as rows come.
   void put(std::span<const std::int64_t> places, Session&& other);
   /// Adds copies of the last row up to `rows` rows, so that a batch has the shape of a larger one. A copy that samples
-  /// draws the numbers that its original draws.
+  /// draws the numbers that its original draws. Decode steps of that many rows are prepared then, also of a session
+  /// that was to join another.
   void pad(std::int64_t rows);
 
   /// Returns the logits of each row's last real position in the last step, [B * V] in row order, as fp32 on the host.
@@ -229,8 +238,9 @@ class Engine {
   ~Engine();
 
   const Model& model() const;
-  /// Returns whether prompts should begin with what a PrefixStore holds.
-  bool reuses_prefixes() const;
+  /// Returns whether prompts should be looked up in a PrefixStore, and what they do with what it finds.
+  bool reuses_prefixes() const { return prefix_reuse() != PrefixReuse::none; }
+  PrefixReuse prefix_reuse() const;
   /// Returns whether samples of one prompt prefill it once, and fork.
   bool forks() const;
   /// Returns when requests join and leave a ContinuousBatch.
@@ -239,6 +249,8 @@ class Engine {
   bool keeps_keys() const;
   /// Returns whether a loop over steps should call decode_ahead() instead of decode().
   bool has_async_read_back() const;
+  /// Returns what sessions may share so that the masks of a pattern are made once.
+  std::shared_ptr<PatternMasks> pattern_masks(std::shared_ptr<const MaskVocabulary> vocabulary) const;
   /// Returns the most bytes, cache included and weights excluded, that a prefill (`tokens` = length, `past` = 0) or a
   /// decode step (`tokens` = 1, `past` = length) holds, in closed form; `max_tokens` as in SessionOptions. Used to
   /// refuse a cell before it is tried.

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "profiles/range.h"
+
 namespace decodelab {
 namespace {
 
@@ -27,7 +29,7 @@ struct PrefixStore::Node {
 };
 
 PrefixStore::PrefixStore(const Engine& engine, std::int64_t most_bytes)
-    : most_bytes_(most_bytes), root_(std::make_unique<Node>()) {
+    : most_bytes_(most_bytes), misses_(engine.prefix_reuse() == PrefixReuse::missed), root_(std::make_unique<Node>()) {
   const ModelConfig& config = engine.model().config();
   if (config.encoder) {
     throw std::invalid_argument("a prefix store serves decoders alone: an encoder reads each prompt as a whole");
@@ -42,6 +44,7 @@ PrefixStore::~PrefixStore() = default;
 
 HeldPrefix PrefixStore::match(std::span<const std::int64_t> tokens) {
   HeldPrefix found;
+  count_amount(Amount::prefix_lookups, 1);
   counts_.asked_tokens += std::ssize(tokens);
   ++clock_;
   std::span<const std::int64_t> rest = tokens.empty() ? tokens : tokens.first(tokens.size() - 1);
@@ -61,6 +64,9 @@ HeldPrefix PrefixStore::match(std::span<const std::int64_t> tokens) {
     if (length < node->tokens.size()) {
       break;
     }
+  }
+  if (misses_) {
+    return {};
   }
   counts_.hit_tokens += std::ssize(found.tokens);
   return found;

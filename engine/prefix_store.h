@@ -30,7 +30,8 @@ class PrefixStore {
   ~PrefixStore();
 
   /// Returns the longest beginning of `tokens`, of one token less at most, whose keys and values are held. It stays
-  /// valid whatever the store drops.
+  /// valid whatever the store drops. Returns nothing, after the same search, for an engine whose plan misses on
+  /// purpose.
   HeldPrefix match(std::span<const std::int64_t> tokens);
   /// Copies the keys and values of `tokens`, which row `row` of the session was fed first, as far as they are not held.
   void insert(std::span<const std::int64_t> tokens, const Session& session, std::int64_t row);
@@ -51,6 +52,7 @@ class PrefixStore {
 
   std::int64_t token_bytes_;
   std::int64_t most_bytes_;
+  bool misses_;  ///< As PrefixReuse::missed.
   std::int64_t bytes_ = 0;
   std::uint64_t clock_ = 0;
   std::unique_ptr<Node> root_;

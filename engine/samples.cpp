@@ -9,13 +9,35 @@
 #include "engine/sequences/batch_state.h"
 
 namespace decodelab {
+namespace {
+
+/// Feeds the rows of a fresh session their prompts.
+void feed(Session& session, std::span<const std::vector<std::int64_t>> prompts, PrefixStore* prefixes) {
+  if (prefixes == nullptr) {
+    session.extend(prompts);
+    return;
+  }
+  std::vector<HeldPrefix> held;
+  std::vector<std::vector<std::int64_t>> rest;
+  for (const std::vector<std::int64_t>& prompt : prompts) {
+    held.push_back(prefixes->match(prompt));
+    rest.emplace_back(prompt.begin() + std::ssize(held.back().tokens), prompt.end());
+  }
+  session.begin_with(held);
+  session.extend(rest);
+  for (std::size_t row = 0; row < prompts.size(); ++row) {
+    prefixes->insert(prompts[row], session, static_cast<std::int64_t>(row));
+  }
+}
+
+}  // namespace
 
 std::optional<std::uint64_t> sample_seed(const SamplingParameters& row, std::int64_t samples, std::int64_t index) {
   return samples > 1 && row.seed ? fork_seed(*row.seed, static_cast<std::uint64_t>(index)) : row.seed;
 }
 
 Session begin_samples(const Engine& engine, SessionOptions options, std::span<const std::vector<std::int64_t>> prompts,
-                      std::int64_t samples) {
+                      std::int64_t samples, PrefixStore* prefixes) {
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     if (prompts[row].empty()) {
       throw std::invalid_argument(fmt::format("prompt {} is empty: a prompt needs at least one token", row + 1));
@@ -24,7 +46,7 @@ Session begin_samples(const Engine& engine, SessionOptions options, std::span<co
   options.sampling = complete_sampling(options.sampling, std::ssize(prompts));
   if (samples == 1) {
     Session session(engine, options);
-    session.extend(prompts);
+    feed(session, prompts, prefixes);
     return session;
   }
   std::vector<std::int64_t> parents;
@@ -51,7 +73,7 @@ Session begin_samples(const Engine& engine, SessionOptions options, std::span<co
   }
   if (engine.forks()) {
     Session session(engine, options);
-    session.extend(prompts);
+    feed(session, prompts, prefixes);
     session.fork(parents, seeds);
     return session;
   }
@@ -59,7 +81,7 @@ Session begin_samples(const Engine& engine, SessionOptions options, std::span<co
     of_rows.rules = options.rules;
   }
   Session session(engine, of_rows);
-  session.extend(rows);
+  feed(session, rows, prefixes);
   return session;
 }
 

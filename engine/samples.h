@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/prefix_store.h"
 
 namespace decodelab {
 
@@ -17,9 +17,10 @@ std::optional<std::uint64_t> sample_seed(const SamplingParameters& row, std::int
 /// Returns a session that was fed `samples` rows of each prompt and has chosen nothing yet: row r is sample r % samples
 /// of prompt r / samples, and gets the tokens that it would get alone under any plan with a generator for each row.
 ///
-/// The plan's slot `fork` says whether each row prefills its prompt, or rows are forked from one prefill. `options` are
-/// those of the prompts, with a batch of as many. Throws what Session(), Session::prefill() and Session::fork() throw.
+/// The plan's slot `fork` says whether each row prefills its prompt, or rows are forked from one prefill. Prompts begin
+/// with what `prefixes` holds, and leave theirs there; null: they are fed whole. `options` are those of the prompts,
+/// with a batch of as many. Throws what Session(), Session::prefill() and Session::fork() throw.
 Session begin_samples(const Engine& engine, SessionOptions options, std::span<const std::vector<std::int64_t>> prompts,
-                      std::int64_t samples);
+                      std::int64_t samples, PrefixStore* prefixes = nullptr);
 
 }  // namespace decodelab

@@ -48,7 +48,11 @@ std::vector<TokenRules> rules_of_rows(const SessionOptions& asked) {
 }  // namespace
 
 Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
-    : engine(of), details(asked.details), runner(of.step_runner()), rows_of_steps(asked.batch_size) {
+    : engine(of),
+      details(asked.details),
+      runner(of.step_runner()),
+      joins(asked.joins),
+      rows_of_steps(asked.batch_size) {
   const std::int64_t spare_rows = runner->cache_rows(asked.batch_size) - asked.batch_size;
   state.cache = engine.cache(asked.batch_size, asked.max_tokens, spare_rows);
   state.sampling.values = complete_sampling(asked.sampling, asked.batch_size);
@@ -63,8 +67,9 @@ Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
     state.history = new_history();
   }
   if (std::ranges::any_of(asked.rules, &TokenRules::any)) {
-    state.masks = std::make_unique<RowMasks>(rules_of_rows(asked), asked.vocabulary, model().config.vocabulary_size,
-                                             engine.make_token_mask);
+    PatternMasks own(engine.make_token_mask, asked.vocabulary);
+    state.masks = std::make_unique<RowMasks>(rules_of_rows(asked), asked.masks == nullptr ? own : *asked.masks,
+                                             model().config.vocabulary_size);
   }
 }
 
@@ -101,7 +106,13 @@ void Session::Impl::renew_steps() {
   if (spare.size() > kMostSpare) {
     spare.erase(spare.begin());
   }
-  runner->prepare(*state.cache);
+  prepare_steps();
+}
+
+void Session::Impl::prepare_steps() {
+  if (!joins) {
+    runner->prepare(*state.cache);
+  }
 }
 
 void Session::Impl::refuse_unread(const char* what) const {
@@ -242,7 +253,7 @@ void Session::Impl::feed(const Feed& fed) {
     }
   }
   in_stage(Stage::host, [&] { state.cache->advance(rows); });
-  runner->prepare(*state.cache);
+  prepare_steps();
   state.next_ids.value.reset();
 }
 
@@ -396,6 +407,12 @@ void Session::force_tokens(std::span<const std::int64_t> token_ids) {
                                     .to(impl_->model().device);
   if (impl_->state.masks) {
     impl_->state.masks->take(token_ids, impl_->state.cache->lengths());
+  }
+}
+
+void Session::begin_rules() {
+  if (impl_->state.masks) {
+    impl_->state.masks->begin();
   }
 }
 

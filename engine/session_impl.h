@@ -34,6 +34,7 @@ struct Session::Impl {
   BatchState state;
   std::unique_ptr<Workspace> workspace;
   std::unique_ptr<StepRunner> runner;
+  bool joins;                     ///< As in SessionOptions, until other rows come.
   std::int64_t rows_of_steps;     ///< Rows that both are for.
   std::vector<StepMemory> spare;  ///< Of other numbers of rows, the last used at the end.
   HostTokens unread;              ///< What a step chose that nobody has read.
@@ -51,6 +52,8 @@ struct Session::Impl {
   /// Takes the step memory and the runner of as many rows as the batch has now: those that it had when it last had so
   /// many, or new ones. What the old ones hold has the shapes of another batch.
   void renew_steps();
+  /// Prepares decode steps on the cache as it is now, unless rows will join another session first.
+  void prepare_steps();
   void refuse_unread(const char* what) const;
   /// Checks that the rows of `other` can join, for the function `what`, and gives both sides the same parts.
   void make_alike(Impl& other, const char* what);

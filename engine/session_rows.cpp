@@ -38,7 +38,7 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed, std::int64_t 
     impl_->state.cache->append(layer, random(held, "kv", layer), rows);
   }
   impl_->state.cache->advance(rows);
-  impl_->runner->prepare(*impl_->state.cache);
+  impl_->prepare_steps();
 }
 
 FilledCache Session::filled() const {
@@ -77,7 +77,7 @@ void Session::fill(const FilledCache& filled) {
     impl_->state.cache->append(layer, layers[static_cast<std::size_t>(layer)].clone(), rows);
   }
   impl_->state.cache->advance(rows);
-  impl_->runner->prepare(*impl_->state.cache);
+  impl_->prepare_steps();
 }
 
 FilledCache Session::held(std::int64_t row, std::int64_t begin, std::int64_t end) const {
@@ -131,7 +131,8 @@ void Session::begin_with(std::span<const HeldPrefix> prefixes) {
     cache.append(layer, all, rows);
   }
   cache.advance(rows);
-  impl_->runner->prepare(cache);
+  impl_->prepare_steps();
+  count_amount(Amount::prefix_tokens, std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
 }
 
 void Session::truncate(std::int64_t length) {
@@ -218,6 +219,7 @@ void Session::Impl::make_alike(Impl& other, const char* what) {
 void Session::concatenate(Session&& other) {
   const c10::InferenceMode inference;
   impl_->make_alike(*other.impl_, "concatenate()");
+  impl_->joins = false;
   impl_->state.append(other.impl_->state);
   impl_->renew_steps();
   other.impl_.reset();
@@ -233,8 +235,9 @@ void Session::put(std::span<const std::int64_t> places, Session&& other) {
                                             other.impl_->batch_size(), impl_->batch_size(), rows.size()));
   }
   impl_->make_alike(*other.impl_, "put()");
+  impl_->joins = false;
   impl_->state.put(rows, other.impl_->state);
-  impl_->runner->prepare(*impl_->state.cache);
+  impl_->prepare_steps();
   other.impl_.reset();
 }
 
@@ -244,6 +247,11 @@ void Session::pad(std::int64_t rows) {
   if (rows < impl_->batch_size()) {
     throw std::invalid_argument(
         fmt::format("pad() adds rows: {} are fewer than the {} of the session", rows, impl_->batch_size()));
+  }
+  impl_->joins = false;
+  if (rows == impl_->batch_size()) {
+    impl_->prepare_steps();
+    return;
   }
   std::vector<std::int64_t> all(static_cast<std::size_t>(rows), impl_->batch_size() - 1);
   std::iota(all.begin(), all.begin() + impl_->batch_size(), std::int64_t{0});

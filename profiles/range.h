@@ -49,11 +49,16 @@ enum class Amount : std::uint8_t {
   placed_rows,         ///< Rows that took the place of an idle row, of which alone anything was copied.
   dropped_rows,        ///< Rows that left a batch, of which the rest was copied.
   forked_rows,         ///< Rows that began with copies of another row's keys and values.
+  walked_masks,        ///< Masks of tokens that were found by a walk over the tree of all tokens.
+  kept_masks,          ///< Masks of tokens that had been found before.
+  prefix_lookups,      ///< Prompts that were looked up in a prefix store.
+  prefix_tokens,       ///< Tokens whose keys and values rows began with, so that they went through no layer.
 };
-inline constexpr std::array<const char*, 15> kAmountNames{
-    "lm_head_rows", "copied_cache_bytes", "cache_writes", "padding_keys",      "padding_tokens",
-    "random_draws", "graph_launches",     "late_reads",   "recomputed_tokens", "host_logit_bytes",
-    "idle_rows",    "joined_rows",        "placed_rows",  "dropped_rows",      "forked_rows"};
+inline constexpr std::array<const char*, 19> kAmountNames{
+    "lm_head_rows", "copied_cache_bytes", "cache_writes",   "padding_keys",      "padding_tokens",
+    "random_draws", "graph_launches",     "late_reads",     "recomputed_tokens", "host_logit_bytes",
+    "idle_rows",    "joined_rows",        "placed_rows",    "dropped_rows",      "forked_rows",
+    "walked_masks", "kept_masks",         "prefix_lookups", "prefix_tokens"};
 
 /// Receives every range and amount of one thread. The calls that enter and leave come in pairs, properly nested. Layers
 /// and steps are optional: their functions do nothing unless a listener overrides them, and counters do not.

@@ -48,6 +48,9 @@ struct CountedSteps {
   std::int64_t samples = 1;   ///< Rows of each prompt; `batch_size` counts prompts.
   std::int64_t requests = 0;  ///< Phase batching: requests of each step, at `batch_size` rows of a batch.
   bool at_once = false;       ///< Phase batching: all requests of a step come at its beginning.
+  bool masked = false;        ///< A pattern says which tokens may come in each row.
+  /// Tokens at the beginning of each prompt that a prefix store holds; empty: there is no store.
+  std::optional<std::int64_t> stored_tokens{};
 };
 
 /// Names a counter (StepCounters lists the names) and the value, summed over the counted steps, that it has if the

@@ -108,7 +108,7 @@ double slowest_step_ns(const RunData& data) {
 }  // namespace
 
 std::string own_worker(const std::string& arm) {
-  parse_arm(arm);
+  parse_plain_arm(arm, "arms in processes of their own are compared under one request; leave --apart away");
   return quoted(std::filesystem::read_symlink("/proc/self/exe").string()) + " worker --arm " + quoted(arm);
 }
 

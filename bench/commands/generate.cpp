@@ -142,7 +142,7 @@ ExitCode run_generate(const GenerateOptions& options) {
   if (options.output != "text" && options.output != "json" && options.output != "jsonl") {
     throw std::invalid_argument(fmt::format("-o '{}': generate prints text, json or jsonl", options.output));
   }
-  const Arm arm = parse_arm(options.arm);
+  const Arm arm = parse_plain_arm(options.arm, "generate has flags for them: --regex, --samples, --prefix-store");
   const std::string device = require_device(options.device);
   const ElementType dtype = dtype_from_name(options.dtype);
   const ModelConfig config = config_of(options.model);

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -70,7 +73,8 @@ void save_completions(Store& store, std::int64_t run_id, const std::shared_ptr<c
     const bool runs = std::ranges::any_of(data.cell_arms, [&](const CellArmRecord& row) {
       return row.arm_id == record.id && row.status == RowStatus::ok;
     });
-    if (runs && record.command.empty() && !record.roofline()) {
+    // What an arm asks of each row is a setting of its cells, not of what the model says.
+    if (runs && record.command.empty() && !record.roofline() && request_part(record.label).empty()) {
       const Engine engine(model, bind_arm(parse_arm(record.label), reference_plan()));
       store.save_completions(complete_prompts(engine, record.id, plan.prompts, text));
     }
@@ -101,6 +105,8 @@ ExitCode run_launch(const LaunchOptions& options) {
         .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
         .message = ""});
   CellInput input = cell_input(plan);
+  input.vocabulary = vocabulary_for(planned.arms, plan.checkpoint);
+  std::map<std::string, std::weak_ptr<const Engine>> engines;  // Arms that differ in what they ask share one.
   std::shared_ptr<const KeptOutputs> kept_outputs;
   if (model) {
     kept_outputs = keep_across_runs(planned.run.build, plan, input);
@@ -117,14 +123,23 @@ ExitCode run_launch(const LaunchOptions& options) {
           return make_roofline_worker(record.label, model->config());
         }
         const Arm arm = parse_arm(record.label);
-        return make_engine_worker(std::make_shared<const Engine>(model, bind_arm(arm, reference_plan())), arm, input);
+        std::weak_ptr<const Engine>& known = engines[record.label.substr(0, record.label.find('@'))];
+        std::shared_ptr<const Engine> engine = known.lock();
+        if (engine == nullptr) {
+          engine = std::make_shared<const Engine>(model, bind_arm(arm, reference_plan()));
+          known = engine;
+        }
+        return make_engine_worker(std::move(engine), arm, input);
       },
-      .make_exact = [&]() -> std::unique_ptr<Worker> {
+      .make_exact = [&](const std::string& request) -> std::unique_ptr<Worker> {
         if (!model || dtype_from_name(plan.dtype) == ElementType::float32) {
           return nullptr;
         }
         const auto exact = Model::load(plan.checkpoint, ElementType::float32, plan.device, memory_to_take(plan.device));
-        return make_engine_worker(std::make_shared<const Engine>(exact, reference_plan()), Arm(), cell_input(plan));
+        CellInput of_exact = cell_input(plan);
+        of_exact.vocabulary = input.vocabulary;
+        return make_engine_worker(std::make_shared<const Engine>(exact, reference_plan()),
+                                  Arm{.request = parse_arm_request(request)}, of_exact);
       },
       .available_memory_bytes =
           [&] { return plan.device == "cpu" ? available_memory_bytes() : free_device_bytes(plan.device); },

@@ -263,8 +263,10 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
       app.add_subcommand("sweep", "Measure arms over phases, batches and lengths, and store every step.");
   add_cell_options(*command, options->cells, request);
   command
-      ->add_option("--arm", request.arms,
-                   "PRESET[,+variant[:parameter=n]][,-variant]; repeat for each arm; the first is the baseline")
+      ->add_option(
+          "--arm", request.arms,
+          "PRESET[,+variant[:parameter=n]][,-variant][@samples=N][@regex=R][@prefix=SHARE]; repeat for each arm; the "
+          "first is the baseline")
       ->allow_extra_args(false);
   command->add_option("--ablate", request.ablate,
                       "add-one: the first arm (default causal) and it with each variant more; leave-one-out: the first "
@@ -273,8 +275,10 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   auto* launches = command->add_option("--launches", request.launches, "Fresh processes; the unit of inference")
                        ->capture_default_str();
   command
-      ->add_option("--worker", request.workers,
-                   "NAME=CMD: an arm that is a process of its own, another build or engine; repeat for each")
+      ->add_option(
+          "--worker", request.workers,
+          "NAME[@samples=N][@prefix=SHARE]=CMD: an arm that is a process of its own, another build or engine; repeat "
+          "for each")
       ->allow_extra_args(false);
   command->add_option("--store", options->store, "The SQLite file that holds the runs")->capture_default_str();
   command->add_option(

@@ -149,7 +149,9 @@ TraceVerdict run_job(const TraceOptions& options, const Plan& plan, const Job& j
                      const std::shared_ptr<const Model>& model, Store* store) {
   const Arm arm = parse_arm(job.arm.label);
   const Engine engine(model, bind_arm(arm, reference_plan()));
-  const CellInput input = cell_input(plan.launch);
+  CellInput input = cell_input(plan.launch);
+  input.request = arm.request;
+  input.vocabulary = vocabulary_for({&job.arm, 1}, plan.launch.checkpoint);
   const TracedCell traced = trace_cell(engine, arm, input, job.cell, options.trace);
   std::vector<std::string> files;
   for (const std::string& output : options.outputs) {

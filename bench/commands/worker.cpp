@@ -22,7 +22,7 @@ struct WorkerOptions {
 };
 
 ExitCode run_worker(const WorkerOptions& options) {
-  const Arm arm = parse_arm(options.arm);
+  const Arm arm = parse_plain_arm(options.arm, "a worker is asked by the sweep that started it");
   if (fcntl(WorkerProcess::kRequestDescriptor, F_GETFD) < 0 || fcntl(WorkerProcess::kReplyDescriptor, F_GETFD) < 0) {
     throw std::invalid_argument(
         "decodelab worker reads requests from descriptor 3 and writes replies to descriptor 4, which are not open: it "

@@ -2,6 +2,7 @@
 #include "bench/measure/cell_check.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -129,19 +130,27 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
   if (std::ranges::none_of(rows, planned)) {
     return {.rows = std::move(rows)};
   }
-  ReferenceOutputs reference(cell, workers, available_memory_bytes);
-  compute_early(reference);
+  std::map<std::string, ReferenceOutputs> references;  // by request
+  for (const CellArmRecord& row : rows) {
+    const std::string request = workers.request_of(row);
+    if (planned(row) && !references.contains(request)) {
+      compute_early(references.try_emplace(request, cell, request, workers, available_memory_bytes).first->second);
+    }
+  }
   const std::int64_t available = available_memory_bytes();  // The reference may have taken some.
   exclude_too_large(rows, cell, workers, available);
-  std::optional<CellProofRecord> proof;
+  std::vector<CellProofRecord> proofs;
   std::vector<std::int64_t> step_ns;
   for (CellArmRecord& row : rows) {
     if (!planned(row)) {
       continue;
     }
+    ReferenceOutputs& reference = references.at(workers.request_of(row));
+    auto proof = std::ranges::find(proofs, workers.request_of(row), &CellProofRecord::request);
     try {
-      const OutputTrace& expected = reference.get();
-      proof = proof ? std::move(proof) : proof_of(cell, reference.compared(), expected);
+      if (proof == proofs.end()) {
+        proof = proofs.insert(proofs.end(), reference.proof());
+      }
     } catch (const std::runtime_error& none) {
       row.status = RowStatus::failed;
       row.reason = none.what();
@@ -156,7 +165,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
     }
   }
   if (std::ranges::none_of(rows, planned)) {
-    return {.rows = std::move(rows), .proof = std::move(proof)};
+    return {.rows = std::move(rows), .proofs = std::move(proofs)};
   }
   const auto flag = [&](const char* name) {
     for (CellArmRecord& row : rows) {
@@ -187,7 +196,7 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
           .steps = steps,
           .slice_steps = slice_steps,
           .block_seconds = seconds,
-          .proof = std::move(proof)};
+          .proofs = std::move(proofs)};
 }
 
 }  // namespace decodelab

@@ -28,8 +28,8 @@ struct CellCheck {
   std::int64_t steps = 0;
   std::int64_t slice_steps = 0;
   double block_seconds = 0;
-  /// What later launches compare the arms' choices with; empty where there was no reference.
-  std::optional<CellProofRecord> proof{};
+  /// What later launches compare the arms' choices with: one for each request that had a reference.
+  std::vector<CellProofRecord> proofs{};
 };
 
 /// Checks the `planned` rows of one cell; see run_launch(). `positions` is the model's limit.

@@ -104,14 +104,14 @@ const OutputTrace& ReferenceOutputs::get() {
   const KeptOutputs* const kept = compared_.phase == "batching" ? nullptr : workers_.kept;
   if (kept != nullptr) {
     const TimeSpan span(*workers_.account, 0, Activity::checking, {});
-    outputs_ = kept->find(compared_, steps);
+    outputs_ = kept->find(compared_, request_, steps);
   }
   if (!outputs_) {
     try {
       const CellRecord whole = compared_;
       outputs_ = compute();
       if (kept != nullptr && compared_.batch == whole.batch && compared_.length == whole.length) {
-        kept->keep(whole, steps, *outputs_);
+        kept->keep(whole, request_, steps, *outputs_);
       }
     } catch (const std::runtime_error& error) {
       none_ = error.what();
@@ -122,24 +122,24 @@ const OutputTrace& ReferenceOutputs::get() {
 }
 
 OutputTrace ReferenceOutputs::compute() {
-  Worker* reference = nullptr;
+  ReferenceArm reference;
   try {
-    reference = workers_.reference();
+    reference = workers_.reference(request_);
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(
         fmt::format("there is no reference, so that nothing proves this arm right: {}", error.what()));
   }
-  const auto fitting = cell_for_reference(compared_, *reference, available_memory_bytes_());
+  const auto fitting = cell_for_reference(compared_, *reference.worker, available_memory_bytes_());
   if (!fitting) {
     throw std::runtime_error(
         "the reference does not fit into memory at any size, so that nothing proves this arm right");
   }
   compared_ = *fitting;
   try {
-    workers_.started(workers_.reference_arm);
-    const TimeSpan span(*workers_.account, workers_.reference_arm, Activity::checking,
-                        [&] { return reference->side_work(); });
-    return reference->outputs(compared_, verified_steps(compared_), nullptr);
+    workers_.started(reference.arm);
+    const TimeSpan span(*workers_.account, reference.arm, Activity::checking,
+                        [&] { return reference.worker->side_work(); });
+    return reference.worker->outputs(compared_, verified_steps(compared_), nullptr);
   } catch (const std::exception& error) {
     throw std::runtime_error("the reference failed here, so that nothing proves this arm right: " +
                              row_of_exception({}, error).reason);
@@ -153,7 +153,7 @@ const OutputTrace* ReferenceOutputs::exact() {
     const OutputTrace& fed = get();
     try {
       workers_.started(0);
-      const std::unique_ptr<Worker> worker = workers_.exact ? workers_.exact() : nullptr;
+      const std::unique_ptr<Worker> worker = workers_.exact ? workers_.exact(request_) : nullptr;
       CellRecord cell = compared_;
       cell.dtype = "fp32";
       if (worker != nullptr && fits(*worker, cell, available_memory_bytes_())) {
@@ -167,10 +167,12 @@ const OutputTrace* ReferenceOutputs::exact() {
   return exact_ ? &*exact_ : nullptr;
 }
 
-CellProofRecord proof_of(const CellRecord& cell, const CellRecord& compared, const OutputTrace& expected) {
-  return {.cell_id = cell.id,
-          .batch = compared.batch,
-          .length = compared.length,
+CellProofRecord ReferenceOutputs::proof() {
+  const OutputTrace& expected = get();
+  return {.cell_id = compared_.id,
+          .request = request_,
+          .batch = compared_.batch,
+          .length = compared_.length,
           .first = expected.first,
           .tokens = expected.tokens};
 }
@@ -212,20 +214,22 @@ void verify(CellArmRecord& row, Worker& worker, ReferenceOutputs& reference, Cel
 }
 
 std::vector<CellArmRecord> recheck_cell(const CellRecord& cell, std::vector<CellArmRecord> rows,
-                                        std::optional<CellProofRecord>& proof, const ArmWorkers& workers,
+                                        std::vector<CellProofRecord>& proofs, const ArmWorkers& workers,
                                         const std::function<std::int64_t()>& available_memory_bytes) {
-  CellRecord compared = cell;
-  if (proof) {
-    compared.batch = proof->batch;
-    compared.length = proof->length;
-  }
-  ReferenceOutputs reference(compared, workers, available_memory_bytes);
+  std::map<std::string, ReferenceOutputs> references;
   for (CellArmRecord& row : rows) {
     const auto found = workers.by_arm.find(row.arm_id);
     if (!is_open(row.status) || found == workers.by_arm.end()) {
       continue;
     }
     Worker& worker = *found->second;
+    const std::string request = workers.request_of(row);
+    auto proof = std::ranges::find(proofs, request, &CellProofRecord::request);
+    CellRecord compared = cell;
+    if (proof != proofs.end()) {
+      compared.batch = proof->batch;
+      compared.length = proof->length;
+    }
     try {
       workers.started(row.arm_id);
       const auto span = [&] {
@@ -235,13 +239,15 @@ std::vector<CellArmRecord> recheck_cell(const CellRecord& cell, std::vector<Cell
         const TimeSpan checking = span();
         worker.start();
         if (worker.output_rule(cell) == OutputRule::none ||
-            (proof && chooses_as_proved(worker, compared, *proof, row.arm_id))) {
+            (proof != proofs.end() && chooses_as_proved(worker, compared, *proof, row.arm_id))) {
           continue;
         }
       }
-      const OutputTrace& expected = reference.get();
-      if (!proof) {
-        proof = proof_of(cell, reference.compared(), expected);
+      ReferenceOutputs& reference =
+          references.try_emplace(request, compared, request, workers, available_memory_bytes).first->second;
+      reference.get();
+      if (proof == proofs.end()) {
+        proof = proofs.insert(proofs.end(), reference.proof());
       }
       const TimeSpan checking = span();
       verify(row, worker, reference, *proof);

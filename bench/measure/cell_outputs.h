@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/measure/kept_outputs.h"
@@ -27,32 +28,47 @@ inline constexpr const char* kComparedWithFp32Flag = "compared-with-fp32";
 /// fp32.
 inline constexpr const char* kStepsComparedFlag = "steps-compared";
 
+/// What arms under one request are compared with.
+struct ReferenceArm {
+  Worker* worker = nullptr;  ///< Not owned.
+  std::int64_t arm = 0;      ///< Its arm id, or 0 where it is no arm of the run.
+};
+
 /// The arms of a launch, ready to run.
 struct ArmWorkers {
   std::map<std::int64_t, Worker*> by_arm;  ///< Workers by arm id, for the arms that run in some cell; not owned.
-  /// Returns the worker that computes the reference outputs, made at the first call; it may be one of the arms. Throws
-  /// std::runtime_error, with the reason, where there is none.
-  std::function<Worker*()> reference;
+  std::map<std::int64_t, std::string> requests{};  ///< What each of them asks, as in its label; absent: nothing.
+  /// Returns what computes the reference outputs under a request, made at the first call for it; it may be one of the
+  /// arms. Throws std::runtime_error, with the reason, where there is none.
+  std::function<ReferenceArm(const std::string& request)> reference;
   /// Makes a worker of the reference in float32, which lives for one cell; empty, or null, where there is none.
-  std::function<std::unique_ptr<Worker>()> exact{};
-  std::int64_t reference_arm = 0;                    ///< Arm id of the reference, or 0 where it is no arm of the run.
+  std::function<std::unique_ptr<Worker>(const std::string& request)> exact{};
   std::function<void(std::int64_t arm_id)> started;  ///< Called before an arm runs.
   TimeAccount* account = nullptr;                    ///< The time account of the launch; not owned.
   const KeptOutputs* kept = nullptr;                 ///< The reference's outputs of earlier runs; may be null.
+
+  std::string request_of(const CellArmRecord& row) const {
+    const auto found = requests.find(row.arm_id);
+    return found == requests.end() ? "" : found->second;
+  }
 };
 
 /// Returns whether the bytes that the cell needs on this worker (Worker::bytes_needed()) fit into `available` bytes,
 /// less a margin for what allocators and matrix libraries keep for themselves.
 bool fits(const Worker& worker, const CellRecord& cell, std::int64_t available);
 
-/// Holds the reference's outputs of one cell, which the first get() reads from what an earlier run kept, or computes.
+/// Holds the reference's outputs of one cell under one request, which the first get() reads from what an earlier run
+/// kept, or computes.
 class ReferenceOutputs {
  public:
   /// Prepares the outputs of `cell`. Where the reference does not fit into the available memory, get() halves the batch
   /// and then the length until it does. `workers` and `available_memory_bytes` must outlive this object.
-  ReferenceOutputs(const CellRecord& cell, const ArmWorkers& workers,
+  ReferenceOutputs(const CellRecord& cell, std::string request, const ArmWorkers& workers,
                    const std::function<std::int64_t()>& available_memory_bytes)
-      : workers_(workers), available_memory_bytes_(available_memory_bytes), compared_(cell) {}
+      : workers_(workers),
+        available_memory_bytes_(available_memory_bytes),
+        compared_(cell),
+        request_(std::move(request)) {}
 
   /// Returns the outputs. Throws std::runtime_error where there are none; the message is the reason for the rows of the
   /// arms that cannot be verified.
@@ -64,6 +80,9 @@ class ReferenceOutputs {
   /// Returns the cell that the outputs of get() belong to, smaller than the one asked for where the reference did not
   /// fit.
   const CellRecord& compared() const { return compared_; }
+  /// Returns the record that is kept of a check of the cell, with the outputs' tokens and no arm's choices yet; throws
+  /// as get() does.
+  CellProofRecord proof();
 
  private:
   OutputTrace compute();
@@ -71,28 +90,26 @@ class ReferenceOutputs {
   const ArmWorkers& workers_;
   const std::function<std::int64_t()>& available_memory_bytes_;
   CellRecord compared_;
+  std::string request_;
   std::optional<OutputTrace> outputs_;
   bool exact_tried_ = false;
   std::optional<OutputTrace> exact_;
   std::string none_;  ///< Why there are no outputs.
 };
 
-/// Returns the record that is kept of a check of `cell`, with the reference's tokens and no arm's choices yet.
-CellProofRecord proof_of(const CellRecord& cell, const CellRecord& compared, const OutputTrace& expected);
-
 /// Compares one arm with the reference's outputs in full. When they agree, leaves the row open and keeps the arm's
 /// choices in `proof`; otherwise makes the row `incorrect`.
 void verify(CellArmRecord& row, Worker& worker, ReferenceOutputs& reference, CellProofRecord& proof);
 
 /// Compares what each open arm of a cell chooses in this process with what it chose when it was verified. Returns the
-/// rows and updates `proof`.
+/// rows and updates `proofs`, of which there is one for each request.
 ///
 /// This compares a quarter of the steps of a visit, at least one and no more than were verified: what is done in every
 /// launch must not take as long as its timed steps. An arm that chooses otherwise is compared with the reference in
-/// full, since two processes may round differently; so is every arm where `proof` is empty. An arm that throws or is
-/// wrong gets the status that says so.
+/// full, since two processes may round differently; so is every arm whose request has no proof. An arm that throws or
+/// is wrong gets the status that says so.
 std::vector<CellArmRecord> recheck_cell(const CellRecord& cell, std::vector<CellArmRecord> rows,
-                                        std::optional<CellProofRecord>& proof, const ArmWorkers& workers,
+                                        std::vector<CellProofRecord>& proofs, const ArmWorkers& workers,
                                         const std::function<std::int64_t()>& available_memory_bytes);
 
 /// Returns the row of an arm that threw `error` in a cell, with the first line of the message as its reason. The status

@@ -1,8 +1,10 @@
 // A clock of arrivals beside a loop of steps.
 #include "bench/measure/engine_batch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -29,7 +31,11 @@ void wait_busily(std::int64_t ns) {
 class Server {
  public:
   Server(const Engine& engine, const BatchWork& work, const ServeOptions& options)
-      : work_(work), options_(options), batch_(engine, {.max_rows = options.max_rows}), last_(work.planned.size()) {
+      : work_(work),
+        options_(options),
+        prefixes_(store_for(engine, options)),
+        batch_(engine, {.max_rows = options.max_rows, .vocabulary = options.vocabulary, .prefixes = prefixes_.get()}),
+        last_(work.planned.size()) {
     result_.first_ns.resize(work.planned.size());
     result_.tokens.resize(work.planned.size());
   }
@@ -56,6 +62,12 @@ class Server {
   }
 
  private:
+  static std::unique_ptr<PrefixStore> store_for(const Engine& engine, const ServeOptions& options) {
+    return options.request.prefix && engine.reuses_prefixes()
+               ? std::make_unique<PrefixStore>(engine, std::numeric_limits<std::int64_t>::max())
+               : nullptr;
+  }
+
   static std::int64_t since(Clock::time_point from) { return std::chrono::nanoseconds(Clock::now() - from).count(); }
 
   bool at_once() const { return options_.request_rate == 0; }
@@ -93,6 +105,7 @@ class Server {
     batch_.submit({.prompt = work_.prompts[request],
                    .max_tokens = work_.planned[request].new_tokens,
                    .sampling = options_.sampling,
+                   .rules = options_.request.rules(),
                    .stops = [this, request](std::size_t, std::int64_t token_id) {
                      take(request, token_id);
                      return false;
@@ -112,6 +125,7 @@ class Server {
 
   const BatchWork& work_;
   const ServeOptions& options_;
+  std::unique_ptr<PrefixStore> prefixes_;
   ContinuousBatch batch_;
   Clock::time_point start_;
   std::int64_t steps_ = 0;
@@ -134,7 +148,13 @@ BatchWork batch_work(const CellInput& input, const CellRecord& cell, std::int64_
   work.prompts =
       cell_prompts(input.prompts, input.seed, std::ssize(work.planned), longest_prompt(cell.length), vocabulary_size);
   for (std::size_t request = 0; request < work.planned.size(); ++request) {
-    work.prompts[request].resize(static_cast<std::size_t>(work.planned[request].prompt_tokens));
+    std::vector<std::int64_t>& prompt = work.prompts[request];
+    prompt.resize(static_cast<std::size_t>(work.planned[request].prompt_tokens));
+    if (input.request.prefix) {
+      std::copy_n(work.prompts.front().begin(),
+                  std::min(input.request.prefix_tokens(std::ssize(prompt)), std::ssize(work.prompts.front())),
+                  prompt.begin());
+    }
   }
   return work;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "bench/measure/engine_worker.h"
@@ -47,6 +48,9 @@ struct ServeOptions {
   ArrivalClock clock = ArrivalClock::seconds;
   std::int64_t slow_ns = 0;  ///< A wait in every step.
   SamplingParameters sampling{};
+  /// What each request asks; with a prefix, the requests share a store that is empty at first.
+  ArmRequest request{};
+  std::shared_ptr<const MaskVocabulary> vocabulary = nullptr;  ///< Needed of a request with a pattern.
 };
 
 /// Serves the requests. A request that comes while the host waits for a step is seen after that step; its time counts

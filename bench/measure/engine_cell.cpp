@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +21,18 @@
 namespace decodelab {
 std::int64_t decode_room(const ModelConfig& config, const CellRecord& cell) {
   return std::min(config.positions - held_tokens(config, cell), std::max(kMaximumSteps, kWarmupMaximumSteps));
+}
+
+std::int64_t samples_of(const CellInput& input, const CellRecord& cell) {
+  return input.request.samples > 1 ? input.request.samples : scope_of_cell(cell.phase, cell.scope).samples;
+}
+
+void refuse_dead_end(const StepResult& result) {
+  if (std::ranges::find(result.exhausted, true) != result.exhausted.end()) {
+    throw WorkerError(RowStatus::unsupported,
+                      "@regex: the pattern leaves a row no token before the cell's steps end; give one that can always "
+                      "go on, such as [^\\n]*");
+  }
 }
 
 const CacheSnapshots::Snapshot* CacheSnapshots::find(const CellRecord& cell) {
@@ -70,6 +83,7 @@ void CellRunner::prepare(std::int64_t steps) {
   session_.reset();
   steps_left_ = cell_.phase == "decode" ? steps : 1;
   if (cell_.phase != "decode") {
+    prefixes();  // Before the clock runs.
     return;
   }
   make_session(held_ + steps);
@@ -92,7 +106,7 @@ void CellRunner::fill() {
   if (const CacheSnapshots::Snapshot* snapshot = restores ? snapshots_.find(cell_) : nullptr) {
     session_->fill(snapshot->cache);
     first_tokens_ = snapshot->first_tokens;
-    session_->force_tokens(first_tokens_);
+    force_first();
     return;
   }
   if (generated && restores && restore_kept()) {
@@ -100,9 +114,10 @@ void CellRunner::fill() {
   }
   if (generated) {
     first_tokens_ = session_->prefill(prompts_).token_ids;
+    session_->begin_rules();
   } else {
     session_->fill_random(cell_.length, input_.seed, fill_.decoder_tokens);
-    session_->force_tokens(first_tokens_);
+    force_first();
   }
   if (restores && session_->cache_bytes() <= CacheSnapshots::kMostBytes) {
     FilledCache filled = session_->filled();
@@ -128,8 +143,8 @@ bool CellRunner::restore_kept() {
     std::vector<std::int64_t> first_tokens = reader.numbers();
     FilledCache filled = FilledCache::from_bytes(reader.bytes(), engine_);
     session_->fill(filled);
-    session_->force_tokens(first_tokens);
     first_tokens_ = first_tokens;
+    force_first();
     snapshots_.keep(cell_, {.cache = std::move(filled), .first_tokens = std::move(first_tokens)});
     return true;
   } catch (const std::logic_error&) {  // the bytes do not fit this model: prefill instead
@@ -151,8 +166,37 @@ void CellRunner::discard_first_step() {
   if (cell_.phase == "decode") {
     session_->decode();
     session_->truncate(held_);
-    session_->force_tokens(first_tokens_);
+    force_first();
   }
+}
+
+void CellRunner::force_first() {
+  session_->force_tokens(first_tokens_);
+  session_->begin_rules();
+}
+
+PrefixStore* CellRunner::prefixes() {
+  if (!input_.request.prefix || !engine_.reuses_prefixes() || cell_.phase == "batching") {
+    return nullptr;
+  }
+  const std::int64_t held = input_.request.prefix_tokens(cell_.length);
+  if (prefixes_) {
+    for (const std::vector<std::int64_t>& prompt : prompts_) {
+      prefixes_->erase(prompt);
+    }
+    return &*prefixes_;
+  }
+  prefixes_.emplace(engine_, std::numeric_limits<std::int64_t>::max());
+  if (held > 0) {
+    std::vector<std::vector<std::int64_t>> beginnings = prompts_;
+    std::ranges::for_each(beginnings, [held](auto& row) { row.resize(static_cast<std::size_t>(held)); });
+    Session session(engine_, {.batch_size = cell_.batch, .max_tokens = held, .details = {}, .sampling = {}});
+    session.extend(beginnings);
+    for (std::size_t row = 0; row < beginnings.size(); ++row) {
+      prefixes_->insert(beginnings[row], session, static_cast<std::int64_t>(row));
+    }
+  }
+  return &*prefixes_;
 }
 
 StepResult CellRunner::step() {
@@ -167,7 +211,9 @@ StepResult CellRunner::step() {
                      .request_rate = batching_.request_rate,
                      .clock = arrivals_,
                      .slow_ns = slow_ns_,
-                     .sampling = input_.sampling});
+                     .sampling = input_.sampling,
+                     .request = input_.request,
+                     .vocabulary = input_.vocabulary});
     return {};
   }
   const std::int64_t new_tokens = cell_.phase == "generate" ? input_.max_tokens - 1 : 0;
@@ -176,6 +222,7 @@ StepResult CellRunner::step() {
     return {};
   }
   StepResult result = session_->choose();
+  refuse_dead_end(result);
   for (std::int64_t token = 0; token < new_tokens; ++token) {
     result = decode_step();
   }
@@ -187,13 +234,15 @@ StepResult CellRunner::decode_step() {
     session_->forward();
     return {};
   }
-  return engine_.has_async_read_back() ? session_->decode_ahead() : session_->decode();
+  StepResult result = engine_.has_async_read_back() ? session_->decode_ahead() : session_->decode();
+  refuse_dead_end(result);
+  return result;
 }
 
 void CellRunner::rewind() {
   if (scope_.at_length) {
     session_->truncate(held_);
-    session_->force_tokens(first_tokens_);
+    force_first();
   }
 }
 
@@ -220,7 +269,8 @@ StepTime CellRunner::timed_step() {
 
 void CellRunner::begin(std::int64_t max_tokens) {
   session_tokens_ = max_tokens;
-  session_ = begin_samples(engine_, session_options(max_tokens), prompts_, scope_.samples);
+  session_ = begin_samples(engine_, session_options(max_tokens), prompts_, samples_of(input_, cell_),
+                           prefixes_ ? &*prefixes_ : nullptr);
 }
 
 void CellRunner::make_session(std::int64_t max_tokens) {
@@ -229,7 +279,13 @@ void CellRunner::make_session(std::int64_t max_tokens) {
 }
 
 SessionOptions CellRunner::session_options(std::int64_t max_tokens) const {
-  return {.batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}, .sampling = {input_.sampling}};
+  SessionOptions options{
+      .batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}, .sampling = {input_.sampling}};
+  if (input_.request.rules().any()) {
+    options.rules = {input_.request.rules()};
+    options.vocabulary = input_.vocabulary;
+  }
+  return options;
 }
 
 }  // namespace decodelab

@@ -21,6 +21,12 @@ namespace decodelab {
 /// runs.
 std::int64_t decode_room(const ModelConfig& config, const CellRecord& cell);
 
+/// Returns the rows of each prompt of a cell: those of the arm's request, else of the cell's scope.
+std::int64_t samples_of(const CellInput& input, const CellRecord& cell);
+
+/// Throws WorkerError where the rules of a row left no token.
+void refuse_dead_end(const StepResult& result);
+
 /// Keeps copies of the filled caches of one arm: a cell is filled once a launch, and restored at each visit.
 ///
 /// All copies together hold at most kMostBytes: the least recently used ones are dropped first, and a larger one is not
@@ -101,6 +107,11 @@ class CellRunner final {
   SessionOptions session_options(std::int64_t max_tokens) const;
   StepResult decode_step();
   void fill();
+  /// Feeds the session of a decode cell its first tokens.
+  void force_first();
+  /// Returns the store that a prefill begins with, as it is before a step: it holds the prefixes of all prompts, and
+  /// nothing else. Null where the arm has none.
+  PrefixStore* prefixes();
   std::string kept_key() const;
   /// Fills the session with what an earlier process prefilled for the same arm, cell and build; false where there is
   /// nothing.
@@ -120,6 +131,7 @@ class CellRunner final {
   CellFill fill_;
   std::int64_t held_;  ///< Tokens in each row of the cache when steps begin.
   CacheSnapshots& snapshots_;
+  std::optional<PrefixStore> prefixes_;
   // Of phase batching.
   BatchWork work_;
   BatchingScope batching_;

@@ -8,12 +8,14 @@
 
 #include "bench/measure/engagement.h"
 #include "bench/measure/engine_cell.h"
+#include "bench/measure/output_masks.h"
 #include "bench/measure/steps.h"
 #include "bench/measure/torch_counters.h"
 #include "bench/measure/warmup.h"
 #include "bench/plan/held_tokens.h"
 #include "bench/plan/modelled_work.h"
 #include "bench/plan/sweep_plan.h"
+#include "engine/checkpoint/model_text.h"
 
 namespace decodelab {
 namespace {
@@ -91,6 +93,11 @@ class EngineWorker final : public Worker {
   EngineWorker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input)
       : engine_(std::move(engine)), arm_(std::move(arm)), input_(input) {
     input_.kept_key += "arm " + arm_.label + "\n";
+    input_.request = arm_.request;
+    if (!input_.request.regex.empty() && input_.vocabulary == nullptr) {
+      throw WorkerError(RowStatus::unsupported,
+                        "@regex: a pattern needs the bytes of the tokens, and the model has no tokenizer");
+    }
   }
 
   std::int64_t bytes_needed(const CellRecord& cell) const override {
@@ -100,10 +107,10 @@ class EngineWorker final : public Worker {
     const std::int64_t positions = positions_needed(engine_->model().config(), cell, input_.max_tokens);
     if (cell.phase == "batching") {
       // While rows join, those that decode and all of them together are there.
-      return engine_->step_bytes(2 * cell.batch, longest_prompt(cell.length), 0, positions);
+      return engine_->step_bytes(2 * cell.batch, longest_prompt(cell.length), 0, positions) +
+             stored_bytes(kRequestsOfARow * cell.batch, longest_prompt(cell.length));
     }
-    const std::int64_t rows = cell.batch * scope_of_cell(cell.phase, cell.scope).samples;
-    return engine_->step_bytes(rows, cell.length, 0, positions);
+    return engine_->step_bytes(rows_of(cell), cell.length, 0, positions) + stored_bytes(cell.batch, cell.length);
   }
 
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override {
@@ -162,9 +169,12 @@ class EngineWorker final : public Worker {
         .steps = steps,
         .sampled = input_.sampling.sample,
         .chosen = !runner.scope().forward,
-        .samples = runner.scope().samples,
+        .samples = rows_of(cell) / cell.batch,
         .requests = std::ssize(runner.work().planned),
-        .at_once = cell.phase == "batching" && batching_scope_from_string(cell.scope).request_rate == 0};
+        .at_once = cell.phase == "batching" && batching_scope_from_string(cell.scope).request_rate == 0,
+        .masked = !input_.request.regex.empty(),
+        .stored_tokens =
+            input_.request.prefix ? std::optional(input_.request.prefix_tokens(cell.length)) : std::nullopt};
     Engagement engagement = check_engagement(arm_, counted, probe.counters);
     probe.engaged = engagement.engaged;
     probe.missing = std::move(engagement.missing);
@@ -172,7 +182,9 @@ class EngineWorker final : public Worker {
       probe.counters["new_tokens"] = runner.work().new_tokens();
       return probe;
     }
-    ModelledWork work = modelled_work(counted.config, cell, runner.scope().at_length ? 1 : steps);
+    const bool reuses = input_.request.prefix && engine_->prefix_reuse() == PrefixReuse::copied;
+    const std::int64_t reused = reuses && cell.phase == "prefill" ? input_.request.prefix_tokens(cell.length) : 0;
+    ModelledWork work = modelled_work(counted.config, cell, runner.scope().at_length ? 1 : steps, reused);
     if (runner.scope().at_length) {
       work = times(work, steps);
     }
@@ -207,19 +219,30 @@ class EngineWorker final : public Worker {
       steps_of_a_batch.scope = scope_of("generate", {});
       return run_outputs(steps_of_a_batch, steps, forced, logits);
     }
-    const std::int64_t rows = cell.batch * scope_of_cell(cell.phase, cell.scope).samples;
+    const std::int64_t rows = rows_of(cell);
     OutputTrace trace{.first = {}, .tokens = {}, .logits = {}, .batch = rows, .vocabulary = config.vocabulary_size};
     CellRunner runner(*engine_, greedy, cell, arm_.slow_ns, snapshots_);
+    std::optional<OutputMasks> masks;
+    if (!input_.request.regex.empty() && logits) {
+      masks.emplace(input_.request.rules(), input_.vocabulary, rows, config.vocabulary_size);
+    }
     const auto keep = [&](StepResult result) {
+      refuse_dead_end(result);
       trace.tokens.push_back(std::move(result.token_ids));
       if (logits) {
         trace.logits.push_back(runner.session().last_logits());
       }
+      if (masks) {
+        masks->lower_forbidden(trace.logits.back());
+        const std::size_t step = trace.tokens.size() - 1;
+        masks->take(forced != nullptr && step < forced->tokens.size() ? forced->tokens[step] : trace.tokens[step]);
+      }
     };
+    runner.prepare(total);
     if (cell.phase == "decode") {
-      runner.prepare(total);
       if (forced != nullptr && !forced->first.empty()) {
         runner.session().force_tokens(forced->first);
+        runner.session().begin_rules();
       }
       trace.first = forced != nullptr && !forced->first.empty() ? forced->first : runner.first_tokens();
       keep(runner.session().decode());
@@ -260,6 +283,15 @@ class EngineWorker final : public Worker {
     return bytes <= CacheSnapshots::kMostBytes ? bytes : 0;
   }
 
+  /// Returns the bytes of the keys and values that a prefix store comes to hold.
+  std::int64_t stored_bytes(std::int64_t prompts, std::int64_t tokens) const {
+    const ModelConfig& config = engine_->model().config();
+    return input_.request.prefix ? prompts * tokens * config.layers * config.kv_width() *
+                                       static_cast<std::int64_t>(element_bytes(engine_->model().dtype()))
+                                 : 0;
+  }
+
+  std::int64_t rows_of(const CellRecord& cell) const { return cell.batch * samples_of(input_, cell); }
   std::int64_t held(const CellRecord& cell) const { return held_tokens(engine_->model().config(), cell); }
   std::int64_t room(const CellRecord& cell) const { return decode_room(engine_->model().config(), cell); }
 
@@ -280,6 +312,20 @@ CellInput cell_input(const LaunchPlan& plan) {
     input.sampling.seed = input.seed;
   }
   return input;
+}
+
+std::shared_ptr<const MaskVocabulary> vocabulary_for(std::span<const ArmRecord> arms,
+                                                     const std::filesystem::path& checkpoint) {
+  const bool any = std::ranges::any_of(arms, [](const ArmRecord& arm) {
+    return arm.command.empty() && !parse_arm_request(request_part(arm.label)).regex.empty();
+  });
+  if (!any) {
+    return nullptr;
+  }
+  const ModelText text = load_model_text(checkpoint);
+  return text.tokenizer ? std::make_shared<const MaskVocabulary>(text.token_bytes("@regex"),
+                                                                 load_model_config(checkpoint).eos_token_ids())
+                        : nullptr;
 }
 
 std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input) {

@@ -1,8 +1,11 @@
 // An arm of our own engine as a worker, in this process.
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "bench/measure/worker.h"
 #include "bench/plan/arm.h"
@@ -24,13 +27,20 @@ struct CellInput {
   /// Sampling of every row. Outputs are compared in greedy decoding, since each arm draws random numbers in its own
   /// way.
   SamplingParameters sampling;
+  ArmRequest request{};                                        ///< What the worker's arm asks of each row.
+  std::shared_ptr<const MaskVocabulary> vocabulary = nullptr;  ///< Needed by a request with a pattern.
 };
 
 /// Returns the inputs of the cells of a plan.
 CellInput cell_input(const LaunchPlan& plan);
 
-/// Returns a worker that runs cells on `engine`, whose plan has `arm` bound. Nobody else may use the engine during a
-/// call.
+/// Returns the bytes of a checkpoint's tokens where one of the arms has a pattern; null where none has, or the model
+/// has no tokenizer.
+std::shared_ptr<const MaskVocabulary> vocabulary_for(std::span<const ArmRecord> arms,
+                                                     const std::filesystem::path& checkpoint);
+
+/// Returns a worker that runs cells on `engine`, whose plan has `arm` bound, and asks of each row what the arm asks.
+/// Nobody else may use the engine during a call. Throws WorkerError for a pattern where the input has no vocabulary.
 std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input);
 
 }  // namespace decodelab

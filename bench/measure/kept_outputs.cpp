@@ -20,15 +20,16 @@ std::string computed_by(const BuildRecord& build, const std::filesystem::path& c
                      weights_digest(checkpoint, cache_directory), seed);
 }
 
-std::string KeptOutputs::key_of(const CellRecord& cell, std::int64_t steps) const {
+std::string KeptOutputs::key_of(const CellRecord& cell, const std::string& request, std::int64_t steps) const {
   const std::int64_t samples = scope_of_cell(cell.phase, cell.scope).samples;
-  return fmt::format("{}outputs of {} batch {}{} length {} {} {} {} threads {} fill, {} steps", key_, cell.phase,
+  return fmt::format("{}outputs of {} batch {}{} length {} {} {} {} threads {} fill, {} steps{}", key_, cell.phase,
                      cell.batch, samples == 1 ? "" : fmt::format(" times {}", samples), cell.length, cell.dtype,
-                     cell.device, cell.threads, cell.fill, steps);
+                     cell.device, cell.threads, cell.fill, steps, request);
 }
 
-std::optional<OutputTrace> KeptOutputs::find(const CellRecord& cell, std::int64_t steps) const {
-  const auto bytes = bytes_.read(key_of(cell, steps));
+std::optional<OutputTrace> KeptOutputs::find(const CellRecord& cell, const std::string& request,
+                                             std::int64_t steps) const {
+  const auto bytes = bytes_.read(key_of(cell, request, steps));
   if (!bytes) {
     return std::nullopt;
   }
@@ -49,7 +50,8 @@ std::optional<OutputTrace> KeptOutputs::find(const CellRecord& cell, std::int64_
   }
 }
 
-void KeptOutputs::keep(const CellRecord& cell, std::int64_t steps, const OutputTrace& trace) const {
+void KeptOutputs::keep(const CellRecord& cell, const std::string& request, std::int64_t steps,
+                       const OutputTrace& trace) const {
   BytesWriter writer;
   writer.numbers(trace.first);
   writer.number(trace.batch);
@@ -62,7 +64,7 @@ void KeptOutputs::keep(const CellRecord& cell, std::int64_t steps, const OutputT
   for (const auto& logits : trace.logits) {
     writer.floats(logits);
   }
-  bytes_.keep(key_of(cell, steps), writer.written());
+  bytes_.keep(key_of(cell, request, steps), writer.written());
 }
 
 }  // namespace decodelab

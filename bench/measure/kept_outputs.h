@@ -25,12 +25,13 @@ class KeptOutputs {
   /// `key` is that of computed_by().
   KeptOutputs(KeptBytes bytes, std::string key) : bytes_(std::move(bytes)), key_(std::move(key)) {}
 
-  /// Returns the kept tokens and logits of `steps` steps of the cell; nothing where they are absent or damaged.
-  std::optional<OutputTrace> find(const CellRecord& cell, std::int64_t steps) const;
-  void keep(const CellRecord& cell, std::int64_t steps, const OutputTrace& trace) const;
+  /// Returns the kept tokens and logits of `steps` steps of the cell under a request, as it stands in the labels of
+  /// arms; nothing where they are absent or damaged.
+  std::optional<OutputTrace> find(const CellRecord& cell, const std::string& request, std::int64_t steps) const;
+  void keep(const CellRecord& cell, const std::string& request, std::int64_t steps, const OutputTrace& trace) const;
 
  private:
-  std::string key_of(const CellRecord& cell, std::int64_t steps) const;
+  std::string key_of(const CellRecord& cell, const std::string& request, std::int64_t steps) const;
 
   KeptBytes bytes_;
   std::string key_;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -18,13 +20,14 @@
 #include "bench/measure/block_order.h"
 #include "bench/measure/external_arm.h"
 #include "bench/measure/steps.h"
+#include "bench/plan/arm_request.h"
 #include "reports/store/shard.h"
 
 namespace decodelab {
 namespace {
 
 /// The arm that every other is checked against.
-constexpr const char* kReferenceArm = "causal";
+const std::string kReferenceArm = "causal";
 
 class LaunchRunner {
  public:
@@ -49,13 +52,13 @@ class LaunchRunner {
         continue;
       }
       workers_.by_arm[arm.id] = owned_.back().get();
-      if (no_engine_ ? arm.baseline : arm.command.empty() && arm.label == kReferenceArm) {
-        reference_ = owned_.back().get();
-        workers_.reference_arm = arm.id;
+      const std::string& request = workers_.requests[arm.id] = request_of(arm);
+      if (no_engine_ ? arm.baseline : arm.command.empty() && arm.label == kReferenceArm + request) {
+        references_[request] = {.worker = owned_.back().get(), .arm = arm.id};
       }
     }
     workers_.started = context.arm_started;
-    workers_.reference = [this] { return reference(); };
+    workers_.reference = [this](const std::string& request) { return reference(request); };
     workers_.exact = no_engine_ ? nullptr : context.make_exact;
     workers_.account = &account_;
     workers_.kept = no_engine_ ? nullptr : context.kept_outputs.get();
@@ -105,27 +108,32 @@ class LaunchRunner {
     return context_.make_worker(arm);
   }
 
-  /// Returns the reference, which the first call makes: a launch whose arms choose what they were verified with needs
-  /// none.
-  Worker* reference() {
-    if (reference_ == nullptr && no_reference_.empty()) {
+  /// Returns what an arm asks of each row.
+  static std::string request_of(const ArmRecord& arm) { return std::string(request_part(arm.label)); }
+
+  /// Returns the reference under a request, which the first call makes: a launch whose arms choose what they were
+  /// verified with needs none.
+  ReferenceArm reference(const std::string& request) {
+    ReferenceArm& found = references_[request];
+    std::string& none = no_reference_[request];
+    if (found.worker == nullptr && none.empty()) {
       if (no_engine_) {
-        no_reference_ = "the baseline runs nowhere";
+        none = "every arm is a worker, and the baseline, which they are compared with, runs nowhere under this request";
       } else {
         try {
-          owned_.push_back(make_worker({.label = kReferenceArm}));
-          reference_ = owned_.back().get();
+          owned_.push_back(make_worker({.label = kReferenceArm + request}));
+          found.worker = owned_.back().get();
         } catch (const StoreError&) {
           throw;
         } catch (const std::exception& error) {
-          no_reference_ = error.what();
+          none = error.what();
         }
       }
     }
-    if (reference_ == nullptr) {
-      throw std::runtime_error(no_reference_);
+    if (found.worker == nullptr) {
+      throw std::runtime_error(none);
     }
-    return reference_;
+    return found;
   }
 
   bool is_left(const CellRecord& cell, std::int64_t block) const {
@@ -286,11 +294,12 @@ class LaunchRunner {
 
   void recheck(const CellRecord& cell) {
     const std::vector<CellArmRecord*> rows = rows_of(cell);
-    const auto kept = std::ranges::find(data_.proofs, cell.id, &CellProofRecord::cell_id);
-    std::optional<CellProofRecord> proof = kept == data_.proofs.end() ? std::nullopt : std::optional(*kept);
-    const std::optional<CellProofRecord> before = proof;
+    std::vector<CellProofRecord> proofs;
+    std::ranges::copy_if(data_.proofs, std::back_inserter(proofs),
+                         [&](const CellProofRecord& proof) { return proof.cell_id == cell.id; });
+    const std::vector<CellProofRecord> before = proofs;
     const std::vector<CellArmRecord> changed =
-        recheck_cell(cell, copies_of(rows), proof, workers_, context_.available_memory_bytes);
+        recheck_cell(cell, copies_of(rows), proofs, workers_, context_.available_memory_bytes);
     for (std::size_t index = 0; index < rows.size(); ++index) {
       if (changed[index] == *rows[index]) {
         continue;
@@ -302,8 +311,10 @@ class LaunchRunner {
         update(*rows[index], said);
       }
     }
-    if (proof && proof != before) {
-      store_.save_proof(*proof);
+    for (const CellProofRecord& proof : proofs) {
+      if (std::ranges::find(before, proof) == before.end()) {
+        store_.save_proof(proof);
+      }
     }
   }
 
@@ -326,8 +337,8 @@ class LaunchRunner {
       cell.slice_steps = result.slice_steps;
       store_.set_steps(cell.id, cell.steps, cell.slice_steps);
     }
-    if (result.proof) {
-      store_.save_proof(*result.proof);
+    for (const CellProofRecord& proof : result.proofs) {
+      store_.save_proof(proof);
     }
     return result.block_seconds;
   }
@@ -453,8 +464,8 @@ class LaunchRunner {
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> finished_;
   bool no_engine_;
   std::vector<std::unique_ptr<Worker>> owned_;
-  Worker* reference_ = nullptr;
-  std::string no_reference_;  ///< Why there is none, once that is known.
+  std::map<std::string, ReferenceArm> references_;   ///< By request.
+  std::map<std::string, std::string> no_reference_;  ///< By request: why there is none, once that is known.
   ArmWorkers workers_;
   TimeAccount account_;
   std::set<std::int64_t> checked_;  ///< Ids of the cells that this process checked.

@@ -27,8 +27,8 @@ struct LaunchContext {
   /// Makes the worker of an arm of the run, or of the reference where that is no arm and has the id 0. What it throws
   /// becomes the reason in the rows of that arm.
   std::function<std::unique_ptr<Worker>(const ArmRecord& arm)> make_worker;
-  /// Makes the worker of the reference in float32 where the run is in a 16-bit type; may be empty.
-  std::function<std::unique_ptr<Worker>()> make_exact{};
+  /// Makes the worker of the reference in float32 under a request where the run is in a 16-bit type; may be empty.
+  std::function<std::unique_ptr<Worker>(const std::string& request)> make_exact{};
   std::function<std::int64_t()> available_memory_bytes;
   std::function<void(const LaunchPiece&)> piece_started;
   std::function<void(const LaunchPiece&, double seconds)> piece_done;
@@ -79,10 +79,10 @@ inline constexpr std::int64_t kMostFittedBlocks = 8;
 /// the others cannot be verified, and their rows say so.
 ///
 /// Checks every cell once a run, before any block. An arm whose closed-form bytes exceed the available memory becomes
-/// `oom` without being tried. The outputs of every other arm are compared with the reference's (`causal`), and a wrong
-/// arm becomes `incorrect`; one that throws becomes `oom` or `failed`, with the reason. Where the reference itself does
-/// not fit, the batch and then the length are halved until it does, and the rows carry the flag `verified-at-bN-lM`.
-/// Then the slowest arm fixes the number of steps.
+/// `oom` without being tried. The outputs of every other arm are compared with the reference's (`causal` under the same
+/// request), and a wrong arm becomes `incorrect`; one that throws becomes `oom` or `failed`, with the reason. Where the
+/// reference itself does not fit, the batch and then the length are halved until it does, and the rows carry the flag
+/// `verified-at-bN-lM`. Then the slowest arm fixes the number of steps.
 ///
 /// Keeps with the run what the reference and the arms chose. A later launch makes no reference: before a cell's first
 /// block it compares the choices of each arm with those that it was verified with, and only an arm that chooses

@@ -15,12 +15,12 @@ constexpr std::string_view kLeaveOneOut = "leave-one-out";
 
 /// Returns the arm without the variant; where one other variant cannot run without it, without both.
 Arm without(const Arm& arm, const std::string& name, const RunsOn& where) {
-  Arm alone = read_arm(fmt::format("{},-{}", arm.label, name));
+  Arm alone = read_arm(with_words(arm.label, ",-" + name));
   if (unsupported_reason(alone, where).empty() || !unsupported_reason(arm, where).empty()) {
     return alone;
   }
   for (const auto& [other, parameters] : alone.variants) {
-    Arm both = read_arm(fmt::format("{},-{}", alone.label, other));
+    Arm both = read_arm(with_words(alone.label, ",-" + other));
     if (unsupported_reason(both, where).empty()) {
       return both;
     }
@@ -51,7 +51,7 @@ std::vector<Arm> ablated_arms(Ablation ablation, const Arm& arm, const RunsOn& w
       continue;
     }
     if (ablation == Ablation::add_one && !held) {
-      arms.push_back(read_arm(arm.label + ",+" + name));
+      arms.push_back(read_arm(with_words(arm.label, ",+" + name)));
     } else if (ablation == Ablation::leave_one_out && held) {
       Arm rest = without(arm, name, where);
       // Two that need each other leave together, once.

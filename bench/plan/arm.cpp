@@ -155,7 +155,13 @@ Arm read_arm(std::string_view text) {
     arm.label.insert(0, fmt::format("{}{}:", kSlowPrefix, arm.slow_ns));
     return arm;
   }
-  const std::vector<std::string> words = split(text, ',');
+  ArmRequest request;
+  try {
+    request = parse_arm_request(request_part(text));
+  } catch (const std::invalid_argument& error) {
+    refuse_arm(text, error.what());
+  }
+  const std::vector<std::string> words = split(text.substr(0, text.size() - request_part(text).size()), ',');
   const Preset& preset = preset_named(text, words.front());
   const VariantSet before = variants_of(preset);
   VariantSet after = before;
@@ -178,7 +184,12 @@ Arm read_arm(std::string_view text) {
       refuse_arm(text, fmt::format("'{}' is neither added nor removed: write '+{}' or '-{}'", word, word, word));
     }
   }
-  return {.label = canonical(preset, before, after), .variants = after};
+  return {.label = canonical(preset, before, after) + to_string(request), .variants = after, .request = request};
+}
+
+std::string with_words(std::string_view label, std::string_view words) {
+  const std::string_view request = request_part(label);
+  return fmt::format("{}{}{}", label.substr(0, label.size() - request.size()), words, request);
 }
 
 Arm parse_arm(std::string_view text) {
@@ -187,6 +198,14 @@ Arm parse_arm(std::string_view text) {
     bind_arm(arm, EnginePlan{});
   } catch (const std::invalid_argument& error) {
     refuse_arm(text, error.what());
+  }
+  return arm;
+}
+
+Arm parse_plain_arm(std::string_view text, std::string_view why_not) {
+  Arm arm = parse_arm(text);
+  if (arm.request.any()) {
+    refuse_arm(text, fmt::format("settings behind '@' do not go here: {}", why_not));
   }
   return arm;
 }

@@ -119,10 +119,10 @@ ModelledWork work_with_encoder(const ModelConfig& config, const CellRecord& cell
 }
 
 ModelledWork work_of_decoder(const ModelConfig& config, const CellRecord& cell, const WeightSums& sums,
-                             std::int64_t step) {
+                             std::int64_t step, std::int64_t reused) {
   const bool decode = cell.phase == "decode";
-  const std::int64_t tokens = decode ? 1 : cell.length;
-  const std::int64_t past = decode ? cell.length + step : 0;
+  const std::int64_t tokens = decode ? 1 : cell.length - reused;
+  const std::int64_t past = decode ? cell.length + step : reused;
   const std::int64_t rows = cell.batch * tokens;
   const std::int64_t weights = config.layers * sum_of(sums.in_layer) + sum_of(sums.outside);
   const std::int64_t head = config.hidden_size * config.vocabulary_size;
@@ -146,12 +146,12 @@ ModelledWork times(const ModelledWork& work, std::int64_t count) {
   return {.weight_bytes = work.weight_bytes * count, .kv_bytes = work.kv_bytes * count, .flops = work.flops * count};
 }
 
-ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps) {
+ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps, std::int64_t reused) {
   const WeightSums sums = sums_of(config);
   ModelledWork total;
   for (std::int64_t step = 0; step < steps; ++step) {
-    const ModelledWork work =
-        config.encoder ? work_with_encoder(config, cell, sums, step) : work_of_decoder(config, cell, sums, step);
+    const ModelledWork work = config.encoder ? work_with_encoder(config, cell, sums, step)
+                                             : work_of_decoder(config, cell, sums, step, reused);
     total.weight_bytes += work.weight_bytes * element_bytes_of(cell);
     total.kv_bytes += work.kv_bytes * element_bytes_of(cell);
     total.flops += work.flops;

@@ -25,8 +25,10 @@ struct ModelledWork {
 ModelledWork times(const ModelledWork& work, std::int64_t count);
 
 /// Returns the work of `steps` prefills of the cell, or of `steps` decode steps from its length on. Rows have the
-/// cell's length.
-ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps);
+/// cell's length; in a prefill, the keys and values of the first `reused` tokens are there before it, in a decoder
+/// alone.
+ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps,
+                           std::int64_t reused = 0);
 
 /// Bytes of one step, split by the stage that must move them; over all layers they sum to weight_bytes + kv_bytes of
 /// ModelledWork.

@@ -26,29 +26,58 @@
 namespace decodelab {
 namespace {
 
-/// `NAME=CMD`.
+/// Returns where the '=' before the CMD of `NAME[@setting=value]...=CMD` stands; npos where there is none.
+std::size_t command_begin(const std::string& text) {
+  std::size_t end = text.find_first_of("=@");
+  while (end != std::string::npos && text[end] == '@') {
+    const std::size_t value = text.find('=', end);
+    end = value == std::string::npos ? value : text.find_first_of("=@", value + 1);
+  }
+  return end;
+}
+
+/// `NAME[@setting=value]...=CMD`.
 ArmRecord parse_worker(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  const std::string name = text.substr(0, equals);
+  const std::size_t equals = command_begin(text);
+  const std::string label = text.substr(0, equals);
+  const std::string name = label.substr(0, label.find('@'));
+  ArmRequest request;
+  try {
+    request = parse_arm_request(request_part(label));
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("--worker '{}': {}", text, error.what()));
+  }
+  if (!request.regex.empty()) {
+    throw std::invalid_argument(fmt::format(
+        "--worker '{}': workers follow no patterns; @samples=N and @prefix=SHARE are what they may be asked "
+        "for",
+        text));
+  }
   const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
   });
   if (equals == std::string::npos || !plain || equals + 1 == text.size()) {
     throw std::invalid_argument(
         fmt::format("--worker '{}': expected NAME=CMD, the name of letters, digits, '-', '_' and '.', as in --worker "
-                    "hf='tools/peers/run transformers'",
+                    "hf='tools/peers/run transformers', or NAME@samples=N=CMD",
                     text));
   }
   if (std::ranges::find(presets(), name, &Preset::name) != presets().end()) {
     throw std::invalid_argument(fmt::format("--worker '{}': {} is a preset of our own; give another name", text, name));
   }
-  return {.label = name, .command = text.substr(equals + 1)};
+  return {.label = name + to_string(request), .command = text.substr(equals + 1)};
 }
 
-/// Returns the slots that do nothing in the cells of a sweep.
-std::set<std::string> idle_slots(const SweepRequest& request) {
-  std::set<std::string> idle{"token_mask", "prefix_reuse"};  // No cell has rules on its tokens, or a prefix store.
-  if (request.scope.samples == 1) {
+/// Returns the slots that do nothing in the cells of a sweep whose arms ask for `asked`.
+std::set<std::string> idle_slots(const SweepRequest& request, const ArmRequest& asked) {
+  std::set<std::string> idle;
+  if (asked.regex.empty()) {
+    idle.insert("token_mask");
+  }
+  if (!asked.prefix) {
+    idle.insert("prefix_reuse");
+  }
+  if (request.scope.samples == 1 && asked.samples == 1) {
     idle.insert("fork");
   }
   if (std::ranges::find(request.phases, "batching") == request.phases.end()) {
@@ -65,7 +94,7 @@ std::vector<ArmRecord> make_arms(const SweepRequest& request, const RunsOn& wher
   if (!request.ablate.empty()) {
     const Ablation ablation = ablation_from_name(request.ablate);
     const Arm first = parse_arm(request.arms.empty() ? default_arm(ablation) : request.arms.front());
-    for (const Arm& arm : ablated_arms(ablation, first, where, idle_slots(request))) {
+    for (const Arm& arm : ablated_arms(ablation, first, where, idle_slots(request, first.request))) {
       arms.push_back({.id = 0, .label = arm.label, .baseline = false});
     }
   }
@@ -115,6 +144,17 @@ void set_apart(const std::function<std::string(const std::string&)>& command, st
       arm.command = command(arm.label.starts_with(kNullPrefix) ? arm.label.substr(kNullPrefix.size()) : arm.label);
     }
   }
+}
+
+/// Returns why an arm of our own cannot run in a cell; empty where it can.
+std::string reason_against(const Arm& arm, const CellRecord& cell, const RunsOn& where) {
+  if (std::string reason = unsupported_reason(arm.request, cell.phase); !reason.empty()) {
+    return reason;
+  }
+  if (arm.request.prefix && where.config.encoder) {
+    return "@prefix: an encoder reads each prompt as a whole";
+  }
+  return unsupported_reason(arm, where);
 }
 
 void check_counts(const SweepRequest& request) {
@@ -335,7 +375,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
                        ? fmt::format("needs {} positions, and the model has {}", needed, config.positions)
                    : !data.arms[arm].command.empty() || data.arms[arm].roofline()
                        ? ""
-                       : unsupported_reason(read_arm(data.arms[arm].label), where);
+                       : reason_against(read_arm(data.arms[arm].label), data.cells[cell], where);
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
       data.cell_arms.push_back(std::move(row));
     }

@@ -15,6 +15,7 @@ namespace decodelab {
 
 class Workspace;
 class StepRows;
+struct KvPages;
 
 /// Holds the inputs of one layer's attention. B rows, T queries and L keys each; L may exceed rows.keys(), and
 /// rows.visible(L) hides the keys beyond it. Letters as in AttentionShape.
@@ -28,6 +29,7 @@ struct AttentionCall {
   const at::Tensor* bias = nullptr;  ///< Added to the scores before the mask, broadcast to [B, H, T, L] (relative
                                      ///< positions, ALiBi); none so far
   std::int64_t window = 0;           ///< A query sees so many keys, its own the last; 0: all that precede it.
+  const KvPages* pages = nullptr;  ///< Hold keys and values, which are undefined then, of an attention that reads them.
 };
 
 /// Computes softmax(query . keys * scale + bias) . values, for every query over the keys that it may see.
@@ -37,6 +39,9 @@ class Attention {
 
   /// Returns [B, T, H * k] in the dtype of `query`. Queries of padding give finite numbers that nobody reads.
   virtual at::Tensor forward(const AttentionCall& call) const = 0;
+
+  /// Returns whether forward() reads the pages of a call.
+  virtual bool reads_pages() const { return false; }
 
   /// Returns the most bytes that forward() holds beyond its inputs and its output, in closed form; `element_bytes` is
   /// the size of the model's dtype.

@@ -17,7 +17,6 @@ class Tensor;
 
 namespace decodelab {
 
-class KvStorage;
 class StepRows;
 struct KeysValues;
 struct KvRoom;
@@ -42,22 +41,24 @@ struct KvCacheOptions {
 /// row's length is finite, because attention may multiply it by weights of zero.
 class KvCache : public RowPart {
  public:
-  explicit KvCache(const KvCacheOptions& options);
-  ~KvCache() override;
+  explicit KvCache(const KvCacheOptions& options)
+      : options_(options), lengths_(static_cast<std::size_t>(options.batch_size), 0) {}
 
   /// Adds the real tokens of each row to `layer` and returns all that the layer now holds.
   ///
   /// `key_value` is [B, T, W], on the model's device and in its dtype. The results are [B, K, W / 2] each, K =
   /// shown_keys(rows), finite past each row's length, possibly views, and stay valid until the next append to the same
-  /// layer. Throws std::length_error when a row would hold more than `max_tokens`.
-  KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows);
+  /// layer; a cache of pages returns its pages instead where `reads_pages` says that they can be read. Throws
+  /// std::length_error when a row would hold more than `max_tokens`.
+  virtual KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows,
+                            bool reads_pages = false) = 0;
 
   /// Makes room for a step's tokens in `layer` and returns where a layer may write them itself, before it calls
-  /// written(); undefined where it must call append(): in a cache that grows by concatenation, and for rows of
-  /// different lengths with more than one token. Throws what append() throws.
-  KvRoom room(std::int64_t layer, const StepRows& rows);
+  /// written(); undefined where it must call append(): in a cache that grows by concatenation or has pages, and for
+  /// rows of different lengths with more than one token. Throws what append() throws.
+  virtual KvRoom room(std::int64_t layer, const StepRows& rows) = 0;
   /// Returns what append() does, after the layer has written into its room.
-  KeysValues written(std::int64_t layer, const StepRows& rows) const;
+  virtual KeysValues written(std::int64_t layer, const StepRows& rows) const = 0;
 
   /// Whether keys and values of earlier steps are there. Where they are not, a step is fed all tokens of each row, and
   /// rows are cut to no token before it.
@@ -71,23 +72,19 @@ class KvCache : public RowPart {
   /// a length, and touches no memory. Throws std::invalid_argument for more tokens than the row holds.
   void truncate(std::int64_t row, std::int64_t length) override;
   /// Gives back the slots that the growth rule would not have made for what rows hold now, so that a measurement finds
-  /// the cache as it was before the steps that were taken back. Copies what is kept.
-  void shrink();
-  /// Keeps these rows, in this order: continuous batching's filter, and a fork where a row is named twice. Copies what
-  /// is kept, layer by layer. Throws std::invalid_argument for no row and for rows that are not there.
-  void select(const std::vector<std::int64_t>& rows) override;
+  /// the cache as it was before the steps that were taken back.
+  virtual void shrink() = 0;
+  /// Keeps these rows, in this order: continuous batching's filter, and a fork where a row is named twice. Throws
+  /// std::invalid_argument for no row and for rows that are not there.
+  void select(const std::vector<std::int64_t>& rows) override = 0;
   /// Puts the rows of `other`, another cache, under its own and leaves it empty: continuous batching's concatenate.
   /// Every row may then hold as many tokens as a row of either could. Throws std::invalid_argument for a cache of
   /// another model or layout.
-  void append(RowPart& other) override;
-  /// Copies the rows that come into those whose places they take; the others are moved only where those that come need
-  /// more slots. Throws what append() throws.
-  void put(const RowsInPlaces& rows, RowPart& other) override;
+  void append(RowPart& other) override = 0;
 
   /// A copy of what `layer` holds, [B, L, W], of rows of one length L. Throws std::logic_error where they are not, or
   /// hold nothing.
   at::Tensor copy_of(std::int64_t layer) const;
-
   /// A copy of what `row` holds in `layer` of the tokens from `begin` to before `end`, [1, end - begin, W]. Throws
   /// std::invalid_argument for what it does not hold.
   at::Tensor copy_of(std::int64_t layer, std::int64_t row, std::int64_t begin, std::int64_t end) const;
@@ -100,36 +97,30 @@ class KvCache : public RowPart {
   /// Tokens that each row holds.
   const std::vector<std::int64_t>& lengths() const { return lengths_; }
   /// Bytes that are allocated for keys and values now.
-  std::int64_t bytes() const;
+  virtual std::int64_t bytes() const = 0;
   const KvCacheOptions& options() const { return options_; }
   /// Where the keys and values of all layers lie now: what was recorded for other addresses must not run again.
-  std::vector<const void*> addresses() const;
+  virtual std::vector<const void*> addresses() const = 0;
   /// Rows that a step may write: the batch and what spare rows it has.
-  std::int64_t writable_rows() const;
+  virtual std::int64_t writable_rows() const { return options_.batch_size; }
 
  protected:
-  /// Writes `key_value` into `storage` after making `slots` slots or more: what a growth rule decides.
-  virtual void store(KvStorage& storage, const at::Tensor& key_value, const StepRows& rows, std::int64_t slots) = 0;
-  /// Makes `slots` slots or more for so many rows, to be written in place. Returns false where the growth rule does not
-  /// write in place.
-  virtual bool make_room(KvStorage& storage, std::int64_t rows, std::int64_t slots);
   /// Slots that a row of `needed` keys gets at most.
   virtual std::int64_t capacity(std::int64_t needed) const = 0;
-  /// Takes over what the growth rule of `other`, whose rows come, was made for.
-  virtual void join(const KvCache& other);
-  /// Allocates every layer before the first append.
-  void allocate(std::int64_t slots);
-  /// Returns a tensor of rows without slots, in the cache's dtype on its device.
-  at::Tensor no_slots(std::int64_t rows) const;
-
- private:
-  std::int64_t longest() const;
+  /// Copies what the rows hold in `layer` of the tokens from `begin` to before `end`, [rows, end - begin, W]; `rows`
+  /// are there, and hold them.
+  virtual at::Tensor copy_rows(std::int64_t layer, std::int64_t first_row, std::int64_t rows, std::int64_t begin,
+                               std::int64_t end) const = 0;
+  /// Keeps the lengths of these rows. Throws what select() throws.
+  void select_lengths(const std::vector<std::int64_t>& rows);
+  /// Puts the lengths of `other` under its own, and leaves it without rows.
+  void append_lengths(KvCache& other);
   /// Gets ready for rows of `other`. Throws what append() throws.
   void welcome(const KvCache& other);
+  std::int64_t longest() const;
 
   KvCacheOptions options_;
   std::vector<std::int64_t> lengths_;
-  std::vector<KvStorage> layers_;
 };
 
 /// The reference: each step makes new tensors of just the needed length and copies all that was there (transformers'
@@ -145,5 +136,10 @@ std::unique_ptr<KvCache> make_growing_cache(const KvCacheOptions& options, Capac
 
 /// A cache of `slots` slots that are there from the start.
 std::unique_ptr<KvCache> make_preallocated_cache(const KvCacheOptions& options, std::int64_t slots);
+
+/// A cache of pages of kPageTokens tokens each, which rows share where they hold the same: a fork copies no page but
+/// the one that is written next, and rows that join and leave a batch copy none (PagedAttention: Kwon et al. 2023,
+/// arXiv:2309.06180). On a CPU.
+std::unique_ptr<KvCache> make_paged_cache(const KvCacheOptions& options);
 
 }  // namespace decodelab

@@ -8,6 +8,7 @@ namespace decodelab {
 
 class EncodedPrompts;
 class StepRows;
+struct KvPages;
 
 /// Where a layer may write the keys and values of a step itself: all rows and slots of its cache, [B, slots, G * k]
 /// each, as views. The slot of a token is its position.
@@ -31,11 +32,12 @@ struct Projected {
   at::Tensor key_value;
 };
 
-/// Holds what a cache returns to attention for one layer: keys and values, [B, L, G * k] each. They may be views with
-/// any strides.
+/// Holds what a cache returns to attention for one layer: keys and values, [B, L, G * k] each, which may be views with
+/// any strides; or the pages that hold them, beside undefined tensors, where attention reads pages.
 struct KeysValues {
   at::Tensor keys;
   at::Tensor values;
+  const KvPages* pages = nullptr;
 };
 
 /// Holds the sum of the layers so far in two parts: the output of the last part (`addend`) is added where the next norm

@@ -42,11 +42,13 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
     const Projected packed = in_stage(Stage::qkv, [&] { return transformer.before(index, stream, here); });
     const at::Tensor query = rows.padded(packed.query);
     const KeysValues held = site.crosses ? step.encoded->held(site.layer) : in_stage(Stage::kv_write, [&] {
-      return here.room != nullptr ? cache.written(site.layer, rows)
-                                  : cache.append(site.layer, rows.padded(packed.key_value), rows);
+      return here.room != nullptr
+                 ? cache.written(site.layer, rows)
+                 : cache.append(site.layer, rows.padded(packed.key_value), rows, attention.reads_pages());
     });
     const at::Tensor attended = in_stage(Stage::attention, [&] {
-      const at::Tensor bias = transformer.score_bias(index, held.keys.size(1), step);
+      const std::int64_t keys = held.pages == nullptr ? held.keys.size(1) : rows.keys();
+      const at::Tensor bias = transformer.score_bias(index, keys, step);
       return attention.forward({.layer = site.layer,
                                 .query = query,
                                 .keys = held.keys,
@@ -54,7 +56,8 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
                                 .rows = site.crosses ? step.encoded->rows() : rows,
                                 .workspace = workspace,
                                 .bias = bias.defined() ? &bias : nullptr,
-                                .window = transformer.config().recipe(site.layer).window});
+                                .window = transformer.config().recipe(site.layer).window,
+                                .pages = held.pages});
     });
     transformer.after(index, stream, rows.packed(attended), step);
   }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <map>
-#include <stdexcept>
 
 #include "base/select_rows.h"
 
@@ -52,24 +50,14 @@ void forbid_on_host(const MaskBits& bits, const at::Tensor& row) {
 
 }  // namespace
 
-RowMasks::RowMasks(const std::vector<TokenRules>& rules, const std::shared_ptr<const MaskVocabulary>& vocabulary,
-                   std::int64_t vocabulary_size, const TokenMaskFactory& make_mask)
+RowMasks::RowMasks(const std::vector<TokenRules>& rules, PatternMasks& masks, std::int64_t vocabulary_size)
     : exhausted_(rules.size()), bits_(vocabulary_size) {
-  std::map<std::string, std::shared_ptr<TokenMask>> by_pattern;
+  static const auto without_bytes =
+      std::make_shared<const MaskVocabulary>(std::vector<std::string>(), std::vector<std::int64_t>());
   for (const TokenRules& row : rules) {
     check_rules(row, vocabulary_size);
-    std::shared_ptr<TokenMask> mask;
-    if (!row.regex.empty()) {
-      if (vocabulary == nullptr) {
-        throw std::invalid_argument("a pattern needs the bytes of the tokens, and the session was given no vocabulary");
-      }
-      std::shared_ptr<TokenMask>& known = by_pattern[row.regex];
-      known = known != nullptr ? known : make_mask({.pattern = row.regex, .vocabulary = vocabulary});
-      mask = known;
-    }
-    static const auto without_bytes =
-        std::make_shared<const MaskVocabulary>(std::vector<std::string>(), std::vector<std::int64_t>());
-    rows_.emplace_back(row, std::move(mask), vocabulary == nullptr ? without_bytes : vocabulary);
+    rows_.emplace_back(row, row.regex.empty() ? nullptr : masks.of(row.regex),
+                       masks.vocabulary() == nullptr ? without_bytes : masks.vocabulary());
   }
 }
 
@@ -106,6 +94,12 @@ void RowMasks::take(std::span<const std::int64_t> token_ids, const std::vector<s
     if (rows_[row].any()) {
       rows_[row].take(token_ids[row], positions[row]);
     }
+  }
+}
+
+void RowMasks::begin() {
+  for (std::int64_t row = 0; row < std::ssize(rows_); ++row) {
+    truncate(row, 0);
   }
 }
 

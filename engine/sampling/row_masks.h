@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/layers/row_part.h"
+#include "engine/masks/pattern_masks.h"
 #include "engine/masks/token_rules.h"
-#include "engine/sampling/sampling_slots.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
@@ -16,11 +16,9 @@ namespace decodelab {
 /// What the rows of a session may be told next. A session has one only where a row has rules.
 class RowMasks final : public RowPart {
  public:
-  /// `rules` has one for each row; `vocabulary` may be null where no row has a pattern. Rows with one pattern share its
-  /// masks. Throws std::invalid_argument as check_rules() and compile_pattern() do, and for a pattern without a
-  /// vocabulary.
-  RowMasks(const std::vector<TokenRules>& rules, const std::shared_ptr<const MaskVocabulary>& vocabulary,
-           std::int64_t vocabulary_size, const TokenMaskFactory& make_mask);
+  /// `rules` has one for each row. Rows with one pattern share its masks. Throws std::invalid_argument as check_rules()
+  /// and PatternMasks::of() do.
+  RowMasks(const std::vector<TokenRules>& rules, PatternMasks& masks, std::int64_t vocabulary_size);
   /// Rows without rules.
   RowMasks(std::int64_t batch_size, std::int64_t vocabulary_size);
 
@@ -31,6 +29,8 @@ class RowMasks final : public RowPart {
   const std::vector<bool>& exhausted() const { return exhausted_; }
   /// Takes note of what each row will be fed at its position.
   void take(std::span<const std::int64_t> token_ids, const std::vector<std::int64_t>& positions);
+  /// Forgets all that was taken note of: rows begin anew.
+  void begin();
 
   void select(const std::vector<std::int64_t>& rows) override;
   void append(RowPart& other) override;

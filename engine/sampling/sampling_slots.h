@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 
+#include "engine/masks/pattern_masks.h"
+
 namespace decodelab {
 
 struct ChoiceOptions;
@@ -12,8 +14,6 @@ struct RngOptions;
 class Rng;
 class TokenChoice;
 class TokenDetailsPolicy;
-class TokenMask;
-struct TokenMaskOptions;
 
 /// Says when a step's tokens are read on the host. `each`: before the next step begins. `async`: after the next step
 /// was launched on the device, which then never waits for the host to read; the end of a row is noticed one step late.
@@ -21,7 +21,6 @@ enum class ReadBack : std::uint8_t { each, async };
 
 using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;
 using RngFactory = std::function<std::unique_ptr<Rng>(const RngOptions&)>;
-using TokenMaskFactory = std::function<std::unique_ptr<TokenMask>(const TokenMaskOptions&)>;
 using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;
 
 }  // namespace decodelab

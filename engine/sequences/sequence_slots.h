@@ -6,11 +6,18 @@
 namespace decodelab {
 
 /// Whether prompts begin with keys and values that an earlier one left, where the caller keeps a PrefixStore.
-enum class PrefixReuse : std::uint8_t { none, copied };
+enum class PrefixReuse : std::uint8_t {
+  none,    ///< Nobody looks into the store (the reference).
+  missed,  ///< Prompts are looked up and kept, and what is found is not used: what a store costs where it never helps.
+  copied,  ///< What is found is copied.
+};
 
-/// How samples of one prompt begin: each prefills the prompt for itself (the reference: transformers and
-/// text-generation-inference), or it is prefilled once, and its keys and values are copied for each.
-enum class ForkWay : std::uint8_t { prefill_each, copied };
+/// How samples of one prompt begin.
+enum class ForkWay : std::uint8_t {
+  prefill_each,  ///< Each prefills the prompt for itself (the reference: transformers, text-generation-inference).
+  copied,        ///< It is prefilled once, and its keys and values are copied for each.
+  shared,        ///< It is prefilled once, and samples share what they hold alike, in a cache of pages.
+};
 
 /// When requests join the rows that decode, and when rows that have ended leave them.
 struct BatchingRule {

@@ -97,6 +97,10 @@ Figure throughput_figure(const FigureInput& input);
 /// over the rows of the batch. has_load() returns whether there is anything to draw.
 bool has_load(const FigureInput& input);
 Figure load_figure(const FigureInput& input);
+/// Draws the times of a phase over the share of each prompt that a prefix store holds, where arms differ in it.
+/// has_prefix_shares() returns whether there is anything to draw.
+bool has_prefix_shares(const FigureInput& input);
+Figure prefix_figure(const FigureInput& input);
 /// Draws stages of traced steps as stacked bars. has_traces() returns whether there is anything to draw.
 bool has_traces(const FigureInput& input);
 Figure stages_figure(const FigureInput& input);

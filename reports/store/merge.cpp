@@ -339,14 +339,14 @@ class RunMerge {
 
   /// Keeps the target's own proofs: a launch whose choices differ from a proof compares them with the reference anew.
   bool unite_proofs() {
-    std::set<std::int64_t> here;
+    std::set<std::pair<std::int64_t, std::string>> here;
     for (const CellProofRecord& proof : target_.proofs) {
-      here.insert(proof.cell_id);
+      here.emplace(proof.cell_id, proof.request);
     }
     bool changed = false;
     for (const CellProofRecord& source_proof : source_.proofs) {
       const CellProofRecord proof = moved(source_proof);
-      if (here.contains(proof.cell_id)) {
+      if (here.contains({proof.cell_id, proof.request})) {
         continue;
       }
       replace_proof(database_, proof);

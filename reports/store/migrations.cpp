@@ -222,6 +222,35 @@ CREATE TABLE arm_proofs (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+// A proof for each request of a cell's arms; the requests of older stores are empty.
+constexpr const char* kProofsByRequest = R"sql(
+CREATE TABLE request_proofs (
+  cell_id INTEGER NOT NULL REFERENCES cells (id) ON DELETE CASCADE,
+  request TEXT NOT NULL,
+  batch INTEGER NOT NULL,
+  length INTEGER NOT NULL,
+  first TEXT NOT NULL,
+  tokens TEXT NOT NULL,
+  PRIMARY KEY (cell_id, request)
+) STRICT, WITHOUT ROWID;
+INSERT INTO request_proofs SELECT cell_id, '', batch, length, first, tokens FROM cell_proofs;
+
+CREATE TABLE request_arm_proofs (
+  cell_id INTEGER NOT NULL,
+  request TEXT NOT NULL,
+  arm_id INTEGER NOT NULL REFERENCES arms (id) ON DELETE CASCADE,
+  chosen TEXT NOT NULL,
+  PRIMARY KEY (cell_id, arm_id),
+  FOREIGN KEY (cell_id, request) REFERENCES request_proofs (cell_id, request) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+INSERT INTO request_arm_proofs SELECT cell_id, '', arm_id, chosen FROM arm_proofs;
+
+DROP TABLE arm_proofs;
+DROP TABLE cell_proofs;
+ALTER TABLE request_proofs RENAME TO cell_proofs;
+ALTER TABLE request_arm_proofs RENAME TO arm_proofs;
+)sql";
+
 // What arms say to the prompts of a run.
 constexpr const char* kCompletions = R"sql(
 CREATE TABLE completions (
@@ -236,8 +265,8 @@ CREATE TABLE completions (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr std::array kSteps{kFirstSchema, kCounters,   kWorkers, kTraces,     kSlices,
-                            kAgreement,   kTimesSpent, kProofs,  kCompletions};
+constexpr std::array kSteps{kFirstSchema, kCounters,   kWorkers, kTraces,      kSlices,
+                            kAgreement,   kTimesSpent, kProofs,  kCompletions, kProofsByRequest};
 static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
 
 }  // namespace

@@ -273,16 +273,18 @@ std::vector<TimeSpentRecord> read_times_spent(SQLite::Database& database, std::i
 std::vector<CellProofRecord> read_proofs(SQLite::Database& database, std::int64_t run_id) {
   std::vector<CellProofRecord> proofs;
   auto row = prepared(database,
-                      "SELECT cell_id, cell_proofs.batch, cell_proofs.length, first, tokens FROM cell_proofs JOIN "
-                      "cells ON cells.id = cell_id WHERE run_id = ? ORDER BY cell_id",
+                      "SELECT cell_id, cell_proofs.batch, cell_proofs.length, first, tokens, request FROM cell_proofs "
+                      "JOIN cells ON cells.id = cell_id WHERE run_id = ? ORDER BY cell_id, request",
                       run_id);
   while (row.executeStep()) {
     CellProofRecord proof{.cell_id = row.getColumn(0).getInt64(),
+                          .request = row.getColumn(5).getString(),
                           .batch = row.getColumn(1).getInt64(),
                           .length = row.getColumn(2).getInt64(),
                           .first = parse_json(row.getColumn(3).getString()),
                           .tokens = parse_json(row.getColumn(4).getString())};
-    auto arm = prepared(database, "SELECT arm_id, chosen FROM arm_proofs WHERE cell_id = ?", proof.cell_id);
+    auto arm = prepared(database, "SELECT arm_id, chosen FROM arm_proofs WHERE cell_id = ? AND request = ?",
+                        proof.cell_id, proof.request);
     while (arm.executeStep()) {
       proof.chosen[arm.getColumn(0).getInt64()] = arm.getColumn(1).getString();
     }

@@ -217,6 +217,7 @@ struct TimeSpentRecord {
 /// compared with this record.
 struct CellProofRecord {
   std::int64_t cell_id = 0;
+  std::string request{};  ///< What the arms that were compared ask of each row, as it stands in their labels.
   /// Batch of the comparison: the cell's own, or fewer rows and tokens where the reference did not fit.
   std::int64_t batch = 0;
   std::int64_t length = 0;

@@ -30,7 +30,7 @@ class StoreError : public std::runtime_error {
 /// kSchemaVersion. Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 9;
+  static constexpr int kSchemaVersion = 10;
 
   Store(const std::filesystem::path& path, StoreAccess access);
   ~Store();

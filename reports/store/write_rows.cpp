@@ -163,13 +163,14 @@ void replace_completion(SQLite::Database& database, const CompletionRecord& comp
 }
 
 void replace_proof(SQLite::Database& database, const CellProofRecord& proof) {
-  prepared(database, "DELETE FROM cell_proofs WHERE cell_id = ?", proof.cell_id).exec();
-  execute(database, "INSERT INTO cell_proofs (cell_id, batch, length, first, tokens) VALUES (?, ?, ?, ?, ?)",
-          proof.cell_id, proof.batch, proof.length, nlohmann::json(proof.first).dump(),
+  prepared(database, "DELETE FROM cell_proofs WHERE cell_id = ? AND request = ?", proof.cell_id, proof.request).exec();
+  execute(database,
+          "INSERT INTO cell_proofs (cell_id, request, batch, length, first, tokens) VALUES (?, ?, ?, ?, ?, ?)",
+          proof.cell_id, proof.request, proof.batch, proof.length, nlohmann::json(proof.first).dump(),
           nlohmann::json(proof.tokens).dump());
   for (const auto& [arm_id, chosen] : proof.chosen) {
-    execute(database, "INSERT INTO arm_proofs (cell_id, arm_id, chosen) VALUES (?, ?, ?)", proof.cell_id, arm_id,
-            chosen);
+    execute(database, "INSERT INTO arm_proofs (cell_id, request, arm_id, chosen) VALUES (?, ?, ?, ?)", proof.cell_id,
+            proof.request, arm_id, chosen);
   }
 }
 

@@ -63,5 +63,34 @@ class SamplesOfAPrompt(ProgramTest):
         self.assertLess(prefills["causal,+copied-fork"]["lm_head_rows"], prefills["causal"]["lm_head_rows"])
 
 
+class WhatAnArmAsks(ProgramTest):
+    def test_is_compared_with_the_reference_under_the_same_settings(self):
+        arms = ["causal", "causal@samples=3", "causal,+copied-fork@samples=3", "causal,+copied-prefix@prefix=0.5", "causal,+copied-prefix@prefix=0", "causal,+forced-miss@prefix=0.5"]
+        rows = self.run_json("sweep", "--store", self.store, *CELL, "--launches", 2, "--phase", "prefill", *[word for arm in arms for word in ("--arm", arm)])["rows"]
+        by_arm = {row["arm"]: row for row in rows}
+        self.assertEqual(set(by_arm), set(arms))
+        for arm, row in by_arm.items():
+            self.assertEqual((row["status"], row["engaged"]), ("ok", None if arm.split("@")[0] == "causal" else True), row)
+        self.assertEqual(by_arm["causal,+copied-prefix@prefix=0.5"]["counters"]["prefix_tokens"], 2 * 3)
+        report = self.path("report")
+        self.run_program("report", "latest", "--store", self.store, "--out", report, "--format", "md,svg")
+        self.assertTrue(any("prefix" in name for _, _, files in os.walk(report) for name in files), os.listdir(report))
+
+    def test_that_a_cell_has_no_use_for_is_a_row_that_says_so(self):
+        rows = self.run_json("sweep", "--store", self.store, *CELL, "--launches", 1, "--phase", "decode", "--arm", "causal", "--arm", "causal@samples=3", "--arm", "causal@regex=[a-z]*")["rows"]
+        reasons = {row["arm"]: (row["status"], row["reason"]) for row in rows}
+        self.assertEqual(reasons["causal"], ("ok", ""))
+        self.assertEqual(reasons["causal@samples=3"][0], "unsupported")
+        self.assertIn("@samples", reasons["causal@samples=3"][1])
+        self.assertEqual(reasons["causal@regex=[a-z]*"][0], "unsupported")
+        self.assertIn("no tokenizer", reasons["causal@regex=[a-z]*"][1])
+
+    def test_is_refused_in_a_sentence_where_it_cannot_be_read(self):
+        for arm, named in (("causal@samples=0", "@samples=0"), ("causal@colour=red", "@colour=red"), ("causal@regex=(", "(")):
+            self.assert_one_sentence(self.run_program("sweep", "--store", self.store, *CELL, "--arm", arm, expect=2), named)
+        self.assert_one_sentence(self.run_program("sweep", "--store", self.store, *CELL, "--arm", "causal@samples=2", "--apart", expect=2), "--apart")
+        self.assert_one_sentence(self.run_program("generate", "-m", "synthetic:tiny", "--prompt-ids", "1,2", "--arm", "causal@samples=2", expect=2), "--samples")
+
+
 if __name__ == "__main__":
     unittest.main()

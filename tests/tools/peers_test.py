@@ -86,6 +86,7 @@ class ServerTest(unittest.TestCase):
         for newest in (2, 7):
             hello = self.ask("hello", protocol=1, newest=newest)
             self.assertEqual((hello["protocol"], hello["samples"], hello["sampling"]), (2, True, []))
+            self.assertFalse(hello["prefixes"])
         self.assert_error(self.ask("hello", protocol=3), "unsupported", "protocol 3", "speaks 1 and 2")
 
     def test_gives_each_sample_of_a_prompt_a_row(self):

@@ -154,6 +154,8 @@ TEST(ContinuousBatch, GivesEachRequestWhatItGetsAloneUnderEveryRule) {
       {.arm = "native,-concatenate-filter,+padded-batch:chunk=4", .places = true, .idles = true},
       {.arm = "native,-concatenate-filter,-copied-fork,+slot-batch", .places = true, .idles = true},
       {.arm = "causal,+no-cache,+slot-batch", .places = true, .idles = true},
+      {.arm = "causal,+kv-paged,+split-kv-decode,+slot-batch", .places = true, .idles = true},
+      {.arm = "native,-kv-preallocated,-copied-fork,+kv-paged,+shared-fork", .joins = true},
   };
   const std::vector<BatchRequest> requests = mixed_requests(24, 11);
   for (const ModelConfig& config :

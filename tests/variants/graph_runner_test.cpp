@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/measure/torch_counters.h"
+#include "engine/batching.h"
 #include "engine/tensor.h"
 #include "tests/variants/arms.h"
 
@@ -155,6 +156,35 @@ TEST(RecordedSteps, AreRecordedAgainWhenKeysAndValuesMoved) {
   }
   EXPECT_EQ(session.decode().token_ids, expected.decode().token_ids);
   EXPECT_EQ(records, prepared + 1);
+}
+
+/// Serves requests of several lengths, and returns how often something was recorded up to the step in which the batch
+/// was first full, and in all.
+std::pair<int, int> records_of_a_batch(const std::string& rule) {
+  int records = 0;
+  const Engine engine = recorded_engine(kFixedPlaces + rule, small_model(small_config()), GraphScope::whole_step,
+                                        {.most_rows = 8, .keys_multiple = 8}, &records);
+  constexpr std::int64_t kRows = 4;
+  ContinuousBatch batch(engine, {.max_rows = kRows});
+  for (std::int64_t index = 0; index < 16; ++index) {
+    const std::int64_t prompt = 1 + index % 5;  // With the longest completions, every third row comes to hold 30.
+    batch.submit({.prompt = std::vector<std::int64_t>(static_cast<std::size_t>(prompt), 3),
+                  .max_tokens = index % 3 == 0 ? 31 - prompt : 8 + prompt});
+  }
+  int when_full = 0;
+  while (!batch.idle()) {
+    batch.step();
+    when_full = when_full == 0 && batch.counts().most_rows == kRows ? records : when_full;
+  }
+  return {when_full, records};
+}
+
+TEST(RecordedSteps, AreKeptByABatchOfOneShapeWhoeverJoinsAndLeaves) {
+  const auto [first, all] = records_of_a_batch(",+slot-batch");
+  EXPECT_GT(first, 0);
+  EXPECT_EQ(all, first) << "rows take the places of others, and sessions that only bring them record nothing";
+  const auto [before, after] = records_of_a_batch(",+concatenate-filter");
+  EXPECT_GT(after, before) << "rows that join move all keys";
 }
 
 TEST(RecordedSteps, CountWhatEagerStepsCountAndTheirLaunchesAndPadding) {

@@ -27,6 +27,7 @@ ERROR_LEVEL = 4  # enum ggml_log_level
 class LlamaCppEngine(StepEngine):
     name = "llama.cpp"
     dtypes = tuple(ELEMENT_BYTES)
+    prefixes = True
     llama = model = context = None
 
     def __init__(self, flash_attention, mmap, kv_unified, kv_dtype, ubatch):
@@ -97,15 +98,18 @@ class LlamaCppEngine(StepEngine):
             self.context = None
         self.cell = cell
         cells = -(-(cell.length + cell.room) // CONTEXT_MULTIPLE) * CONTEXT_MULTIPLE
+        # Prompts are prefilled in the first sample of each, and beside the rows stand the prefixes, one a prompt.
+        firsts, prefix = list(range(0, cell.batch, cell.samples)), cell.prefix or 0
+        sequences = cell.batch + (len(firsts) if prefix else 0)
         parameters = llama.llama_context_default_params()
-        parameters.n_ctx = cells * cell.batch
-        parameters.n_seq_max = cell.batch
+        parameters.n_ctx = cells * sequences
+        parameters.n_seq_max = sequences
         parameters.n_batch = max(cell.batch * cell.length, self.ubatch)
         parameters.n_ubatch = self.ubatch
         parameters.n_threads = parameters.n_threads_batch = self.threads
         parameters.flash_attn_type = llama.LLAMA_FLASH_ATTN_TYPE_ENABLED if self.fused else llama.LLAMA_FLASH_ATTN_TYPE_DISABLED
         parameters.type_k = parameters.type_v = GGML_TYPES[self.kv]
-        parameters.kv_unified = self.kv_unified
+        parameters.kv_unified = self.kv_unified or prefix > 0 or cell.samples > 1  # sequences share cells of one cache only
         parameters.no_perf = True
         self.context = llama.llama_init_from_model(self.model, parameters)
         if not self.context:
@@ -113,8 +117,12 @@ class LlamaCppEngine(StepEngine):
             raise kind(f"llama.cpp could not make a context of {parameters.n_ctx} cells: {self.last_error}")
         self.memory = llama.llama_get_memory(self.context)
         rows, length = numpy.arange(cell.batch), cell.length
-        self.prompts = numpy.array(cell.prompts, dtype=numpy.int32).ravel()
-        self.prompt_batch = Batch(llama, numpy, numpy.repeat(rows, length), numpy.tile(numpy.arange(length), cell.batch), rows * length + length - 1)
+        prompts = numpy.array(cell.prompts, dtype=numpy.int32)[firsts]
+        self.firsts, self.prompts = firsts, prompts[:, prefix:].ravel()
+        self.prompt_batch = prompt_batch(llama, numpy, firsts, prefix, length)
+        if prefix:
+            held = [cell.batch + index for index in range(len(firsts))]
+            self.call(prompt_batch(llama, numpy, held, 0, prefix), prompts[:, :prefix].ravel())
         self.token_batch = Batch(llama, numpy, rows, numpy.full(cell.batch, length), rows)
         return kv_bytes(self.config, self.config.kv_heads, cell.batch, cells, ELEMENT_BYTES[self.kv]) + 4 * cell.batch * self.vocabulary
 
@@ -140,9 +148,22 @@ class LlamaCppEngine(StepEngine):
         self.token_batch.positions[:] = self.cell.length
 
     def prefill(self):
-        self.llama.llama_memory_clear(self.memory, False)
-        self.token_batch.positions[:] = self.cell.length
-        return self.call(self.prompt_batch, self.prompts)
+        """Prompts begin with their prefixes, and samples with their prompts: llama_memory_seq_cp() lets sequences share cells."""
+        llama, cell = self.llama, self.cell
+        if cell.prefix:
+            for row in range(cell.batch):
+                llama.llama_memory_seq_rm(self.memory, row, -1, -1)
+            for index, row in enumerate(self.firsts):
+                llama.llama_memory_seq_cp(self.memory, cell.batch + index, row, 0, cell.prefix)
+        else:
+            llama.llama_memory_clear(self.memory, False)
+        self.token_batch.positions[:] = cell.length
+        tokens = self.call(self.prompt_batch, self.prompts)
+        for row in self.firsts:
+            for sample in range(row + 1, row + cell.samples):
+                llama.llama_memory_seq_cp(self.memory, row, sample, 0, cell.length)
+        self.rows = [row for row in self.rows for _ in range(cell.samples)]
+        return [token for token in tokens for _ in range(cell.samples)]
 
     def decode(self, tokens):
         answer = self.call(self.token_batch, tokens)
@@ -165,6 +186,12 @@ class LlamaCppEngine(StepEngine):
 
     def logits(self):
         return self.numpy.stack(self.rows)
+
+
+def prompt_batch(llama, numpy, sequences, begin, end):
+    """The tokens from `begin` to before `end` of each sequence, with the logits of the last."""
+    count = end - begin
+    return Batch(llama, numpy, numpy.repeat(numpy.array(sequences), count), numpy.tile(numpy.arange(begin, end), len(sequences)), numpy.arange(1, len(sequences) + 1) * count - 1)
 
 
 class Batch:

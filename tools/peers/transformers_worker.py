@@ -36,7 +36,8 @@ class TransformersEngine(StepEngine):
         if loop == "generate":
             self.phases, self.sampling = ("generate",), tuple(NEUTRAL)
         self.devices = ("cpu", "cuda") if os.path.exists("/dev/nvidiactl") else ("cpu",)
-        self.model = self.forward = self.past = self.last_logits = self.encoded = None
+        self.prefixes = cache == "dynamic" and not compiled and loop == "forward"
+        self.model = self.forward = self.past = self.held = self.last_logits = self.encoded = None
         self.encodes = False
 
     def load(self, model, dtype, device, threads, seed):
@@ -96,6 +97,13 @@ class TransformersEngine(StepEngine):
         self.cell = cell
         self.ids = torch.tensor(cell.prompts, device=self.device)
         self.longest = cell.length + cell.room
+        self.held = None
+        if cell.prefix:
+            if self.encodes:
+                raise NotImplementedError("an encoder reads each prompt as a whole")
+            self.past = self.new_cache()
+            self.call(self.ids[:, : cell.prefix])
+            self.held = self.past
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
         if self.compiled:
@@ -147,6 +155,10 @@ class TransformersEngine(StepEngine):
         return rows[:, -1].tolist()
 
     def prefill(self):
+        """Prompts whose beginnings are held go on with a copy of their cache, as Transformers' guide to prefixes has it."""
+        if self.held is not None:
+            self.past = copy.deepcopy(self.held)
+            return self.call(self.ids[:, self.cell.prefix :])
         self.past = self.new_cache()
         if not self.encodes:
             return self.call(self.ids)

@@ -24,6 +24,7 @@ class Cell:
     max_tokens: int  # tokens of one completion, in phase generate
     room: int  # decode steps that may follow one fill, or one prefill
     samples: int = 1
+    prefix: int | None = None  # tokens of each prompt whose keys are held before each prefill, untimed; None: nothing is held
     sampling: dict | None = None  # sample, temperature, top_k, top_p, typical_p, repetition_penalty, as in generate(); None is greedy
 
 
@@ -37,6 +38,7 @@ class Engine:
     dtypes = ("fp32",)
     devices = ("cpu",)
     sampling = ()  # which parameters of Cell.sampling it follows
+    prefixes = False  # whether it follows Cell.prefix
     turns = False  # whether run() goes on where it left off, so that a visit can be timed in turns
     positions = 0  # longest sequence, known after load
     vocabulary = 0  # width of a row of logits, known after load

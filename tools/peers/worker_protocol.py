@@ -133,7 +133,7 @@ class Server:
             raise Refusal(f"protocol {request['protocol']} was asked for; this worker speaks {OLDEST} and {NEWEST}", "unsupported")
         engine = self.engine
         scopes = [scope for phase, scope in PHASE_SCOPES if phase in engine.phases]
-        more = {"samples": True, "sampling": list(engine.sampling)} if newest > OLDEST else {}
+        more = {"samples": True, "sampling": list(engine.sampling), "prefixes": engine.prefixes} if newest > OLDEST else {}
         return {**more, "protocol": newest, "engine": engine.name, "version": engine.version, "settings": engine.settings, "phases": list(engine.phases),
                 "scopes": list(dict.fromkeys(scopes)), "fills": ["generated"], "dtypes": list(engine.dtypes), "devices": list(engine.devices), "turns": engine.turns}
 
@@ -191,9 +191,14 @@ class Server:
         if cell["phase"] != "decode":
             room = max(room, most - 1)
         room = min(room, engine.positions - cell["length"])
+        prefix = request.get("prefix_tokens")
+        if prefix is not None and not engine.prefixes:
+            raise Refusal(f"{engine.name} here keeps no prefixes of prompts", "unsupported")
+        if prefix is not None and not 0 <= prefix < cell["length"]:
+            raise Refusal(f"a prefix of {prefix} tokens was asked for; a prompt has {cell['length']}, and one of them at least is new")
         # Each sample has a row of its own: whoever forks in a better way finds their number in the cell.
         rows = [row for row in prompts for _ in range(samples)]
-        return Cell(phase=cell["phase"], batch=len(rows), length=cell["length"], prompts=rows, max_tokens=most, room=room, samples=samples, sampling=sampling)
+        return Cell(phase=cell["phase"], batch=len(rows), length=cell["length"], prompts=rows, max_tokens=most, room=room, samples=samples, prefix=prefix, sampling=sampling)
 
     def prepared(self, name):
         if not self.cell:

@@ -10,6 +10,7 @@
 #include "engine/kernels/device_element.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/attention.h"
+#include "engine/layers/kv_pages.h"
 #include "engine/layers/sdpa_attention.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/workspace.h"
@@ -33,40 +34,45 @@ class SplitKvDecode final : public Attention {
     if (call.bias != nullptr) {
       return biased_->forward(call);
     }
-    const std::int64_t k = shape_.head_dim;
-    const at::Tensor keys = packed_tokens(call.keys);
-    const at::Tensor values = call.values.strides() == keys.strides() ? call.values : call.values.contiguous();
     const at::Tensor out = call.workspace.allocate({call.query.size(0), 1, shape_.query_width()}, call.query.options());
-    if (!out.is_cpu()) {
-      run_on_device(call, keys, values, out);
-      return out;
-    }
     DecodeAttention attention{.dtype = element_type(call.query.scalar_type()),
                               .batch_size = call.rows.batch_size(),
                               .kv_heads = shape_.kv_heads,
                               .shared_heads = shape_.shared_heads(),
-                              .head_dim = k,
+                              .head_dim = shape_.head_dim,
                               .scale = static_cast<float>(shape_.scale),
                               .query = call.query.const_data_ptr(),
                               .query_stride = call.query.stride(0),
-                              .keys = keys.const_data_ptr(),
-                              .values = values.const_data_ptr(),
-                              .row_stride = keys.stride(0),
-                              .token_stride = keys.stride(1),
-                              .held = call.rows.past().data(),
+                              .keys = nullptr,
+                              .values = nullptr,
+                              .row_stride = 0,
+                              .token_stride = 0,
+                              .held = nullptr,
                               .splits = splits_of(most_seen(call, call.rows.keys())),
                               .partials = nullptr,
                               .out = out.mutable_data_ptr(),
                               .window = call.window};
-    const at::Tensor partials = room_for(partial_floats(attention), call);
-    attention.partials = partials.mutable_data_ptr<float>();
-    const CpuIsa isa = best_cpu_isa(attention.dtype);
-    at::parallel_for(0, split_items(attention), 1,
-                     [&](std::int64_t first, std::int64_t last) { attend_splits(attention, first, last, isa); });
-    at::parallel_for(0, merge_items(attention), kMergesOfATask,
-                     [&](std::int64_t first, std::int64_t last) { merge_splits(attention, first, last, isa); });
+    if (call.pages != nullptr) {
+      attention.pages = call.pages->at.data();
+      attention.pages_of_a_row = call.pages->of_a_row;
+      run(attention, call);
+      return out;
+    }
+    const at::Tensor keys = packed_tokens(call.keys);
+    const at::Tensor values = call.values.strides() == keys.strides() ? call.values : call.values.contiguous();
+    if (!out.is_cpu()) {
+      run_on_device(call, keys, values, out);
+      return out;
+    }
+    attention.keys = keys.const_data_ptr();
+    attention.values = values.const_data_ptr();
+    attention.row_stride = keys.stride(0);
+    attention.token_stride = keys.stride(1);
+    run(attention, call);
     return out;
   }
+
+  bool reads_pages() const override { return true; }
 
   std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
                                std::int64_t element_bytes) const override {
@@ -84,6 +90,30 @@ class SplitKvDecode final : public Attention {
  private:
   /// A merge takes a few microseconds: fewer than this many are not worth another thread.
   static constexpr std::int64_t kMergesOfATask = 8;
+
+  /// Runs on the CPU.
+  static void run(DecodeAttention& attention, const AttentionCall& call) {
+    attention.held = call.rows.past().data();
+    const at::Tensor partials = room_for(partial_floats(attention), call);
+    attention.partials = partials.mutable_data_ptr<float>();
+    const CpuIsa isa = best_cpu_isa(attention.dtype);
+    at::parallel_for(0, split_items(attention), 1, [&](std::int64_t first, std::int64_t last) {
+      if (attention.pages == nullptr) {
+        attend_splits(attention, first, last, isa);
+        return;
+      }
+      // Rows that share a page read it one after the other, while it is in a cache.
+      const std::int64_t rows = attention.batch_size;
+      for (std::int64_t next = first; next < last; ++next) {
+        const std::int64_t of_row = next / rows;  // key heads within splits
+        const std::int64_t item = (next % rows * attention.kv_heads + of_row % attention.kv_heads) * attention.splits +
+                                  of_row / attention.kv_heads;
+        attend_splits(attention, item, item + 1, isa);
+      }
+    });
+    at::parallel_for(0, merge_items(attention), kMergesOfATask,
+                     [&](std::int64_t first, std::int64_t last) { merge_splits(attention, first, last, isa); });
+  }
 
   /// Returns the most keys that a query sees of `keys`.
   static std::int64_t most_seen(const AttentionCall& call, std::int64_t keys) {

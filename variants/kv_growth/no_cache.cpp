@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/layers/kv_cache.h"
-#include "engine/layers/kv_storage.h"
+#include "engine/layers/plane_cache.h"
 #include "engine/layers/step_rows.h"
 #include "variants/registry.h"
 
@@ -12,9 +11,9 @@ namespace decodelab {
 namespace {
 
 /// Holds one step, for its own attention.
-class NoCache final : public KvCache {
+class NoCache final : public PlaneCache {
  public:
-  using KvCache::KvCache;
+  using PlaneCache::PlaneCache;
 
   bool keeps() const override { return false; }
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "engine/masks/token_mask.h"
+#include "profiles/range.h"
 #include "variants/registry.h"
 
 namespace decodelab {
@@ -27,6 +28,7 @@ class IndexMasks final : public TokenMask {
       walk(state, bits);
       return;
     }
+    count_amount(Amount::kept_masks, 1);
     bits.words() = state.kept;
   }
 
@@ -62,6 +64,13 @@ class IndexMasks final : public TokenMask {
   std::vector<State> kept_;  ///< So that none of them is forgotten.
 };
 
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (!counted.masked) {
+    return {};
+  }
+  return {{"kept_masks", counted.steps * counted.batch_size * counted.samples}};
+}
+
 void apply(EnginePlan& plan, const Parameters&) {
   plan.token_mask.bind("index-masks",
                        [](const TokenMaskOptions& options) { return std::make_unique<IndexMasks>(options); });
@@ -72,7 +81,7 @@ void apply(EnginePlan& plan, const Parameters&) {
     .summary = "The masks of all states that a pattern can come to are found before the first token.",
     .source = "Outlines (Willard and Louf 2023, arXiv:2307.09702)",
     .parameters = {},
-    .expects = {},
+    .expects = expects,
     .unsupported = {},
     .apply = apply,
 });

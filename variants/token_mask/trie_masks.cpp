@@ -1,5 +1,6 @@
 // Finds the tokens that may come by one walk over a tree of all tokens.
 #include "engine/masks/token_mask.h"
+#include "profiles/range.h"
 #include "variants/registry.h"
 
 namespace decodelab {
@@ -8,8 +9,18 @@ namespace {
 class TrieMasks final : public TokenMask {
  public:
   explicit TrieMasks(const TokenMaskOptions& options) : TokenMask(options) {}
-  void find_allowed(ByteDfa::State& state, MaskBits& bits) override { walk(state, bits); }
+  void find_allowed(ByteDfa::State& state, MaskBits& bits) override {
+    count_amount(Amount::walked_masks, 1);
+    walk(state, bits);
+  }
 };
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  if (!counted.masked) {
+    return {};
+  }
+  return {{"walked_masks", counted.steps * counted.batch_size * counted.samples}};
+}
 
 void apply(EnginePlan& plan, const Parameters&) {
   plan.token_mask.bind("trie-masks",
@@ -23,7 +34,7 @@ void apply(EnginePlan& plan, const Parameters&) {
         "come.",
     .source = "llguidance (github.com/guidance-ai/llguidance), its token trie",
     .parameters = {},
-    .expects = {},
+    .expects = expects,
     .unsupported = {},
     .apply = apply,
 });

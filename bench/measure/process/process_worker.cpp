@@ -96,10 +96,16 @@ void ProcessWorker::begin_end() {
 
 void ProcessWorker::prepare(const CellRecord& cell) {
   require("phase", cell.phase, hello_->phases);
-  if (const std::int64_t samples = scope_of_cell(cell.phase, cell.scope).samples; samples > 1 && !hello_->samples) {
+  if (const std::int64_t samples = options_.load.samples_of(cell); samples > 1 && !hello_->samples) {
     throw WorkerError(
         RowStatus::unsupported,
-        fmt::format("the cell has {} samples of each prompt, and the worker completes a prompt once", samples));
+        fmt::format("{} samples of each prompt are asked for, and the worker completes a prompt once", samples));
+  }
+  if (options_.load.request.prefix && !hello_->prefixes) {
+    throw WorkerError(RowStatus::unsupported, "@prefix: the worker keeps no prefixes of prompts");
+  }
+  if (std::string reason = unsupported_reason(options_.load.request, cell.phase); !reason.empty()) {
+    throw WorkerError(RowStatus::unsupported, reason);
   }
   for (const std::string& name : used_parameters(options_.load.sampling)) {
     if (std::ranges::find(hello_->sampling, name) == hello_->sampling.end()) {
@@ -171,7 +177,7 @@ OutputTrace ProcessWorker::choices(const CellRecord& cell, std::int64_t steps, c
 
 OutputTrace ProcessWorker::ask_for_outputs(const CellRecord& cell, std::int64_t steps, const std::string& request) {
   return awake(cell, [&] {
-    OutputTrace trace = parse_outputs(ask(request), cell);
+    OutputTrace trace = parse_outputs(ask(request), cell.batch * options_.load.samples_of(cell));
     if (output_rule(cell) == OutputRule::tokens_only) {
       trace.logits.clear();
     }

@@ -106,6 +106,10 @@ std::vector<std::vector<float>> read_logits(const std::filesystem::path& path, s
 
 }  // namespace
 
+std::int64_t WorkerLoad::samples_of(const CellRecord& cell) const {
+  return request.samples > 1 ? request.samples : scope_of_cell(cell.phase, cell.scope).samples;
+}
+
 std::string hello_request() {
   return line_of({{"request", "hello"}, {"protocol", kOldestProtocol}, {"newest", kNewestProtocol}});
 }
@@ -128,7 +132,10 @@ std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std:
                {"room", room},
                {"prompts", prompts}};
   if (protocol > kOldestProtocol) {
-    request["samples"] = scope_of_cell(cell.phase, cell.scope).samples;
+    request["samples"] = load.samples_of(cell);
+    if (load.request.prefix) {
+      request["prefix_tokens"] = load.request.prefix_tokens(cell.length);
+    }
     request["sampling"] = load.sampling.plain_greedy() ? Json() : sampling_to_json(load.sampling);
     request["ignore_eos"] = true;
   }
@@ -177,7 +184,8 @@ WorkerHello parse_hello(std::string_view line) {
                       .forced = reply.value("forced", true),
                       .slices = reply.value("turns", false),
                       .samples = reply.value("samples", false),
-                      .sampling = reply.value("sampling", std::vector<std::string>{})};
+                      .sampling = reply.value("sampling", std::vector<std::string>{}),
+                      .prefixes = reply.value("prefixes", false)};
     if (hello.engine.empty() || hello.version.empty()) {
       refuse(line, "engine and version must not be empty");
     }
@@ -252,12 +260,12 @@ SideWork parse_side_work(std::string_view line) {
   return {.loading_ns = part("loading_ns"), .packing_ns = part("packing_ns"), .filling_ns = part("filling_ns")};
 }
 
-OutputTrace parse_outputs(std::string_view line, const CellRecord& cell) {
+OutputTrace parse_outputs(std::string_view line, std::int64_t rows) {
   return read_reply(line, "outputs", [&](const Json& reply) {
     OutputTrace trace{.first = reply.value("first", std::vector<std::int64_t>{}),
                       .tokens = reply.at("tokens"),
                       .logits = {},
-                      .batch = cell.batch * scope_of_cell(cell.phase, cell.scope).samples,
+                      .batch = rows,
                       .vocabulary = 0};
     for (const auto& row : trace.tokens) {
       if (std::ssize(row) != trace.batch) {
@@ -333,6 +341,7 @@ std::string hello_reply(const WorkerHello& hello, std::int64_t protocol) {
   if (protocol > kOldestProtocol) {
     reply["samples"] = hello.samples;
     reply["sampling"] = hello.sampling;
+    reply["prefixes"] = hello.prefixes;
   }
   return line_of(reply);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/measure/worker.h"
+#include "bench/plan/arm_request.h"
 #include "engine/sampling/sampling_parameters.h"
 
 namespace decodelab {
@@ -34,6 +35,7 @@ struct WorkerHello {
   bool slices = false;                  ///< Can time the steps of a visit in slices: `begin` and `turn` beside `visit`.
   bool samples = false;                 ///< From version 2 on: can complete a prompt several times.
   std::vector<std::string> sampling{};  ///< From version 2 on: used_parameters() that it can do.
+  bool prefixes = false;                ///< From version 2 on: can hold the beginnings of prompts before a prefill.
 };
 
 /// What every cell of a run has in common.
@@ -45,6 +47,10 @@ struct WorkerLoad {
   std::int64_t seed = 0;
   std::int64_t max_tokens = 0;    ///< Tokens of a completion, phase generate.
   SamplingParameters sampling{};  ///< Of every row; from version 2 on it goes with `prepare`.
+  ArmRequest request{};           ///< What the arm asks of each row; from version 2 on it goes with `prepare`.
+
+  /// Returns the rows of each prompt of a cell.
+  std::int64_t samples_of(const CellRecord& cell) const;
 };
 
 /// Return the requests, each as one line without its end.
@@ -71,8 +77,8 @@ VisitTimes parse_visit(std::string_view line);
 VisitTimes parse_begun(std::string_view line);
 /// Returns only the steps of a slice.
 VisitTimes parse_slice(std::string_view line);
-/// Returns the outputs; reads the logits file, where there is one, and removes it.
-OutputTrace parse_outputs(std::string_view line, const CellRecord& cell);
+/// Returns the outputs of so many rows; reads the logits file, where there is one, and removes it.
+OutputTrace parse_outputs(std::string_view line, std::int64_t rows);
 
 /// Returns the side work that a reply of any kind reports; zeros where it reports none.
 SideWork parse_side_work(std::string_view line);

@@ -158,7 +158,6 @@ struct Attend {
       const std::int64_t all = a.held[row] + 1;
       const std::int64_t end = all < begin + kSplitKeys ? all : begin + kSplitKeys;
       const auto* from = static_cast<const Element*>(a.query) + row * a.query_stride + kv_head * a.shared_heads * k;
-      const std::int64_t offset = row * a.row_stride + kv_head * k;
       for (std::int64_t group = 0; group * kLanes < a.shared_heads; ++group) {
         const Partial partial = partial_of(a, item, group);
         simd::store(partial.most, simd::broadcast(-std::numeric_limits<float>::infinity()));
@@ -168,6 +167,7 @@ struct Attend {
         if (begin >= end) {
           continue;
         }
+        const PieceTokens<Element> tokens = piece_tokens<Element>(a, row, kv_head, begin);
         const std::int64_t heads = a.shared_heads - group * kLanes < kLanes ? a.shared_heads - group * kLanes : kLanes;
         widen(from + group * kLanes * k, k, heads, k, width, untransposed);
         for (std::int64_t at = 0; at < k; ++at) {
@@ -179,9 +179,9 @@ struct Attend {
         simd::store(partial.most, simd::broadcast(-std::numeric_limits<float>::max()));
         for (std::int64_t tile = begin; tile < end; tile += kTile) {
           const std::int64_t count = end - tile < kTile ? end - tile : kTile;
-          const std::int64_t at = offset + tile * a.token_stride;
-          widen(static_cast<const Element*>(a.keys) + at, a.token_stride, count, k, width, keys);
-          widen(static_cast<const Element*>(a.values) + at, a.token_stride, count, k, width, values);
+          const std::int64_t at = (tile - begin) * tokens.stride;
+          widen(tokens.keys + at, tokens.stride, count, k, width, keys);
+          widen(tokens.values + at, tokens.stride, count, k, width, values);
           score(query, keys, width, k, count, scores);
           weigh(scores, count, width, partial);
           gather(scores, values, width, count, heads, partial.values);

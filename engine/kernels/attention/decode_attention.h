@@ -31,6 +31,10 @@ struct DecodeAttention {
   float* partials;           ///< partial_floats() floats
   void* out;                 ///< [B, G * R * k], contiguous
   std::int64_t window = 0;   ///< The query sees so many keys, the last ones, and no others are read; 0: all
+  /// [B * pages_of_a_row]: pages of kSplitKeys tokens, [2, kSplitKeys, G * k] each, keys first, in the place of keys,
+  /// values and their strides; null: none. There is no window then.
+  const void* const* pages = nullptr;
+  std::int64_t pages_of_a_row = 0;
 };
 inline constexpr std::int64_t kMostHeadDim = 256;
 

@@ -188,7 +188,6 @@ void attend_split(const DecodeAttention& a, std::int64_t item, Scratch& scratch)
   const std::int64_t row = item / a.splits / a.kv_heads;
   const std::int64_t begin = first_key(a, row) + split * kSplitKeys;
   const std::int64_t count = std::min(a.held[row] + 1 - begin, kSplitKeys);
-  const std::int64_t offset = row * a.row_stride + begin * a.token_stride + kv_head * a.head_dim;
   const auto* const query =
       static_cast<const Bfloat16*>(a.query) + row * a.query_stride + kv_head * a.shared_heads * a.head_dim;
   for (std::int64_t group = 0; group < groups(a); ++group) {
@@ -200,13 +199,13 @@ void attend_split(const DecodeAttention& a, std::int64_t item, Scratch& scratch)
     }
     const std::int64_t first = group * kLanes;
     pack_query(query + first * a.head_dim, std::min(a.shared_heads - first, kLanes), a.head_dim, scratch.query);
-    const Tokens keys{static_cast<const Bfloat16*>(a.keys) + offset, a.token_stride, count};
+    const PieceTokens<Bfloat16> tokens = piece_tokens<Bfloat16>(a, row, kv_head, begin);
+    const Tokens keys{tokens.keys, tokens.stride, count};
     for (std::int64_t block = 0; block < keys.blocks(); ++block) {
       score(keys, block, a.head_dim, scratch);
     }
     weigh(count, a.scale, partial, scratch);
-    gather({static_cast<const Bfloat16*>(a.values) + offset, a.token_stride, count}, a.head_dim, scratch,
-           partial.values);
+    gather({tokens.values, tokens.stride, count}, a.head_dim, scratch, partial.values);
   }
 }
 

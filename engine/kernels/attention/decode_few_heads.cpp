@@ -206,8 +206,7 @@ struct AttendFew {
       if (begin >= end) {
         continue;  // Nobody reads what a split without keys leaves.
       }
-      const auto* const all_keys = static_cast<const Element*>(a.keys) + row * a.row_stride + kv_head * k;
-      const auto* const all_values = static_cast<const Element*>(a.values) + row * a.row_stride + kv_head * k;
+      const PieceTokens<Element> tokens = piece_tokens<Element>(a, row, kv_head, begin);
       const Partial partial = partial_of(a, item, 0);
       const auto* from = static_cast<const Element*>(a.query) + row * a.query_stride + kv_head * heads * k;
       for (std::int64_t head = 0; head < heads; ++head) {
@@ -222,9 +221,9 @@ struct AttendFew {
       }
       for (std::int64_t tile = begin; tile < end; tile += kFewTile) {
         const std::int64_t count = std::min(end - tile, kFewTile);
-        const std::int64_t offset = tile * a.token_stride;
-        const FloatRows keys = widened(all_keys + offset, a.token_stride, count, k, width, key_room);
-        const FloatRows values = widened(all_values + offset, a.token_stride, count, k, width, value_room);
+        const std::int64_t offset = (tile - begin) * tokens.stride;
+        const FloatRows keys = widened(tokens.keys + offset, tokens.stride, count, k, width, key_room);
+        const FloatRows values = widened(tokens.values + offset, tokens.stride, count, k, width, value_room);
         for (std::int64_t head = 0; head < heads; ++head) {
           float* const sums = partial.values + head * width;
           score(query + head * width, keys, width, count, scores);

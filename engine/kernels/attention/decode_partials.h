@@ -16,6 +16,27 @@ constexpr std::int64_t filled(std::int64_t count) { return rounded_up(count, sim
   return a.window > 0 && a.window < all ? all - a.window : 0;
 }
 
+/// Where the keys and values of a piece begin.
+template <typename Element>
+struct PieceTokens {
+  const Element* keys;
+  const Element* values;
+  std::int64_t stride;  ///< Elements from token to token.
+};
+/// Returns where the tokens from `begin` on, at which a piece begins, stand for one row and key head.
+template <typename Element>
+[[gnu::always_inline]] inline PieceTokens<Element> piece_tokens(const DecodeAttention& a, std::int64_t row,
+                                                                std::int64_t kv_head, std::int64_t begin) {
+  const std::int64_t head = kv_head * a.head_dim;
+  if (a.pages != nullptr) {
+    const std::int64_t width = a.kv_heads * a.head_dim;
+    const auto* const page = static_cast<const Element*>(a.pages[row * a.pages_of_a_row + begin / kSplitKeys]);
+    return {page + head, page + kSplitKeys * width + head, width};
+  }
+  const std::int64_t offset = row * a.row_stride + begin * a.token_stride + head;
+  return {static_cast<const Element*>(a.keys) + offset, static_cast<const Element*>(a.values) + offset, a.token_stride};
+}
+
 /// Points to the result of one group of sixteen heads in one split: the largest score, the sum of weights, and the
 /// weighted values [16][filled k].
 struct Partial {

@@ -21,17 +21,18 @@ const OutputTrace kTrace{.first = {3, 4},
 TEST(KeptOutputs, ComeBackForTheSameCellStepsAndProgramAlone) {
   const TemporaryFolder folder;
   const KeptOutputs kept(KeptBytes(folder / "outputs"), "one build\n");
-  EXPECT_FALSE(kept.find(kCell, 2));
-  kept.keep(kCell, 2, kTrace);
-  const auto found = kept.find(kCell, 2);
+  EXPECT_FALSE(kept.find(kCell, "", 2));
+  kept.keep(kCell, "", 2, kTrace);
+  const auto found = kept.find(kCell, "", 2);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->first, kTrace.first);
   EXPECT_EQ(found->tokens, kTrace.tokens);
   EXPECT_EQ(found->logits, kTrace.logits);
   EXPECT_EQ(found->batch, 2);
   EXPECT_EQ(found->vocabulary, 2);
-  EXPECT_FALSE(kept.find(kCell, 3));
-  EXPECT_FALSE(KeptOutputs(KeptBytes(folder / "outputs"), "another build\n").find(kCell, 2));
+  EXPECT_FALSE(kept.find(kCell, "", 3));
+  EXPECT_FALSE(kept.find(kCell, "@samples=2", 2)) << "of another request";
+  EXPECT_FALSE(KeptOutputs(KeptBytes(folder / "outputs"), "another build\n").find(kCell, "", 2));
   for (const auto change :
        {+[](CellRecord& cell) { cell.phase = "prefill"; }, +[](CellRecord& cell) { cell.batch = 1; },
         +[](CellRecord& cell) { cell.length = 17; }, +[](CellRecord& cell) { cell.dtype = "bf16"; },
@@ -39,12 +40,12 @@ TEST(KeptOutputs, ComeBackForTheSameCellStepsAndProgramAlone) {
         +[](CellRecord& cell) { cell.fill = "generated"; }}) {
     CellRecord other = kCell;
     change(other);
-    EXPECT_FALSE(kept.find(other, 2));
+    EXPECT_FALSE(kept.find(other, "", 2));
   }
   CellRecord same = kCell;
   same.id = 99;
   same.steps = 64;
-  EXPECT_TRUE(kept.find(same, 2)) << "what is timed of it does not matter";
+  EXPECT_TRUE(kept.find(same, "", 2)) << "what is timed of it does not matter";
 }
 
 TEST(ComputedBy, NamesTheProgramTheWeightsAndTheSeed) {

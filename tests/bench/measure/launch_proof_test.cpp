@@ -103,6 +103,30 @@ TEST_F(LaunchProofTest, KeepsTheReferencesChoicesAndADigestOfEachArmThatIsRight)
   EXPECT_EQ(proof.chosen.at(data.arms[0].id), proof.chosen.at(data.arms[2].id)) << "they chose the same";
 }
 
+TEST_F(LaunchProofTest, ComparesArmsWithTheReferenceUnderTheSameRequest) {
+  behaviours_["causal@samples=2"].token = behaviours_["b@samples=2"].token = 5;
+  add_run({"a", "b@samples=2", "causal@samples=2"});
+  launch(0);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"causal b2", "causal@samples=2 b2", "a b2", "b@samples=2 b2",
+                                                    "causal@samples=2 b2"}));
+  for (const char* arm : {"a", "b@samples=2", "causal@samples=2"}) {
+    EXPECT_EQ(row(arm).status, RowStatus::ok) << arm << ": " << row(arm).reason;
+  }
+  const RunData data = store_->load_run(run_);
+  ASSERT_EQ(data.proofs.size(), 2u);
+  EXPECT_EQ(data.proofs[0].request, "");
+  EXPECT_EQ(data.proofs[1].request, "@samples=2");
+  EXPECT_EQ(data.proofs[1].chosen.size(), 2u);
+  log_ = {};
+  behaviours_["b@samples=2"].token = 6;
+  launch(1);
+  EXPECT_EQ(log_.outputs, (std::vector<std::string>{"a b2", "b@samples=2 b2", "causal@samples=2 b2", "b@samples=2 b2",
+                                                    "causal@samples=2 b2"}))
+      << "an arm that chooses otherwise is held against the reference under its own request";
+  EXPECT_EQ(row("b@samples=2").status, RowStatus::incorrect);
+  EXPECT_EQ(row("a").status, RowStatus::ok);
+}
+
 /// Arms in bf16 whose largest logit is 1, and whose other ones are off by what is said.
 class RoundingTest : public LaunchProofTest {
  protected:

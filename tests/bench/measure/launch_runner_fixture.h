@@ -144,7 +144,7 @@ class LaunchRunnerTest : public ::testing::Test {
               return std::make_unique<FakeWorker>(arm.label, behaviours_[arm.label], log_);
             },
         .make_exact =
-            [&] {
+            [&](const std::string&) {
               return behaviours_.contains("exact") ? std::make_unique<FakeWorker>("exact", behaviours_["exact"], log_)
                                                    : nullptr;
             },

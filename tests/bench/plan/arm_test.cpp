@@ -103,6 +103,19 @@ TEST(Arm, ParsesItsOwnLabel) {
   }
 }
 
+TEST(Arm, HasWhatItAsksBehindItsVariants) {
+  const Arm arm = parse_arm("null:causal,+kv-grow:tokens=16@samples=3@regex=a,b:c");
+  EXPECT_EQ(arm.label, "null:causal,+kv-grow:tokens=16@regex=a,b:c@samples=3");
+  EXPECT_EQ(arm.request.samples, 3);
+  EXPECT_EQ(arm.variants, parse_arm("causal,+kv-grow:tokens=16").variants);
+  EXPECT_EQ(parse_arm(arm.label).label, arm.label);
+  EXPECT_EQ(request_part(arm.label), "@regex=a,b:c@samples=3");
+  EXPECT_EQ(with_words("causal@samples=3", ",+kv-grow"), "causal,+kv-grow@samples=3");
+  EXPECT_NE(refusal("causal@colour=red").find("--arm 'causal@colour=red'"), std::string::npos);
+  EXPECT_THROW(parse_plain_arm("causal@samples=3", "not here"), std::invalid_argument);
+  EXPECT_EQ(parse_plain_arm("causal", "not here").label, "causal");
+}
+
 TEST(Arm, MayBeThereASecondTimeAsItsNull) {
   const Arm arm = parse_arm("null:causal,+kv-grow:tokens=16");
   EXPECT_EQ(arm.label, "null:causal,+kv-grow:tokens=16");

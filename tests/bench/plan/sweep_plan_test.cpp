@@ -78,6 +78,37 @@ TEST(SweepPlan, GivesEachArmOfOurOwnAProcessWhereTheyAreToBeApart) {
   EXPECT_EQ(commands.at(kRooflineRead), "");
 }
 
+TEST(SweepPlan, AsksWorkersForSamplesAndPrefixesByTheirNames) {
+  SweepRequest asked = request();
+  asked.workers = {"a@samples=10=run --x=1", "a@prefix=0.5@samples=2=run '@y=2'", "a=run"};
+  const RunData data = make_sweep(asked, model());
+  std::map<std::string, std::string> commands;
+  for (const ArmRecord& arm : data.arms) {
+    commands[arm.label] = arm.command;
+  }
+  EXPECT_EQ(commands.at("a@samples=10"), "run --x=1");
+  EXPECT_EQ(commands.at("a@prefix=0.5@samples=2"), "run '@y=2'");
+  EXPECT_EQ(commands.at("a"), "run");
+  for (const char* wrong :
+       {"a@samples=10", "a@samples=0=run", "a@colour=red=run", "a@regex=a*=run", "@samples=2=run"}) {
+    asked.workers = {wrong};
+    EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument) << wrong;
+  }
+}
+
+TEST(SweepPlan, MakesARowThatSaysWhereARequestHasNoUse) {
+  SweepRequest asked = request();
+  asked.arms = {"causal", "causal@samples=2", "causal@regex=a*"};
+  for (const CellArmRecord& row : make_sweep(asked, model()).cell_arms) {
+    if (row.arm_id == 1 && row.status == RowStatus::unsupported) {
+      EXPECT_NE(row.reason.find("@samples"), std::string::npos) << row.reason;
+    }
+    EXPECT_TRUE(row.arm_id == 1 || row.status == RowStatus::planned) << row.reason;
+  }
+  asked.apart = [](const std::string& arm) -> std::string { throw std::invalid_argument(arm); };
+  EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
+}
+
 TEST(SweepPlan, NamesTheScopeOfEveryCell) {
   SweepRequest asked = request();
   asked.scope = {.forward = false, .at_length = true};

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/layers/kv_pages.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/tensor.h"
@@ -51,7 +52,8 @@ std::vector<NamedCache> every_cache() {
   std::vector<NamedCache> caches;
   for (const auto& [name, maker] : {std::pair<std::string, MakeCache>("concatenated", make_concatenated_cache),
                                     {"growing", growing},
-                                    {"preallocated", preallocated}}) {
+                                    {"preallocated", preallocated},
+                                    {"paged", make_paged_cache}}) {
     for (const KvLayout layout : {KvLayout::split, KvLayout::merged}) {
       for (const KeyMultiple multiple : {1, 5, 16}) {
         caches.push_back({name + (layout == KvLayout::merged ? "_merged_" : "_split_") + std::to_string(multiple),
@@ -322,6 +324,69 @@ TEST(GrowingCache, KeepsTheRoomThatArrivingRowsWereMadeFor) {
   EXPECT_EQ(cache->options().max_tokens, 30);
   mirror.filter({0, 5});
   EXPECT_EQ(cache->bytes(), kLayers * 2 * 30 * kWidth * 4) << "or each step would allocate from 10 tokens on";
+}
+
+constexpr std::int64_t kPageBytes = kPageTokens * kWidth * 4;
+
+/// A cache of one layer whose rows hold `tokens` tokens each.
+std::unique_ptr<KvCache> paged(std::int64_t rows, std::int64_t tokens) {
+  KvCacheOptions one = options();
+  one.layers = 1;
+  one.batch_size = rows;
+  one.max_tokens = one.positions = 2 * kPageTokens;
+  auto cache = make_paged_cache(one);
+  const StepRows step(cache->lengths(), std::vector<std::int64_t>(static_cast<std::size_t>(rows), tokens),
+                      one.positions, at::kCPU);
+  cache->append(0, at::rand({rows, tokens, kWidth}), step);
+  cache->advance(step);
+  return cache;
+}
+
+TEST(PagedCache, SharesThePagesOfAForkAndCopiesOnlyTheOneThatIsWritten) {
+  const auto cache = paged(1, kPageTokens + 3);
+  EXPECT_EQ(cache->bytes(), 2 * kPageBytes);
+  const at::Tensor prompt = cache->copy_of(0);
+  cache->select({0, 0, 0});
+  EXPECT_EQ(cache->bytes(), 2 * kPageBytes) << "nothing is copied";
+  const StepRows step(cache->lengths(), {1, 1, 1}, 2 * kPageTokens, at::kCPU);
+  const at::Tensor tokens = at::rand({3, 1, kWidth});
+  const KeysValues got = cache->append(0, tokens, step, true);
+  cache->advance(step);
+  EXPECT_EQ(cache->bytes(), (1 + 3) * kPageBytes) << "each writes into a last page of its own";
+  ASSERT_NE(got.pages, nullptr);
+  EXPECT_EQ(got.pages->of_a_row, 2);
+  EXPECT_EQ(got.pages->at[0], got.pages->at[2]);
+  EXPECT_NE(got.pages->at[1], got.pages->at[3]);
+  for (std::int64_t row = 0; row < 3; ++row) {
+    const at::Tensor all = cache->copy_of(0, row, 0, kPageTokens + 4)[0];
+    EXPECT_TRUE(at::equal(all.narrow(0, 0, kPageTokens + 3), prompt[0]));
+    EXPECT_TRUE(at::equal(all[kPageTokens + 3], tokens[row][0]));
+  }
+  cache->select({1});
+  EXPECT_EQ(cache->bytes(), 2 * kPageBytes) << "a fork outlives the others, and theirs are freed";
+}
+
+TEST(PagedCache, MovesNoPageOfRowsThatJoinOrLeave) {
+  const auto cache = paged(2, 5);
+  const auto other = paged(1, 7);
+  std::vector<const void*> expected = cache->addresses();
+  expected.push_back(other->addresses().front());
+  cache->append(*other);
+  EXPECT_EQ(cache->addresses(), expected);
+  cache->select({2, 0});
+  EXPECT_EQ(cache->addresses(), (std::vector<const void*>{expected[2], expected[0]}));
+}
+
+TEST(PagedCache, WritesOverWhatATruncatedForkHeldWithoutTouchingItsParent) {
+  const auto cache = paged(1, 10);
+  const at::Tensor prompt = cache->copy_of(0);
+  cache->select({0, 0});
+  cache->truncate(1, 4);
+  const StepRows step(cache->lengths(), {0, 1}, 2 * kPageTokens, at::kCPU);
+  cache->append(0, at::rand({2, 1, kWidth}), step, true);
+  cache->advance(step);
+  EXPECT_TRUE(at::equal(cache->copy_of(0, 0, 0, 10), prompt));
+  EXPECT_TRUE(at::equal(cache->copy_of(0, 1, 0, 4)[0], prompt[0].narrow(0, 0, 4)));
 }
 
 TEST(ConcatenatedCache, HoldsNoSlotMoreThanItsTokens) {

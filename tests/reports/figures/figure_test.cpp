@@ -44,7 +44,7 @@ TEST(Figure, ARunWithTracesAndRooflinesHasEveryKind) {
   const auto names = names_of(figures_of_run(testing::rich_run()));
   for (const FigureKind& kind : figure_kinds()) {
     EXPECT_EQ(std::ranges::find(names, std::string("decode-") + kind.name) != names.end(),
-              kind.phases != FigurePhases::batching)
+              kind.phases != FigurePhases::batching && std::string(kind.name) != "prefix")
         << kind.name;
   }
 }
@@ -67,6 +67,30 @@ TEST(Figure, BatchesThatServeRequestsAreDrawnOverTheirLoad) {
   EXPECT_EQ(names_of(figures_of_run(testing::sample_run(by_batch))),
             (std::vector<std::string>{"batching-ratios", "batching-steps", "batching-order"}))
       << "one point is no line";
+}
+
+TEST(Figure, TimesOverTheShareOfAPrefixHaveALineForEachArm) {
+  testing::SampleOptions options{.phases = {"prefill"},
+                                 .batches = {1, 4},
+                                 .lengths = {512},
+                                 .arms = {{"native@prefix=0", 1.0, 0.0},
+                                          {"native@prefix=0.5", 0.6, 0.0},
+                                          {"native@prefix=0.875@samples=2", 0.4, 0.0},
+                                          {"native@prefix=0@samples=2", 1.1, 0.0},
+                                          {"causal", 1.2, 0.0}},
+                                 .with_failures = false};
+  const Figure figure = named(figures_of_run(testing::sample_run(options)), "prefill-prefix");
+  EXPECT_EQ(figure.data.rows.size(), 2U * 4U) << "an arm without a store is not there";
+  EXPECT_EQ(figure.data.rows.front().fields[1], "native");
+  EXPECT_EQ(figure.spec["vconcat"][0]["hconcat"].size(), 2U) << "a panel for each batch";
+  std::set<std::string> lines;
+  for (const auto& row : figure.spec["datasets"]["rows"]) {
+    lines.insert(row["arm"]);
+  }
+  EXPECT_EQ(lines, (std::set<std::string>{"native", "native@samples=2"}));
+  options.arms = {{"native@prefix=0.5", 1.0, 0.0}, {"causal", 1.2, 0.0}};
+  const auto names = names_of(figures_of_run(testing::sample_run(options)));
+  EXPECT_EQ(std::ranges::find(names, "prefill-prefix"), names.end()) << "one point is no line";
 }
 
 TEST(Figure, NamesOfKindsAreUniqueSinceFilesAreCalledAfterThem) {

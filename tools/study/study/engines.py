@@ -4,12 +4,13 @@ from . import page
 from .questions import Claim, Question, Study, DECODE, PREFILL
 
 SMALL, LARGE = "synthetic:tiny-starcoder", "synthetic:santacoder"
+COMPILED = "--cache static --compile"
 # The declared grid. llama.cpp's fused attention casts fp32 keys to fp16, so that fp32 goes without; what a processor lacks becomes a row that says so.
 GRID = {
     ("llama.cpp", "bf16"): ("--flash-attention off", "--flash-attention on", "--flash-attention on --kv-unified on", "--flash-attention on --mmap off"),
     ("llama.cpp", "fp32"): ("--flash-attention off", "--flash-attention off --kv-unified on", "--flash-attention off --mmap off"),
-    ("transformers", "bf16"): ("--attention sdpa", "--attention eager", "--cache static", "--cache static --compile"),
-    ("transformers", "fp32"): ("--attention sdpa", "--attention eager", "--cache static", "--cache static --compile"),
+    ("transformers", "bf16"): ("--attention sdpa", "--attention eager", "--cache static", COMPILED),
+    ("transformers", "fp32"): ("--attention sdpa", "--attention eager", "--cache static", COMPILED),
     ("ctranslate2", "fp32"): ("--isa AVX2 --mkl 0", "--isa AVX2 --mkl 1", "--isa AVX512 --mkl 0", "--isa AVX512 --mkl 1"),
     # Shown, so that its row says why it is not measured.
     ("ctranslate2", "bf16"): ("--isa AVX512",),
@@ -26,9 +27,9 @@ def setting(engine, flags):
     return f"{engine}-{flags.replace('--', '').replace(' ', '-')}"
 
 
-def pilot(dtype, model=SMALL):
-    """Every setting of the grid in the same blocks."""
-    workers = [f"{setting(engine, flags)}={worker(engine, flags)}" for (engine, of), grid in GRID.items() if of == dtype for flags in grid]
+def pilot(dtype, model=SMALL, without=()):
+    """Every setting of the grid in the same blocks, but for those whose flags are in `without`."""
+    workers = [f"{setting(engine, flags)}={worker(engine, flags)}" for (engine, of), grid in GRID.items() if of == dtype for flags in grid if flags not in without]
     return Question(f"settings-{dtype}", f"Which settings suit the other engines, {dtype}?",
                     {"--worker": workers, "--dtype": dtype, "--phase": "prefill,decode", "--batch": "1,8", "--length": "128", "--launches": 2}, shows="settings", model=model)
 

@@ -125,9 +125,9 @@ def settings(rows):
 
 
 def geometric(rows, arm):
-    """Milliseconds; None where the arm could not run a cell."""
+    """Milliseconds; None where the arm is not there or could not run a cell."""
     mine = [row for row in rows if row["arm"] == arm]
-    if any(row["status"] != "ok" for row in mine):
+    if not mine or any(row["status"] != "ok" for row in mine):
         return None
     return math.exp(statistics.mean(math.log(row["median_ns"] / 1e6) for row in mine))
 

@@ -1,6 +1,6 @@
 """Sequences: what several samples of a prompt cost beside Hugging Face's generate(), with keys kept and without; and batches that serve requests."""
 
-from .questions import Claim, Question, Study, sweep
+from .questions import Claim, DECODE, PREFILL, Question, Study, sweep
 
 GENERATE, BATCHING = "generate", "batching"
 HF = "tools/peers/run transformers --loop generate"
@@ -15,11 +15,12 @@ def samples(arms, workers, **more):
 
 
 STATIC = "native,-concatenate-filter"
+PAGED = "native,+kv-paged,+shared-fork,-copied-fork,-kv-preallocated"
 BATCH, LENGTH, TOKENS = 8, 32, 24
 REQUESTS = 4 * BATCH  # of one step, as the phase makes them
 SHARES = (0.6, 0.9, 1.2)
 BATCHES = Question("batching", "Which way of changing a batch while it decodes is fastest?",
-                   sweep(["native", STATIC, "native,+concatenate-filter:steps=8", f"{STATIC},+padded-batch", f"{STATIC},+slot-batch"], BATCHING, str(BATCH), str(LENGTH), launches=3,
+                   sweep(["native", STATIC, "native,+concatenate-filter:steps=8", f"{STATIC},+padded-batch", f"{STATIC},+slot-batch", PAGED], BATCHING, str(BATCH), str(LENGTH), launches=3,
                          **{"max-tokens": TOKENS}),
                    (Claim("a batch that does not change takes longer", STATIC, BATCHING, "slower"),), model="smollm2")
 
@@ -30,6 +31,13 @@ def under_load(answers):
     static = [row for row in answer.rows if row["arm"] == STATIC and row["scope"] == "served" and row["status"] == "ok"] if answer else []
     rates = [f"{share * REQUESTS * 1e9 / static[0]['median_ns']:.2g}" for share in SHARES] if static else ["1", "2", "4"]
     return sweep(["native", STATIC, f"{STATIC},+slot-batch"], BATCHING, str(BATCH), str(LENGTH), launches=2, **{"max-tokens": TOKENS, "request-rate": ",".join(rates)})
+
+
+# A pattern that can go on for as long as a cell runs.
+ANY_LINE = r"@regex=[^\n]*"
+WALKED = f"native,+trie-masks,-cached-trie-masks{ANY_LINE}"
+HELD = "native@prefix=0.875"
+MISSED = "native,+forced-miss,-copied-prefix@prefix=0.875"
 
 
 SEQUENCES = Study(
@@ -47,6 +55,27 @@ SEQUENCES = Study(
                  (Claim("generate() takes longer with keys kept", "hf-generate", GENERATE, "slower"),), model="synthetic:redpajama-3b"),
         Question("samples-redpajama-no-cache", "The same without keys, 10 new tokens, one launch: no verdict",
                  samples(["native", "vector,+no-cache"], [OFF], dtype="bf16", launches=1, **{"max-tokens": 10}), (), model="synthetic:redpajama-3b"),
+        Question("samples-prefill", "10 samples of a prompt of 512 tokens: what does it save to prefill it once?",
+                 sweep(["native", PAGED, "native,-copied-fork"], PREFILL, "1", "512", samples=10, launches=3, worker=["llama.cpp=tools/peers/run llama_cpp"]),
+                 (Claim("a prefill for each sample takes longer", "native,-copied-fork", PREFILL, "slower"),
+                  Claim("samples that share pages begin sooner than copies", PAGED, PREFILL, "faster")), model="smollm2"),
+        Question("samples-decode", "The same with 32 new tokens each: are shared pages read as fast as copies?",
+                 sweep(["native", PAGED], GENERATE, "1", "512", samples=10, launches=3, **{"max-tokens": 32}),
+                 (Claim("samples that share pages take no longer", PAGED, GENERATE, "same"),), model="smollm2"),
+        Question("masks", "What does a pattern cost a step?",
+                 sweep(["native", f"native{ANY_LINE}", WALKED, f"native,-cached-trie-masks{ANY_LINE}"], DECODE, "8", "128", launches=3),
+                 (Claim("masks that are kept cost no time", f"native{ANY_LINE}", DECODE, "same"),
+                  Claim("a walk over the tree of tokens for each mask costs time", WALKED, DECODE, "slower"),
+                  Claim("a look at every token costs time", f"native,-cached-trie-masks{ANY_LINE}", DECODE, "slower")), model="smollm2"),
+        Question("prefix", "What is a prefix store worth, and what does it cost where nothing is found?",
+                 sweep(["native", *(f"native@prefix={share}" for share in ("0", "0.25", "0.5", "0.75", "0.875")), MISSED], PREFILL, "1", "512", launches=3),
+                 (Claim("seven eighths of a prompt in the store save time", HELD, PREFILL, "faster"),
+                  Claim("a store that is empty costs no time", "native@prefix=0", PREFILL, "same"),
+                  Claim("a store whose hits are not used costs no time", MISSED, PREFILL, "same")), model="smollm2"),
+        Question("prefix-engines", "Seven eighths of a prompt of 512 tokens are held: who goes on first?",
+                 sweep([HELD], PREFILL, "1", "512", launches=3, worker=[f"{engine}@prefix=0.875=tools/peers/run {engine.replace('.', '_')}" for engine in ("llama.cpp", "transformers")]),
+                 (Claim("llama.cpp, whose sequences share cells (seq_cp), takes longer", "llama.cpp@prefix=0.875", PREFILL, "slower"),
+                  Claim("Transformers, which copies the cache, takes longer", "transformers@prefix=0.875", PREFILL, "slower")), model="smollm2"),
         BATCHES,
         Question("load", "The same under load: requests at 0.6, 0.9 and 1.2 times the rate that the static batch answers", under_load,
                  (Claim("a batch that does not change takes longer", STATIC, BATCHING, "slower"),), model="smollm2"),

@@ -103,8 +103,27 @@ TEST(WorkerProtocol, ExpectsARowForEachSample) {
   CellRecord cell = kSentCell;
   cell.phase = "prefill";
   cell.scope = "step-samples-2";
-  EXPECT_EQ(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3,4]]})", cell).batch, 4);
-  EXPECT_THROW(parse_outputs(R"({"reply":"outputs","tokens":[[1,2]]})", cell), WorkerError);
+  const WorkerLoad load{};
+  EXPECT_EQ(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3,4]]})", cell.batch * load.samples_of(cell)).batch, 4);
+  EXPECT_THROW(parse_outputs(R"({"reply":"outputs","tokens":[[1,2]]})", cell.batch * load.samples_of(cell)),
+               WorkerError);
+}
+
+TEST(WorkerProtocol, CarriesWhatTheArmAsksOfEachRow) {
+  CellRecord cell = kSentCell;
+  cell.phase = "prefill";
+  cell.scope = "step";
+  cell.length = 8;
+  const WorkerLoad load{.request = {.samples = 3, .prefix = 0.5}};
+  EXPECT_EQ(load.samples_of(cell), 3);
+  const std::string newest = prepare_request(cell, load, 64, {{1}}, 2);
+  EXPECT_NE(newest.find(R"("samples":3)"), std::string::npos) << newest;
+  EXPECT_NE(newest.find(R"("prefix_tokens":4)"), std::string::npos) << newest;
+  EXPECT_EQ(prepare_request(cell, {}, 64, {{1}}, 2).find("prefix_tokens"), std::string::npos);
+  EXPECT_EQ(prepare_request(cell, load, 64, {{1}}, 1).find("prefix_tokens"), std::string::npos);
+  const WorkerHello hello{.engine = "e", .version = "1", .prefixes = true};
+  EXPECT_TRUE(parse_hello(hello_reply(hello, kNewestProtocol)).prefixes);
+  EXPECT_FALSE(parse_hello(hello_reply(hello, kOldestProtocol)).prefixes);
 }
 
 TEST(WorkerProtocol, CarriesWhatWasDoneAlongWithAReply) {
@@ -132,12 +151,12 @@ TEST(WorkerProtocol, ReadsLogitsOnceAndRefusesAFileOfAnotherSize) {
         .write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(4 * values));
   };
   write(6);
-  EXPECT_EQ(parse_outputs(outputs_reply(trace, path), kSentCell).logits,
+  EXPECT_EQ(parse_outputs(outputs_reply(trace, path), kSentCell.batch).logits,
             std::vector<std::vector<float>>{std::vector<float>(6, 0.5F)});
   EXPECT_FALSE(std::filesystem::exists(path));
   for (const std::size_t values : {5, 7}) {
     write(values);
-    EXPECT_THROW(parse_outputs(outputs_reply(trace, path), kSentCell), WorkerError);
+    EXPECT_THROW(parse_outputs(outputs_reply(trace, path), kSentCell.batch), WorkerError);
   }
 }
 
@@ -151,7 +170,7 @@ TEST(WorkerProtocol, RefusesWhatIsNoReply) {
   EXPECT_THROW(parse_begun(R"({"reply":"begun","quiet":true})"), WorkerError);
   EXPECT_THROW(parse_slice(R"({"reply":"turn","wall_ns":1,"samples_ns":[0]})"), WorkerError);
   EXPECT_THROW(parse_counters(R"({"reply":"counters","step_ns":0})"), WorkerError);
-  EXPECT_THROW(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3]]})", kSentCell), WorkerError);
+  EXPECT_THROW(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3]]})", kSentCell.batch), WorkerError);
   EXPECT_THROW(parse_hello(R"({"reply":"hello","protocol":1,"engine":"","version":"","phases":[],"fills":[],)"
                            R"("dtypes":[],"devices":[]})"),
                WorkerError);

@@ -96,8 +96,40 @@ at::Tensor naive(const Shape& shape, const Inputs& inputs, double scale) {
   return out;
 }
 
-/// The kernel's result for `rows` of the inputs, their work cut into pieces of `pieces`.
-at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, CpuIsa isa, std::int64_t pieces) {
+/// Keys and values of all rows in pages, with NaN where the query sees no key.
+struct Pages {
+  std::vector<at::Tensor> pages;  ///< [2, kSplitKeys, G * k] each
+  std::vector<const void*> at;
+  std::int64_t of_a_row = 0;
+};
+
+Pages pages_of(const Shape& shape, const Inputs& inputs) {
+  Pages all{.of_a_row = splits_of(longest(shape))};
+  const std::int64_t width = shape.kv_heads * shape.head_dim;
+  for (std::int64_t row = 0; row < inputs.merged.size(0); ++row) {
+    const std::int64_t seen = shape.held[static_cast<std::size_t>(row)] + 1;
+    for (std::int64_t page = 0; page < all.of_a_row; ++page) {
+      const std::int64_t begin = page * kSplitKeys;
+      if (begin >= seen) {
+        all.at.push_back(nullptr);
+        continue;
+      }
+      all.pages.push_back(
+          at::full({2, kSplitKeys, width}, std::numeric_limits<float>::quiet_NaN(), inputs.merged.options()));
+      const std::int64_t count = std::min(seen - begin, kSplitKeys);
+      const at::Tensor tokens = inputs.merged[row].narrow(0, begin, count);
+      all.pages.back()[0].narrow(0, 0, count).copy_(tokens.narrow(1, 0, width));
+      all.pages.back()[1].narrow(0, 0, count).copy_(tokens.narrow(1, width, width));
+      all.at.push_back(all.pages.back().const_data_ptr());
+    }
+  }
+  return all;
+}
+
+/// The kernel's result for `rows` of the inputs, their work cut into pieces of `pieces`; from pages where there are
+/// some.
+at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, CpuIsa isa, std::int64_t pieces,
+                  const Pages* pages = nullptr) {
   const at::Tensor out = at::empty_like(inputs.query);
   DecodeAttention attention{.dtype = element_type(inputs.query.scalar_type()),
                             .batch_size = inputs.query.size(0),
@@ -117,6 +149,11 @@ at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, CpuIsa 
                             .partials = nullptr,
                             .out = out.mutable_data_ptr(),
                             .window = shape.window};
+  if (pages != nullptr) {
+    attention.keys = attention.values = nullptr;
+    attention.pages = pages->at.data();
+    attention.pages_of_a_row = pages->of_a_row;
+  }
   std::vector<float> partials(static_cast<std::size_t>(partial_floats(attention)),
                               std::numeric_limits<float>::quiet_NaN());
   attention.partials = partials.data();
@@ -127,6 +164,22 @@ at::Tensor attend(const Shape& shape, const Inputs& inputs, float scale, CpuIsa 
     merge_splits(attention, at, std::min(at + pieces, merge_items(attention)), isa);
   }
   return out;
+}
+
+TEST(DecodeAttention, ReadsPagesToTheLastBitAsItReadsWhatLiesTogether) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    for (const Shape& shape : kShapes) {
+      if (shape.window > 0) {
+        continue;
+      }
+      const Inputs inputs = inputs_of(shape, dtype);
+      const Pages pages = pages_of(shape, inputs);
+      for (const CpuIsa isa : every_isa(element_type(dtype))) {
+        EXPECT_TRUE(at::equal(attend(shape, inputs, 0.1F, isa, 3, &pages), attend(shape, inputs, 0.1F, isa, 3)))
+            << shape.kv_heads << " key heads, " << shape.shared_heads << " beside each other, " << shape.head_dim;
+      }
+    }
+  }
 }
 
 TEST(DecodeAttention, EqualsPlainLoopsAndReadsNothingPastARowsLengthOrBeforeItsWindow) {

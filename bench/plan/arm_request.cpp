@@ -1,0 +1,121 @@
+// Reads the settings behind '@'.
+#include "bench/plan/arm_request.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/masks/byte_nfa.h"
+
+namespace decodelab {
+namespace {
+
+/// Splits at every '@' that is not doubled, and takes one of each doubled pair away.
+std::vector<std::string> split_settings(std::string_view text) {
+  std::vector<std::string> settings;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool doubled = text[at] == '@' && at + 1 < text.size() && text[at + 1] == '@';
+    if (text[at] == '@' && !doubled) {
+      settings.emplace_back();
+      continue;
+    }
+    at += doubled ? 1 : 0;
+    settings.back() += text[at];
+  }
+  return settings;
+}
+
+std::string doubled(std::string_view value) {
+  std::string text;
+  for (const char c : value) {
+    text.append(c == '@' ? 2 : 1, c);
+  }
+  return text;
+}
+
+template <typename Number>
+Number number_of(const std::string& setting, const std::string& value, Number least, Number below) {
+  Number number{};
+  const char* const end = value.data() + value.size();
+  const auto parsed = std::from_chars(value.data(), end, number);
+  if (value.empty() || parsed.ec != std::errc() || parsed.ptr != end || !(number >= least && number < below)) {
+    throw std::invalid_argument(fmt::format("'@{}': expected a number from {} to below {}", setting, least, below));
+  }
+  return number;
+}
+
+/// More rows than any machine decodes.
+constexpr std::int64_t kTooManySamples = 100'001;
+
+}  // namespace
+
+std::int64_t ArmRequest::prefix_tokens(std::int64_t prompt_tokens) const {
+  const double share = prefix.value_or(0) * static_cast<double>(prompt_tokens);
+  return std::min(static_cast<std::int64_t>(std::floor(share)), prompt_tokens - 1);
+}
+
+ArmRequest parse_arm_request(std::string_view text) {
+  ArmRequest request;
+  if (text.empty()) {
+    return request;
+  }
+  std::set<std::string> set;
+  for (const std::string& setting : split_settings(text)) {
+    const std::size_t equals = setting.find('=');
+    const std::string name = setting.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : setting.substr(equals + 1);
+    if (!set.insert(name).second) {
+      throw std::invalid_argument(fmt::format("'@{}' is set twice", name));
+    }
+    if (name == "regex") {
+      compile_pattern(value);
+      request.regex = value;
+    } else if (name == "samples") {
+      request.samples = number_of<std::int64_t>(setting, value, 1, kTooManySamples);
+    } else if (name == "prefix") {
+      request.prefix = number_of<double>(setting, value, 0, 1);
+    } else {
+      throw std::invalid_argument(
+          fmt::format("'@{}' is no setting of a request: expected @regex=R, @samples=N or @prefix=SHARE ('@' in a "
+                      "value is written '@@')",
+                      setting));
+    }
+  }
+  return request;
+}
+
+std::string to_string(const ArmRequest& request) {
+  std::string text;
+  if (request.prefix) {
+    text += fmt::format("@prefix={}", *request.prefix);
+  }
+  if (!request.regex.empty()) {
+    text += "@regex=" + doubled(request.regex);
+  }
+  if (request.samples > 1) {
+    text += fmt::format("@samples={}", request.samples);
+  }
+  return text;
+}
+
+std::string_view request_part(std::string_view label) { return label.substr(std::min(label.find('@'), label.size())); }
+
+std::string unsupported_reason(const ArmRequest& request, std::string_view phase) {
+  if (phase == "decode" && request.samples > 1) {
+    return "@samples: rows of a decode cell have no prompt that they could share; ask for --phase prefill or generate";
+  }
+  if (phase == "decode" && request.prefix) {
+    return "@prefix: a decode cell begins behind its prompt; ask for --phase prefill, generate or batching";
+  }
+  if (phase == "batching" && request.samples > 1) {
+    return "@samples: a request of phase batching is one row; ask for --phase prefill or generate";
+  }
+  return "";
+}
+
+}  // namespace decodelab

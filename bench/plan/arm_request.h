@@ -1,0 +1,48 @@
+// What an arm asks of each row beside its prompt: the part of its name behind '@'.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/masks/token_rules.h"
+
+namespace decodelab {
+
+/// Settings of the requests in an arm's cells. Two arms of one cell may differ in them, so that what a request costs is
+/// paired like what a variant costs; an arm is compared with the reference under the same settings.
+struct ArmRequest {
+  /// `@regex=R`: completions match this pattern, which compile_pattern() reads, and none of them ends. It should be one
+  /// that can go on for as many tokens as a cell runs.
+  std::string regex{};
+  /// `@samples=N`: rows of each prompt, in phases prefill and generate.
+  std::int64_t samples = 1;
+  /// `@prefix=S`: a prefix store holds this share of each prompt's tokens, from 0 to below 1, before a prefill begins.
+  /// In phase batching the prompts of all requests begin alike for this share, and the store is empty at first. Empty:
+  /// there is no store.
+  std::optional<double> prefix{};
+
+  /// Returns the rules of each row's completion.
+  TokenRules rules() const { return {.regex = regex, .forbid_eos = !regex.empty()}; }
+  bool any() const { return !regex.empty() || samples > 1 || prefix.has_value(); }
+  /// Returns how many tokens of a prompt are its prefix: one less than all at most.
+  std::int64_t prefix_tokens(std::int64_t prompt_tokens) const;
+  bool operator==(const ArmRequest&) const = default;
+};
+
+/// Parses `@name=value...`, in any order; in a value, '@' is written twice. Empty: the defaults. Throws
+/// std::invalid_argument in one sentence for an unknown name (with those that are known), one that is set twice, a
+/// value outside of its limits, and a pattern that compile_pattern() refuses.
+ArmRequest parse_arm_request(std::string_view text);
+
+/// Returns the canonical form, with settings at their defaults left out; parse_arm_request() reads it.
+std::string to_string(const ArmRequest& request);
+
+/// Returns the part of an arm's label that its request stands in; empty where it asks nothing.
+std::string_view request_part(std::string_view label);
+
+/// Returns in one sentence why cells of a phase have no use for the request; empty where they have.
+std::string unsupported_reason(const ArmRequest& request, std::string_view phase);
+
+}  // namespace decodelab

@@ -1,0 +1,83 @@
+// What arms ask of each row, as the part of their names behind '@' says it.
+#include "bench/plan/arm_request.h"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace decodelab {
+namespace {
+
+TEST(ArmRequest, ReadsEverySettingInAnyOrderAndWritesThemInOne) {
+  const ArmRequest request = parse_arm_request("@samples=4@regex=[a-z ]*@prefix=0.875");
+  EXPECT_EQ(request.samples, 4);
+  EXPECT_EQ(request.regex, "[a-z ]*");
+  EXPECT_EQ(request.prefix, std::optional(0.875));
+  EXPECT_EQ(to_string(request), "@prefix=0.875@regex=[a-z ]*@samples=4");
+  EXPECT_EQ(parse_arm_request(to_string(request)), request);
+}
+
+TEST(ArmRequest, AsksNothingWhereNothingIsSaid) {
+  EXPECT_FALSE(parse_arm_request("").any());
+  EXPECT_EQ(to_string(ArmRequest()), "");
+  EXPECT_EQ(to_string(parse_arm_request("@samples=1")), "") << "one sample is what every prompt has";
+  EXPECT_EQ(to_string(parse_arm_request("@prefix=0")), "@prefix=0") << "an empty store is not the same as none";
+}
+
+TEST(ArmRequest, ReadsASignThatIsDoubledAsPartOfAValue) {
+  const ArmRequest request = parse_arm_request("@regex=[a-z]+@@[a-z]+@samples=2");
+  EXPECT_EQ(request.regex, "[a-z]+@[a-z]+");
+  EXPECT_EQ(request.samples, 2);
+  EXPECT_EQ(parse_arm_request(to_string(request)), request);
+}
+
+TEST(ArmRequest, HoldsOneTokenLessThanThePromptAtMost) {
+  EXPECT_EQ(ArmRequest{.prefix = 0.875}.prefix_tokens(512), 448);
+  EXPECT_EQ(ArmRequest{.prefix = 0.999}.prefix_tokens(1), 0);
+  EXPECT_EQ(ArmRequest{}.prefix_tokens(512), 0);
+}
+
+TEST(ArmRequest, ForbidsTheEndWhereAPatternIsAsked) {
+  EXPECT_TRUE(parse_arm_request("@regex=a*").rules().forbid_eos);
+  EXPECT_FALSE(parse_arm_request("@samples=2").rules().any());
+}
+
+TEST(ArmRequest, RefusesWhatItCannotReadInOneSentence) {
+  const auto refused = [](const char* text, const std::vector<std::string>& words) {
+    try {
+      parse_arm_request(text);
+      ADD_FAILURE() << "accepted " << text;
+    } catch (const std::invalid_argument& error) {
+      const std::string message = error.what();
+      for (const std::string& word : words) {
+        EXPECT_NE(message.find(word), std::string::npos) << message;
+      }
+    }
+  };
+  refused("@colour=red", {"'@colour=red'", "@regex", "@samples", "@prefix"});
+  refused("@samples=0", {"'@samples=0'", "from 1"});
+  refused("@samples=two", {"'@samples=two'"});
+  refused("@prefix=1", {"'@prefix=1'", "below 1"});
+  refused("@prefix=-0.5", {"'@prefix=-0.5'"});
+  refused("@prefix=nan", {"'@prefix=nan'"});
+  refused("@prefix", {"'@prefix'"});
+  refused("@samples=2@samples=3", {"'@samples'", "twice"});
+  refused("@regex=(", {"("});
+  refused("@regex=", {"empty"});
+}
+
+TEST(ArmRequest, SaysWhichPhasesHaveNoUseForIt) {
+  EXPECT_NE(unsupported_reason({.samples = 2}, "decode"), "");
+  EXPECT_NE(unsupported_reason({.samples = 2}, "batching"), "");
+  EXPECT_EQ(unsupported_reason({.samples = 2}, "prefill"), "");
+  EXPECT_NE(unsupported_reason({.prefix = 0.5}, "decode"), "");
+  EXPECT_EQ(unsupported_reason({.prefix = 0.5}, "batching"), "");
+  for (const char* phase : {"prefill", "decode", "generate", "batching"}) {
+    EXPECT_EQ(unsupported_reason({.regex = "a*"}, phase), "");
+  }
+}
+
+}  // namespace
+}  // namespace decodelab
