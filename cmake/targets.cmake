@@ -85,7 +85,7 @@ decodelab_library(masks SOURCES ${mask_sources} LINK base ${PCRE2_LIBRARY})
 # What names slots and variants without touching a tensor: the grammar of arms is tested without torch.
 decodelab_library(plan_core SOURCES engine/plan.cpp variants/registry.cpp variants/presets.cpp LINK base)
 decodelab_library(bench_core SOURCES ${bench_core_sources}
-  LINK plan_core checkpoint_formats reports_statistics profiles)
+  LINK plan_core masks checkpoint_formats reports_statistics profiles)
 # The commands include no header of libtorch; the program links the engine that they call.
 decodelab_library(bench_commands SOURCES ${bench_commands_sources} LINK bench_core masks reports_page CLI11::CLI11)
 foreach(library reports_store reports_statistics reports_page profiles checkpoint_formats masks plan_core bench_core bench_commands)

@@ -140,6 +140,20 @@ inline double expected_step_ns(const SampleArm& arm, const CellRecord& cell) {
   return cell.phase == "generate" ? 64 * decode_ns : decode_ns;
 }
 
+/// A run of prefills whose arms are asked for prefix stores of several shares.
+inline SampleOptions prefix_options() {
+  return {.phases = {"prefill"},
+          .batches = {1, 4},
+          .lengths = {512},
+          .arms = {{"native", 1.0, 0.0},
+                   {"native@prefix=0", 1.02, 0.0},
+                   {"native@prefix=0.5", 0.6, 0.0},
+                   {"native@prefix=0.875", 0.2, 0.0},
+                   {"native@prefix=0@samples=2", 1.1, 0.0},
+                   {"native@prefix=0.875@samples=2", 0.4, 0.0}},
+          .with_failures = false};
+}
+
 /// Options of a run of phase batching at several rates of requests.
 inline SampleOptions batching_options() {
   SampleOptions options{.phases = {"batching"},

@@ -19,9 +19,11 @@ using testing::small_model;
 const std::set<std::string> kOnCudaOnly{"cuda-graph",       "cuda-graph-partial", "cudnn-decode", "cudnn-prefill",
                                         "efficient-decode", "efficient-prefill",  "warp-softmax"};
 
-/// Kinds of cells: prefill, decode, batching, and `samples` for the prefill of several samples a prompt.
+/// Kinds of cells: prefill, decode, batching; prefills of several `samples` a prompt, and of prompts whose `prefix` is
+/// in a store; and those whose tokens a pattern restricts.
 CellRecord cell_of(const std::string& kind) {
-  return {.phase = kind == "samples" ? "prefill" : kind,
+  const bool prefills = kind == "samples" || kind == "prefix" || kind == "masked prefill";
+  return {.phase = prefills ? "prefill" : (kind == "masked decode" ? "decode" : kind),
           .batch = 3,
           .length = 11,
           .dtype = "fp32",
@@ -35,9 +37,12 @@ CellRecord cell_of(const std::string& kind) {
 /// The probe of `label`, run by an engine that has `really` bound, greedily or with every row sampled.
 Probe probe(const std::shared_ptr<const Model>& model, const std::string& label, const std::string& really,
             const std::string& phase, bool sampled = false) {
-  const CellInput input{.sampling = {.sample = sampled, .top_k = sampled ? 5 : 0}};
+  const std::vector<std::string> letters(static_cast<std::size_t>(model->config().vocabulary_size), "a");
+  const CellInput input{.sampling = {.sample = sampled, .top_k = sampled ? 5 : 0},
+                        .vocabulary = std::make_shared<const MaskVocabulary>(letters, std::vector<std::int64_t>())};
   const auto engine = std::make_shared<const Engine>(model, bind_arm(parse_arm(really), reference_plan()));
-  const auto worker = make_engine_worker(engine, parse_arm(label), input);
+  const std::string asked = phase == "prefix" ? "@prefix=0.5" : (phase.starts_with("masked") ? "@regex=a*" : "");
+  const auto worker = make_engine_worker(engine, parse_arm(label + asked), input);
   CellRecord cell = cell_of(phase);
   cell.fill = engine->keeps_keys() ? "random" : "generated";
   return worker->probe(cell);
@@ -57,6 +62,12 @@ std::vector<std::string> kinds_of(const Variant& variant) {
   const std::vector<std::string> slots = slots_bound_by(variant);
   if (slots == std::vector<std::string>{"batching"}) {
     return {"batching"};
+  }
+  if (slots == std::vector<std::string>{"prefix_reuse"}) {
+    return {"prefix"};
+  }
+  if (slots == std::vector<std::string>{"token_mask"}) {
+    return {"masked prefill", "masked decode"};
   }
   return slots == std::vector<std::string>{"fork"} ? std::vector<std::string>{"samples"}
                                                    : std::vector<std::string>{"prefill", "decode"};

@@ -27,7 +27,7 @@ std::int64_t nanoseconds(const std::function<void()>& work) {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
 }
 
-std::unique_ptr<TokenMask> make_mask(const std::string& variant, const TokenMaskOptions& options) {
+std::shared_ptr<TokenMask> make_mask(const std::string& variant, const TokenMaskOptions& options) {
   if (variant == "scan-masks") {
     return make_scan_masks(options);
   }
@@ -39,7 +39,7 @@ std::unique_ptr<TokenMask> make_mask(const std::string& variant, const TokenMask
 /// For each text (in hex) the ids that may come, null where no matching text begins so; whether the text matches; and
 /// nanoseconds: of the pattern, of each mask when it is first found, and of finding it again.
 nlohmann::json answer(const nlohmann::json& query, const std::shared_ptr<const MaskVocabulary>& vocabulary) {
-  std::unique_ptr<TokenMask> mask;
+  std::shared_ptr<TokenMask> mask;
   nlohmann::json result{{"masks", nlohmann::json::array()}, {"matches", nlohmann::json::array()}};
   try {
     result["pattern_ns"] = nanoseconds(

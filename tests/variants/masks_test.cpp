@@ -51,7 +51,7 @@ std::vector<std::string> mask_variants() {
   return names;
 }
 
-std::unique_ptr<TokenMask> mask_of(const std::string& variant, const TokenMaskOptions& options) {
+std::shared_ptr<TokenMask> mask_of(const std::string& variant, const TokenMaskOptions& options) {
   return bind_arm(parse_arm("causal,+" + variant), reference_plan()).token_mask.factory()(options);
 }
 
@@ -103,7 +103,7 @@ TEST(TokenMasks, OfEveryVariantAreThoseOfTheReferenceForRandomPatternsTextsAndVo
     const auto vocabulary = std::make_shared<const MaskVocabulary>(random.tokens(), std::vector<std::int64_t>{});
     const TokenMaskOptions options{.pattern = random.pattern(), .vocabulary = vocabulary};
     const auto reference = make_scan_masks(options);
-    std::vector<std::unique_ptr<TokenMask>> others;
+    std::vector<std::shared_ptr<TokenMask>> others;
     std::vector<TokenMask::State> states;
     for (const std::string& name : mask_variants()) {
       others.push_back(mask_of(name, options));

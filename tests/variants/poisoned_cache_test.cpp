@@ -58,7 +58,9 @@ std::vector<BatchRequest> requests_of_many_lengths() {
       request.prompt.push_back(1 + (index * 31 + token * 17) % 96);
     }
     request.samples = 1 + index % 3;
-    request.sampling = {.sample = index % 2 == 0, .temperature = 1.5, .seed = static_cast<std::uint64_t>(index)};
+    if (index % 2 == 0) {
+      request.sampling = {.sample = true, .temperature = 1.5, .seed = static_cast<std::uint64_t>(index)};
+    }
     requests.push_back(std::move(request));
   }
   return requests;

@@ -70,17 +70,9 @@ TEST(Figure, BatchesThatServeRequestsAreDrawnOverTheirLoad) {
 }
 
 TEST(Figure, TimesOverTheShareOfAPrefixHaveALineForEachArm) {
-  testing::SampleOptions options{.phases = {"prefill"},
-                                 .batches = {1, 4},
-                                 .lengths = {512},
-                                 .arms = {{"native@prefix=0", 1.0, 0.0},
-                                          {"native@prefix=0.5", 0.6, 0.0},
-                                          {"native@prefix=0.875@samples=2", 0.4, 0.0},
-                                          {"native@prefix=0@samples=2", 1.1, 0.0},
-                                          {"causal", 1.2, 0.0}},
-                                 .with_failures = false};
+  testing::SampleOptions options = testing::prefix_options();
   const Figure figure = named(figures_of_run(testing::sample_run(options)), "prefill-prefix");
-  EXPECT_EQ(figure.data.rows.size(), 2U * 4U) << "an arm without a store is not there";
+  EXPECT_EQ(figure.data.rows.size(), 2U * 5U) << "an arm without a store is not there";
   EXPECT_EQ(figure.data.rows.front().fields[1], "native");
   EXPECT_EQ(figure.spec["vconcat"][0]["hconcat"].size(), 2U) << "a panel for each batch";
   std::set<std::string> lines;

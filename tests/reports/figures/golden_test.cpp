@@ -26,6 +26,12 @@ std::vector<Figure> golden_figures() {
       figures.push_back(std::move(figure));
     }
   }
+  const RunData prefixes = testing::sample_run(testing::prefix_options());
+  for (Figure& figure : figures_of(summarize(prefixes), prefixes)) {
+    if (figure.name == "prefill-prefix") {
+      figures.push_back(std::move(figure));
+    }
+  }
   return figures;
 }
 
