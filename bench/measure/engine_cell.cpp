@@ -23,10 +23,6 @@ std::int64_t decode_room(const ModelConfig& config, const CellRecord& cell) {
   return std::min(config.positions - held_tokens(config, cell), std::max(kMaximumSteps, kWarmupMaximumSteps));
 }
 
-std::int64_t samples_of(const CellInput& input, const CellRecord& cell) {
-  return input.request.samples > 1 ? input.request.samples : scope_of_cell(cell.phase, cell.scope).samples;
-}
-
 void refuse_dead_end(const StepResult& result) {
   if (std::ranges::find(result.exhausted, true) != result.exhausted.end()) {
     throw WorkerError(RowStatus::unsupported,
@@ -269,8 +265,8 @@ StepTime CellRunner::timed_step() {
 
 void CellRunner::begin(std::int64_t max_tokens) {
   session_tokens_ = max_tokens;
-  session_ = begin_samples(engine_, session_options(max_tokens), prompts_, samples_of(input_, cell_),
-                           prefixes_ ? &*prefixes_ : nullptr);
+  session_ = begin_samples(engine_, session_options(max_tokens), prompts_,
+                           samples_of(input_.request, cell_.phase, cell_.scope), prefixes_ ? &*prefixes_ : nullptr);
 }
 
 void CellRunner::make_session(std::int64_t max_tokens) {

@@ -21,9 +21,6 @@ namespace decodelab {
 /// runs.
 std::int64_t decode_room(const ModelConfig& config, const CellRecord& cell);
 
-/// Returns the rows of each prompt of a cell: those of the arm's request, else of the cell's scope.
-std::int64_t samples_of(const CellInput& input, const CellRecord& cell);
-
 /// Throws WorkerError where the rules of a row left no token.
 void refuse_dead_end(const StepResult& result);
 

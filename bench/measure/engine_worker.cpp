@@ -291,7 +291,9 @@ class EngineWorker final : public Worker {
                                  : 0;
   }
 
-  std::int64_t rows_of(const CellRecord& cell) const { return cell.batch * samples_of(input_, cell); }
+  std::int64_t rows_of(const CellRecord& cell) const {
+    return cell.batch * samples_of(input_.request, cell.phase, cell.scope);
+  }
   std::int64_t held(const CellRecord& cell) const { return held_tokens(engine_->model().config(), cell); }
   std::int64_t room(const CellRecord& cell) const { return decode_room(engine_->model().config(), cell); }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/plan/step_scope.h"
 #include "engine/masks/byte_nfa.h"
 
 namespace decodelab {
@@ -104,6 +105,10 @@ std::string to_string(const ArmRequest& request) {
 }
 
 std::string_view request_part(std::string_view label) { return label.substr(std::min(label.find('@'), label.size())); }
+
+std::int64_t samples_of(const ArmRequest& request, std::string_view phase, std::string_view scope) {
+  return request.samples > 1 ? request.samples : scope_of_cell(phase, scope).samples;
+}
 
 std::string unsupported_reason(const ArmRequest& request, std::string_view phase) {
   if (phase == "decode" && request.samples > 1) {

@@ -107,7 +107,7 @@ std::vector<std::vector<float>> read_logits(const std::filesystem::path& path, s
 }  // namespace
 
 std::int64_t WorkerLoad::samples_of(const CellRecord& cell) const {
-  return request.samples > 1 ? request.samples : scope_of_cell(cell.phase, cell.scope).samples;
+  return decodelab::samples_of(request, cell.phase, cell.scope);
 }
 
 std::string hello_request() {

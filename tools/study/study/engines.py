@@ -84,5 +84,5 @@ ENGINES = Study(
         Question("alone-large-bf16", "native and its bound alone: SantaCoder's shape, bf16", alone("bf16", 8), shows="engines", model=LARGE),
     ),
     claimed_by="asked",
-    head="The weights are random. " + HEAD,
+    head="The weights are random. Other families stand in [families.md](families.md). " + HEAD,
 )
