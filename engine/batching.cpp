@@ -141,12 +141,7 @@ void ContinuousBatch::admit() {
 }
 
 void ContinuousBatch::begin(const std::vector<std::int64_t>& ids) {
-  SessionOptions options{.details = options_.details,
-                         .sampling = {},
-                         .rules = {},
-                         .vocabulary = options_.vocabulary,
-                         .masks = masks_,
-                         .joins = true};
+  SessionOptions options{.details = options_.details, .sampling = {}, .rules = {}, .masks = masks_, .joins = true};
   std::vector<BatchRow> rows;
   for (const std::int64_t id : ids) {
     const Running& running = requests_.at(id);

@@ -61,7 +61,8 @@ struct SessionOptions {
   /// complete_sampling() throws.
   std::vector<SamplingParameters> sampling;
   /// What may come in the rows: none (everything), one for all rows, or one per row. A pattern needs `vocabulary`, the
-  /// bytes of the model's tokens. Session() throws what check_rules() and compile_pattern() throw.
+  /// bytes of the model's tokens, or `masks`, which have it. Session() throws what check_rules() and compile_pattern()
+  /// throw.
   std::vector<TokenRules> rules{};
   std::shared_ptr<const MaskVocabulary> vocabulary{};
   /// Engine::pattern_masks() of the vocabulary, shared with other sessions; null: the session makes its own.

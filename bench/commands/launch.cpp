@@ -123,7 +123,7 @@ ExitCode run_launch(const LaunchOptions& options) {
           return make_roofline_worker(record.label, model->config());
         }
         const Arm arm = parse_arm(record.label);
-        std::weak_ptr<const Engine>& known = engines[record.label.substr(0, record.label.find('@'))];
+        std::weak_ptr<const Engine>& known = engines[std::string(variants_part(record.label))];
         std::shared_ptr<const Engine> engine = known.lock();
         if (engine == nullptr) {
           engine = std::make_shared<const Engine>(model, bind_arm(arm, reference_plan()));

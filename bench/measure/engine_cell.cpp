@@ -79,7 +79,7 @@ void CellRunner::prepare(std::int64_t steps) {
   session_.reset();
   steps_left_ = cell_.phase == "decode" ? steps : 1;
   if (cell_.phase != "decode") {
-    prefixes();  // Before the clock runs.
+    prepare_prefixes();
     return;
   }
   make_session(held_ + steps);
@@ -171,17 +171,17 @@ void CellRunner::force_first() {
   session_->begin_rules();
 }
 
-PrefixStore* CellRunner::prefixes() {
+void CellRunner::prepare_prefixes() {
   if (!input_.request.prefix || !engine_.reuses_prefixes() || cell_.phase == "batching") {
-    return nullptr;
+    return;
   }
-  const std::int64_t held = input_.request.prefix_tokens(cell_.length);
   if (prefixes_) {
     for (const std::vector<std::int64_t>& prompt : prompts_) {
       prefixes_->erase(prompt);
     }
-    return &*prefixes_;
+    return;
   }
+  const std::int64_t held = input_.request.prefix_tokens(cell_.length);
   prefixes_.emplace(engine_, std::numeric_limits<std::int64_t>::max());
   if (held > 0) {
     std::vector<std::vector<std::int64_t>> beginnings = prompts_;
@@ -192,7 +192,6 @@ PrefixStore* CellRunner::prefixes() {
       prefixes_->insert(beginnings[row], session, static_cast<std::int64_t>(row));
     }
   }
-  return &*prefixes_;
 }
 
 StepResult CellRunner::step() {

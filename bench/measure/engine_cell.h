@@ -106,9 +106,9 @@ class CellRunner final {
   void fill();
   /// Feeds the session of a decode cell its first tokens.
   void force_first();
-  /// Returns the store that a prefill begins with, as it is before a step: it holds the prefixes of all prompts, and
-  /// nothing else. Null where the arm has none.
-  PrefixStore* prefixes();
+  /// Brings the store that a prefill begins with, where the arm has one, to what it is before a step: it holds the
+  /// prefixes of all prompts, and nothing else.
+  void prepare_prefixes();
   std::string kept_key() const;
   /// Fills the session with what an earlier process prefilled for the same arm, cell and build; false where there is
   /// nothing.

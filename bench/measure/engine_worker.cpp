@@ -277,18 +277,20 @@ class EngineWorker final : public Worker {
   }
 
   std::int64_t snapshot_bytes(const CellRecord& cell) const {
-    const ModelConfig& config = engine_->model().config();
-    const std::int64_t bytes = config.layers * cell.batch * cell.length * config.kv_width() *
-                               static_cast<std::int64_t>(element_bytes(engine_->model().dtype()));
+    const std::int64_t bytes = key_bytes(cell.batch, cell.length);
     return bytes <= CacheSnapshots::kMostBytes ? bytes : 0;
   }
 
   /// Returns the bytes of the keys and values that a prefix store comes to hold.
   std::int64_t stored_bytes(std::int64_t prompts, std::int64_t tokens) const {
+    return input_.request.prefix ? key_bytes(prompts, tokens) : 0;
+  }
+
+  /// Returns the bytes of the keys and values of so many rows of so many tokens.
+  std::int64_t key_bytes(std::int64_t rows, std::int64_t tokens) const {
     const ModelConfig& config = engine_->model().config();
-    return input_.request.prefix ? prompts * tokens * config.layers * config.kv_width() *
-                                       static_cast<std::int64_t>(element_bytes(engine_->model().dtype()))
-                                 : 0;
+    return rows * tokens * config.layers * config.kv_width() *
+           static_cast<std::int64_t>(element_bytes(engine_->model().dtype()));
   }
 
   std::int64_t rows_of(const CellRecord& cell) const {

@@ -161,7 +161,7 @@ Arm read_arm(std::string_view text) {
   } catch (const std::invalid_argument& error) {
     refuse_arm(text, error.what());
   }
-  const std::vector<std::string> words = split(text.substr(0, text.size() - request_part(text).size()), ',');
+  const std::vector<std::string> words = split(variants_part(text), ',');
   const Preset& preset = preset_named(text, words.front());
   const VariantSet before = variants_of(preset);
   VariantSet after = before;
@@ -188,8 +188,7 @@ Arm read_arm(std::string_view text) {
 }
 
 std::string with_words(std::string_view label, std::string_view words) {
-  const std::string_view request = request_part(label);
-  return fmt::format("{}{}{}", label.substr(0, label.size() - request.size()), words, request);
+  return fmt::format("{}{}{}", variants_part(label), words, request_part(label));
 }
 
 Arm parse_arm(std::string_view text) {

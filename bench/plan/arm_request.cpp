@@ -21,8 +21,8 @@ std::vector<std::string> split_settings(std::string_view text) {
   std::vector<std::string> settings;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const bool doubled = text[at] == '@' && at + 1 < text.size() && text[at + 1] == '@';
-    if (text[at] == '@' && !doubled) {
-      settings.emplace_back();
+    if (settings.empty() || (text[at] == '@' && !doubled)) {
+      settings.emplace_back();  // What stands before the first setting is one '@', doubled or not.
       continue;
     }
     at += doubled ? 1 : 0;
@@ -105,6 +105,10 @@ std::string to_string(const ArmRequest& request) {
 }
 
 std::string_view request_part(std::string_view label) { return label.substr(std::min(label.find('@'), label.size())); }
+
+std::string_view variants_part(std::string_view label) {
+  return label.substr(0, label.size() - request_part(label).size());
+}
 
 std::int64_t samples_of(const ArmRequest& request, std::string_view phase, std::string_view scope) {
   return request.samples > 1 ? request.samples : scope_of_cell(phase, scope).samples;

@@ -42,6 +42,9 @@ std::string to_string(const ArmRequest& request);
 /// Returns the part of an arm's label that its request stands in; empty where it asks nothing.
 std::string_view request_part(std::string_view label);
 
+/// Returns the label without its request: arms that have it in common have one plan.
+std::string_view variants_part(std::string_view label);
+
 /// Returns the rows of each prompt of a cell: those that the arm asks for, else those of the cell's scope.
 std::int64_t samples_of(const ArmRequest& request, std::string_view phase, std::string_view scope);
 

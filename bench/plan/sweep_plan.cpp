@@ -40,7 +40,7 @@ std::size_t command_begin(const std::string& text) {
 ArmRecord parse_worker(const std::string& text) {
   const std::size_t equals = command_begin(text);
   const std::string label = text.substr(0, equals);
-  const std::string name = label.substr(0, label.find('@'));
+  const std::string name(variants_part(label));
   ArmRequest request;
   try {
     request = parse_arm_request(request_part(label));
@@ -365,6 +365,10 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
     throw std::invalid_argument(fmt::format("--shard {}: the sweep has {} cells, and none is left for this shard",
                                             to_string(*request.shard), data.cells.size()));
   }
+  std::vector<std::optional<Arm>> own;  // Of each arm; none of another process, and of a roofline.
+  for (const ArmRecord& arm : data.arms) {
+    own.push_back(arm.command.empty() && !arm.roofline() ? std::optional(read_arm(arm.label)) : std::nullopt);
+  }
   bool any_fits = false;
   for (std::size_t cell = 0; cell < data.cells.size(); ++cell) {
     const std::int64_t needed = positions_needed(config, data.cells[cell], request.max_tokens);
@@ -373,9 +377,8 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
       CellArmRecord row{.cell_id = static_cast<std::int64_t>(cell), .arm_id = static_cast<std::int64_t>(arm)};
       row.reason = needed > config.positions
                        ? fmt::format("needs {} positions, and the model has {}", needed, config.positions)
-                   : !data.arms[arm].command.empty() || data.arms[arm].roofline()
-                       ? ""
-                       : reason_against(read_arm(data.arms[arm].label), data.cells[cell], where);
+                   : own[arm] ? reason_against(*own[arm], data.cells[cell], where)
+                              : "";
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
       data.cell_arms.push_back(std::move(row));
     }

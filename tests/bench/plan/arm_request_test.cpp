@@ -57,6 +57,8 @@ TEST(ArmRequest, RefusesWhatItCannotReadInOneSentence) {
     }
   };
   refused("@colour=red", {"'@colour=red'", "@regex", "@samples", "@prefix"});
+  refused("@@samples=2", {"'@'", "no setting"});
+  refused("@", {"'@'"});
   refused("@samples=0", {"'@samples=0'", "from 1"});
   refused("@samples=two", {"'@samples=two'"});
   refused("@prefix=1", {"'@prefix=1'", "below 1"});
