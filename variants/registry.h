@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/phase.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/plan.h"
@@ -38,7 +39,7 @@ struct CountedSteps {
   const ModelConfig& config;
   const EnginePlan& plan;  ///< What else is bound.
   ElementType dtype;
-  std::string phase;  ///< prefill, decode or batching.
+  Phase phase;
   std::string device;
   std::int64_t batch_size = 0;  ///< Rows of the same length.
   std::int64_t length = 0;      ///< Prompt tokens, or keys held before the first decode step.

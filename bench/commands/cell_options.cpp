@@ -16,7 +16,6 @@
 namespace decodelab {
 namespace {
 
-const std::vector<std::string> kPhases{"prefill", "decode", "generate", "batching"};
 const std::vector<std::string> kScopes{"step", "forward"};
 const std::vector<std::string> kTokenVisible{"each", "end"};
 
@@ -87,7 +86,14 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
   if (request.model.empty()) {
     throw std::invalid_argument("--model: which model? A checkpoint directory, or one of 'decodelab list models'");
   }
-  request.phases = parse_words("--phase", options.phases, kPhases);
+  std::vector<std::string> known;
+  for (const PhaseWords& words : kPhaseWords) {
+    known.emplace_back(words.name);
+  }
+  request.phases.clear();
+  for (const std::string& name : parse_words("--phase", options.phases, known)) {
+    request.phases.push_back(phase_from_string(name));
+  }
   request.batches = parse_axis("--batch", options.batches);
   request.lengths = parse_axis("--length", options.lengths);
   if (!request.fill.empty()) {

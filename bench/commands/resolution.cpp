@@ -57,7 +57,7 @@ class TemporaryStore {
 
 SweepRequest request_of(const ResolutionRequest& asked) {
   return {.model = asked.model,
-          .phases = {"decode"},
+          .phases = {Phase::decode},
           .batches = {asked.batch},
           .lengths = {asked.length},
           .threads = asked.threads,

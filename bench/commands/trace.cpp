@@ -38,7 +38,7 @@ struct TraceOptions {
   std::string store = kDefaultStore;
 };
 
-constexpr const char* kServing = "batching";
+constexpr Phase kServing = Phase::batching;
 constexpr const char* kServingHasNoStep =
     "phase batching serves many requests in one timed step: trace a prefill or a decode step of the same arm";
 
@@ -127,8 +127,9 @@ std::string file_of(const std::string& output, const Plan& plan, const Job& job)
   const std::filesystem::path path(output);
   const std::string name = path.filename().string();
   const std::size_t dot = std::min(name.find('.'), name.size());
-  const std::string cell =
-      plan.run_id ? fmt::format("-{}-b{}-l{}", job.cell.phase, job.cell.batch, job.cell.length) : std::string();
+  const std::string cell = plan.run_id
+                               ? fmt::format("-{}-b{}-l{}", to_string(job.cell.phase), job.cell.batch, job.cell.length)
+                               : std::string();
   return (path.parent_path() / (name.substr(0, dot) + cell + "-" + plain(job.arm.label) + name.substr(dot))).string();
 }
 

@@ -24,7 +24,7 @@ std::string gigabytes(std::int64_t bytes) { return fmt::format("{:.1f} GB", stat
 /// Limits the steps of a decode cell to the model's positions: to whole periods where there is room for one, and to one
 /// step at least.
 std::int64_t limit_steps(const CellRecord& cell, std::int64_t steps, std::int64_t positions) {
-  if (cell.phase != "decode" || cell.length + steps <= positions) {
+  if (cell.phase != Phase::decode || cell.length + steps <= positions) {
     return steps;
   }
   const std::int64_t room = std::max<std::int64_t>(positions - cell.length, 1);
@@ -56,7 +56,7 @@ bool run_slices(const CellRecord& cell, const std::vector<CellArmRecord>& rows, 
 double block_seconds(const std::vector<std::int64_t>& step_ns, const CellRecord& cell, std::int64_t steps) {
   double total = 0;
   for (const std::int64_t step : step_ns) {
-    const std::int64_t warmup = cell.phase == "batching" ? 1 : expected_warmup_steps(step);
+    const std::int64_t warmup = cell.phase == Phase::batching ? 1 : expected_warmup_steps(step);
     total += 2 * static_cast<double>(step) * static_cast<double>(warmup + steps);
   }
   return total * 1e-9;
@@ -175,10 +175,10 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
     }
   };
   const std::int64_t slowest = *std::ranges::max_element(step_ns);
-  const std::int64_t steps = cell.phase == "batching"
+  const std::int64_t steps = cell.phase == Phase::batching
                                  ? std::max(plan_servings(slowest), std::min(visits.fewest_steps, kMaximumSteps))
                                  : limit_steps(cell, plan_steps(slowest, visits.fewest_steps).steps, positions);
-  if (cell.phase == "decode" && steps % kPeriodSteps != 0) {
+  if (cell.phase == Phase::decode && steps % kPeriodSteps != 0) {
     flag(kPeriodNotCoveredFlag);
   }
   std::int64_t fewest_slice_steps = 1;

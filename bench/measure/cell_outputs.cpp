@@ -41,10 +41,10 @@ std::optional<CellRecord> cell_for_reference(const CellRecord& cell, const Worke
 constexpr std::int64_t kAllTokens = 1 << 20;
 
 std::int64_t verified_steps(const CellRecord& cell) {
-  if (cell.phase == "batching" && cell.dtype == "fp32") {
+  if (cell.phase == Phase::batching && cell.dtype == "fp32") {
     return kAllTokens;
   }
-  return cell.phase == "decode" ? kVerifiedDecodeSteps : kVerifiedPrefillSteps;
+  return cell.phase == Phase::decode ? kVerifiedDecodeSteps : kVerifiedPrefillSteps;
 }
 
 /// Returns a digest for each step, each followed by a space, so that the text of fewer steps is the beginning of the
@@ -79,7 +79,7 @@ bool chooses_as_proved(Worker& worker, const CellRecord& compared, const CellPro
   }
   const OutputTrace fed{.first = proof.first, .tokens = proof.tokens, .logits = {}, .batch = compared.batch};
   const std::int64_t verified = std::ssize(proof.tokens);
-  const std::int64_t steps = compared.phase == "batching"
+  const std::int64_t steps = compared.phase == Phase::batching
                                  ? verified
                                  : std::clamp<std::int64_t>(compared.steps / kVisitStepsOfARecheck, 1, verified);
   const OutputTrace got = worker.choices(compared, steps, fed_to(worker, compared, fed));
@@ -101,7 +101,7 @@ const OutputTrace& ReferenceOutputs::get() {
   }
   const std::int64_t steps = verified_steps(compared_);
   // What a batch that serves requests says depends on more than its cell.
-  const KeptOutputs* const kept = compared_.phase == "batching" ? nullptr : workers_.kept;
+  const KeptOutputs* const kept = compared_.phase == Phase::batching ? nullptr : workers_.kept;
   if (kept != nullptr) {
     const TimeSpan span(*workers_.account, 0, Activity::checking, {});
     outputs_ = kept->find(compared_, request_, steps);
@@ -147,7 +147,7 @@ OutputTrace ReferenceOutputs::compute() {
 }
 
 const OutputTrace* ReferenceOutputs::exact() {
-  const bool random_keys = compared_.phase == "decode" && !cell_fill_from_string(compared_.fill).generated;
+  const bool random_keys = compared_.phase == Phase::decode && !cell_fill_from_string(compared_.fill).generated;
   if (!exact_tried_ && !random_keys) {
     exact_tried_ = true;
     const OutputTrace& fed = get();
@@ -184,7 +184,7 @@ void verify(CellArmRecord& row, Worker& worker, ReferenceOutputs& reference, Cel
   if (rule == OutputRule::none) {
     return;
   }
-  if (compared.phase == "batching" && rule == OutputRule::teacher_forced) {
+  if (compared.phase == Phase::batching && rule == OutputRule::teacher_forced) {
     add_flag(row, kStepsComparedFlag);
   }
   const bool forced = rule == OutputRule::teacher_forced;

@@ -15,11 +15,11 @@ namespace {
 
 /// Whether a variant's counters mean anything in the counted steps.
 bool counts(const Variant& variant, const CountedSteps& counted) {
-  if (counted.phase != "batching" && counted.samples == 1) {
+  if (counted.phase != Phase::batching && counted.samples == 1) {
     return static_cast<bool>(variant.expects);
   }
   // Steps of a batch that serves requests, and of prompts that become several rows, have shapes of their own.
-  const std::string slot = counted.phase == "batching" ? "batching" : "fork";
+  const std::string slot = counted.phase == Phase::batching ? "batching" : "fork";
   return variant.expects && slots_bound_by(variant) == std::vector{slot};
 }
 

@@ -59,12 +59,12 @@ CountedBytes count_bytes(const Engine& engine, const CellInput& input, const Cel
   if (device == "cpu") {
     return {.stages = {}, .refusal = "a CPU does not tell a program what its memory moves"};
   }
-  if (cell.phase != "prefill" && cell.phase != "decode") {
+  if (cell.phase != Phase::prefill && cell.phase != Phase::decode) {
     return {.stages = {}, .refusal = "a completion is many steps: take phase prefill or decode"};
   }
   CacheSnapshots snapshots;
   CellRunner runner(engine, input, cell, 0, snapshots);
-  const std::int64_t steps = cell.phase == "decode" ? std::min(kSteps, decode_room(config, cell)) : 1;
+  const std::int64_t steps = cell.phase == Phase::decode ? std::min(kSteps, decode_room(config, cell)) : 1;
   runner.prepare(steps);
   runner.step();
   const bool goes_on = runner.has_room();

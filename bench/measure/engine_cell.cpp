@@ -60,15 +60,15 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
       held_(held_tokens(engine.model().config(), cell)),
       snapshots_(snapshots) {
   const ModelConfig& config = engine.model().config();
-  if (cell.phase == "batching") {
+  if (cell.phase == Phase::batching) {
     work_ = batch_work(input, cell, config.vocabulary_size);
     batching_ = batching_scope_from_string(cell.scope);
     return;
   }
-  if (cell.phase != "decode" || fill_.generated) {
+  if (cell.phase != Phase::decode || fill_.generated) {
     prompts_ = cell_prompts(input.prompts, input.seed, cell.batch, cell.length, config.vocabulary_size);
   }
-  if (cell.phase == "decode" && !fill_.generated) {
+  if (cell.phase == Phase::decode && !fill_.generated) {
     for (const auto& prompt : random_prompts(input.seed + 1, cell.batch, 1, config.vocabulary_size)) {
       first_tokens_.push_back(prompt.front());
     }
@@ -77,8 +77,8 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
 
 void CellRunner::prepare(std::int64_t steps) {
   session_.reset();
-  steps_left_ = cell_.phase == "decode" ? steps : 1;
-  if (cell_.phase != "decode") {
+  steps_left_ = cell_.phase == Phase::decode ? steps : 1;
+  if (cell_.phase != Phase::decode) {
     prepare_prefixes();
     return;
   }
@@ -159,7 +159,7 @@ void CellRunner::keep(const FilledCache& filled) const {
 }
 
 void CellRunner::discard_first_step() {
-  if (cell_.phase == "decode") {
+  if (cell_.phase == Phase::decode) {
     session_->decode();
     session_->truncate(held_);
     force_first();
@@ -172,7 +172,7 @@ void CellRunner::force_first() {
 }
 
 void CellRunner::prepare_prefixes() {
-  if (!input_.request.prefix || !engine_.reuses_prefixes() || cell_.phase == "batching") {
+  if (!input_.request.prefix || !engine_.reuses_prefixes() || cell_.phase == Phase::batching) {
     return;
   }
   if (prefixes_) {
@@ -196,10 +196,10 @@ void CellRunner::prepare_prefixes() {
 
 StepResult CellRunner::step() {
   --steps_left_;
-  if (cell_.phase == "decode") {
+  if (cell_.phase == Phase::decode) {
     return decode_step();
   }
-  if (cell_.phase == "batching") {
+  if (cell_.phase == Phase::batching) {
     served_ = serve(engine_, work_,
                     {.max_rows = cell_.batch,
                      .max_tokens = input_.max_tokens,
@@ -211,7 +211,7 @@ StepResult CellRunner::step() {
                      .vocabulary = input_.vocabulary});
     return {};
   }
-  const std::int64_t new_tokens = cell_.phase == "generate" ? input_.max_tokens - 1 : 0;
+  const std::int64_t new_tokens = cell_.phase == Phase::generate ? input_.max_tokens - 1 : 0;
   begin(held_ + new_tokens);
   if (scope_.forward) {
     return {};
@@ -257,7 +257,7 @@ std::vector<std::int64_t> CellRunner::visible_end_ns(std::int64_t steps, std::in
 }
 
 StepTime CellRunner::timed_step() {
-  const bool serves = cell_.phase == "batching";  // Its steps wait by themselves where an arm is slow on purpose.
+  const bool serves = cell_.phase == Phase::batching;  // Its steps wait by themselves where an arm is slow on purpose.
   const std::int64_t wall_ns = timed_ns([this] { step(); }, engine_.model().device(), serves ? 0 : slow_ns_);
   return {.wall_ns = wall_ns, .sample_ns = serves ? served_.sample_ns(batching_.sample) : wall_ns};
 }

@@ -53,7 +53,7 @@ class StepSource {
   StepSource(const Engine& engine, const Arm& arm, const CellInput& input, const CellRecord& cell, std::int64_t steps)
       : engine_(engine),
         cell_(cell),
-        steps_(cell.phase == "decode" ? std::min(steps, decode_room(engine.model().config(), cell)) : 1),
+        steps_(cell.phase == Phase::decode ? std::min(steps, decode_room(engine.model().config(), cell)) : 1),
         slow_ns_(arm.slow_ns),
         runner_(engine, input, cell, arm.slow_ns, snapshots_) {}
 
@@ -80,7 +80,7 @@ class StepSource {
     }
     return {.index = static_cast<std::int32_t>(index),
             .batch = cell_.batch,
-            .keys = cell_.phase == "decode" ? cell_.length + done_ : cell_.length};
+            .keys = cell_.phase == Phase::decode ? cell_.length + done_ : cell_.length};
   }
 
   /// Runs the step as a timed visit does; the span of the step includes the wait for the device.
@@ -219,7 +219,7 @@ Perturbation measure_perturbation(StepSource& source, Collectors& collectors, co
 /// Writes the modelled bytes of a stage to the first span of that stage in its layer and step. Completions have no
 /// modelled bytes, and neither have the layers of an encoder.
 void add_expected_bytes(TraceEvents& events, const ModelConfig& config, const CellRecord& cell) {
-  if (cell.phase == "generate" || config.encoder) {
+  if (cell.phase == Phase::generate || config.encoder) {
     return;
   }
   std::vector<StageBytes> of_step;
@@ -264,7 +264,8 @@ std::string host_name() {
 }
 
 std::string cell_words(const CellRecord& cell) {
-  return fmt::format("{} b={} length={} {} {}", cell.phase, cell.batch, cell.length, cell.dtype, cell.device);
+  return fmt::format("{} b={} length={} {} {}", to_string(cell.phase), cell.batch, cell.length, cell.dtype,
+                     cell.device);
 }
 
 void describe(TraceSession& session, const Arm& arm, const CellRecord& cell, const TraceRequest& request) {

@@ -48,7 +48,7 @@ class EngineVisit final : public OpenVisit {
       : cell_(cell), runner_(engine, input, cell, slow_ns, snapshots) {
     Warmup warmup;
     // Serving all requests once is hundreds of decode steps: that is warm.
-    const bool serves = cell.phase == "batching";
+    const bool serves = cell.phase == Phase::batching;
     while (serves ? warmup.steps() == 0 : !warmup.done()) {
       if (!runner_.has_room()) {
         runner_.prepare(std::min(decode_room(engine.model().config(), cell), kWarmupMaximumSteps));
@@ -101,11 +101,11 @@ class EngineWorker final : public Worker {
   }
 
   std::int64_t bytes_needed(const CellRecord& cell) const override {
-    if (cell.phase == "decode") {
+    if (cell.phase == Phase::decode) {
       return engine_->step_bytes(cell.batch, 1, cell.length, held(cell) + room(cell)) + snapshot_bytes(cell);
     }
     const std::int64_t positions = positions_needed(engine_->model().config(), cell, input_.max_tokens);
-    if (cell.phase == "batching") {
+    if (cell.phase == Phase::batching) {
       // While rows join, those that decode and all of them together are there.
       return engine_->step_bytes(2 * cell.batch, longest_prompt(cell.length), 0, positions) +
              stored_bytes(kRequestsOfARow * cell.batch, longest_prompt(cell.length));
@@ -124,8 +124,8 @@ class EngineWorker final : public Worker {
     CellRunner runner(*engine_, input_, cell, arm_.slow_ns, snapshots_);
     runner.count_arrivals_in_steps();
     Probe probe{.step_ns = std::numeric_limits<std::int64_t>::max()};
-    const std::int64_t steps = cell.phase == "decode" ? std::min(room(cell), kCountedDecodeSteps) : 1;
-    if (cell.phase == "decode" && snapshots_.find(cell) == nullptr) {
+    const std::int64_t steps = cell.phase == Phase::decode ? std::min(room(cell), kCountedDecodeSteps) : 1;
+    if (cell.phase == Phase::decode && snapshots_.find(cell) == nullptr) {
       runner.prepare(steps);  // so that no pass counts how the snapshot is made
     }
     std::int64_t left_ns = kCountingNs;
@@ -154,7 +154,7 @@ class EngineWorker final : public Worker {
       }
     }
     probe.counters["counted_steps"] = steps;
-    if (cell.phase == "generate") {
+    if (cell.phase == Phase::generate) {
       return probe;
     }
     const EnginePlan plan = bind_arm(arm_, EnginePlan{});
@@ -171,19 +171,19 @@ class EngineWorker final : public Worker {
         .chosen = !runner.scope().forward,
         .samples = rows_of(cell) / cell.batch,
         .requests = std::ssize(runner.work().planned),
-        .at_once = cell.phase == "batching" && batching_scope_from_string(cell.scope).request_rate == 0,
+        .at_once = cell.phase == Phase::batching && batching_scope_from_string(cell.scope).request_rate == 0,
         .masked = !input_.request.regex.empty(),
         .stored_tokens =
             input_.request.prefix ? std::optional(input_.request.prefix_tokens(cell.length)) : std::nullopt};
     Engagement engagement = check_engagement(arm_, counted, probe.counters);
     probe.engaged = engagement.engaged;
     probe.missing = std::move(engagement.missing);
-    if (cell.phase == "batching") {
+    if (cell.phase == Phase::batching) {
       probe.counters["new_tokens"] = runner.work().new_tokens();
       return probe;
     }
     const bool reuses = input_.request.prefix && engine_->prefix_reuse() == PrefixReuse::copied;
-    const std::int64_t reused = reuses && cell.phase == "prefill" ? input_.request.prefix_tokens(cell.length) : 0;
+    const std::int64_t reused = reuses && cell.phase == Phase::prefill ? input_.request.prefix_tokens(cell.length) : 0;
     ModelledWork work = modelled_work(counted.config, cell, runner.scope().at_length ? 1 : steps, reused);
     if (runner.scope().at_length) {
       work = times(work, steps);
@@ -207,16 +207,17 @@ class EngineWorker final : public Worker {
  private:
   OutputTrace run_outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced, bool logits) {
     const ModelConfig& config = engine_->model().config();
-    const std::int64_t total = std::min(steps, cell.phase == "decode" ? room(cell) : config.positions - held(cell) + 1);
+    const std::int64_t total =
+        std::min(steps, cell.phase == Phase::decode ? room(cell) : config.positions - held(cell) + 1);
     CellInput greedy = input_;
     greedy.sampling = {};
-    if (cell.phase == "batching") {
+    if (cell.phase == Phase::batching) {
       if (forced == nullptr && cell.dtype == "fp32") {
         return served_tokens(greedy, cell, steps);
       }
       CellRecord steps_of_a_batch = cell;
-      steps_of_a_batch.phase = "generate";
-      steps_of_a_batch.scope = scope_of("generate", {});
+      steps_of_a_batch.phase = Phase::generate;
+      steps_of_a_batch.scope = scope_of(Phase::generate, {});
       return run_outputs(steps_of_a_batch, steps, forced, logits);
     }
     const std::int64_t rows = rows_of(cell);
@@ -239,7 +240,7 @@ class EngineWorker final : public Worker {
       }
     };
     runner.prepare(total);
-    if (cell.phase == "decode") {
+    if (cell.phase == Phase::decode) {
       if (forced != nullptr && !forced->first.empty()) {
         runner.session().force_tokens(forced->first);
         runner.session().begin_rules();

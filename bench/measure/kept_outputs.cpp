@@ -22,9 +22,9 @@ std::string computed_by(const BuildRecord& build, const std::filesystem::path& c
 
 std::string KeptOutputs::key_of(const CellRecord& cell, const std::string& request, std::int64_t steps) const {
   const std::int64_t samples = scope_of_cell(cell.phase, cell.scope).samples;
-  return fmt::format("{}outputs of {} batch {}{} length {} {} {} {} threads {} fill, {} steps{}", key_, cell.phase,
-                     cell.batch, samples == 1 ? "" : fmt::format(" times {}", samples), cell.length, cell.dtype,
-                     cell.device, cell.threads, cell.fill, steps, request);
+  return fmt::format("{}outputs of {} batch {}{} length {} {} {} {} threads {} fill, {} steps{}", key_,
+                     to_string(cell.phase), cell.batch, samples == 1 ? "" : fmt::format(" times {}", samples),
+                     cell.length, cell.dtype, cell.device, cell.threads, cell.fill, steps, request);
 }
 
 std::optional<OutputTrace> KeptOutputs::find(const CellRecord& cell, const std::string& request,

@@ -111,14 +111,14 @@ std::vector<ProgressPiece> SweepProgress::make_pieces(const ModelConfig& config,
         if (block >= 0) {
           add({launch, "block", number, block}, {.expected_seconds = 2 * arms * (step + std::max(step, kVisitSeconds)),
                                                  .kind = "block",
-                                                 .phase = cell.phase,
+                                                 .phase = to_string(cell.phase),
                                                  .cell = number});
         } else {
           const bool first = launch == 0 && cell.steps == 0;
           const char* const kind = first ? "check" : "recheck";
           add({launch, kind, number, 0}, {.expected_seconds = arms * (first ? kStepsOfACheck : kStepsOfARecheck) * step,
                                           .kind = kind,
-                                          .phase = cell.phase,
+                                          .phase = to_string(cell.phase),
                                           .cell = number});
         }
       }

@@ -218,7 +218,7 @@ class RooflineWorker final : public Worker {
   };
 
   std::int64_t step(const CellRecord& cell) const {
-    if (cell.phase != "prefill" && cell.phase != "decode") {
+    if (cell.phase != Phase::prefill && cell.phase != Phase::decode) {
       throw std::invalid_argument("a roofline is modelled for prefill and decode steps, not for whole completions");
     }
     if (reads_ && cell.device != "cpu") {

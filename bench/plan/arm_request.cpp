@@ -110,18 +110,18 @@ std::string_view variants_part(std::string_view label) {
   return label.substr(0, label.size() - request_part(label).size());
 }
 
-std::int64_t samples_of(const ArmRequest& request, std::string_view phase, std::string_view scope) {
+std::int64_t samples_of(const ArmRequest& request, Phase phase, std::string_view scope) {
   return request.samples > 1 ? request.samples : scope_of_cell(phase, scope).samples;
 }
 
-std::string unsupported_reason(const ArmRequest& request, std::string_view phase) {
-  if (phase == "decode" && request.samples > 1) {
+std::string unsupported_reason(const ArmRequest& request, Phase phase) {
+  if (phase == Phase::decode && request.samples > 1) {
     return "@samples: rows of a decode cell have no prompt that they could share; ask for --phase prefill or generate";
   }
-  if (phase == "decode" && request.prefix) {
+  if (phase == Phase::decode && request.prefix) {
     return "@prefix: a decode cell begins behind its prompt; ask for --phase prefill, generate or batching";
   }
-  if (phase == "batching" && request.samples > 1) {
+  if (phase == Phase::batching && request.samples > 1) {
     return "@samples: a request of phase batching is one row; ask for --phase prefill or generate";
   }
   return "";

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/phase.h"
 #include "engine/masks/token_rules.h"
 
 namespace decodelab {
@@ -46,9 +47,9 @@ std::string_view request_part(std::string_view label);
 std::string_view variants_part(std::string_view label);
 
 /// Returns the rows of each prompt of a cell: those that the arm asks for, else those of the cell's scope.
-std::int64_t samples_of(const ArmRequest& request, std::string_view phase, std::string_view scope);
+std::int64_t samples_of(const ArmRequest& request, Phase phase, std::string_view scope);
 
 /// Returns in one sentence why cells of a phase have no use for the request; empty where they have.
-std::string unsupported_reason(const ArmRequest& request, std::string_view phase);
+std::string unsupported_reason(const ArmRequest& request, Phase phase);
 
 }  // namespace decodelab

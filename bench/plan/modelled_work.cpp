@@ -103,7 +103,7 @@ Seen seen_by(std::int64_t tokens, std::int64_t past, std::int64_t window) {
 /// Returns the work of one prefill or decode step of a decoder that attends to an encoded prompt.
 ModelledWork work_with_encoder(const ModelConfig& config, const CellRecord& cell, const WeightSums& sums,
                                std::int64_t step) {
-  const bool decode = cell.phase == "decode";
+  const bool decode = cell.phase == Phase::decode;
   const std::int64_t held = (decode ? held_tokens(config, cell) + step : 0) + 1;
   const std::int64_t prompt = cell.batch * (decode ? 0 : cell.length);  // tokens that the encoder reads
   const std::int64_t weights = config.layers * sum_of(sums.in_layer) + sum_of(sums.outside);
@@ -120,7 +120,7 @@ ModelledWork work_with_encoder(const ModelConfig& config, const CellRecord& cell
 
 ModelledWork work_of_decoder(const ModelConfig& config, const CellRecord& cell, const WeightSums& sums,
                              std::int64_t step, std::int64_t reused) {
-  const bool decode = cell.phase == "decode";
+  const bool decode = cell.phase == Phase::decode;
   const std::int64_t tokens = decode ? 1 : cell.length - reused;
   const std::int64_t past = decode ? cell.length + step : reused;
   const std::int64_t rows = cell.batch * tokens;
@@ -160,8 +160,8 @@ ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, st
 }
 
 StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cell, std::int64_t past) {
-  const std::int64_t tokens = cell.phase == "decode" ? 1 : cell.length;
-  const std::int64_t held = cell.phase == "decode" ? past : 0;
+  const std::int64_t tokens = cell.phase == Phase::decode ? 1 : cell.length;
+  const std::int64_t held = cell.phase == Phase::decode ? past : 0;
   const WeightSums sums = sums_of(config);
   StageBytes bytes{.layers = std::vector(static_cast<std::size_t>(config.layers), sums.in_layer),
                    .outside = sums.outside};

@@ -60,24 +60,24 @@ StepScope step_scope_from_string(std::string_view text) {
   throw std::invalid_argument(fmt::format("the scope '{}' is unknown; expected one of {}", text, known));
 }
 
-std::string scope_of(std::string_view phase, const StepScope& asked) {
-  if (phase == "generate") {
+std::string scope_of(Phase phase, const StepScope& asked) {
+  if (phase == Phase::generate) {
     return (asked.warped ? "generate-warped" : "generate") + samples_word(asked.samples);
   }
   StepScope scope = asked;
-  scope.samples = phase == "prefill" ? asked.samples : 1;
-  if (phase == "prefill") {
+  scope.samples = phase == Phase::prefill ? asked.samples : 1;
+  if (phase == Phase::prefill) {
     scope.at_length = false;
     scope.visible_end = false;
   }
   return to_string(scope);
 }
 
-StepScope scope_of_cell(std::string_view phase, std::string_view scope) {
-  if (phase == "generate") {
+StepScope scope_of_cell(Phase phase, std::string_view scope) {
+  if (phase == Phase::generate) {
     return {.samples = take_samples(scope)};
   }
-  return phase == "batching" ? StepScope{} : step_scope_from_string(scope);
+  return phase == Phase::batching ? StepScope{} : step_scope_from_string(scope);
 }
 
 }  // namespace decodelab

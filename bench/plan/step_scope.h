@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/phase.h"
+
 namespace decodelab {
 
 /// Only rows of one scope share a table.
@@ -31,9 +33,9 @@ StepScope step_scope_from_string(std::string_view text);
 
 /// Returns the scope that cells of a phase get where `asked` was asked for. Completions have scopes of their own; a
 /// prefill is neither at_length nor visible_end, and rows of a decode step have no prompt that they could share.
-std::string scope_of(std::string_view phase, const StepScope& asked);
+std::string scope_of(Phase phase, const StepScope& asked);
 
 /// Returns the scope of a cell: of a completion no more than its samples, of a batch that serves requests none.
-StepScope scope_of_cell(std::string_view phase, std::string_view scope);
+StepScope scope_of_cell(Phase phase, std::string_view scope);
 
 }  // namespace decodelab

@@ -80,7 +80,7 @@ std::set<std::string> idle_slots(const SweepRequest& request, const ArmRequest& 
   if (request.scope.samples == 1 && asked.samples == 1) {
     idle.insert("fork");
   }
-  if (std::ranges::find(request.phases, "batching") == request.phases.end()) {
+  if (std::ranges::find(request.phases, Phase::batching) == request.phases.end()) {
     idle.insert("batching");
   }
   return idle;
@@ -169,7 +169,7 @@ void check_counts(const SweepRequest& request) {
   at_least_one("--max-tokens", request.max_tokens);
   at_least_one("--worker-timeout", request.worker_seconds);
   at_least_one("--samples", request.scope.samples);
-  if (request.scope.samples > 1 && std::ranges::find(request.phases, "decode") != request.phases.end()) {
+  if (request.scope.samples > 1 && std::ranges::find(request.phases, Phase::decode) != request.phases.end()) {
     throw std::invalid_argument(
         "--samples: rows of a decode cell have no prompt that they could share; ask for --phase prefill, generate, or "
         "both");
@@ -211,8 +211,8 @@ std::vector<RealPrompt> prompts_of(const nlohmann::json& json) {
 }
 
 /// Returns the scopes of the cells of a phase: one, or in phase batching one for each rate and what is timed of it.
-std::vector<std::string> scopes_of(const std::string& phase, const SweepRequest& request) {
-  if (phase != "batching") {
+std::vector<std::string> scopes_of(Phase phase, const SweepRequest& request) {
+  if (phase != Phase::batching) {
     return {scope_of(phase, request.scope)};
   }
   using Sample = BatchingScope::Sample;
@@ -318,14 +318,14 @@ ElementType dtype_from_name(std::string_view name) {
 }
 
 std::int64_t positions_needed(const ModelConfig& config, const CellRecord& cell, std::int64_t max_tokens) {
-  if (cell.phase == "batching") {
+  if (cell.phase == Phase::batching) {
     return config.held_after_prefill(longest_prompt(cell.length)) + longest_completion(max_tokens) - 1;
   }
   const std::int64_t held = held_tokens(config, cell);
-  if (cell.phase == "prefill") {
+  if (cell.phase == Phase::prefill) {
     return held;
   }
-  return held + (cell.phase == "generate" ? max_tokens - 1 : kFewestDecodeSteps);
+  return held + (cell.phase == Phase::generate ? max_tokens - 1 : kFewestDecodeSteps);
 }
 
 RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
@@ -345,7 +345,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
     throw std::invalid_argument(fmt::format(
         "--fill {}: the number is for models with an encoder; of a decoder alone, --length says what it holds", fill));
   }
-  for (const std::string& phase : request.phases) {
+  for (const Phase phase : request.phases) {
     for (const std::int64_t batch : request.batches) {
       for (const std::int64_t length : request.lengths) {
         for (std::string& scope : scopes_of(phase, request)) {
@@ -390,7 +390,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
     throw std::invalid_argument(
         fmt::format("--length: no cell fits the model, which has {} positions; the shortest asked for is {}{}",
                     config.positions, *std::ranges::min_element(request.lengths),
-                    request.phases == std::vector<std::string>{"decode"} ? " plus 8 decode steps" : ""));
+                    request.phases == std::vector{Phase::decode} ? " plus 8 decode steps" : ""));
   }
   return data;
 }
@@ -407,15 +407,15 @@ double prior_step_seconds(const CellRecord& cell, const ModelConfig& config, std
            std::max((2 * parameters * rows + attention_flops) / kFlopsPerSecond, 2 * parameters / kBytesPerSecond);
   };
   const auto length = static_cast<double>(cell.length);
-  if (cell.phase == "prefill") {
+  if (cell.phase == Phase::prefill) {
     return seconds(length, length);
   }
-  if (cell.phase == "batching") {
+  if (cell.phase == Phase::batching) {
     return static_cast<double>(kRequestsOfARow) *
            (seconds(length, length) + static_cast<double>(max_tokens) * seconds(1, length));
   }
   const double step = seconds(1, length);
-  return cell.phase == "decode" ? step : seconds(length, length) + static_cast<double>(max_tokens - 1) * step;
+  return cell.phase == Phase::decode ? step : seconds(length, length) + static_cast<double>(max_tokens - 1) * step;
 }
 
 }  // namespace decodelab

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/phase.h"
 #include "bench/plan/prompts.h"
 #include "bench/plan/step_scope.h"
 #include "engine/checkpoint/model_config.h"
@@ -33,7 +34,7 @@ struct SweepRequest {
   std::vector<std::string> arms;  ///< As typed.
   std::string baseline;           ///< As typed; empty: the first arm.
   std::string ablate{};  ///< add-one or leave-one-out of the first arm, or of its default_arm(); empty: neither.
-  std::vector<std::string> phases{"prefill", "decode"};
+  std::vector<Phase> phases{Phase::prefill, Phase::decode};
   std::vector<std::int64_t> batches{1};
   std::vector<std::int64_t> lengths{128};
   std::string dtype = "fp32";

@@ -38,12 +38,12 @@ struct Look {
 };
 
 Json arm_view(const FigureInput& input, const ArmRecord& arm, int width, const TimeRange& range, const Look& look) {
-  const TimeUnit unit = time_unit(input.rows.rows.front()->cell.phase);
+  const PhaseWords& words = words_of(input.rows.rows.front()->cell.phase);
   const std::string here = fmt::format("datum.arm === {} && isValid(datum.mean)", quoted(arm.label));
-  const Json x = length_axis("x", plotted_lengths(input.rows), length_title(input.rows.rows.front()->cell.phase));
+  const Json x = length_axis("x", plotted_lengths(input.rows), words_of(input.rows.rows.front()->cell.phase).length);
   const Json y{{"field", "mean"},
                {"type", "quantitative"},
-               {"title", unit.title},
+               {"title", words.unit},
                {"scale", switched_scale(range.low, range.high)},
                {"axis", {{"values", switched_ticks(range.low, range.high)}, {"format", "~r"}}}};
   Json points = figure_layer("rows", here, {{"type", "point"}, {"filled", true}, {"size", 34}},
@@ -52,7 +52,7 @@ Json arm_view(const FigureInput& input, const ArmRecord& arm, int width, const T
                               {"color", look.color},
                               {"shape", look.shape},
                               {"opacity", shown_opacity()},
-                              {"tooltip", curve_tooltip(unit)}});
+                              {"tooltip", curve_tooltip(words)}});
   points["name"] = fmt::format("arm_{}", arm.id);
   return {{"title", {{"text", arm.label}, {"limit", width}}},
           {"width", width},
@@ -67,7 +67,7 @@ Json arm_view(const FigureInput& input, const ArmRecord& arm, int width, const T
 }  // namespace
 
 Figure batches_figure(const FigureInput& input) {
-  const TimeUnit unit = time_unit(input.rows.rows.front()->cell.phase);
+  const PhaseWords& words = words_of(input.rows.rows.front()->cell.phase);
   const auto arms = shown_arms(input);
   std::vector<ArmRecord> looks;  // one per batch size, drawn with the colours and shapes of arms
   for (const std::int64_t batch : batches_of(input.rows)) {
@@ -89,8 +89,8 @@ Figure batches_figure(const FigureInput& input) {
       if (row->arm.id != arm.id || !row->cell_mean_ns) {
         continue;
       }
-      range.add(*row->cell_mean_ns / unit.ns);
-      rows.push_back(curve_datum(*row, unit));
+      range.add(*row->cell_mean_ns / words.unit_ns);
+      rows.push_back(curve_datum(*row, words));
       rows.back()["batch_size"] = std::to_string(row->cell.batch);
       table.rows.push_back(
           {row->run_id, row->cell.id, {arm.label, cell_label(row->cell), format_time(*row->cell_mean_ns)}});

@@ -17,17 +17,6 @@ constexpr double kPadding = 0.06;  // share by which an axis extends beyond its 
 
 }  // namespace
 
-TimeUnit time_unit(const std::string& phase) {
-  if (phase == "generate") {
-    return {1e9, "s per completion"};
-  }
-  return {1e6, phase == "prefill" ? "ms per prefill" : phase == "batching" ? "ms" : "ms per step"};
-}
-
-std::string length_title(const std::string& phase) {
-  return phase == "decode" ? "keys held (tokens)" : "prompt (tokens)";
-}
-
 std::vector<std::int64_t> batches_of(const FigureRows& rows) {
   std::vector<std::int64_t> batches;
   for (const SummaryRow* row : rows.rows) {
@@ -65,7 +54,7 @@ TimeRange TimeRange::padded() const {
   return {std::max(low - margin, low / 2), high + margin};
 }
 
-Json curve_datum(const SummaryRow& row, const TimeUnit& unit) {
+Json curve_datum(const SummaryRow& row, const PhaseWords& words) {
   Json datum{{"cell", row.cell.id},
              {"arm", row.arm.label},
              {"batch", row.cell.batch},
@@ -76,14 +65,14 @@ Json curve_datum(const SummaryRow& row, const TimeUnit& unit) {
       datum[key] = shortened(*value / divisor);
     }
   };
-  set("mean", row.cell_mean_ns, unit.ns);
+  set("mean", row.cell_mean_ns, words.unit_ns);
   if (row.cell_mean_ns) {
     datum["launches"] = row.launches;
     datum["steps"] = row.steps;
   }
   if (const auto& interval = row.cell_mean_interval_ns) {
-    set("low", std::max(interval->low, 0.0), unit.ns);
-    set("high", interval->high, unit.ns);
+    set("low", std::max(interval->low, 0.0), words.unit_ns);
+    set("high", interval->high, words.unit_ns);
   }
   set("bound_share", row.bound_share);
   if (row.time_ratio && !row.arm.baseline) {
@@ -98,11 +87,11 @@ Json curve_datum(const SummaryRow& row, const TimeUnit& unit) {
   return datum;
 }
 
-Json curve_tooltip(const TimeUnit& unit) {
+Json curve_tooltip(const PhaseWords& words) {
   return {{{"field", "arm"}},
           {{"field", "batch"}},
           {{"field", "length"}},
-          {{"field", "mean"}, {"title", unit.title}, {"format", ".4~r"}},
+          {{"field", "mean"}, {"title", words.unit}, {"format", ".4~r"}},
           {{"field", "low"}, {"title", "95 % from"}, {"format", ".4~r"}},
           {{"field", "high"}, {"title", "95 % to"}, {"format", ".4~r"}},
           {{"field", "launches"}},

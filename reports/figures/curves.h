@@ -8,21 +8,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/phase.h"
 #include "reports/figures/figure.h"
 
 namespace decodelab {
 
 inline constexpr int kFigureWidth = 1090;  ///< Width of all panels of a line, in the page's column.
 inline constexpr int kPanelGap = 64;       ///< Space left of a panel, for its axis.
-
-/// How times of a phase are written.
-struct TimeUnit {
-  double ns = 1e6;
-  std::string title;  ///< "ms per step".
-};
-TimeUnit time_unit(const std::string& phase);
-/// Returns "keys held (tokens)" or "prompt (tokens)".
-std::string length_title(const std::string& phase);
 
 /// Returns the batch sizes of the rows, ascending, each once.
 std::vector<std::int64_t> batches_of(const FigureRows& rows);
@@ -41,11 +33,11 @@ struct TimeRange {
   TimeRange padded() const;
 };
 
-/// Returns the data that curves draw for a row, with times in `unit`. Fields without a value are left out, since a page
-/// has hundreds of rows, several times each.
-nlohmann::ordered_json curve_datum(const SummaryRow& row, const TimeUnit& unit);
+/// Returns the data that curves draw for a row, with times in the unit of `words`. Fields without a value are left out,
+/// since a page has hundreds of rows, several times each.
+nlohmann::ordered_json curve_datum(const SummaryRow& row, const PhaseWords& words);
 /// Returns the tooltip for a point of a curve.
-nlohmann::ordered_json curve_tooltip(const TimeUnit& unit);
+nlohmann::ordered_json curve_tooltip(const PhaseWords& words);
 
 /// Lays out panels, each made by `view(batch, width)`, in lines of at most three. Several `views` give several lines
 /// for the same batches.

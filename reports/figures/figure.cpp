@@ -14,18 +14,18 @@ namespace {
 
 std::vector<FigureRows> figure_rows(const RunSummary& summary) {
   std::vector<FigureRows> groups;
-  std::map<std::string, int> settings_of_phase;
+  std::map<Phase, int> settings_of_phase;
   for (const SummaryRow& row : summary.rows) {
     if (row.arm.roofline()) {
       continue;
     }
-    const std::string setting = fmt::format("{} ({})", row.cell.phase, setting_label(row.cell));
+    const std::string phase = to_string(row.cell.phase);
+    const std::string setting = fmt::format("{} ({})", phase, setting_label(row.cell));
     auto group =
         std::find_if(groups.begin(), groups.end(), [&](const FigureRows& known) { return known.setting == setting; });
     if (group == groups.end()) {
       const int index = ++settings_of_phase[row.cell.phase];
-      group = groups.insert(group,
-                            {index == 1 ? row.cell.phase : fmt::format("{}-{}", row.cell.phase, index), setting, {}});
+      group = groups.insert(group, {index == 1 ? phase : fmt::format("{}-{}", phase, index), setting, {}});
     }
     group->rows.push_back(&row);
   }
@@ -49,7 +49,7 @@ constexpr FigureKind kFigureKinds[] = {
 };
 
 bool is_of(FigurePhases phases, const FigureRows& rows) {
-  const bool batching = rows.rows.front()->cell.phase == "batching";
+  const bool batching = rows.rows.front()->cell.phase == Phase::batching;
   return phases == FigurePhases::all || batching == (phases == FigurePhases::batching);
 }
 

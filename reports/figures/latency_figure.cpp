@@ -27,8 +27,7 @@ constexpr double kFrameOfBands = 1.5;
 
 struct Context {
   const FigureInput& input;
-  TimeUnit unit;
-  std::string length_title;
+  const PhaseWords& words;
   std::vector<double> lengths;
   bool with_ratios = false;
 };
@@ -110,13 +109,13 @@ TimeRange range_of(const Context& context, std::int64_t batch) {
       continue;
     }
     const double mean_ns = *row->cell_mean_ns;
-    range.add(mean_ns / context.unit.ns);
+    range.add(mean_ns / context.words.unit_ns);
     if (const auto& band = row->cell_mean_interval_ns) {
-      range.add(std::max(band->low, mean_ns / kFrameOfBands) / context.unit.ns);
-      range.add(std::min(band->high, mean_ns * kFrameOfBands) / context.unit.ns);
+      range.add(std::max(band->low, mean_ns / kFrameOfBands) / context.words.unit_ns);
+      range.add(std::min(band->high, mean_ns * kFrameOfBands) / context.words.unit_ns);
     }
     if (const auto bound = context.input.bounds.find(row->cell.id); bound != context.input.bounds.end()) {
-      range.add(bound->second.low_ns / context.unit.ns);
+      range.add(bound->second.low_ns / context.words.unit_ns);
     }
   }
   if (range.empty()) {
@@ -129,13 +128,13 @@ Json curve_view(const Context& context, std::int64_t batch, int width) {
   const std::string here = fmt::format("datum.batch === {}", batch);
   const std::string timed = here + " && isValid(datum.mean)";
   const auto& arms = context.input.arms;
-  const Json x = length_axis("x", context.lengths, context.with_ratios ? "" : context.length_title);
+  const Json x = length_axis("x", context.lengths, context.with_ratios ? "" : context.words.length);
   const Json color = arm_color(arms);
   const TimeRange range = range_of(context, batch).padded();
   const auto y = [&](const char* field) {
     return Json{{"field", field},
                 {"type", "quantitative"},
-                {"title", context.unit.title},
+                {"title", context.words.unit},
                 {"scale", switched_scale(range.low, range.high)},
                 {"axis", {{"values", switched_ticks(range.low, range.high)}, {"format", "~r"}}}};
   };
@@ -173,7 +172,7 @@ Json curve_view(const Context& context, std::int64_t batch, int width) {
                               {"color", color},
                               {"shape", arm_shape(arms)},
                               {"opacity", shown_opacity()},
-                              {"tooltip", curve_tooltip(context.unit)}});
+                              {"tooltip", curve_tooltip(context.words)}});
   points["name"] = fmt::format("curves_{}", batch);
   points["params"] = {zoom_parameter(fmt::format("zoom_{}", batch))};
   layers.push_back(std::move(points));
@@ -185,7 +184,7 @@ Json curve_view(const Context& context, std::int64_t batch, int width) {
 
 Json ratio_view(const Context& context, std::int64_t batch, int width) {
   const std::string here = fmt::format("datum.batch === {} && isValid(datum.ratio)", batch);
-  const Json x = length_axis("x_ratio", context.lengths, context.length_title);
+  const Json x = length_axis("x_ratio", context.lengths, context.words.length);
   const Json color = arm_color(context.input.arms);
   TimeRange range;
   range.add(1);
@@ -227,7 +226,7 @@ Json ratio_view(const Context& context, std::int64_t batch, int width) {
                           {"color", color},
                           {"shape", arm_shape(context.input.arms)},
                           {"opacity", shown_opacity()},
-                          {"tooltip", curve_tooltip(context.unit)}})}}};
+                          {"tooltip", curve_tooltip(context.words)}})}}};
 }
 
 std::string share_of_bound(const SummaryRow& row) {
@@ -290,7 +289,7 @@ Json datasets_of(const Context& context) {
     points += row->launch_means_ns.size();
   }
   for (const SummaryRow* row : context.input.rows.rows) {
-    rows.push_back(curve_datum(*row, context.unit));
+    rows.push_back(curve_datum(*row, context.words));
     if (rows.back().contains("ratio")) {
       rows.back()["x_ratio"] = shortened(row->plotted_length() * dodge(context, *row));
     }
@@ -299,8 +298,8 @@ Json datasets_of(const Context& context) {
       Json datum{{"batch", row->cell.batch},
                  {"length", row->cell.length},
                  {"x", shortened(row->plotted_length())},
-                 {"low", shortened(bound->second.low_ns / context.unit.ns)},
-                 {"high", shortened(bound->second.high_ns / context.unit.ns)},
+                 {"low", shortened(bound->second.low_ns / context.words.unit_ns)},
+                 {"high", shortened(bound->second.high_ns / context.words.unit_ns)},
                  {"from", bound->second.from_other_cells ? "speeds seen in other cells" : "rooflines in this cell"}};
       if (bound->second.bytes) {
         datum["mib"] = shortened(*bound->second.bytes / 0x1p20);
@@ -317,17 +316,16 @@ Json datasets_of(const Context& context) {
       launches.push_back({{"arm", row->arm.label},
                           {"batch", row->cell.batch},
                           {"x", shortened(row->plotted_length())},
-                          {"mean", shortened(ns / context.unit.ns)}});
+                          {"mean", shortened(ns / context.words.unit_ns)}});
     }
   }
   return {{"rows", rows}, {"launches", launches}, {"bound", bounds}};
 }
 
 Context context_of(const FigureInput& input) {
-  const std::string& phase = input.rows.rows.front()->cell.phase;
+  const Phase phase = input.rows.rows.front()->cell.phase;
   return {.input = input,
-          .unit = time_unit(phase),
-          .length_title = length_title(phase),
+          .words = words_of(phase),
           .lengths = plotted_lengths(input.rows),
           .with_ratios = has_ratios(input)};
 }

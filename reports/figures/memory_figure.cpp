@@ -53,7 +53,7 @@ std::vector<const SummaryRow*> first_failures(const FigureInput& input) {
 Json memory_view(const FigureInput& input, std::int64_t batch, int width) {
   const std::string here = fmt::format("datum.batch === {}", batch);
   const auto& arms = input.arms;
-  const Json x = length_axis("x", plotted_lengths(input.rows), length_title(input.rows.rows.front()->cell.phase));
+  const Json x = length_axis("x", plotted_lengths(input.rows), words_of(input.rows.rows.front()->cell.phase).length);
   const Json color = arm_color(arms);
   double highest = 1;
   const auto copies = cache_mib(input);

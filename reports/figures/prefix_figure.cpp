@@ -49,7 +49,7 @@ std::vector<ArmRecord> lines_of(const std::vector<Point>& points) {
   return lines;
 }
 
-Json panel(const std::vector<ArmRecord>& lines, const std::string& name, const TimeUnit& unit, std::size_t index,
+Json panel(const std::vector<ArmRecord>& lines, const std::string& name, const PhaseWords& words, std::size_t index,
            int width) {
   const std::string here = fmt::format("datum.panel === {}", decodelab::quoted(name));
   const Json x{{"field", "share"},
@@ -57,7 +57,7 @@ Json panel(const std::vector<ArmRecord>& lines, const std::string& name, const T
                {"title", "share of the prompt in the store"},
                {"axis", {{"format", "%"}}},
                {"scale", {{"domain", {0, 1}}}}};
-  const Json y{{"field", "time"}, {"type", "quantitative"}, {"title", unit.title}, {"scale", {{"zero", true}}}};
+  const Json y{{"field", "time"}, {"type", "quantitative"}, {"title", words.unit}, {"scale", {{"zero", true}}}};
   const Json color = arm_color(lines);
   Json points = figure_layer("rows", here, {{"type", "point"}, {"filled", true}, {"size", 40}},
                              {{"x", x},
@@ -68,7 +68,7 @@ Json panel(const std::vector<ArmRecord>& lines, const std::string& name, const T
                               {"tooltip",
                                {{{"field", "arm"}},
                                 {{"field", "share"}, {"title", "share"}},
-                                {{"field", "time"}, {"title", unit.title}},
+                                {{"field", "time"}, {"title", words.unit}},
                                 {{"field", "low"}, {"title", "from"}},
                                 {{"field", "high"}, {"title", "to"}}}}});
   points["name"] = fmt::format("prefix_{}", index);
@@ -102,9 +102,9 @@ Figure prefix_figure(const FigureInput& input) {
   std::vector<Point> points = points_of(input);
   std::ranges::stable_sort(points, {}, &Point::share);
   const std::vector<ArmRecord> lines = lines_of(points);
-  const TimeUnit unit = time_unit(input.rows.rows.front()->cell.phase);
+  const PhaseWords& words = words_of(input.rows.rows.front()->cell.phase);
   Table table{.title = "Data of the figure",
-              .columns = {{"Cell"}, {"Arm"}, {"Share in the store", true}, {unit.title, true}},
+              .columns = {{"Cell"}, {"Arm"}, {"Share in the store", true}, {words.unit, true}},
               .rows = {},
               .notes = {}};
   Json rows = Json::array();
@@ -115,17 +115,19 @@ Figure prefix_figure(const FigureInput& input) {
     if (std::ranges::find(panels, name) == panels.end()) {
       panels.push_back(name);
     }
-    Json datum{
-        {"arm", point.line}, {"panel", name}, {"share", point.share}, {"time", shortened(*row.cell_mean_ns / unit.ns)}};
+    Json datum{{"arm", point.line},
+               {"panel", name},
+               {"share", point.share},
+               {"time", shortened(*row.cell_mean_ns / words.unit_ns)}};
     if (row.cell_mean_interval_ns) {
-      datum["low"] = shortened(row.cell_mean_interval_ns->low / unit.ns);
-      datum["high"] = shortened(row.cell_mean_interval_ns->high / unit.ns);
+      datum["low"] = shortened(row.cell_mean_interval_ns->low / words.unit_ns);
+      datum["high"] = shortened(row.cell_mean_interval_ns->high / words.unit_ns);
     }
     rows.push_back(std::move(datum));
     table.rows.push_back({.run_id = row.run_id,
                           .cell_id = row.cell.id,
                           .fields = {cell_label(row.cell), point.line, fmt::format("{}", point.share),
-                                     fmt::format("{:.4g}", *row.cell_mean_ns / unit.ns)}});
+                                     fmt::format("{:.4g}", *row.cell_mean_ns / words.unit_ns)}});
   }
   const std::string title = fmt::format("What a prefix store is worth: {}", input.rows.setting);
   Figure figure{.title = title,
@@ -143,7 +145,7 @@ Figure prefix_figure(const FigureInput& input) {
   for (std::size_t first = 0; first < panels.size(); first += columns) {
     Json line = Json::array();
     for (std::size_t index = first; index < std::min(first + columns, panels.size()); ++index) {
-      line.push_back(panel(lines, panels[index], unit, index, width));
+      line.push_back(panel(lines, panels[index], words, index, width));
     }
     grid.push_back({{"hconcat", line}, {"spacing", kPanelGap}, {"bounds", "flush"}});
   }

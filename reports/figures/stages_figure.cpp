@@ -46,7 +46,7 @@ Json stage_color(const std::vector<std::string>& stages) {
 
 // `longest` is the end of the axis, in units.
 Json cell_view(const std::string& label, double longest, const Json& arms, const std::vector<std::string>& stages,
-               const TimeUnit& unit, bool first) {
+               const PhaseWords& words, bool first) {
   const std::string here = fmt::format("datum.label === {}", quoted(label));
   const Json y{{"field", "arm"},
                {"type", "nominal"},
@@ -62,13 +62,13 @@ Json cell_view(const std::string& label, double longest, const Json& arms, const
   const auto x = [&](const char* field) {
     return Json{{"field", field},
                 {"type", "quantitative"},
-                {"title", fmt::format("{}, traced", unit.title)},
+                {"title", fmt::format("{}, traced", words.unit)},
                 {"scale", {{"domain", {0, shortened(longest)}}, {"nice", true}}},
                 {"axis", {{"format", "~r"}, {"tickCount", 8}}}};
   };
   const Json tooltip{{{"field", "arm"}},
                      {{"field", "stage"}},
-                     {{"field", "ms"}, {"title", unit.title}, {"format", ".4~r"}},
+                     {{"field", "ms"}, {"title", words.unit}, {"format", ".4~r"}},
                      {{"field", "share"}, {"format", ".1%"}},
                      {{"field", "steps"}, {"title", "traced steps"}},
                      {{"field", "operators"}},
@@ -115,7 +115,7 @@ bool has_traces(const FigureInput& input) { return !traced_cells(input, 1).empty
 Figure stages_figure(const FigureInput& input) {
   const auto cells = traced_cells(input, kStagesMostCells);
   const auto order = stage_order(cells);
-  const TimeUnit unit = time_unit(input.rows.rows.front()->cell.phase);
+  const PhaseWords& words = words_of(input.rows.rows.front()->cell.phase);
   Json bars = Json::array();
   Json totals = Json::array();
   Json views = Json::array();
@@ -154,10 +154,10 @@ Figure stages_figure(const FigureInput& input) {
         Json datum{{"label", label},
                    {"arm", row->arm.label},
                    {"stage", name},
-                   {"from", shortened(at / unit.ns)},
-                   {"to", shortened((at + ns) / unit.ns)},
-                   {"middle", shortened((at + ns / 2) / unit.ns)},
-                   {"ms", shortened(ns / unit.ns)},
+                   {"from", shortened(at / words.unit_ns)},
+                   {"to", shortened((at + ns) / words.unit_ns)},
+                   {"middle", shortened((at + ns / 2) / words.unit_ns)},
+                   {"ms", shortened(ns / words.unit_ns)},
                    {"share", shortened(ns / step_ns)},
                    {"steps", trace->steps},
                    {"named", ns > kSmallestNamed * longest}};
@@ -176,11 +176,11 @@ Figure stages_figure(const FigureInput& input) {
       }
       Json total{{"label", label}, {"arm", row->arm.label}};
       if (row->cell_mean_ns) {
-        total["untraced"] = shortened(*row->cell_mean_ns / unit.ns);
+        total["untraced"] = shortened(*row->cell_mean_ns / words.unit_ns);
       }
       totals.push_back(std::move(total));
     }
-    views.push_back(cell_view(label, axis_ns / unit.ns, arms, order, unit, views.empty()));
+    views.push_back(cell_view(label, axis_ns / words.unit_ns, arms, order, words, views.empty()));
   }
   const std::string title = fmt::format("Stages of a step: {}", input.rows.setting);
   Figure figure{.title = title,

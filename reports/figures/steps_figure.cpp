@@ -126,7 +126,7 @@ Json picker(const FigureInput& input, const CellRecord& first) {
 Json distribution_view(const FigureInput& input) {
   const Json x{{"field", "ms"},
                {"type", "quantitative"},
-               {"title", time_unit(input.rows.rows.front()->cell.phase).title},
+               {"title", words_of(input.rows.rows.front()->cell.phase).unit},
                {"scale", {{"zero", false}, {"nice", false}, {"padding", 6}}},
                {"axis", {{"format", "~r"}, {"tickCount", 6}}}};
   const Json y{{"field", "share"},
@@ -187,7 +187,7 @@ Json order_view(const FigureInput& input, const ArmRecord& arm, bool last) {
   }
   const Json y{{"field", "ms"},
                {"type", "quantitative"},
-               {"title", input.rows.rows.front()->cell.phase == "generate" ? "s" : "ms"},
+               {"title", input.rows.rows.front()->cell.phase == Phase::generate ? "s" : "ms"},
                {"scale", {{"zero", false}, {"nice", false}, {"padding", 6}}},
                {"axis", {{"tickCount", 3}, {"format", "~r"}}}};
   return {
@@ -217,7 +217,7 @@ Figure steps_figure(const FigureInput& input) {
   const auto steps = steps_of_cells(input);
   const auto ranked = ranked_cells(input, steps);
   const auto pinned = pinned_cells(ranked);
-  const double unit = time_unit(input.rows.rows.front()->cell.phase).ns;
+  const double unit = words_of(input.rows.rows.front()->cell.phase).unit_ns;
   std::size_t rows_of_steps = 0;
   std::size_t pinned_rows = 0;
   for (const auto& [cell, arms] : steps) {

@@ -49,13 +49,13 @@ std::vector<std::int64_t> shown_lengths(const FigureInput& input) {
 // run may end early.
 double units_of(const CellRecord& cell) {
   const auto batch = static_cast<double>(cell.batch);
-  return cell.phase == "prefill" ? batch * static_cast<double>(cell.length) : batch;
+  return cell.phase == Phase::prefill ? batch * static_cast<double>(cell.length) : batch;
 }
 
 // Wider bands say only that there are too few launches, and would determine the scale.
 bool is_narrow(const Interval& band, double mean_ns) { return band.low > mean_ns / 2; }
 
-Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& rate, std::int64_t length, int width) {
+Json panel(const FigureInput& input, const PhaseWords& words, const std::string& rate, std::int64_t length, int width) {
   const std::string here = fmt::format("datum.length === {}", length);
   const auto& arms = input.arms;
   TimeRange times;
@@ -64,17 +64,17 @@ Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& ra
     if (row->cell.length != length || !row->cell_mean_ns || *row->cell_mean_ns <= 0) {
       continue;
     }
-    times.add(*row->cell_mean_ns / unit.ns);
+    times.add(*row->cell_mean_ns / words.unit_ns);
     rates.add(units_of(row->cell) / (*row->cell_mean_ns / 1e9));
     if (const auto& band = row->cell_mean_interval_ns; band && is_narrow(*band, *row->cell_mean_ns)) {
-      times.add(band->low / unit.ns);
-      times.add(band->high / unit.ns);
+      times.add(band->low / words.unit_ns);
+      times.add(band->high / words.unit_ns);
     }
   }
   const Json x{
       {"field", "ms"},
       {"type", "quantitative"},
-      {"title", unit.title},
+      {"title", words.unit},
       {"scale",
        {{"type", "log"}, {"domain", {shortened(times.low), shortened(times.high)}}, {"nice", false}, {"padding", 24}}},
       {"axis",
@@ -96,7 +96,7 @@ Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& ra
   const Json tooltip{{{"field", "arm"}},
                      {{"field", "batch"}},
                      {{"field", "length"}},
-                     {{"field", "ms"}, {"title", unit.title}, {"format", ".4~r"}},
+                     {{"field", "ms"}, {"title", words.unit}, {"format", ".4~r"}},
                      {{"field", "rate"}, {"title", rate}, {"format", ".4~r"}},
                      {{"field", "launches"}},
                      {{"field", "steps"}}};
@@ -135,16 +135,18 @@ Json panel(const FigureInput& input, const TimeUnit& unit, const std::string& ra
 }  // namespace
 
 Figure throughput_figure(const FigureInput& input) {
-  const std::string& phase = input.rows.rows.front()->cell.phase;
-  const TimeUnit unit = time_unit(phase);
-  const std::string rate = phase == "generate" ? "completions per second" : "tokens per second";
+  const Phase phase = input.rows.rows.front()->cell.phase;
+  const PhaseWords& words = words_of(phase);
+  const std::string rate = phase == Phase::generate ? "completions per second" : "tokens per second";
   const auto lengths = shown_lengths(input);
   Json rows = Json::array();
-  Table table{
-      .title = "Data of the figure",
-      .columns = {{"Cell"}, {"Arm"}, {"Mean", true}, {phase == "generate" ? "Completions / s" : "Tokens / s", true}},
-      .rows = {},
-      .notes = {}};
+  Table table{.title = "Data of the figure",
+              .columns = {{"Cell"},
+                          {"Arm"},
+                          {"Mean", true},
+                          {phase == Phase::generate ? "Completions / s" : "Tokens / s", true}},
+              .rows = {},
+              .notes = {}};
   // Batch sizes are written beside the points of the arm with most of them: the others' stand in the same order.
   std::string labelled;
   std::ptrdiff_t most = 0;
@@ -167,15 +169,15 @@ Figure throughput_figure(const FigureInput& input) {
     Json datum{{"arm", row->arm.label},
                {"batch", row->cell.batch},
                {"length", row->cell.length},
-               {"ms", shortened(*row->cell_mean_ns / unit.ns)},
+               {"ms", shortened(*row->cell_mean_ns / words.unit_ns)},
                {"rate", shortened(per_second)},
                {"launches", row->launches},
                {"steps", row->steps},
                {"labelled", row->arm.label == labelled},
                {"label", fmt::format("b{}", row->cell.batch)}};
     if (const auto& band = row->cell_mean_interval_ns; band && is_narrow(*band, *row->cell_mean_ns)) {
-      datum["low"] = shortened(band->low / unit.ns);
-      datum["high"] = shortened(band->high / unit.ns);
+      datum["low"] = shortened(band->low / words.unit_ns);
+      datum["high"] = shortened(band->high / words.unit_ns);
     }
     rows.push_back(std::move(datum));
     table.rows.push_back(
@@ -188,7 +190,7 @@ Figure throughput_figure(const FigureInput& input) {
                                        "middle and the longest length with several; up and to the left is "
                                        "better. Tokens are those of all rows{}. Both axes are logarithmic; rules are "
                                        "unpaired 95 % intervals of the mean. {}",
-                                       labelled, phase == "prefill" ? " of the prompt" : "", kHowToUse),
+                                       labelled, phase == Phase::prefill ? " of the prompt" : "", kHowToUse),
                 .spec = start_spec(fmt::format("Throughput against latency: {}", input.rows.setting)),
                 .data = std::move(table)};
   if (!lengths.empty()) {
@@ -198,7 +200,7 @@ Figure throughput_figure(const FigureInput& input) {
   Json panels = Json::array();
   const int width = kFigureWidth / static_cast<int>(std::max<std::size_t>(1, lengths.size())) - kPanelGap;
   for (const std::int64_t length : lengths) {
-    panels.push_back(panel(input, unit, rate, length, width));
+    panels.push_back(panel(input, words, rate, length, width));
   }
   figure.spec["hconcat"] = panels;
   figure.spec["spacing"] = kPanelGap;

@@ -41,7 +41,7 @@ double step_ns(const TracedArm& arm) {
   return static_cast<double>(arm.trace->steps_ns) / static_cast<double>(arm.trace->steps);
 }
 
-Json waterfall_view(const std::string& arm, const Json& columns, const TimeUnit& unit) {
+Json waterfall_view(const std::string& arm, const Json& columns, const PhaseWords& words) {
   const std::string here = fmt::format("datum.arm === {}", quoted(arm));
   const Json x{
       {"field", "column"},
@@ -52,7 +52,7 @@ Json waterfall_view(const std::string& arm, const Json& columns, const TimeUnit&
   const auto y = [&](const char* field) {
     return Json{{"field", field},
                 {"type", "quantitative"},
-                {"title", fmt::format("{}, traced", unit.title)},
+                {"title", fmt::format("{}, traced", words.unit)},
                 {"scale", {{"zero", true}, {"nice", true}}},
                 {"axis", {{"format", "~r"}, {"tickCount", 6}}}};
   };
@@ -61,7 +61,7 @@ Json waterfall_view(const std::string& arm, const Json& columns, const TimeUnit&
                      {{"test", "datum.to < datum.from"}, {"value", kFasterColor}}}},
                    {"value", kSlowerColor}};
   const Json tooltip{{{"field", "column"}, {"title", "stage"}},
-                     {{"field", "change"}, {"title", unit.title}, {"format", "+.4~r"}},
+                     {{"field", "change"}, {"title", words.unit}, {"format", "+.4~r"}},
                      {{"field", "before"}, {"title", "baseline"}, {"format", ".4~r"}},
                      {{"field", "after"}, {"title", "arm"}, {"format", ".4~r"}}};
   return {
@@ -86,7 +86,7 @@ Figure waterfall_figure(const FigureInput& input) {
   const auto cell = std::ranges::find_if(cells, [](const TracedCell& known) { return baseline_of(known) != nullptr; });
   const TracedArm& baseline = *baseline_of(*cell);
   const auto order = stage_order({*cell});
-  const TimeUnit unit = time_unit(cell->cell.phase);
+  const PhaseWords& words = words_of(cell->cell.phase);
   Json steps = Json::array();
   Json views = Json::array();
   Table table{.title = "Data of the figure: change of a traced step",
@@ -102,14 +102,14 @@ Figure waterfall_figure(const FigureInput& input) {
     const auto after = stages_of(*arm.trace);
     Json columns{input.summary.baseline()};
     const auto bar = [&](const std::string& column, double from, double to, bool total) -> Json& {
-      steps.push_back(
-          {{"arm", label},
-           {"column", column},
-           {"from", shortened(from / unit.ns)},
-           {"to", shortened(to / unit.ns)},
-           {"top", shortened(std::max(from, to) / unit.ns)},
-           {"total", total},
-           {"text", total ? fmt::format("{:.4g}", to / unit.ns) : fmt::format("{:+.3g}", (to - from) / unit.ns)}});
+      steps.push_back({{"arm", label},
+                       {"column", column},
+                       {"from", shortened(from / words.unit_ns)},
+                       {"to", shortened(to / words.unit_ns)},
+                       {"top", shortened(std::max(from, to) / words.unit_ns)},
+                       {"total", total},
+                       {"text", total ? fmt::format("{:.4g}", to / words.unit_ns)
+                                      : fmt::format("{:+.3g}", (to - from) / words.unit_ns)}});
       return steps.back();
     };
     bar(columns[0], 0, step_ns(baseline), true);
@@ -127,9 +127,9 @@ Figure waterfall_figure(const FigureInput& input) {
       }
       columns.push_back(name);
       Json& datum = bar(name, at, at + change, false);
-      datum["change"] = shortened(change / unit.ns);
-      datum["before"] = shortened(old_ns / unit.ns);
-      datum["after"] = shortened(new_ns / unit.ns);
+      datum["change"] = shortened(change / words.unit_ns);
+      datum["before"] = shortened(old_ns / words.unit_ns);
+      datum["after"] = shortened(new_ns / words.unit_ns);
       at += change;
     }
     columns.push_back(label);
@@ -139,7 +139,7 @@ Figure waterfall_figure(const FigureInput& input) {
                           {label, "all", format_time(step_ns(baseline)), format_time(step_ns(arm)),
                            fmt::format("{}{}", step_ns(arm) < step_ns(baseline) ? "-" : "+",
                                        format_time(std::abs(step_ns(arm) - step_ns(baseline))))}});
-    views.push_back(waterfall_view(label, columns, unit));
+    views.push_back(waterfall_view(label, columns, words));
   }
   const std::string title =
       fmt::format("Where the difference went in {}: {}", cell_label(cell->cell), input.rows.setting);

@@ -84,7 +84,7 @@ void add_composites(RunSummary& summary, const std::vector<Contrast>& contrasts,
 }  // namespace
 
 std::vector<double> composite_weights(const std::vector<const CellRecord*>& cells) {
-  std::map<std::string, std::map<std::int64_t, double>> lengths;
+  std::map<Phase, std::map<std::int64_t, double>> lengths;
   for (const CellRecord* cell : cells) {
     ++lengths[cell->phase][cell->batch];
   }

@@ -287,8 +287,8 @@ void add_moves(GateDecision& decision, const RunData& data) {
     if (!moves || told++ >= kMostSentences) {
       continue;
     }
-    decision.notes.push_back(
-        fmt::format("{} batch {} length {}: {}", cell.phase, cell.batch, cell.length, stage_moves_sentence(*moves)));
+    decision.notes.push_back(fmt::format("{} batch {} length {}: {}", to_string(cell.phase), cell.batch, cell.length,
+                                         stage_moves_sentence(*moves)));
   }
   if (told > kMostSentences) {
     decision.notes.push_back(fmt::format("{} more cells have traces on both sides.", told - kMostSentences));

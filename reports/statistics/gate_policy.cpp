@@ -127,10 +127,10 @@ std::vector<MarginOverride> read_overrides(const Json& json, const JsonPath& pla
     MarginOverride rule{.phase = {}, .batch = {}, .length = {}, .margin = share(item["margin"], here.at("margin"))};
     if (item.contains("phase")) {
       const Json& phase = item["phase"];
-      if (phase != "decode" && phase != "prefill" && phase != "generate" && phase != "batching") {
+      if (std::ranges::none_of(kPhaseWords, [&](const PhaseWords& words) { return phase == words.name; })) {
         here.at("phase").refuse("one of decode, prefill, generate, batching", phase);
       }
-      rule.phase = phase.get<std::string>();
+      rule.phase = phase_from_string(phase.get<std::string>());
     }
     if (item.contains("batch")) {
       rule.batch = count(item["batch"], here.at("batch"), kCount, 1, INT64_MAX);
@@ -148,7 +148,7 @@ Json write_overrides(const std::vector<MarginOverride>& overrides) {
   for (const MarginOverride& rule : overrides) {
     Json item = Json::object();
     if (rule.phase) {
-      item["phase"] = *rule.phase;
+      item["phase"] = to_string(*rule.phase);
     }
     if (rule.batch) {
       item["batch"] = *rule.batch;
@@ -325,17 +325,13 @@ double GatePolicy::margin_of(const CellRecord& cell) const {
       return rule->margin;
     }
   }
-  if (cell.phase == "decode") {
-    return decode_margin;
+  switch (cell.phase) {
+    case Phase::prefill: return prefill_margin;
+    case Phase::decode: return decode_margin;
+    case Phase::generate:
+    case Phase::batching: break;
   }
-  if (cell.phase == "prefill") {
-    return prefill_margin;
-  }
-  if (cell.phase == "generate" || cell.phase == "batching") {
-    return generate_margin;
-  }
-  throw std::invalid_argument(fmt::format(
-      "A gate has margins for decode, prefill, generate and batching, and none for the phase '{}'.", cell.phase));
+  return generate_margin;
 }
 
 std::vector<PolicyKey> gate_policy_keys() {
@@ -391,9 +387,9 @@ std::string to_json(const GatePolicy& policy) {
 std::string gate_plan_hash(const GatePolicy& policy, const std::vector<CellRecord>& cells) {
   std::vector<std::string> lines;
   for (const CellRecord& cell : cells) {
-    lines.push_back(
-        Json{cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.threads, cell.scope, cell.fill}.dump(
-            -1, ' ', true, Json::error_handler_t::replace));
+    lines.push_back(Json{to_string(cell.phase), cell.batch, cell.length, cell.dtype, cell.device, cell.threads,
+                         cell.scope, cell.fill}
+                        .dump(-1, ' ', true, Json::error_handler_t::replace));
   }
   std::ranges::sort(lines);
   constexpr std::size_t kDigits = 16;

@@ -19,7 +19,7 @@ const char* to_string(OnInconclusive choice);
 
 /// Cells that have a margin of their own; what is not given matches every cell.
 struct MarginOverride {
-  std::optional<std::string> phase;
+  std::optional<Phase> phase;
   std::optional<std::int64_t> batch;
   std::optional<std::int64_t> length;
   double margin = 0;

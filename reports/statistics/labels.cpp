@@ -78,22 +78,22 @@ std::string format_change(double ratio, const std::optional<Interval>& interval)
 }
 
 std::string cell_label(const CellRecord& cell) {
-  if (cell.phase == "prefill") {
+  if (cell.phase == Phase::prefill) {
     return fmt::format("b{} pp{}", cell.batch, cell.length);
   }
-  if (cell.phase == "batching") {
+  if (cell.phase == Phase::batching) {
     const BatchingScope scope = batching_scope_from_string(cell.scope);
     const std::string sample = to_string(BatchingScope{.sample = scope.sample});
     return fmt::format("b{} {} @ p{}{}", cell.batch, sample, cell.length,
                        scope.request_rate > 0 ? fmt::format(", {}/s", scope.request_rate) : "");
   }
-  return fmt::format("b{} {} @ d{}", cell.batch, cell.phase == "decode" ? "tg" : "gen", cell.length);
+  return fmt::format("b{} {} @ d{}", cell.batch, cell.phase == Phase::decode ? "tg" : "gen", cell.length);
 }
 
 std::string setting_label(const CellRecord& cell) {
   const std::string fill = cell.fill == "random" ? "" : fmt::format(", {} fill", cell.fill);
   // Cells of phase batching say what is timed in their labels.
-  const std::string scope = cell.phase == "batching" ? "batching" : cell.scope;
+  const std::string scope = cell.phase == Phase::batching ? "batching" : cell.scope;
   return fmt::format("{}, {}, {} thread{}, scope {}{}", cell.dtype, cell.device, cell.threads,
                      cell.threads == 1 ? "" : "s", scope, fill);
 }

@@ -32,7 +32,7 @@ std::int64_t generated_tokens(const RunSummary& summary) {
 
 double first_length(const SummaryRow& row) { return static_cast<double>(row.cell.length); }
 double last_length(const SummaryRow& row) {
-  return row.cell.phase == "decode" ? 2 * row.plotted_length() - first_length(row) : first_length(row);
+  return row.cell.phase == Phase::decode ? 2 * row.plotted_length() - first_length(row) : first_length(row);
 }
 
 /// A measured curve: the rows of one phase, by length.
@@ -66,7 +66,7 @@ struct Curve {
   }
 };
 
-Curve curve_of(const RunSummary& summary, const std::string& phase, const Prediction& prediction) {
+Curve curve_of(const RunSummary& summary, Phase phase, const Prediction& prediction) {
   Curve curve;
   for (const SummaryRow& row : summary.rows) {
     if (row.cell.phase == phase && row.arm.id == prediction.arm.id && row.cell.batch == prediction.request.batch &&
@@ -105,26 +105,26 @@ std::vector<double> launch_sums(const Weights& weights) {
   return values;
 }
 
-std::string refusal_of(const Prediction& prediction, const char* phase, const Curve& curve, double first, double last) {
+std::string refusal_of(const Prediction& prediction, Phase phase, const Curve& curve, double first, double last) {
   if (curve.rows.empty()) {
-    return fmt::format("no {} was measured at batch {}", phase, prediction.request.batch);
+    return fmt::format("no {} was measured at batch {}", to_string(phase), prediction.request.batch);
   }
   if (curve.reaches(first) && curve.reaches(last)) {
     return "";
   }
-  return fmt::format("{} was measured at lengths {} and {} to {} is asked for; nothing is extrapolated", phase,
-                     curve.lengths(), first, last);
+  return fmt::format("{} was measured at lengths {} and {} to {} is asked for; nothing is extrapolated",
+                     to_string(phase), curve.lengths(), first, last);
 }
 
 void predict(const RunSummary& summary, Prediction& prediction) {
   const CompletionRequest& request = prediction.request;
-  const Curve prefill = curve_of(summary, "prefill", prediction);
-  const Curve decode = curve_of(summary, "decode", prediction);
+  const Curve prefill = curve_of(summary, Phase::prefill, prediction);
+  const Curve decode = curve_of(summary, Phase::decode, prediction);
   const auto prompt = static_cast<double>(request.prompt_tokens);
   const std::int64_t steps = request.new_tokens - 1;
-  prediction.refusal = refusal_of(prediction, "prefill", prefill, prompt, prompt);
+  prediction.refusal = refusal_of(prediction, Phase::prefill, prefill, prompt, prompt);
   if (prediction.refusal.empty() && steps > 0) {
-    prediction.refusal = refusal_of(prediction, "decode", decode, prompt, prompt + static_cast<double>(steps - 1));
+    prediction.refusal = refusal_of(prediction, Phase::decode, decode, prompt, prompt + static_cast<double>(steps - 1));
   }
   if (!prediction.refusal.empty()) {
     return;
@@ -152,9 +152,9 @@ void find_measured(const RunSummary& summary, Prediction& prediction) {
     return;
   }
   for (const SummaryRow& row : summary.rows) {
-    if (row.cell.phase == "generate" && row.arm.id == prediction.arm.id && row.cell.batch == prediction.request.batch &&
-        row.cell.length == prediction.request.prompt_tokens && setting_of(row.cell) == setting_of(prediction.like) &&
-        row.cell_mean_ns && row.comparable()) {
+    if (row.cell.phase == Phase::generate && row.arm.id == prediction.arm.id &&
+        row.cell.batch == prediction.request.batch && row.cell.length == prediction.request.prompt_tokens &&
+        setting_of(row.cell) == setting_of(prediction.like) && row.cell_mean_ns && row.comparable()) {
       prediction.measured_ns = row.cell_mean_ns;
       prediction.measured_interval = row.cell_mean_interval_ns;
       prediction.measured_cell_id = row.cell.id;
@@ -195,7 +195,7 @@ std::vector<CompletionRequest> completions_of(const RunSummary& summary, std::in
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> completions;  // batch, prompt tokens, new tokens
   const std::int64_t tokens = generated_tokens(summary);
   for (const SummaryRow& row : summary.rows) {
-    if (row.cell.phase == "generate" && tokens > 0) {
+    if (row.cell.phase == Phase::generate && tokens > 0) {
       completions.emplace(row.cell.batch, row.cell.length, tokens);
     }
   }
@@ -206,10 +206,10 @@ std::vector<CompletionRequest> completions_of(const RunSummary& summary, std::in
       if (!row.cell_mean_ns || !row.comparable() || row.arm.roofline()) {
         continue;
       }
-      if (row.cell.phase == "prefill") {
+      if (row.cell.phase == Phase::prefill) {
         prompts[row.cell.batch].insert(row.cell.length);
       }
-      if (row.cell.phase != "decode") {
+      if (row.cell.phase != Phase::decode) {
         continue;
       }
       const std::int64_t last = row.cell.length + std::max<std::int64_t>(row.cell.steps, 1) - 1;

@@ -19,8 +19,8 @@
 namespace decodelab {
 namespace {
 
-using CellKey = std::tuple<std::string, std::int64_t, std::int64_t, std::string, std::string, std::int64_t, std::string,
-                           std::string>;
+using CellKey =
+    std::tuple<Phase, std::int64_t, std::int64_t, std::string, std::string, std::int64_t, std::string, std::string>;
 
 CellKey key_of(const CellRecord& cell) {
   return {cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.threads, cell.scope, cell.fill};

@@ -45,7 +45,7 @@ std::vector<Serving> servings_of(const RunSummary& summary) {
     return std::tuple(row.cell.batch, row.cell.length, rate, row.arm.id);
   };
   for (const SummaryRow& row : summary.rows) {
-    if (row.cell.phase != "batching" || row.arm.roofline()) {
+    if (row.cell.phase != Phase::batching || row.arm.roofline()) {
       continue;
     }
     const BatchingScope scope = batching_scope_from_string(row.cell.scope);

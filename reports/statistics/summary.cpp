@@ -73,7 +73,7 @@ void add_times(SummaryRow& row, const Blocks& blocks) {
     add_flag(row, "warm-up-not-quiet");
   }
   // Every step of a prefill is the same.
-  if (!whole_periods && row.cell.phase == "decode") {
+  if (!whole_periods && row.cell.phase == Phase::decode) {
     add_flag(row, "period-not-covered");
   }
   if (row.launches == 1) {
@@ -198,7 +198,7 @@ std::unordered_map<std::int64_t, const Record*> by_id(const std::vector<Record>&
 
 double SummaryRow::plotted_length() const {
   const double length = static_cast<double>(cell.length);
-  return cell.phase == "decode" && cell.steps > 1 ? length + static_cast<double>(cell.steps - 1) / 2 : length;
+  return cell.phase == Phase::decode && cell.steps > 1 ? length + static_cast<double>(cell.steps - 1) / 2 : length;
 }
 
 std::string RunSummary::baseline() const {

@@ -30,7 +30,7 @@ std::string run_name(const RunRecord& run) {
 }
 
 std::string cell_name(const CellRecord& cell) {
-  return fmt::format("{} batch {} length {}", cell.phase, cell.batch, cell.length);
+  return fmt::format("{} batch {} length {}", to_string(cell.phase), cell.batch, cell.length);
 }
 
 RunData read_whole(SQLite::Database& database, RunRecord run) {

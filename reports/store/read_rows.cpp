@@ -82,7 +82,7 @@ std::vector<CellRecord> read_cells(SQLite::Database& database, std::int64_t run_
                       run_id);
   while (row.executeStep()) {
     cells.push_back({.id = row.getColumn(0).getInt64(),
-                     .phase = row.getColumn(1).getString(),
+                     .phase = phase_from_string(row.getColumn(1).getString()),
                      .batch = row.getColumn(2).getInt64(),
                      .length = row.getColumn(3).getInt64(),
                      .dtype = row.getColumn(4).getString(),

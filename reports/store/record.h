@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/phase.h"
+
 namespace decodelab {
 
 /// The program that measured; stable for a commit, a compiler and a set of libraries.
@@ -61,7 +63,7 @@ inline bool comparable(RowStatus status, std::optional<bool> engaged) {
 /// One point of the sweep.
 struct CellRecord {
   std::int64_t id = 0;  ///< Given by the store.
-  std::string phase;    ///< prefill, decode or generate.
+  Phase phase{};
   std::int64_t batch = 0;
   std::int64_t length = 0;  ///< Prompt tokens for prefill, keys already held for decode.
   std::string dtype;

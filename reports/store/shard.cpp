@@ -164,7 +164,7 @@ std::string plan_hash(const RunData& data) {
   }
   Json cells = Json::array();
   for (const CellRecord& cell : data.cells) {
-    cells.push_back({cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.scope, cell.fill});
+    cells.push_back({to_string(cell.phase), cell.batch, cell.length, cell.dtype, cell.device, cell.scope, cell.fill});
   }
   Json arms = Json::array();
   for (const ArmRecord& arm : data.arms) {

@@ -81,8 +81,8 @@ std::int64_t insert_cell(SQLite::Database& database, std::int64_t run_id, const 
   return execute(database,
                  "INSERT INTO cells (run_id, phase, batch, length, dtype, device, threads, scope, fill, steps, "
                  "turn_steps) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                 run_id, cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.threads, cell.scope,
-                 cell.fill, cell.steps, cell.slice_steps);
+                 run_id, to_string(cell.phase), cell.batch, cell.length, cell.dtype, cell.device, cell.threads,
+                 cell.scope, cell.fill, cell.steps, cell.slice_steps);
 }
 
 std::int64_t insert_arm(SQLite::Database& database, std::int64_t run_id, const ArmRecord& arm) {

@@ -11,7 +11,7 @@
 namespace decodelab::testing {
 
 struct GateRunOptions {
-  std::vector<std::string> phases{"decode"};
+  std::vector<Phase> phases{Phase::decode};
   std::vector<std::int64_t> lengths{64, 128};
   std::int64_t gate_blocks = 12;  ///< The first look, and what must bear a slow-down out.
   std::int64_t blocks = 1;

@@ -41,14 +41,15 @@ inline void add_counters(RunData& data) {
     if (row.status != RowStatus::ok || data.arms[static_cast<std::size_t>(arm - 1)].roofline()) {
       continue;
     }
-    const std::int64_t tokens = cell.phase == "prefill" ? cell.length : cell.length + 1;
-    row.counters = {{"counted_steps", 8},
-                    {"operators", 8 * (1500 - 180 * arm)},
-                    {"allocations", 8 * (arm == 6 ? 0 : 600 - 60 * arm)},
-                    {"allocated_bytes", 8 * (arm == 6 ? 0 : 9'000'000 / arm)},
-                    {"modelled_weight_bytes", std::int64_t{8} * 2'249'773'056},
-                    {"modelled_kv_bytes", 8 * cell.batch * tokens * 24 * 2 * 2 * 128},
-                    {"modelled_flops", 8 * cell.batch * (cell.phase == "prefill" ? cell.length : 1) * 2'249'773'056}};
+    const std::int64_t tokens = cell.phase == Phase::prefill ? cell.length : cell.length + 1;
+    row.counters = {
+        {"counted_steps", 8},
+        {"operators", 8 * (1500 - 180 * arm)},
+        {"allocations", 8 * (arm == 6 ? 0 : 600 - 60 * arm)},
+        {"allocated_bytes", 8 * (arm == 6 ? 0 : 9'000'000 / arm)},
+        {"modelled_weight_bytes", std::int64_t{8} * 2'249'773'056},
+        {"modelled_kv_bytes", 8 * cell.batch * tokens * 24 * 2 * 2 * 128},
+        {"modelled_flops", 8 * cell.batch * (cell.phase == Phase::prefill ? cell.length : 1) * 2'249'773'056}};
     if (row.counters["allocations"] == 0) {
       row.counters.erase("allocations");
     }
@@ -113,7 +114,7 @@ inline RunData rich_run(const SampleOptions& options = rich_options()) {
   // The two largest batches of the baseline run out of memory at the longest prompts.
   for (CellArmRecord& row : data.cell_arms) {
     const CellRecord& cell = data.cells[static_cast<std::size_t>(row.cell_id - 1)];
-    if (row.arm_id != 1 || cell.phase != "prefill" || cell.batch * cell.length < 16'000) {
+    if (row.arm_id != 1 || cell.phase != Phase::prefill || cell.batch * cell.length < 16'000) {
       continue;
     }
     row.status = RowStatus::oom;
@@ -132,7 +133,7 @@ inline RunData rich_run(const SampleOptions& options = rich_options()) {
     }
   }
   for (const CellRecord& cell : data.cells) {
-    if (cell.phase != "decode" || cell.batch != options.batches.back() || cell.length != options.lengths.back()) {
+    if (cell.phase != Phase::decode || cell.batch != options.batches.back() || cell.length != options.lengths.back()) {
       continue;
     }
     for (const std::int64_t arm : {1, 2, 6}) {

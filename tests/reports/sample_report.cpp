@@ -49,7 +49,7 @@ SampleOptions large() {
 
 SampleOptions one_cell() {
   SampleOptions options;
-  options.phases = {"decode"};
+  options.phases = {Phase::decode};
   options.batches = {1};
   options.lengths = {64};
   options.with_failures = false;
@@ -59,11 +59,11 @@ SampleOptions one_cell() {
 /// All phases, traces, and completions to hold predictions against.
 RunData small_run() {
   SampleOptions options = small();
-  options.phases = {"prefill", "decode", "generate"};
+  options.phases = {Phase::prefill, Phase::decode, Phase::generate};
   RunData data = testing::sample_run(options);
   data.run.plan_json = R"({"seed": 1, "max_tokens": 8})";
   for (const CellRecord& cell : data.cells) {
-    if (cell.phase == "decode") {
+    if (cell.phase == Phase::decode) {
       data.traces.push_back(testing::sample_trace(cell.id, 1));
       data.traces.push_back(testing::sample_trace(cell.id, 2, 0.5));
     }

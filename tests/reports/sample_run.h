@@ -21,7 +21,7 @@ struct SampleArm {
 };
 
 struct SampleOptions {
-  std::vector<std::string> phases{"prefill", "decode"};
+  std::vector<Phase> phases{Phase::prefill, Phase::decode};
   std::vector<std::int64_t> batches{1, 4, 16};
   std::vector<std::int64_t> lengths{64, 128, 256, 509, 1024, 2048, 4093};
   std::vector<SampleArm> arms{{"causal", 1.0, 0.06},
@@ -84,12 +84,12 @@ inline RunData planned_run(const SampleOptions& options = {}) {
                 .parameters = 1'124'886'528,
                 .positions = 8192,
                 .random_weights = true}};
-  for (const std::string& phase : options.phases) {
+  for (const Phase phase : options.phases) {
     for (const std::int64_t batch : options.batches) {
       for (const std::int64_t length : options.lengths) {
-        for (const std::string& scope : phase == "batching"   ? options.batching_scopes
-                                        : phase == "generate" ? std::vector<std::string>{"generate"}
-                                                              : std::vector<std::string>{"step"}) {
+        for (const std::string& scope : phase == Phase::batching   ? options.batching_scopes
+                                        : phase == Phase::generate ? std::vector<std::string>{"generate"}
+                                                                   : std::vector<std::string>{"step"}) {
           data.cells.push_back({.id = 0,
                                 .phase = phase,
                                 .batch = batch,
@@ -122,11 +122,11 @@ inline double expected_step_ns(const SampleArm& arm, const CellRecord& cell) {
   const double batch = static_cast<double>(cell.batch);
   const double length = static_cast<double>(cell.length);
   const double tooth = cell.length % 8 == 0 ? 0.0 : arm.saw_tooth;
-  if (cell.phase == "prefill") {
+  if (cell.phase == Phase::prefill) {
     return (9e6 + 5.5e4 * batch * length + 2.5 * batch * length * length) * arm.factor * (1 + tooth);
   }
   const double decode_ns = (3.1e7 + 1.1e6 * batch + 900 * batch * length) * arm.factor * (1 + tooth);
-  if (cell.phase == "batching") {
+  if (cell.phase == Phase::batching) {
     const BatchingScope scope = batching_scope_from_string(cell.scope);
     // Beyond some rate a queue grows; below it, the last answer comes soon after the last request.
     const double load = scope.request_rate > 0 ? 1 + scope.request_rate * arm.factor / 4 : 4;
@@ -137,12 +137,12 @@ inline double expected_step_ns(const SampleArm& arm, const CellRecord& cell) {
       case BatchingScope::Sample::between_tokens: return decode_ns * (1 + load / 8);
     }
   }
-  return cell.phase == "generate" ? 64 * decode_ns : decode_ns;
+  return cell.phase == Phase::generate ? 64 * decode_ns : decode_ns;
 }
 
 /// A run of prefills whose arms are asked for prefix stores of several shares.
 inline SampleOptions prefix_options() {
-  return {.phases = {"prefill"},
+  return {.phases = {Phase::prefill},
           .batches = {1, 4},
           .lengths = {512},
           .arms = {{"native", 1.0, 0.0},
@@ -156,7 +156,7 @@ inline SampleOptions prefix_options() {
 
 /// Options of a run of phase batching at several rates of requests.
 inline SampleOptions batching_options() {
-  SampleOptions options{.phases = {"batching"},
+  SampleOptions options{.phases = {Phase::batching},
                         .batches = {8},
                         .lengths = {128},
                         .arms = {{"causal", 1.0, 0}, {"causal,+slot-batch", 0.7, 0}, {"native", 0.4, 0}},
@@ -206,7 +206,7 @@ inline RunData sample_run(const SampleOptions& options = {}) {
              0,
              {}};
     } else if (options.with_failures && first_arm && cell.batch == last_batch && cell.length == last_length &&
-               cell.phase == "prefill") {
+               cell.phase == Phase::prefill) {
       row = {row.cell_id, row.arm_id, RowStatus::oom, "needs 71.2 GiB, 60.1 GiB are available", {}, {}, 0, {}};
     }
     row.cell_id += 1;

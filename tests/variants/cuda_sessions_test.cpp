@@ -75,7 +75,7 @@ TEST_F(CudaSessions, GraphsThatAreRecordedAsAWholeLoseTheirKernels) {
   config.intermediate_size = 128;
   const Engine engine = testing::engine_for(arm, testing::small_model(config, ElementType::bfloat16, testing::kGpu));
   const CellRecord cell{
-      .phase = "decode", .batch = 2, .length = 8, .dtype = "bf16", .device = testing::kGpu, .threads = 1};
+      .phase = Phase::decode, .batch = 2, .length = 8, .dtype = "bf16", .device = testing::kGpu, .threads = 1};
   const auto traced = [&] {
     return trace_cell(
         engine, parse_arm(arm), CellInput{}, cell,

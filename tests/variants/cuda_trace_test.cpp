@@ -36,7 +36,7 @@ class CudaTrace : public testing::DeviceTest {
     const auto model = small_model(config(), ElementType::bfloat16, kTracedDevice);
     const Engine engine(model, bind_arm(parse_arm(arm), reference_plan()));
     const CellRecord cell{
-        .phase = "decode", .batch = 2, .length = 8, .dtype = "bf16", .device = kTracedDevice, .threads = 1};
+        .phase = Phase::decode, .batch = 2, .length = 8, .dtype = "bf16", .device = kTracedDevice, .threads = 1};
     return trace_cell(engine, parse_arm(arm), CellInput{}, cell,
                       {.steps = kTracedSteps, .tier = tier, .pairs = pairs, .measure_bandwidth = false});
   }

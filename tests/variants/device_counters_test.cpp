@@ -77,7 +77,7 @@ TEST_F(CudaCounters, StagesOfADecodeStepMoveWhatTheModelSays) {
   config.head_dim = 128;
   config.intermediate_size = 4 * config.hidden_size;
   const CellRecord cell{
-      .phase = "decode", .batch = 4, .length = 16, .dtype = "bf16", .device = testing::kGpu, .threads = 1};
+      .phase = Phase::decode, .batch = 4, .length = 16, .dtype = "bf16", .device = testing::kGpu, .threads = 1};
   const Engine engine =
       testing::engine_for("bigcode", testing::small_model(config, ElementType::bfloat16, testing::kGpu));
   const CountedBytes counted = count_bytes(engine, CellInput{}, cell);

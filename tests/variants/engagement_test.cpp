@@ -23,7 +23,7 @@ const std::set<std::string> kOnCudaOnly{"cuda-graph",       "cuda-graph-partial"
 /// in a store; and those whose tokens a pattern restricts.
 CellRecord cell_of(const std::string& kind) {
   const bool prefills = kind == "samples" || kind == "prefix" || kind == "masked prefill";
-  return {.phase = prefills ? "prefill" : (kind == "masked decode" ? "decode" : kind),
+  return {.phase = prefills ? Phase::prefill : (kind == "masked decode" ? Phase::decode : phase_from_string(kind)),
           .batch = 3,
           .length = 11,
           .dtype = "fp32",

@@ -186,7 +186,7 @@ TEST(Rules, HoldAWorkspaceToNoAllocationAndPaddedKeysToNoKeyThatAttentionCutsOff
     for (const Expectation& expectation : named.expects({.config = config,
                                                          .plan = plan,
                                                          .dtype = ElementType::float32,
-                                                         .phase = "decode",
+                                                         .phase = Phase::decode,
                                                          .device = "cpu",
                                                          .batch_size = 2,
                                                          .length = 5,

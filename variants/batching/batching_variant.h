@@ -23,7 +23,7 @@ inline ParameterSpec chunk_parameter() {
 inline std::vector<Expectation> expects_of_later_requests(const CountedSteps& counted, const std::string& counter,
                                                           bool every_one) {
   const std::int64_t later = counted.requests - counted.batch_size;
-  if (counted.phase != "batching" || !counted.at_once || later < 1) {
+  if (counted.phase != Phase::batching || !counted.at_once || later < 1) {
     return {};
   }
   return {{.counter = counter, .value = every_one ? later * counted.steps : 1, .or_more = !every_one}};

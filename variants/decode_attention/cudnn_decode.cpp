@@ -6,7 +6,7 @@ namespace {
 
 [[maybe_unused]] const bool registered = register_variant(
     sdpa_variant({.name = "cudnn-decode",
-                  .phase = "decode",
+                  .phase = Phase::decode,
                   .kernel = SdpaKernel::cudnn,
                   .summary = "Decode attention by cuDNN's fused kernel, which plans anew for each number of keys.",
                   .source = "NVIDIA cuDNN's scaled dot product attention"}));

@@ -177,7 +177,7 @@ void apply(EnginePlan& plan, const Parameters&) {
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.phase != "decode") {
+  if (counted.phase != Phase::decode) {
     return {};
   }
   // An operator that was not called has no counter: the reference's products of queries and keys.

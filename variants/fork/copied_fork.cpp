@@ -7,7 +7,7 @@ namespace {
 void apply(EnginePlan& plan, const Parameters&) { plan.fork.bind("copied-fork", ForkWay::copied); }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.samples == 1 || counted.phase != "prefill") {
+  if (counted.samples == 1 || counted.phase != Phase::prefill) {
     return {};
   }
   return {{"forked_rows", counted.steps * counted.batch_size * counted.samples}};

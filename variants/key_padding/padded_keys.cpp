@@ -15,7 +15,7 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters& parameters) {
-  if (counted.phase != "decode") {
+  if (counted.phase != Phase::decode) {
     return {};  // a prefill sees its own keys only
   }
   if (!counted.plan.decode_attention.variant().empty()) {

@@ -20,7 +20,7 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters& parameters) {
-  if (counted.phase != "decode") {
+  if (counted.phase != Phase::decode) {
     return {};  // the first append allocates under every rule
   }
   const std::int64_t tokens = parameters.integer("tokens");

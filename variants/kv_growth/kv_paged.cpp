@@ -14,7 +14,7 @@ void apply(EnginePlan& plan, const Parameters&) { plan.kv_growth.bind("kv-paged"
 
 /// Two tensors are written into for each layer of a step, and those that were held already are never copied.
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.phase != "decode") {
+  if (counted.phase != Phase::decode) {
     return {};
   }
   return {{"copied_cache_bytes", 0}, {"cache_writes", 2 * counted.steps * counted.config.layers}};

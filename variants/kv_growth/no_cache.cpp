@@ -30,7 +30,7 @@ void apply(EnginePlan& plan, const Parameters&) {
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.phase != "decode") {
+  if (counted.phase != Phase::decode) {
     return {};
   }
   // Step i is fed the tokens that are held, and those of i steps before it.

@@ -145,7 +145,7 @@ std::unique_ptr<Linear> make_packed_linear(const LinearWeights& weights, Prepare
 void apply(EnginePlan& plan, const Parameters&) { plan.linear.bind("packed-linear", make_packed_linear); }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  const std::int64_t rows = counted.batch_size * (counted.phase == "prefill" ? counted.length : 1);
+  const std::int64_t rows = counted.batch_size * (counted.phase == Phase::prefill ? counted.length : 1);
   if (rows > kFewRows && !multiplies_many_rows(weight_order(best_cpu_isa(counted.dtype)))) {
     // oneDNN allocates its outputs, and on some processors a scratch tensor.
     return {{"mlp.allocations", std::nullopt}, {"projection.allocations", std::nullopt}};

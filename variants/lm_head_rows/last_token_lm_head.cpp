@@ -17,7 +17,7 @@ void apply(EnginePlan& plan, const Parameters&) {
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.phase != "prefill") {
+  if (counted.phase != Phase::prefill) {
     return {};  // a decode step has one position a row
   }
   return {{"lm_head_rows", counted.batch_size * counted.steps}};

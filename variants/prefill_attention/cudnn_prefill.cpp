@@ -6,7 +6,7 @@ namespace {
 
 [[maybe_unused]] const bool registered =
     register_variant(sdpa_variant({.name = "cudnn-prefill",
-                                   .phase = "prefill",
+                                   .phase = Phase::prefill,
                                    .kernel = SdpaKernel::cudnn,
                                    .summary = "Prefill attention by cuDNN's fused kernel, planned once a shape.",
                                    .source = "NVIDIA cuDNN's scaled dot product attention"}));

@@ -6,7 +6,7 @@ namespace {
 
 [[maybe_unused]] const bool registered = register_variant(sdpa_variant(
     {.name = "efficient-prefill",
-     .phase = "prefill",
+     .phase = Phase::prefill,
      .kernel = SdpaKernel::efficient,
      .summary = "Prefill attention by the memory-efficient kernel; key heads are copied for every query head.",
      .source = "Rabe and Staats 2021 (arXiv:2112.05682); xFormers"}));

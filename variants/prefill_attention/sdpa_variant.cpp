@@ -44,7 +44,7 @@ std::int64_t fused_attention_calls(const CountedSteps& counted) {
   // libtorch.
   const std::string& decode = counted.plan.decode_attention.variant();
   const std::int64_t of_layer = decode.empty() ? 0 : decode == "split-kv-decode" ? 1 : 2;
-  return (counted.phase == "prefill" ? config.encoder->layers : 0) + of_layer * config.layers;
+  return (counted.phase == Phase::prefill ? config.encoder->layers : 0) + of_layer * config.layers;
 }
 
 Variant sdpa_variant(const SdpaVariant& described) {
@@ -66,7 +66,7 @@ Variant sdpa_variant(const SdpaVariant& described) {
       .apply =
           [name = described.name, phase = described.phase, kernel = described.kernel](EnginePlan& plan,
                                                                                       const Parameters&) {
-            auto& slot = phase == "prefill" ? plan.prefill_attention : plan.decode_attention;
+            auto& slot = phase == Phase::prefill ? plan.prefill_attention : plan.decode_attention;
             slot.bind(name, [name, kernel](const AttentionShape& shape, const SoftmaxFactory&) {
               return make_sdpa_attention(shape, kernel, name);
             });

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/phase.h"
 #include "engine/layers/sdpa_attention.h"
 #include "variants/registry.h"
 
@@ -10,7 +11,7 @@ namespace decodelab {
 
 struct SdpaVariant {
   std::string name;
-  std::string phase;  ///< `prefill` or `decode`; selects the slot.
+  Phase phase;  ///< Prefill or decode; selects the slot.
   SdpaKernel kernel;
   std::string summary;
   std::string source;

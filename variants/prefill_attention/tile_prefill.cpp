@@ -84,7 +84,7 @@ class TilePrefill final : public Attention {
 };
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.phase != "prefill") {
+  if (counted.phase != Phase::prefill) {
     return {};
   }
   const bool cpu = counted.device == "cpu";
@@ -99,7 +99,7 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 Variant described() {
   Variant variant = sdpa_variant(
       {.name = kName,
-       .phase = "prefill",
+       .phase = Phase::prefill,
        .kernel = SdpaKernel::flash,
        .summary =
            "Prefill attention in bf16, 32 queries with 32 keys at a time, on a processor's tiles (AMX) or by its "

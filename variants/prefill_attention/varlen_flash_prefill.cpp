@@ -87,7 +87,7 @@ class VarlenFlash final : public Attention {
 Variant described() {
   Variant variant =
       sdpa_variant({.name = kName,
-                    .phase = "prefill",
+                    .phase = Phase::prefill,
                     .kernel = SdpaKernel::flash,
                     .summary = "Flash attention over each prompt's own tokens, without their padding.",
                     .source = "Dao 2022 (arXiv:2205.14135); text-generation-inference, its flash models"});

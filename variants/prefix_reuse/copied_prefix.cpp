@@ -10,10 +10,10 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
   if (!counted.stored_tokens) {
     return {};
   }
-  if (counted.phase == "batching") {  // How many prompts find one, is a question of when they come.
+  if (counted.phase == Phase::batching) {  // How many prompts find one, is a question of when they come.
     return {{"prefix_tokens", *counted.stored_tokens > 0 ? 1 : 0, true}};
   }
-  if (counted.phase != "prefill") {
+  if (counted.phase != Phase::prefill) {
     return {};
   }
   // Prompts that are prefilled for each of their samples look for themselves.

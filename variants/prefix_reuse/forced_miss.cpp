@@ -7,10 +7,10 @@ namespace {
 void apply(EnginePlan& plan, const Parameters&) { plan.prefix_reuse.bind("forced-miss", PrefixReuse::missed); }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (!counted.stored_tokens || (counted.phase != "prefill" && counted.phase != "batching")) {
+  if (!counted.stored_tokens || (counted.phase != Phase::prefill && counted.phase != Phase::batching)) {
     return {};
   }
-  const std::int64_t prompts = counted.phase == "batching" ? counted.requests : counted.batch_size;
+  const std::int64_t prompts = counted.phase == Phase::batching ? counted.requests : counted.batch_size;
   return {{"prefix_lookups", counted.steps * prompts, true}, {"prefix_tokens", 0}};
 }
 

@@ -10,7 +10,7 @@ void apply(EnginePlan& plan, const Parameters&) { plan.read_back.bind("late-read
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
   // The first counted step has no earlier tokens to read.
-  if (counted.phase != "decode" || counted.steps < 2) {
+  if (counted.phase != Phase::decode || counted.steps < 2) {
     return {};
   }
   return {{"late_reads", counted.steps - 1}};

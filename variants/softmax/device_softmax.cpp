@@ -43,8 +43,8 @@ std::vector<Expectation> softmax_expected(const CountedSteps& counted, const Par
   if (counted.sampled) {
     return {};  // the choice has a softmax of its own
   }
-  const bool used = counted.phase == "prefill" ? counted.plan.prefill_attention.variant().empty()
-                                               : counted.plan.decode_attention.variant().empty();
+  const bool used = counted.phase == Phase::prefill ? counted.plan.prefill_attention.variant().empty()
+                                                    : counted.plan.decode_attention.variant().empty();
   // An operator that was not called has no counter: libtorch's softmax, which the reference calls.
   return used ? std::vector<Expectation>{{"op.aten::softmax", 0}} : std::vector<Expectation>{};
 }

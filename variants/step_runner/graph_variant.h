@@ -42,7 +42,7 @@ inline void bind_graph_runner(EnginePlan& plan, const std::string& variant, Grap
 }
 
 inline std::vector<Expectation> graphs_expected(const CountedSteps& counted, GraphScope scope) {
-  if (counted.phase != "decode") {
+  if (counted.phase != Phase::decode) {
     return {};
   }
   return {{"graph_launches", counted.steps * graph_launches_of_step(scope, counted.config.layers)}};

@@ -28,10 +28,10 @@ class CachedTrieMasks final : public TokenMask {
 /// The rows of a prefill begin in one state, whose mask is found once; later ones may all be in states of their own.
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
   const std::int64_t rows = counted.batch_size * counted.samples;
-  if (!counted.masked || (counted.phase == "prefill" && rows == 1)) {
+  if (!counted.masked || (counted.phase == Phase::prefill && rows == 1)) {
     return {};
   }
-  return {{"kept_masks", counted.phase == "prefill" ? counted.steps * (rows - 1) : 1, true}};
+  return {{"kept_masks", counted.phase == Phase::prefill ? counted.steps * (rows - 1) : 1, true}};
 }
 
 void apply(EnginePlan& plan, const Parameters&) {

@@ -21,7 +21,7 @@ void apply(EnginePlan& plan, const Parameters&) {
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.phase != "decode") {
+  if (counted.phase != Phase::decode) {
     return {};  // the mask of several tokens is no view of the table
   }
   // An operator that was not called has no counter: the reference makes its positions in each step.

@@ -77,7 +77,7 @@ void apply(EnginePlan& plan, const Parameters&) {
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.phase != "decode") {
+  if (counted.phase != Phase::decode) {
     return {};
   }
   return {{"op.aten::arange", 0}, {"mlp.allocations", 0}, {"projection.allocations", 0}};

@@ -95,7 +95,7 @@ void ProcessWorker::begin_end() {
 }
 
 void ProcessWorker::prepare(const CellRecord& cell) {
-  require("phase", cell.phase, hello_->phases);
+  require("phase", to_string(cell.phase), hello_->phases);
   if (const std::int64_t samples = options_.load.samples_of(cell); samples > 1 && !hello_->samples) {
     throw WorkerError(
         RowStatus::unsupported,
@@ -116,9 +116,9 @@ void ProcessWorker::prepare(const CellRecord& cell) {
     }
   }
   require("fill", kind_of_fill(cell_fill_from_string(cell.fill)), hello_->fills);
-  const std::int64_t room =
-      cell.phase == "decode" ? std::min(options_.positions - cell.length, std::max(kMaximumSteps, kWarmupMaximumSteps))
-                             : options_.positions - cell.length + 1;
+  const std::int64_t room = cell.phase == Phase::decode ? std::min(options_.positions - cell.length,
+                                                                   std::max(kMaximumSteps, kWarmupMaximumSteps))
+                                                        : options_.positions - cell.length + 1;
   std::string request = prepare_request(cell, options_.load, room,
                                         cell_prompts(options_.prompts, static_cast<std::uint64_t>(options_.load.seed),
                                                      cell.batch, cell.length, options_.vocabulary),

@@ -59,9 +59,15 @@ auto read_reply(std::string_view line, std::string_view kind, Read&& read) {
 }
 
 Json cell_json(const CellRecord& cell) {
-  return {{"phase", cell.phase}, {"batch", cell.batch},   {"length", cell.length},
-          {"dtype", cell.dtype}, {"device", cell.device}, {"threads", cell.threads},
-          {"scope", cell.scope}, {"fill", cell.fill},     {"steps", cell.steps}};
+  return {{"phase", to_string(cell.phase)},
+          {"batch", cell.batch},
+          {"length", cell.length},
+          {"dtype", cell.dtype},
+          {"device", cell.device},
+          {"threads", cell.threads},
+          {"scope", cell.scope},
+          {"fill", cell.fill},
+          {"steps", cell.steps}};
 }
 
 Json warmup_json() {
@@ -299,7 +305,7 @@ WorkerRequest parse_request(std::string_view line) {
                       .max_tokens = json.at("max_tokens")};
     } else if (request.kind == "prepare") {
       const Json& cell = json.at("cell");
-      request.cell = {.phase = cell.at("phase"),
+      request.cell = {.phase = phase_from_string(cell.at("phase").get<std::string>()),
                       .batch = cell.at("batch"),
                       .length = cell.at("length"),
                       .dtype = cell.at("dtype"),

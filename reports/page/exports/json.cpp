@@ -124,7 +124,7 @@ std::string objects_to_csv(const Json& header, const std::vector<Json>& rows) {
 Json row_to_json(const SummaryRow& row) {
   return {{"arm", row.arm.label},
           {"model", row.model},
-          {"phase", row.cell.phase},
+          {"phase", to_string(row.cell.phase)},
           {"scope", row.cell.scope},
           {"batch", row.cell.batch},
           {"length", row.cell.length},
@@ -247,7 +247,7 @@ std::string blocks_to_csv(const RunData& data) {
       std::vector<double> sorted(visit.samples_ns.begin(), visit.samples_ns.end());
       std::sort(sorted.begin(), sorted.end());
       text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", escape_csv(data.run.uuid),
-                          block.launch, block.block, cell.id, escape_csv(cell.phase), cell.batch, cell.length,
+                          block.launch, block.block, cell.id, to_string(cell.phase), cell.batch, cell.length,
                           block.started_unix_ns, block.other_cpu_share, visit.position,
                           escape_csv(arms.at(visit.arm_id)), escape_csv(arms.at(visit.previous_arm_id)),
                           visit.warmup_steps, visit.quiet ? 1 : 0, sorted.size(), visit.wall_ns,

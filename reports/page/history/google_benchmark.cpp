@@ -45,7 +45,7 @@ std::vector<Visit> visits_of(const RunData& data, std::int64_t cell_id, std::int
 }
 
 std::string name_of(const CellRecord& cell, const ArmRecord& arm, bool with_arm) {
-  const std::string place = fmt::format("{}/batch:{}/length:{}", cell.phase, cell.batch, cell.length);
+  const std::string place = fmt::format("{}/batch:{}/length:{}", to_string(cell.phase), cell.batch, cell.length);
   return with_arm ? place + "/" + arm.label : place;
 }
 

@@ -47,13 +47,13 @@ double mean_ratio(const std::vector<const Cell*>& cells) {
 
 template <typename Cell>
 std::vector<std::pair<std::string, double>> phases_of(const std::vector<const Cell*>& cells) {
-  std::map<std::string, std::vector<const Cell*>> by_phase;
+  std::map<Phase, std::vector<const Cell*>> by_phase;
   for (const Cell* cell : cells) {
     by_phase[cell->cell.phase].push_back(cell);
   }
   std::vector<std::pair<std::string, double>> phases;
   for (const auto& [phase, of_phase] : by_phase) {
-    phases.emplace_back(phase, mean_ratio(of_phase));
+    phases.emplace_back(to_string(phase), mean_ratio(of_phase));
   }
   return phases.size() > 1 ? phases : std::vector<std::pair<std::string, double>>();
 }

@@ -178,7 +178,7 @@ Table overview_table(const RunSummary& summary) {
   for (const SummaryRow& row : summary.rows) {
     ratios_of_cell[row.cell.id] += row.time_ratio.has_value();
   }
-  std::map<std::pair<std::string, std::string>, std::vector<double>> logs;  // by arm and phase
+  std::map<std::pair<std::string, Phase>, std::vector<double>> logs;  // by arm and phase
   std::vector<std::string> excluded;
   for (const SummaryRow& row : summary.rows) {
     if (row.arm.roofline()) {
@@ -193,12 +193,12 @@ Table overview_table(const RunSummary& summary) {
       excluded.push_back(label);
     }
   }
-  std::set<std::string> phases;
+  std::set<Phase> phases;
   for (const auto& [key, values] : logs) {
     phases.insert(key.second);
   }
   for (const ArmRecord& arm : summary.arms) {
-    for (const std::string& phase : phases) {
+    for (const Phase phase : phases) {
       const auto found = logs.find({arm.label, phase});
       if (found == logs.end()) {
         continue;
@@ -207,8 +207,8 @@ Table overview_table(const RunSummary& summary) {
       table.rows.push_back(
           {0,
            0,
-           {arm.label, phase, std::to_string(found->second.size()), format_ratio(std::exp(mean(found->second))),
-            format_ratio(std::exp(*low)), format_ratio(std::exp(*high))}});
+           {arm.label, to_string(phase), std::to_string(found->second.size()),
+            format_ratio(std::exp(mean(found->second))), format_ratio(std::exp(*low)), format_ratio(std::exp(*high))}});
     }
   }
   if (!excluded.empty()) {

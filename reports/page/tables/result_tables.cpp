@@ -25,14 +25,7 @@ constexpr std::size_t kCellsInANote = 6;  // a longer list of cells says less th
 using Rows = std::vector<const SummaryRow*>;
 
 std::string step_name(const CellRecord& cell) {
-  if (cell.phase == "batching") {
-    return cell.scope;
-  }
-  return cell.phase == "prefill" ? "Prefill" : cell.phase == "decode" ? "Decode (token)" : "Decode (total)";
-}
-
-int phase_rank(const std::string& phase) {
-  return phase == "prefill" ? 0 : phase == "decode" ? 1 : phase == "generate" ? 2 : 3;
+  return cell.phase == Phase::batching ? cell.scope : words_of(cell.phase).step;
 }
 
 std::string status_name(const SummaryRow& row) {
@@ -257,9 +250,9 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
   using Key = std::tuple<std::int64_t, std::int64_t, std::string, std::string, std::int64_t, std::string, std::string>;
   std::map<Key, Rows> groups;
   for (const SummaryRow& row : summary.rows) {
-    const std::string scope = row.cell.phase == "generate"   ? ""
-                              : row.cell.phase == "batching" ? "batching"
-                                                             : row.cell.scope;
+    const std::string scope = row.cell.phase == Phase::generate   ? ""
+                              : row.cell.phase == Phase::batching ? "batching"
+                                                                  : row.cell.scope;
     groups[{row.arm.id, row.cell.length, row.cell.dtype, row.cell.device, row.cell.threads, row.cell.fill, scope}]
         .push_back(&row);
   }
@@ -285,7 +278,7 @@ std::vector<Table> latency_tables(const RunSummary& summary) {
     }
     std::sort(rows.begin(), rows.end(), [](const SummaryRow* a, const SummaryRow* b) {
       const auto place = [](const SummaryRow* row) {
-        return std::tuple(phase_rank(row->cell.phase), step_name(row->cell), row->cell.batch, row->cell.id);
+        return std::tuple(row->cell.phase, step_name(row->cell), row->cell.batch, row->cell.id);
       };
       return place(a) < place(b);
     });

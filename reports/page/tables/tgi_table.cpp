@@ -29,7 +29,8 @@ struct Group {
     const auto key = [](const CellRecord& cell) {
       return std::tie(cell.length, cell.dtype, cell.device, cell.threads, cell.fill);
     };
-    const bool scopes_fit = row.cell.phase == "generate" || like.phase == "generate" || row.cell.scope == like.scope;
+    const bool scopes_fit =
+        row.cell.phase == Phase::generate || like.phase == Phase::generate || row.cell.scope == like.scope;
     return row.arm.label == arm && key(row.cell) == key(like) && scopes_fit;
   }
 };
@@ -66,7 +67,7 @@ std::string rate(const SummaryRow& row, const std::optional<std::int64_t>& ns) {
   return value(static_cast<double>(row.cell.batch) * kNsOfASecond / static_cast<double>(*ns), "tokens/secs");
 }
 
-std::vector<const SummaryRow*> of_phase(const Group& group, const char* phase) {
+std::vector<const SummaryRow*> of_phase(const Group& group, Phase phase) {
   std::vector<const SummaryRow*> rows;
   for (const SummaryRow* row : group.rows) {
     if (row->cell.phase == phase && row->steps > 0 && row->comparable()) {
@@ -77,7 +78,7 @@ std::vector<const SummaryRow*> of_phase(const Group& group, const char* phase) {
   return rows;
 }
 
-void add_rows(Table& table, const Group& group, const char* phase, const char* step, bool throughput) {
+void add_rows(Table& table, const Group& group, Phase phase, const char* step, bool throughput) {
   bool first = true;
   for (const SummaryRow* row : of_phase(group, phase)) {
     std::vector<std::string> fields{first ? step : "", std::to_string(row->cell.batch)};
@@ -123,7 +124,7 @@ std::vector<std::string> latency_notes(const Group& group) {
   if (!blank.empty()) {
     notes.push_back(fmt::format("Blank where too little was timed: {}.", blank));
   }
-  if (!of_phase(group, "generate").empty()) {
+  if (!of_phase(group, Phase::generate).empty()) {
     notes.emplace_back(
         "Decode (total) is a whole completion here, its prefill included; text-generation-benchmark's begins after the "
         "prefill.");
@@ -148,13 +149,13 @@ std::vector<Table> tgi_tables(const RunSummary& summary, const std::string& arm)
     for (const char* percentile : {"p50", "p90", "p99"}) {
       latency.columns.push_back({percentile, true});
     }
-    add_rows(latency, group, "prefill", "Prefill", false);
-    add_rows(latency, group, "decode", "Decode (token)", false);
-    add_rows(latency, group, "generate", "Decode (total)", false);
+    add_rows(latency, group, Phase::prefill, words_of(Phase::prefill).step, false);
+    add_rows(latency, group, Phase::decode, words_of(Phase::decode).step, false);
+    add_rows(latency, group, Phase::generate, words_of(Phase::generate).step, false);
     latency.notes = latency_notes(group);
     Table throughput = empty_table(group, "Throughput");
-    add_rows(throughput, group, "prefill", "Prefill", true);
-    add_rows(throughput, group, "decode", "Decode", true);
+    add_rows(throughput, group, Phase::prefill, "Prefill", true);
+    add_rows(throughput, group, Phase::decode, "Decode", true);
     throughput.notes = {
         "Tokens made a second, of all rows of the batch together. Average: the batch over the average latency."};
     tables.push_back(std::move(latency));

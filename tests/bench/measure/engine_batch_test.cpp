@@ -16,7 +16,7 @@ using testing::small_config;
 using testing::small_model;
 
 CellRecord batching_cell(const std::string& scope) {
-  return {.phase = "batching",
+  return {.phase = Phase::batching,
           .batch = 3,
           .length = 8,
           .dtype = "fp32",
@@ -103,7 +103,7 @@ TEST(EngineWorker, TimesWhatTheScopeOfBatchingSays) {
 }
 
 TEST(EngineWorker, GivesEachSampleOfAPromptARow) {
-  CellRecord cell{.phase = "prefill",
+  CellRecord cell{.phase = Phase::prefill,
                   .batch = 2,
                   .length = 9,
                   .dtype = "fp32",
@@ -115,13 +115,14 @@ TEST(EngineWorker, GivesEachSampleOfAPromptARow) {
   EXPECT_EQ(each.batch, 6);
   EXPECT_EQ(each.tokens.front()[0], each.tokens.front()[2]) << "greedy samples are alike";
   EXPECT_TRUE(compare_free_running(each, forked).correct);
-  cell.phase = "generate";
+  cell.phase = Phase::generate;
   cell.scope = "generate-samples-3";
   EXPECT_TRUE(compare_free_running(worker_of("native")->outputs(cell, 3, nullptr), each).correct);
 }
 
 TEST(EngineWorker, RefusesRandomKeysWhereNoneAreKept) {
-  const CellRecord cell{.phase = "decode", .batch = 1, .length = 9, .dtype = "fp32", .device = "cpu", .threads = 1};
+  const CellRecord cell{
+      .phase = Phase::decode, .batch = 1, .length = 9, .dtype = "fp32", .device = "cpu", .threads = 1};
   try {
     worker_of("causal,+no-cache")->outputs(cell, 1, nullptr);
     FAIL();

@@ -26,7 +26,7 @@ class Embeddings final : public RangeListener {
 };
 
 CellRecord cell(const std::string& fill, std::int64_t batch = 2) {
-  return {.phase = "decode",
+  return {.phase = Phase::decode,
           .batch = batch,
           .length = 10,
           .dtype = "fp32",

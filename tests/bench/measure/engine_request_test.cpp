@@ -13,14 +13,14 @@ namespace {
 using testing::small_config;
 using testing::small_model;
 
-CellRecord request_cell(const std::string& phase, const std::string& dtype = "fp32") {
+CellRecord request_cell(Phase phase, const std::string& dtype = "fp32") {
   return {.phase = phase,
           .batch = 2,
           .length = 16,
           .dtype = dtype,
           .device = "cpu",
           .threads = 1,
-          .scope = phase == "generate" ? "generate" : (phase == "batching" ? "served" : "step"),
+          .scope = phase == Phase::generate ? "generate" : (phase == Phase::batching ? "served" : "step"),
           .steps = 2};
 }
 
@@ -41,7 +41,7 @@ std::unique_ptr<Worker> asked(const std::string& name, std::shared_ptr<const Mas
 }
 
 TEST(RequestOfAnArm, HoldsAShareOfEachPromptInAStoreBeforeEachStep) {
-  const CellRecord cell = request_cell("prefill");
+  const CellRecord cell = request_cell(Phase::prefill);
   const Probe hit = asked("causal,+copied-prefix@prefix=0.75")->probe(cell);
   EXPECT_EQ(hit.engaged, std::optional(true)) << hit.missing;
   EXPECT_EQ(hit.counters.at("prefix_lookups"), 2);
@@ -55,30 +55,31 @@ TEST(RequestOfAnArm, HoldsAShareOfEachPromptInAStoreBeforeEachStep) {
 }
 
 TEST(RequestOfAnArm, ComputesTheSameTokensWithAStoreAndWithout) {
-  for (const char* phase : {"prefill", "generate", "batching"}) {
+  for (const Phase phase : {Phase::prefill, Phase::generate, Phase::batching}) {
     const CellRecord cell = request_cell(phase);
     const OutputTrace expected = asked("causal@prefix=0.5")->outputs(cell, 4, nullptr);
     for (const char* arm : {"causal,+copied-prefix@prefix=0.5", "causal,+forced-miss@prefix=0.5"}) {
-      EXPECT_EQ(asked(arm)->outputs(cell, 4, nullptr).tokens, expected.tokens) << phase << ' ' << arm;
+      EXPECT_EQ(asked(arm)->outputs(cell, 4, nullptr).tokens, expected.tokens) << to_string(phase) << ' ' << arm;
     }
   }
 }
 
 TEST(RequestOfAnArm, MissesOnPurposeWhatTheStoreHolds) {
-  const Probe miss = asked("causal,+forced-miss@prefix=0.75")->probe(request_cell("prefill"));
+  const Probe miss = asked("causal,+forced-miss@prefix=0.75")->probe(request_cell(Phase::prefill));
   EXPECT_EQ(miss.engaged, std::optional(true)) << miss.missing;
   EXPECT_EQ(miss.counters.at("prefix_lookups"), 2);
   EXPECT_FALSE(miss.counters.contains("prefix_tokens"));
 }
 
 TEST(RequestOfAnArm, SharesTheBeginningOfPromptsInABatchThatServes) {
-  const Probe served = asked("causal,+concatenate-filter,+copied-prefix@prefix=0.5")->probe(request_cell("batching"));
+  const Probe served =
+      asked("causal,+concatenate-filter,+copied-prefix@prefix=0.5")->probe(request_cell(Phase::batching));
   EXPECT_EQ(served.engaged, std::optional(true)) << served.missing;
   EXPECT_GT(served.counters.at("prefix_tokens"), 0);
 }
 
 TEST(RequestOfAnArm, DecodesSeveralSamplesOfEachPrompt) {
-  const CellRecord cell = request_cell("prefill");
+  const CellRecord cell = request_cell(Phase::prefill);
   const std::unique_ptr<Worker> worker = asked("causal,+copied-fork@samples=3");
   const Probe probe = worker->probe(cell);
   EXPECT_EQ(probe.engaged, std::optional(true)) << probe.missing;
@@ -88,12 +89,12 @@ TEST(RequestOfAnArm, DecodesSeveralSamplesOfEachPrompt) {
 
 TEST(RequestOfAnArm, ChoosesOnlyWhatItsPatternAllows) {
   const auto vocabulary = three_letters();
-  for (const char* phase : {"prefill", "decode", "generate"}) {
+  for (const Phase phase : {Phase::prefill, Phase::decode, Phase::generate}) {
     const CellRecord cell = request_cell(phase);
     const OutputTrace expected = asked("causal@regex=[ab]*", vocabulary)->outputs(cell, 6, nullptr);
     for (const auto& step : expected.tokens) {
       for (const std::int64_t id : step) {
-        EXPECT_TRUE(id != 0 && id % 3 != 2) << phase << " chose " << id;
+        EXPECT_TRUE(id != 0 && id % 3 != 2) << to_string(phase) << " chose " << id;
       }
     }
     for (const char* arm : {"causal,+trie-masks@regex=[ab]*", "causal,+cached-trie-masks@regex=[ab]*",
@@ -101,9 +102,9 @@ TEST(RequestOfAnArm, ChoosesOnlyWhatItsPatternAllows) {
       const std::unique_ptr<Worker> worker = asked(arm, vocabulary);
       const VerificationResult same = compare_free_running(expected, worker->outputs(cell, 6, nullptr));
       EXPECT_TRUE(same.correct) << arm << ": " << same.difference;
-      if (cell.phase != "generate") {
+      if (cell.phase != Phase::generate) {
         const Probe probe = worker->probe(cell);
-        EXPECT_EQ(probe.engaged, std::optional(true)) << arm << ' ' << phase << ": " << probe.missing;
+        EXPECT_EQ(probe.engaged, std::optional(true)) << arm << ' ' << to_string(phase) << ": " << probe.missing;
       }
     }
   }
@@ -111,7 +112,7 @@ TEST(RequestOfAnArm, ChoosesOnlyWhatItsPatternAllows) {
 
 TEST(RequestOfAnArm, IsComparedByWhatThePatternAllowsWhereTokensAreFed) {
   const auto vocabulary = three_letters();
-  const CellRecord cell = request_cell("decode");
+  const CellRecord cell = request_cell(Phase::decode);
   const OutputTrace expected = asked("causal@regex=[ab]*", vocabulary)->outputs(cell, 6, nullptr);
   const OutputTrace right = asked("bigcode@regex=[ab]*", vocabulary)->outputs(cell, 6, &expected);
   EXPECT_TRUE(compare_teacher_forced(expected, right, "bf16").correct);
@@ -121,7 +122,7 @@ TEST(RequestOfAnArm, IsComparedByWhatThePatternAllowsWhereTokensAreFed) {
 
 TEST(RequestOfAnArm, SaysWhereAPatternCannotGoOn) {
   try {
-    asked("causal@regex=abc", three_letters())->outputs(request_cell("decode"), 6, nullptr);
+    asked("causal@regex=abc", three_letters())->outputs(request_cell(Phase::decode), 6, nullptr);
     FAIL() << "three letters are not six";
   } catch (const WorkerError& error) {
     EXPECT_EQ(error.status, RowStatus::unsupported);

@@ -14,7 +14,7 @@ using testing::small_model;
 constexpr std::int64_t kSteps = 6;
 
 CellRecord decode_cell(const std::string& scope) {
-  return {.phase = "decode",
+  return {.phase = Phase::decode,
           .batch = 2,
           .length = 10,
           .dtype = "fp32",

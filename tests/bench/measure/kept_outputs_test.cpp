@@ -11,7 +11,7 @@ namespace {
 using testing::TemporaryFolder;
 
 const CellRecord kCell{
-    .phase = "decode", .batch = 2, .length = 16, .dtype = "fp32", .device = "cpu", .threads = 2, .fill = "random"};
+    .phase = Phase::decode, .batch = 2, .length = 16, .dtype = "fp32", .device = "cpu", .threads = 2, .fill = "random"};
 const OutputTrace kTrace{.first = {3, 4},
                          .tokens = {{1, 2}, {5, 6}},
                          .logits = {{0.5f, 1, 2, 3}, {4, 5, 6, -7.25f}},
@@ -34,7 +34,7 @@ TEST(KeptOutputs, ComeBackForTheSameCellStepsAndProgramAlone) {
   EXPECT_FALSE(kept.find(kCell, "@samples=2", 2)) << "of another request";
   EXPECT_FALSE(KeptOutputs(KeptBytes(folder / "outputs"), "another build\n").find(kCell, "", 2));
   for (const auto change :
-       {+[](CellRecord& cell) { cell.phase = "prefill"; }, +[](CellRecord& cell) { cell.batch = 1; },
+       {+[](CellRecord& cell) { cell.phase = Phase::prefill; }, +[](CellRecord& cell) { cell.batch = 1; },
         +[](CellRecord& cell) { cell.length = 17; }, +[](CellRecord& cell) { cell.dtype = "bf16"; },
         +[](CellRecord& cell) { cell.device = "cuda:0"; }, +[](CellRecord& cell) { cell.threads = 1; },
         +[](CellRecord& cell) { cell.fill = "generated"; }}) {

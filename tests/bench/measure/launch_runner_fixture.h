@@ -113,7 +113,7 @@ class LaunchRunnerTest : public ::testing::Test {
       data.arms.push_back({.id = 0, .label = arm, .baseline = arm == arms.front()});
     }
     for (const std::int64_t batch : batches) {
-      data.cells.push_back({.phase = "decode",
+      data.cells.push_back({.phase = Phase::decode,
                             .batch = batch,
                             .length = 16,
                             .dtype = dtype_,

@@ -153,7 +153,8 @@ TEST(TorchTrace, LeavesNothingBehind) {
 
 /// What the trace pass gives for a small cell.
 TracedCell traced_cell(const Engine& engine, const char* arm, const TraceRequest& request) {
-  const CellRecord cell{.phase = "decode", .batch = 2, .length = 8, .dtype = "fp32", .device = "cpu", .threads = 1};
+  const CellRecord cell{
+      .phase = Phase::decode, .batch = 2, .length = 8, .dtype = "fp32", .device = "cpu", .threads = 1};
   return trace_cell(engine, parse_arm(arm), CellInput{}, cell, request);
 }
 

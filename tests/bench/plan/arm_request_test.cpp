@@ -71,12 +71,12 @@ TEST(ArmRequest, RefusesWhatItCannotReadInOneSentence) {
 }
 
 TEST(ArmRequest, SaysWhichPhasesHaveNoUseForIt) {
-  EXPECT_NE(unsupported_reason({.samples = 2}, "decode"), "");
-  EXPECT_NE(unsupported_reason({.samples = 2}, "batching"), "");
-  EXPECT_EQ(unsupported_reason({.samples = 2}, "prefill"), "");
-  EXPECT_NE(unsupported_reason({.prefix = 0.5}, "decode"), "");
-  EXPECT_EQ(unsupported_reason({.prefix = 0.5}, "batching"), "");
-  for (const char* phase : {"prefill", "decode", "generate", "batching"}) {
+  EXPECT_NE(unsupported_reason({.samples = 2}, Phase::decode), "");
+  EXPECT_NE(unsupported_reason({.samples = 2}, Phase::batching), "");
+  EXPECT_EQ(unsupported_reason({.samples = 2}, Phase::prefill), "");
+  EXPECT_NE(unsupported_reason({.prefix = 0.5}, Phase::decode), "");
+  EXPECT_EQ(unsupported_reason({.prefix = 0.5}, Phase::batching), "");
+  for (const Phase phase : {Phase::prefill, Phase::decode, Phase::generate, Phase::batching}) {
     EXPECT_EQ(unsupported_reason({.regex = "a*"}, phase), "");
   }
 }

@@ -9,7 +9,7 @@
 namespace decodelab {
 namespace {
 
-const CellRecord kCell{.phase = "batching", .batch = 50, .length = 20};
+const CellRecord kCell{.phase = Phase::batching, .batch = 50, .length = 20};
 
 TEST(PlannedRequests, HaveLengthsAboutThoseOfTheCellAndComeOneAfterAnother) {
   const std::vector<PlannedRequest> requests = planned_requests(kCell, 3, 8);
@@ -46,7 +46,7 @@ TEST(PlannedRequests, AreTheSameForTheSameSeedOnly) {
 }
 
 TEST(PlannedRequests, MayBeAsShortAsOneToken) {
-  for (const PlannedRequest& request : planned_requests({.phase = "batching", .batch = 2, .length = 1}, 1, 1)) {
+  for (const PlannedRequest& request : planned_requests({.phase = Phase::batching, .batch = 2, .length = 1}, 1, 1)) {
     EXPECT_EQ(request.prompt_tokens, 1);
     EXPECT_EQ(request.new_tokens, 1);
   }

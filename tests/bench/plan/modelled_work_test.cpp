@@ -33,14 +33,16 @@ constexpr std::int64_t kVectors = (4 + 4) + 4 + 8 + 4 + 4 * 4 + 2 * 4;  // biase
 constexpr std::int64_t kHead = 4 * 10;
 
 TEST(ModelledWork, OfDecodeReadsWeightsOnceAndKeysOfEveryRow) {
-  const ModelledWork work = modelled_work(tiny(), {.phase = "decode", .batch = 3, .length = 5, .dtype = "bf16"}, 2);
+  const ModelledWork work =
+      modelled_work(tiny(), {.phase = Phase::decode, .batch = 3, .length = 5, .dtype = "bf16"}, 2);
   EXPECT_EQ(work.weight_bytes, 2 * 2 * (kMatrices + kVectors + kHead + 2 * 3 * 4));
   EXPECT_EQ(work.kv_bytes, 2 * 3 * 4 * (6 + 7));
   EXPECT_EQ(work.flops, 2 * 2 * (3 * kMatrices + 3 * kHead) + 4 * 4 * 3 * (6 + 7));
 }
 
 TEST(ModelledWork, OfPrefillAttendsCausallyAndHasOneHeadRowForEachPrompt) {
-  const ModelledWork work = modelled_work(tiny(), {.phase = "prefill", .batch = 2, .length = 3, .dtype = "fp32"}, 1);
+  const ModelledWork work =
+      modelled_work(tiny(), {.phase = Phase::prefill, .batch = 2, .length = 3, .dtype = "fp32"}, 1);
   EXPECT_EQ(work.weight_bytes, 4 * (kMatrices + kVectors + kHead + 2 * 6 * 4));
   EXPECT_EQ(work.kv_bytes, 4 * 2 * 4 * 3);
   EXPECT_EQ(work.flops, 2 * (6 * kMatrices + 2 * kHead) + 4 * 4 * 2 * 6);
@@ -49,7 +51,7 @@ TEST(ModelledWork, OfPrefillAttendsCausallyAndHasOneHeadRowForEachPrompt) {
 TEST(ModelledWork, OfStagesAddsUpToThatOfTheStep) {
   ModelConfig config = tiny();
   config.layers = 3;
-  for (const char* phase : {"decode", "prefill"}) {
+  for (const Phase phase : {Phase::decode, Phase::prefill}) {
     const CellRecord cell{.phase = phase, .batch = 3, .length = 5, .dtype = "bf16"};
     const ModelledWork work = modelled_work(config, cell, 1);
     const StageBytes bytes = modelled_stage_bytes(config, cell, cell.length);
@@ -57,7 +59,7 @@ TEST(ModelledWork, OfStagesAddsUpToThatOfTheStep) {
     for (const StageBytes::ByStage& layer : bytes.layers) {
       total = std::accumulate(layer.begin(), layer.end(), total);
     }
-    EXPECT_EQ(total, work.weight_bytes + work.kv_bytes) << phase;
+    EXPECT_EQ(total, work.weight_bytes + work.kv_bytes) << to_string(phase);
   }
 }
 
@@ -74,7 +76,8 @@ TEST(ModelledWork, OfALlamaCountsKeyHeadsBothHalvesOfTheGateAndItsOwnHead) {
   config.vocabulary_size = 10;
   config.gated_mlp = true;
   config.tied_head = false;
-  const ModelledWork work = modelled_work(config, {.phase = "decode", .batch = 3, .length = 5, .dtype = "bf16"}, 1);
+  const ModelledWork work =
+      modelled_work(config, {.phase = Phase::decode, .batch = 3, .length = 5, .dtype = "bf16"}, 1);
   const std::int64_t matrices = 4 * (12 + 6 + 6) + 12 * 4 + 4 * 16 + 8 * 4;
   EXPECT_EQ(work.weight_bytes, 2 * (2 * (matrices + 2 * 4) + 4 + 4 * 10 + 3 * 4))
       << "a token is looked up in one table";
@@ -99,17 +102,17 @@ TEST(ModelledWork, ReadsOfAWindowNoMoreThanItsKeys) {
   ModelConfig config = tiny();
   config.layers = 2;
   for (const std::int64_t window : {1, 3, 5, 6, 7, 100}) {
-    for (const char* phase : {"decode", "prefill"}) {
+    for (const Phase phase : {Phase::decode, Phase::prefill}) {
       const CellRecord cell{.phase = phase, .batch = 3, .length = 5, .dtype = "bf16"};
       config.recipes.clear();
       const ModelledWork full = modelled_work(config, cell, 1);
       config.recipes = {{.window = window}, {}};
       const ModelledWork work = modelled_work(config, cell, 1);
-      const bool decode = cell.phase == "decode";
+      const bool decode = cell.phase == Phase::decode;
       const auto [keys, pairs] = seen(decode ? 1 : 5, decode ? 5 : 0, window);
       const auto [all_keys, all_pairs] = seen(decode ? 1 : 5, decode ? 5 : 0, 100);
-      EXPECT_EQ(full.kv_bytes - work.kv_bytes, 2 * 3 * 4 * (all_keys - keys)) << phase << ' ' << window;
-      EXPECT_EQ(full.flops - work.flops, 4 * 3 * 4 * (all_pairs - pairs)) << phase << ' ' << window;
+      EXPECT_EQ(full.kv_bytes - work.kv_bytes, 2 * 3 * 4 * (all_keys - keys)) << to_string(phase) << ' ' << window;
+      EXPECT_EQ(full.flops - work.flops, 4 * 3 * 4 * (all_pairs - pairs)) << to_string(phase) << ' ' << window;
     }
   }
 }
@@ -133,16 +136,18 @@ TEST(ModelledWork, OfAnEncoderIsThePrefillsAlone) {
   const std::int64_t cross_keys = 4 * 12;
   const std::int64_t decoder = attention + 4 * 6 + 6 * 4 + mlp;  // with the queries and the output of cross-attention
   const std::int64_t outside = 4 + 8 * 2 + 4 * 10;               // last norm, bias, head
-  const ModelledWork decode = modelled_work(config, {.phase = "decode", .batch = 3, .length = 5, .dtype = "bf16"}, 1);
+  const ModelledWork decode =
+      modelled_work(config, {.phase = Phase::decode, .batch = 3, .length = 5, .dtype = "bf16"}, 1);
   EXPECT_EQ(decode.weight_bytes, 2 * (2 * (decoder + 3 * 4) + outside + 3 * 4));
   EXPECT_EQ(decode.kv_bytes, 2 * 3 * 12 * 2 * (kHeldByDecoder + 1 + 5));
   EXPECT_EQ(decode.flops, 2 * 3 * (2 * decoder + 40) + 4 * 6 * 2 * 3 * (kHeldByDecoder + 1 + 5));
 
   const ModelledWork later =
-      modelled_work(config, {.phase = "decode", .batch = 3, .length = 5, .dtype = "bf16", .fill = "random:20"}, 1);
+      modelled_work(config, {.phase = Phase::decode, .batch = 3, .length = 5, .dtype = "bf16", .fill = "random:20"}, 1);
   EXPECT_EQ(later.kv_bytes, 2 * 3 * 12 * 2 * (20 + 1 + 5));
 
-  const ModelledWork prefill = modelled_work(config, {.phase = "prefill", .batch = 3, .length = 5, .dtype = "bf16"}, 1);
+  const ModelledWork prefill =
+      modelled_work(config, {.phase = Phase::prefill, .batch = 3, .length = 5, .dtype = "bf16"}, 1);
   const std::int64_t encoder = 3 * (attention + mlp + 2 * 4) + 4 + 8 * 2;
   EXPECT_EQ(prefill.weight_bytes, 2 * (2 * (decoder + 3 * 4) + outside + encoder + 2 * cross_keys + 3 * (1 + 5) * 4));
   EXPECT_EQ(prefill.kv_bytes, 2 * 3 * 12 * 2 * (1 + 5));

@@ -19,12 +19,12 @@ TEST(StepScope, IsReadBackFromItsWord) {
 TEST(StepScope, CountsTheRowsOfEachPrompt) {
   EXPECT_EQ(step_scope_from_string("step-samples-4").samples, 4);
   EXPECT_EQ(to_string(StepScope{.forward = true, .samples = 12}), "forward-samples-12");
-  EXPECT_EQ(scope_of("generate", {.warped = true, .samples = 3}), "generate-warped-samples-3");
-  EXPECT_EQ(scope_of("decode", {.samples = 3}), "step") << "rows of a decode step share no prompt";
-  EXPECT_EQ(scope_of_cell("generate", "generate-warped-samples-3").samples, 3);
-  EXPECT_EQ(scope_of_cell("generate", "generate").samples, 1);
-  EXPECT_EQ(scope_of_cell("prefill", "step-samples-2").samples, 2);
-  EXPECT_EQ(scope_of_cell("batching", "first-token-at-2").samples, 1);
+  EXPECT_EQ(scope_of(Phase::generate, {.warped = true, .samples = 3}), "generate-warped-samples-3");
+  EXPECT_EQ(scope_of(Phase::decode, {.samples = 3}), "step") << "rows of a decode step share no prompt";
+  EXPECT_EQ(scope_of_cell(Phase::generate, "generate-warped-samples-3").samples, 3);
+  EXPECT_EQ(scope_of_cell(Phase::generate, "generate").samples, 1);
+  EXPECT_EQ(scope_of_cell(Phase::prefill, "step-samples-2").samples, 2);
+  EXPECT_EQ(scope_of_cell(Phase::batching, "first-token-at-2").samples, 1);
   for (const char* word : {"step-samples-1", "step-samples-", "step-samples-x", "step-samples-2-warped"}) {
     EXPECT_THROW(step_scope_from_string(word), std::invalid_argument) << word;
   }
@@ -43,12 +43,12 @@ TEST(StepScope, RefusesWhatDoesNotGoTogetherAndNamesWhatDoes) {
 
 TEST(StepScope, OfAPrefillHasNoLengthToGoBackTo) {
   const StepScope asked{.forward = true, .at_length = true};
-  EXPECT_EQ(scope_of("prefill", asked), "forward");
-  EXPECT_EQ(scope_of("decode", asked), "forward-at-length");
-  EXPECT_EQ(scope_of("generate", asked), "generate");
+  EXPECT_EQ(scope_of(Phase::prefill, asked), "forward");
+  EXPECT_EQ(scope_of(Phase::decode, asked), "forward-at-length");
+  EXPECT_EQ(scope_of(Phase::generate, asked), "generate");
   const StepScope warped{.warped = true};
-  EXPECT_EQ(scope_of("prefill", warped), "step-warped") << "times of another choice stand in another table";
-  EXPECT_EQ(scope_of("generate", warped), "generate-warped");
+  EXPECT_EQ(scope_of(Phase::prefill, warped), "step-warped") << "times of another choice stand in another table";
+  EXPECT_EQ(scope_of(Phase::generate, warped), "generate-warped");
 }
 
 }  // namespace

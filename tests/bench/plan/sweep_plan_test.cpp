@@ -40,8 +40,8 @@ TEST(SweepPlan, HasARowForEveryCellAndArm) {
   ASSERT_EQ(data.cells.size(), 8u);
   ASSERT_EQ(data.arms.size(), 2u);
   EXPECT_EQ(data.cell_arms.size(), 16u);
-  EXPECT_EQ(data.cells.front().phase, "prefill");
-  EXPECT_EQ(data.cells.back().phase, "decode");
+  EXPECT_EQ(data.cells.front().phase, Phase::prefill);
+  EXPECT_EQ(data.cells.back().phase, Phase::decode);
   EXPECT_EQ(data.cells.back().batch, 8);
   EXPECT_TRUE(data.arms.front().baseline);
   for (const CellArmRecord& row : data.cell_arms) {
@@ -55,8 +55,9 @@ TEST(SweepPlan, MakesARowUnsupportedWhereTheModelHasTooFewPositions) {
   const RunData data = make_sweep(asked, model());
   for (const CellArmRecord& row : data.cell_arms) {
     const CellRecord& cell = data.cells[static_cast<std::size_t>(row.cell_id)];
-    const bool fits = cell.phase == "prefill" ? cell.length <= 128 : cell.length <= 120;
-    EXPECT_EQ(row.status, fits ? RowStatus::planned : RowStatus::unsupported) << cell.phase << ' ' << cell.length;
+    const bool fits = cell.phase == Phase::prefill ? cell.length <= 128 : cell.length <= 120;
+    EXPECT_EQ(row.status, fits ? RowStatus::planned : RowStatus::unsupported)
+        << to_string(cell.phase) << ' ' << cell.length;
     EXPECT_EQ(row.reason.empty(), fits);
   }
 }
@@ -178,7 +179,7 @@ TEST(SweepPlan, RefusesASweepNoneOfWhoseCellsFits) {
   asked.lengths = {129, 4000};
   EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
   asked.lengths = {125};
-  asked.phases = {"decode"};
+  asked.phases = {Phase::decode};
   EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
 }
 
@@ -263,20 +264,20 @@ TEST(LaunchPlan, SurvivesJson) {
 }
 
 TEST(PriorStepSeconds, GrowsWithTheWork) {
-  const auto seconds = [](const char* phase, std::int64_t batch, std::int64_t length) {
+  const auto seconds = [](Phase phase, std::int64_t batch, std::int64_t length) {
     CellRecord cell;
     cell.phase = phase;
     cell.batch = batch;
     cell.length = length;
     return prior_step_seconds(cell, model(), 16);
   };
-  EXPECT_LT(seconds("prefill", 1, 16), seconds("prefill", 8, 64));
-  EXPECT_LT(seconds("decode", 1, 64), seconds("generate", 1, 64));
+  EXPECT_LT(seconds(Phase::prefill, 1, 16), seconds(Phase::prefill, 8, 64));
+  EXPECT_LT(seconds(Phase::decode, 1, 64), seconds(Phase::generate, 1, 64));
 }
 
 TEST(SweepPlan, HasACellForEachRateOfRequestsAndWhatIsTimedOfIt) {
   SweepRequest asked = request();
-  asked.phases = {"batching"};
+  asked.phases = {Phase::batching};
   asked.batches = {4};
   asked.lengths = {16};
   asked.request_rates = {0, 2.5};
@@ -294,7 +295,7 @@ TEST(SweepPlan, HasSamplesOfPromptsButNotOfKeys) {
   SweepRequest asked = request();
   asked.scope.samples = 3;
   EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument) << "a decode cell has no prompts";
-  asked.phases = {"prefill"};
+  asked.phases = {Phase::prefill};
   EXPECT_EQ(make_sweep(asked, model()).cells.front().scope, "step-samples-3");
   asked.scope.samples = 0;
   EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);

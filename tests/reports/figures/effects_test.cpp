@@ -23,7 +23,7 @@ using testing::rich_run;
 // Without noise, factors are exact.
 RunData exact_run(std::vector<testing::SampleArm> arms) {
   testing::SampleOptions options;
-  options.phases = {"decode"};
+  options.phases = {Phase::decode};
   options.batches = {1, 4};
   options.lengths = {64, 512};
   options.arms = std::move(arms);

@@ -220,7 +220,7 @@ TEST(Figure, ArmsDifferInMoreThanColour) {
 
 TEST(Figure, StepsAreThinnedToWhatAPageCanAfford) {
   SampleOptions options;
-  options.phases = {"decode"};
+  options.phases = {Phase::decode};
   options.lengths.clear();
   for (std::int64_t i = 0; i < 25; ++i) {
     options.lengths.push_back(64 + i * 163);

@@ -24,7 +24,7 @@ using testing::TemporaryFolder;
 
 SampleOptions little() {
   SampleOptions options;
-  options.phases = {"decode"};
+  options.phases = {Phase::decode};
   options.batches = {4};
   options.lengths = {512};
   options.arms = {{"causal"}, {"bigcode", 0.7}};
@@ -84,7 +84,7 @@ std::vector<PoorRun> poor_runs() {
       {"every arm but one failed",
        [] {
          RunData data = testing::sample_run(
-             {.phases = {"decode"}, .batches = {1, 4}, .lengths = {64, 512}, .with_failures = false});
+             {.phases = {Phase::decode}, .batches = {1, 4}, .lengths = {64, 512}, .with_failures = false});
          for (CellArmRecord& row : data.cell_arms) {
            if (row.arm_id == 2) {
              continue;
@@ -101,7 +101,7 @@ std::vector<PoorRun> poor_runs() {
       {"rows on one side only",
        [] {
          RunData data = testing::sample_run(
-             {.phases = {"decode"}, .batches = {1, 4}, .lengths = {64, 512}, .with_failures = false});
+             {.phases = {Phase::decode}, .batches = {1, 4}, .lengths = {64, 512}, .with_failures = false});
          for (BlockRecord& block : data.blocks) {
            std::erase_if(block.visits, [&](const VisitRecord& visit) { return visit.arm_id == 1 + block.cell_id % 2; });
          }

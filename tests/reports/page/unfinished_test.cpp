@@ -21,7 +21,7 @@ constexpr std::int64_t kCells = 3;
 
 /// A run of which only the first `measured` cells were measured.
 RunData shard_of_run(std::int64_t measured) {
-  RunData data = sample_run({.phases = {"decode"},
+  RunData data = sample_run({.phases = {Phase::decode},
                              .batches = {1},
                              .lengths = {64, 128, 256},
                              .arms = {{"causal"}, {"bigcode", 0.7}},

@@ -69,9 +69,9 @@ TEST(Gate, FailsWhatIsSlowerByItsMargin) {
 TEST(Gate, PassesWhatIsFasterAndAsksPrefillForMore) {
   EXPECT_EQ(decide(gate_run({.slow_down = -0.2})).outcome, GateOutcome::pass);
   const testing::GateRunOptions four_per_cent{
-      .phases = {"prefill"}, .lengths = {64}, .slow_down = 0.04, .noise = 0.001};
+      .phases = {Phase::prefill}, .lengths = {64}, .slow_down = 0.04, .noise = 0.001};
   EXPECT_EQ(decide(gate_run(four_per_cent)).outcome, GateOutcome::pass) << "the margin of prefill is 5 %";
-  EXPECT_EQ(decide(gate_run({.phases = {"decode"}, .lengths = {64}, .slow_down = 0.04, .noise = 0.001})).outcome,
+  EXPECT_EQ(decide(gate_run({.phases = {Phase::decode}, .lengths = {64}, .slow_down = 0.04, .noise = 0.001})).outcome,
             GateOutcome::regression);
 }
 
@@ -376,9 +376,9 @@ TEST(Gate, ReplayDecidesAsTheGateDidAndLooksNoFurther) {
 }
 
 TEST(Gate, WeighsTheCompositeAsThePolicySays) {
-  RunData data = gate_run({.phases = {"prefill", "decode"}, .lengths = {64, 128}, .noise = 0.001});
+  RunData data = gate_run({.phases = {Phase::prefill, Phase::decode}, .lengths = {64, 128}, .noise = 0.001});
   const auto lone = data.cells.front();  // one prefill cell, two of decode
-  std::erase_if(data.cells, [&](const CellRecord& cell) { return cell.phase == "prefill" && cell.id != lone.id; });
+  std::erase_if(data.cells, [&](const CellRecord& cell) { return cell.phase == Phase::prefill && cell.id != lone.id; });
   const auto composite = [&](CompositeWeights weights) {
     GatePolicy policy;
     policy.composite_weights = weights;

@@ -83,7 +83,7 @@ TEST(History, SaysByHowMuch) {
 std::vector<RunData> store() {
   std::vector<RunData> runs;
   for (std::int64_t i = 0; i < 8; ++i) {
-    RunData data = testing::sample_run({.phases = {"decode"},
+    RunData data = testing::sample_run({.phases = {Phase::decode},
                                         .batches = {1},
                                         .lengths = {64, 128},
                                         .arms = {{"causal", i >= 3 ? 1.2 : 1.0}, {"bigcode", 0.7}},

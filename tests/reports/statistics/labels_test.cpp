@@ -40,10 +40,10 @@ TEST(Format, ChoosesTheUnitThatFits) {
 }
 
 TEST(Format, LabelsCellsAsLlamaBenchDoes) {
-  CellRecord cell{.phase = "prefill", .batch = 4, .length = 512, .dtype = "bf16", .device = "cpu", .threads = 8};
+  CellRecord cell{.phase = Phase::prefill, .batch = 4, .length = 512, .dtype = "bf16", .device = "cpu", .threads = 8};
   EXPECT_EQ(cell_label(cell), "b4 pp512");
   EXPECT_EQ(setting_label(cell), "bf16, cpu, 8 threads, scope step");
-  cell.phase = "decode";
+  cell.phase = Phase::decode;
   cell.length = 4096;
   EXPECT_EQ(cell_label(cell), "b4 tg @ d4096");
   cell.fill = "generated";

@@ -15,7 +15,7 @@ using testing::contains;
 using testing::message_of;
 
 RunData three_arms() {
-  return testing::sample_run({.phases = {"decode"},
+  return testing::sample_run({.phases = {Phase::decode},
                               .batches = {1},
                               .lengths = {64, 128},
                               .arms = {{"causal"}, {"bigcode", 0.5}, {"flash", 0.25}, {kRooflineRead, 0.1}},

@@ -14,7 +14,7 @@ using testing::contains;
 using testing::sample_trace;
 
 RunData traced(double attention, double head) {
-  RunData data = testing::sample_run({.phases = {"decode"},
+  RunData data = testing::sample_run({.phases = {Phase::decode},
                                       .batches = {1},
                                       .lengths = {64},
                                       .arms = {{"causal"}, {"bigcode"}},

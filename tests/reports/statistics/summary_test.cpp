@@ -15,7 +15,7 @@ using testing::SampleOptions;
 
 SampleOptions one_cell() {
   SampleOptions options;
-  options.phases = {"decode"};
+  options.phases = {Phase::decode};
   options.batches = {4};
   options.lengths = {512};
   options.arms = {{"causal"}, {"bigcode", 0.7}};
@@ -135,11 +135,11 @@ TEST(Summary, FlagsRestlessWarmUpAndBrokenPeriodsOnce) {
 
 TEST(Summary, PlotsDecodeAtTheMiddleOfItsVisit) {
   SummaryRow row;
-  row.cell.phase = "decode";
+  row.cell.phase = Phase::decode;
   row.cell.length = 512;
   row.cell.steps = 9;
   EXPECT_DOUBLE_EQ(row.plotted_length(), 516.0);
-  row.cell.phase = "prefill";
+  row.cell.phase = Phase::prefill;
   EXPECT_DOUBLE_EQ(row.plotted_length(), 512.0);
 }
 

@@ -25,7 +25,7 @@ using testing::sample_trace;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
-const SampleOptions kCollected{.phases = {"decode"},
+const SampleOptions kCollected{.phases = {Phase::decode},
                                .batches = {1},
                                .lengths = {64, 128},
                                .arms = {{"causal"}, {"bigcode", 0.7}},

@@ -34,7 +34,7 @@ using testing::sample_trace;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
-const SampleOptions kMerged{.phases = {"prefill", "decode"},
+const SampleOptions kMerged{.phases = {Phase::prefill, Phase::decode},
                             .batches = {1},
                             .lengths = {64, 128, 256},
                             .arms = {{"causal"}, {"bigcode", 0.7}},

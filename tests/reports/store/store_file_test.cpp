@@ -28,7 +28,7 @@ using testing::sample_run;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
-const SampleOptions kWholeRun{.phases = {"decode"},
+const SampleOptions kWholeRun{.phases = {Phase::decode},
                               .batches = {1, 4},
                               .lengths = {64, 128},
                               .arms = {{"causal"}, {"bigcode", 0.7}},

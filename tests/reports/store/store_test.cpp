@@ -24,7 +24,7 @@ using testing::sample_trace;
 using testing::SampleOptions;
 using testing::TemporaryFolder;
 
-const SampleOptions kStored{.phases = {"decode"},
+const SampleOptions kStored{.phases = {Phase::decode},
                             .batches = {1, 4},
                             .lengths = {64, 128},
                             .arms = {{"causal"}, {"bigcode", 0.7}},

@@ -19,7 +19,7 @@ namespace {
 
 CellRecord cell(std::int64_t batch = 2) {
   return {.id = 1,
-          .phase = "decode",
+          .phase = Phase::decode,
           .batch = batch,
           .length = 5,
           .dtype = "fp32",
@@ -189,7 +189,7 @@ TEST(ProcessWorker, PassesAnErrorOnWithItsKind) {
 TEST(ProcessWorker, SaysWhatAWorkerCannotDo) {
   ProcessWorker worker(options("good"));
   CellRecord other = cell();
-  other.phase = "prefill";
+  other.phase = Phase::prefill;
   try {
     worker.visit(other);
     FAIL() << "expected an error";

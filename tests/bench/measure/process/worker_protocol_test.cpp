@@ -9,7 +9,7 @@
 namespace decodelab {
 namespace {
 
-const CellRecord kSentCell{.phase = "decode",
+const CellRecord kSentCell{.phase = Phase::decode,
                            .batch = 2,
                            .length = 5,
                            .dtype = "bf16",
@@ -28,7 +28,7 @@ TEST(WorkerProtocol, CarriesRequests) {
   EXPECT_EQ(loaded.load.seed, 9);
   const WorkerRequest prepared =
       parse_request(prepare_request(kSentCell, load, 64, {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}}, kNewestProtocol));
-  EXPECT_EQ(prepared.cell.phase, "decode");
+  EXPECT_EQ(prepared.cell.phase, Phase::decode);
   EXPECT_EQ(prepared.cell.threads, 3);
   EXPECT_EQ(prepared.cell.fill, "generated");
   const OutputTrace forced{.first = {8, 9}, .tokens = {{1, 2}, {3, 4}}};
@@ -76,7 +76,7 @@ TEST(WorkerProtocol, CarriesReplies) {
 
 TEST(WorkerProtocol, AsksAWorkerOfTheOldestVersionForWhatThatHas) {
   CellRecord cell = kSentCell;
-  cell.phase = "generate";
+  cell.phase = Phase::generate;
   cell.scope = "generate-warped-samples-3";
   const WorkerLoad load{.max_tokens = 4, .sampling = {.sample = true, .top_k = 50}};
   const std::string newest = prepare_request(cell, load, 64, {{1}}, 2);
@@ -101,7 +101,7 @@ TEST(WorkerProtocol, AsksAWorkerOfTheOldestVersionForWhatThatHas) {
 
 TEST(WorkerProtocol, ExpectsARowForEachSample) {
   CellRecord cell = kSentCell;
-  cell.phase = "prefill";
+  cell.phase = Phase::prefill;
   cell.scope = "step-samples-2";
   const WorkerLoad load{};
   EXPECT_EQ(parse_outputs(R"({"reply":"outputs","tokens":[[1,2,3,4]]})", cell.batch * load.samples_of(cell)).batch, 4);
@@ -111,7 +111,7 @@ TEST(WorkerProtocol, ExpectsARowForEachSample) {
 
 TEST(WorkerProtocol, CarriesWhatTheArmAsksOfEachRow) {
   CellRecord cell = kSentCell;
-  cell.phase = "prefill";
+  cell.phase = Phase::prefill;
   cell.scope = "step";
   cell.length = 8;
   const WorkerLoad load{.request = {.samples = 3, .prefix = 0.5}};

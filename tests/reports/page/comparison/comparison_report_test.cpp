@@ -28,7 +28,7 @@ using testing::TemporaryFolder;
 
 RunData run_of(double factor, std::uint64_t seed, std::int64_t id) {
   SampleOptions options;
-  options.phases = {"decode"};
+  options.phases = {Phase::decode};
   options.batches = {1};
   options.lengths = {64, 128};
   options.arms = {{"causal", factor}, {"bigcode", 0.7 * factor}};

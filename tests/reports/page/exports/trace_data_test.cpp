@@ -18,7 +18,7 @@ using testing::contains;
 using testing::sample_trace;
 
 RunData traced_run() {
-  RunData data = testing::sample_run({.phases = {"decode"},
+  RunData data = testing::sample_run({.phases = {Phase::decode},
                                       .batches = {1},
                                       .lengths = {64, 128},
                                       .arms = {{"causal"}, {"bigcode,+kv-pad:multiple=8", 0.7}},

@@ -20,7 +20,7 @@ using testing::message_of;
 using testing::sample_run;
 using testing::SampleOptions;
 
-const SampleOptions kSmall{.phases = {"decode"},
+const SampleOptions kSmall{.phases = {Phase::decode},
                            .batches = {1, 4},
                            .lengths = {64},
                            .arms = {{"causal"}, {"bigcode", 0.7}},
@@ -30,7 +30,7 @@ const SampleOptions kSmall{.phases = {"decode"},
 
 TEST(GoogleBenchmark, HasARepetitionForEachVisitWithWhatReadersLookFor) {
   const RunData data = sample_run(
-      {.phases = {"decode"}, .batches = {1}, .lengths = {64}, .launches = 2, .blocks = 1, .with_failures = false});
+      {.phases = {Phase::decode}, .batches = {1}, .lengths = {64}, .launches = 2, .blocks = 1, .with_failures = false});
   const json whole = json::parse(to_google_benchmark(data, ""));
   EXPECT_EQ(whole["context"]["json_schema_version"], 1);
   std::size_t iterations = 0;

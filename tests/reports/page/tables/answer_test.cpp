@@ -14,7 +14,7 @@ using testing::sample_run;
 using testing::SampleOptions;
 
 SampleOptions answered(std::int64_t launches, double factor) {
-  return {.phases = {"prefill", "decode"},
+  return {.phases = {Phase::prefill, Phase::decode},
           .batches = {1},
           .lengths = {64},
           .arms = {{"causal"}, {"bigcode", factor}},
@@ -28,7 +28,7 @@ std::string answer(const SampleOptions& options) { return answer_of(summarize(sa
 TEST(Answer, SaysTheEffectOverAllCellsAndOfEachPhaseAndTheVerdict) {
   const std::string text = answer(answered(8, 0.8));
   EXPECT_TRUE(text.starts_with("bigcode takes 19.6 % less time than causal (time ratio 0.8036 [0.")) << text;
-  EXPECT_TRUE(contains(text, {"2 cells): decode 19.6 % less, prefill 19.7 % less.",
+  EXPECT_TRUE(contains(text, {"2 cells): prefill 19.7 % less, decode 19.6 % less.",
                               "Verdict: FASTER over all cells; of single cells FASTER in 2 of 2."}));
 }
 

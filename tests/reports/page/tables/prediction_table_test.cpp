@@ -19,7 +19,7 @@ using testing::SampleOptions;
 constexpr std::int64_t kSteps = 16;
 
 /// A run whose steps take a known time: prefill 1000 + 10 * length, decode 100 + keys, in us, times 1.1 in launch 1.
-RunData known_run(std::vector<std::string> phases = {"prefill", "decode"}) {
+RunData known_run(std::vector<Phase> phases = {Phase::prefill, Phase::decode}) {
   SampleOptions options;
   options.phases = std::move(phases);
   options.batches = {1};
@@ -36,9 +36,9 @@ RunData known_run(std::vector<std::string> phases = {"prefill", "decode"}) {
     for (VisitRecord& visit : block.visits) {
       for (std::size_t step = 0; step < visit.samples_ns.size(); ++step) {
         const std::int64_t keys = cell.length + static_cast<std::int64_t>(step);
-        const std::int64_t us = cell.phase == "prefill"  ? 1000 + 10 * cell.length
-                                : cell.phase == "decode" ? 100 + keys
-                                                         : 2 * (1000 + 10 * cell.length);
+        const std::int64_t us = cell.phase == Phase::prefill  ? 1000 + 10 * cell.length
+                                : cell.phase == Phase::decode ? 100 + keys
+                                                              : 2 * (1000 + 10 * cell.length);
         visit.samples_ns[step] = us * scale;
       }
     }
@@ -91,7 +91,7 @@ TEST(Prediction, RefusesWhatLiesBeyondTheMeasuredLengthsOrBatches) {
 }
 
 TEST(Prediction, StandsBesideWhatWasMeasured) {
-  const RunData data = known_run({"prefill", "decode", "generate"});
+  const RunData data = known_run({Phase::prefill, Phase::decode, Phase::generate});
   const Prediction prediction = predicted(data, {.batch = 1, .prompt_tokens = 64, .new_tokens = 17});
   ASSERT_TRUE(prediction.measured_ns.has_value());
   EXPECT_NEAR(*prediction.measured_ns, 2 * 1640e3 * 1.05, 1);
@@ -112,7 +112,7 @@ TEST(Prediction, OfARunWithoutCompletionsIsOneThatItsCurvesReach) {
   EXPECT_EQ(completions_of(summarize(known_run()), 1'000'000).at(0).new_tokens, 271 - 64 + 2);
   const Table table = prediction_table(summarize(known_run()));
   EXPECT_TRUE(contains(to_text(table), {"b1 pp64 + 128 tokens", "measured no such completion"}));
-  EXPECT_TRUE(prediction_table(summarize(known_run({"decode"}))).rows.empty());
+  EXPECT_TRUE(prediction_table(summarize(known_run({Phase::decode}))).rows.empty());
   EXPECT_TRUE(completions_of(RunSummary{}).empty());
 }
 

@@ -17,7 +17,7 @@ using testing::SampleOptions;
 
 SampleOptions one_cell(std::vector<testing::SampleArm> arms) {
   SampleOptions options;
-  options.phases = {"decode"};
+  options.phases = {Phase::decode};
   options.batches = {1};
   options.lengths = {64};
   options.arms = std::move(arms);

@@ -89,7 +89,7 @@ TEST(ResultTables, TellArmsApartThatDifferInTheirMiddle) {
 
 TEST(ResultTables, HaveTheColumnsAndRowsOfTgi) {
   SampleOptions options;
-  options.phases = {"generate", "decode", "prefill"};
+  options.phases = {Phase::generate, Phase::decode, Phase::prefill};
   options.batches = {1, 4};
   options.lengths = {512};
   const auto tables = latency_tables(summarize(sample_run(options)));
@@ -114,7 +114,7 @@ TEST(ResultTables, HaveDecodeTotalOnlyWhereWholeCompletionsWereTimed) {
 TEST(ResultTables, KeepUnequalScopesApart) {
   RunData data = sample_run();
   for (CellRecord& cell : data.cells) {
-    if (cell.phase == "decode") {
+    if (cell.phase == Phase::decode) {
       cell.scope = "forward";
     }
   }

@@ -16,7 +16,7 @@ using testing::SampleOptions;
 
 SampleOptions options() {
   SampleOptions options;
-  options.phases = {"prefill", "decode", "generate"};
+  options.phases = {Phase::prefill, Phase::decode, Phase::generate};
   options.batches = {1, 4};
   options.lengths = {64, 128};
   options.arms = {{"causal"}, {"bigcode", 0.7}, {kRooflineRead, 0.3}};
@@ -57,7 +57,7 @@ TEST(TgiTable, ShowsMillisecondsAndTokensASecond) {
   const RunSummary summary = summarize(sample_run(options()));
   const SummaryRow* decode = nullptr;
   for (const SummaryRow& row : summary.rows) {
-    if (row.cell.phase == "decode" && row.cell.batch == 4 && row.cell.length == 64 && row.arm.label == "causal") {
+    if (row.cell.phase == Phase::decode && row.cell.batch == 4 && row.cell.length == 64 && row.arm.label == "causal") {
       decode = &row;
     }
   }
