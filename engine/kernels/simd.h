@@ -11,10 +11,35 @@
 namespace decodelab::simd {
 
 inline constexpr std::int64_t kLanes = 16;
-using Floats = float __attribute__((vector_size(64)));
+
+/// Vectors of N numbers; of its own for each N, since compilers ignore a size that depends on a parameter.
+template <std::int64_t N>
+struct Lanes;
+template <>
+struct Lanes<4> {
+  using Floats = float __attribute__((vector_size(16)));
+  using Words = std::uint32_t __attribute__((vector_size(16)));
+  using Halves = std::uint16_t __attribute__((vector_size(8)));
+};
+template <>
+struct Lanes<8> {
+  using Floats = float __attribute__((vector_size(32)));
+  using Words = std::uint32_t __attribute__((vector_size(32)));
+  using Halves = std::uint16_t __attribute__((vector_size(16)));
+};
+template <>
+struct Lanes<16> {
+  using Floats = float __attribute__((vector_size(64)));
+  using Words = std::uint32_t __attribute__((vector_size(64)));
+  using Halves = std::uint16_t __attribute__((vector_size(32)));
+};
+using Floats = Lanes<kLanes>::Floats;
+using Words = Lanes<kLanes>::Words;
+using Halves = Lanes<kLanes>::Halves;
 using Ints = std::int32_t __attribute__((vector_size(64)));
-using Words = std::uint32_t __attribute__((vector_size(64)));
-using Halves = std::uint16_t __attribute__((vector_size(32)));
+/// The vectors of as many numbers as a vector of floats has.
+template <typename Vector>
+using LanesLike = Lanes<static_cast<std::int64_t>(sizeof(Vector) / sizeof(float))>;
 
 /// The storage type of a bf16 number: the upper half of an fp32 number.
 using Bfloat16 = std::uint16_t;
@@ -23,21 +48,26 @@ enum class Half : std::uint16_t {};
 
 [[gnu::always_inline]] inline Floats broadcast(float value) { return Floats{} + value; }
 
-[[gnu::always_inline]] inline Floats load(const float* from) {
-  Floats value;
+template <std::int64_t N = kLanes>
+[[gnu::always_inline]] inline typename Lanes<N>::Floats load(const float* from) {
+  typename Lanes<N>::Floats value;
   std::memcpy(&value, from, sizeof value);
   return value;
 }
-[[gnu::always_inline]] inline Floats load(const Bfloat16* from) {
-  Halves halves;
+template <std::int64_t N = kLanes>
+[[gnu::always_inline]] inline typename Lanes<N>::Floats load(const Bfloat16* from) {
+  typename Lanes<N>::Halves halves;
   std::memcpy(&halves, from, sizeof halves);
-  return reinterpret_cast<Floats>(__builtin_convertvector(halves, Words) << 16);
+  return reinterpret_cast<typename Lanes<N>::Floats>(__builtin_convertvector(halves, typename Lanes<N>::Words) << 16);
 }
 /// Loads fp16. Its exponent and digits, moved to where fp32 has them, are the number times 2^-112; only infinity and
 /// NaN need their exponent filled.
-[[gnu::always_inline]] inline Floats load(const Half* from) {
+template <std::int64_t N = kLanes>
+[[gnu::always_inline]] inline typename Lanes<N>::Floats load(const Half* from) {
+  using Floats = typename Lanes<N>::Floats;
+  using Words = typename Lanes<N>::Words;
   constexpr float kTwoTo112 = 5192296858534827628530496329220096.0f;
-  Halves halves;
+  typename Lanes<N>::Halves halves;
   std::memcpy(&halves, from, sizeof halves);
   const Words bits = __builtin_convertvector(halves, Words);
   const Words shifted = (bits & 0x7fffU) << 13;
@@ -46,24 +76,34 @@ enum class Half : std::uint16_t {};
   const Words size = (bits & 0x7c00U) == 0x7c00U ? endless : finite;
   return reinterpret_cast<Floats>(size | ((bits & 0x8000U) << 16));
 }
-[[gnu::always_inline]] inline void store(float* to, const Floats& value) { std::memcpy(to, &value, sizeof value); }
+template <typename Vector>
+[[gnu::always_inline]] inline void store(float* to, const Vector& value) {
+  std::memcpy(to, &value, sizeof value);
+}
 /// Returns the numbers as bf16, each in the lower half of a word. Rounds to nearest, ties to even. Not for NaN, which
 /// it may turn into infinity.
-[[gnu::always_inline]] inline Words bfloat16_words(const Floats& value) {
+template <typename Vector>
+[[gnu::always_inline]] inline typename LanesLike<Vector>::Words bfloat16_words(const Vector& value) {
+  using Words = typename LanesLike<Vector>::Words;
   const Words bits = reinterpret_cast<Words>(value);
   return (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
 }
-[[gnu::always_inline]] inline void store(Bfloat16* to, const Floats& value) {
+template <typename Vector>
+[[gnu::always_inline]] inline void store(Bfloat16* to, const Vector& value) {
+  using Halves = typename LanesLike<Vector>::Halves;
   const Halves halves = __builtin_convertvector(bfloat16_words(value), Halves);
   std::memcpy(to, &halves, sizeof halves);
 }
 
 /// Rounds to nearest, ties to even, and beyond the largest number to infinity; a NaN stays a NaN.
-[[gnu::always_inline]] inline void store(Half* to, const Floats& value) {
+template <typename Vector>
+[[gnu::always_inline]] inline void store(Half* to, const Vector& value) {
+  using Words = typename LanesLike<Vector>::Words;
+  using Halves = typename LanesLike<Vector>::Halves;
   constexpr float kTwoToMinus112 = 1.925929944387235853055977942584927e-34f;
   const Words bits = reinterpret_cast<Words>(value);
   const Words size = bits & 0x7fffffffU;
-  const Words scaled = reinterpret_cast<Words>(reinterpret_cast<Floats>(size) * kTwoToMinus112);
+  const Words scaled = reinterpret_cast<Words>(reinterpret_cast<Vector>(size) * kTwoToMinus112);
   const Words rounded = (scaled + 0xfffU + ((scaled >> 13) & 1U)) >> 13;
   const Words bounded = rounded > 0x7c00U ? Words{} + 0x7c00U : rounded;
   const Words whole = (size > 0x7f800000U ? Words{} + 0x7e00U : bounded) | ((bits >> 16) & 0x8000U);
@@ -110,24 +150,24 @@ template <typename Vector>
 
 /// Reduces sixteen numbers to one: `combined` is applied to the two halves of the vector, to the halves of the result,
 /// and so on. The halves are vectors of their own, since compilers shuffle no vector that is wider than a register.
-template <typename Combine>
-[[gnu::always_inline]] inline float reduced(const Floats& of, Combine&& combined) {
-  using Eight = float __attribute__((vector_size(32)));
-  using Four = float __attribute__((vector_size(16)));
-  Eight eights[2];
-  std::memcpy(eights, &of, sizeof of);
-  const Eight eight = combined(eights[0], eights[1]);
-  Four fours[2];
-  std::memcpy(fours, &eight, sizeof eight);
-  Four value = combined(fours[0], fours[1]);
-  value = combined(value, __builtin_shufflevector(value, value, 2, 3, 0, 1));
-  value = combined(value, __builtin_shufflevector(value, value, 1, 0, 3, 2));
-  return value[0];
+template <typename Vector, typename Combine>
+[[gnu::always_inline]] inline float reduced(const Vector& of, Combine&& combined) {
+  constexpr std::int64_t kOfFour = 16;
+  if constexpr (sizeof(Vector) > kOfFour) {
+    typename Lanes<static_cast<std::int64_t>(sizeof(Vector) / 2 / sizeof(float))>::Floats halves[2];
+    std::memcpy(halves, &of, sizeof of);
+    return reduced(combined(halves[0], halves[1]), combined);
+  } else {
+    const Vector pairs = combined(of, __builtin_shufflevector(of, of, 2, 3, 0, 1));
+    return combined(pairs, __builtin_shufflevector(pairs, pairs, 1, 0, 3, 2))[0];
+  }
 }
-[[gnu::always_inline]] inline float sum(const Floats& value) {
+template <typename Vector>
+[[gnu::always_inline]] inline float sum(const Vector& value) {
   return reduced(value, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; });
 }
-[[gnu::always_inline]] inline float largest(const Floats& value) {
+template <typename Vector>
+[[gnu::always_inline]] inline float largest(const Vector& value) {
   return reduced(value, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 
@@ -141,11 +181,13 @@ template <typename Vector>
 
 /// Returns 2^x within 3 units in the last place, for x clamped to [-126, 127]: Taylor's polynomial of degree 6 on |r|
 /// <= 1 / 2.
-[[gnu::always_inline]] inline Floats exp2(const Floats& x) {
-  const Floats clamped = max(broadcast(-126.0f), min(broadcast(127.0f), x));
-  const Floats shifted = clamped + kRounder;
-  const Floats r = clamped - (shifted - kRounder);
-  Floats p = broadcast(1.54035304e-4f);
+template <typename Vector>
+[[gnu::always_inline]] inline Vector exp2(const Vector& x) {
+  const Vector zero{};
+  const Vector clamped = max(zero - 126.0f, min(zero + 127.0f, x));
+  const Vector shifted = clamped + kRounder;
+  const Vector r = clamped - (shifted - kRounder);
+  Vector p = zero + 1.54035304e-4f;
   p = p * r + 1.33335581e-3f;
   p = p * r + 9.61812911e-3f;
   p = p * r + 5.55041087e-2f;

@@ -23,26 +23,11 @@ constexpr std::int64_t kFewTile = 32;
 constexpr std::int64_t kFewKeysAtOnce = 4;
 constexpr std::int64_t kFewVectorsAtOnce = 4;
 
-template <std::int64_t Bytes>
-struct FloatsOf;
-template <>
-struct FloatsOf<16> {
-  using Type = float __attribute__((vector_size(16)));
-};
-template <>
-struct FloatsOf<32> {
-  using Type = float __attribute__((vector_size(32)));
-};
-template <>
-struct FloatsOf<64> {
-  using Type = float __attribute__((vector_size(64)));
-};
-
 /// A register of an instruction set: compilers keep no wider vector in registers.
 template <std::int64_t Bytes>
 struct Register {
-  using Type = typename FloatsOf<Bytes>::Type;
   static constexpr std::int64_t kElements = Bytes / static_cast<std::int64_t>(sizeof(float));
+  using Type = typename simd::Lanes<kElements>::Floats;
 
   [[gnu::always_inline]] static Type load(const float* from) {
     Type value;

@@ -3,32 +3,30 @@
 
 #include <limits>
 
-#include "engine/kernels/kernel_isa.h"
-#include "engine/kernels/simd.h"
+#include "engine/kernels/wide.h"
 
 namespace decodelab {
 namespace {
 
-using simd::Floats;
-using simd::Ints;
-using simd::kLanes;
-
-template <typename Element>
+template <typename Element, std::int64_t N>
 struct Highest {
+  using Floats = typename simd::Lanes<N>::Floats;
+  using Ints = decltype(Floats{} < Floats{});
+
   [[gnu::always_inline]] static float as_float(const Element* at) { return simd::load_some(at, 1)[0]; }
 
   [[gnu::always_inline]] static std::int64_t of_row(const Element* row, std::int64_t width) {
-    const std::int64_t whole = width / kLanes * kLanes;
-    Floats most = simd::broadcast(-std::numeric_limits<float>::infinity());
+    const std::int64_t whole = width / N * N;
+    Floats most = Floats{} - std::numeric_limits<float>::infinity();
     Ints nan{};
-    for (std::int64_t at = 0; at < whole; at += kLanes) {
-      const Floats value = simd::load(row + at);
+    for (std::int64_t at = 0; at < whole; at += N) {
+      const Floats value = simd::load<N>(row + at);
       nan |= value != value;
       most = simd::max(value, most);
     }
     float maximum = simd::largest(most);
     bool has_nan = false;
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+    for (std::int64_t lane = 0; lane < N; ++lane) {
       has_nan = has_nan || nan[lane] != 0;
     }
     for (std::int64_t at = whole; at < width; ++at) {
@@ -36,17 +34,17 @@ struct Highest {
       has_nan = has_nan || value != value;
       maximum = value > maximum ? value : maximum;
     }
-    for (std::int64_t at = 0; at < whole; at += kLanes) {
-      const Floats value = simd::load(row + at);
+    for (std::int64_t at = 0; at < whole; at += N) {
+      const Floats value = simd::load<N>(row + at);
       const Ints found = has_nan ? value != value : value == maximum;
       std::int32_t any = 0;
-      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      for (std::int64_t lane = 0; lane < N; ++lane) {
         any |= found[lane];
       }
       if (any == 0) {
         continue;
       }
-      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      for (std::int64_t lane = 0; lane < N; ++lane) {
         if (found[lane] != 0) {
           return at + lane;
         }
@@ -74,7 +72,7 @@ struct Highest {
 
 void arg_max_of_rows(const void* numbers, std::int64_t width, std::int64_t stride, ElementType dtype,
                      std::int64_t first, std::int64_t last, std::int64_t* indices, CpuIsa isa) {
-  simd::run_typed<Highest>(dtype, isa, numbers, width, stride, first, last, indices);
+  simd::run_typed_wide<Highest>(dtype, isa, numbers, width, stride, first, last, indices);
 }
 
 }  // namespace decodelab

@@ -1,15 +1,14 @@
 // The loop of an activation and its multiplication.
 #include "engine/kernels/elementwise/gate_rows.h"
 
-#include "engine/kernels/elementwise/gelu.h"
-#include "engine/kernels/kernel_isa.h"
+#include "engine/kernels/wide.h"
 
 namespace decodelab {
 namespace {
 
 using simd::kLanes;
 
-template <typename Element>
+template <typename Element, std::int64_t N>
 struct GateRows {
   [[gnu::always_inline]] static void run(const GatedRows* rows, std::int64_t first, std::int64_t last) {
     const std::int64_t width = rows->width;
@@ -20,9 +19,9 @@ struct GateRows {
       auto* out = static_cast<Element*>(rows->out) + row * width;
       for (std::int64_t at = 0; at < width; at += kLanes) {
         const std::int64_t rest = width - at;
-        simd::store_up_to(
-            out + at, simd::activate(simd::load_up_to(gate + at, rest), activation) * simd::load_up_to(up + at, rest),
-            rest);
+        simd::store_wide(out + at,
+                         activate(simd::load_wide<N>(gate + at, rest), activation) * simd::load_wide<N>(up + at, rest),
+                         rest);
       }
     }
   }
@@ -31,7 +30,7 @@ struct GateRows {
 }  // namespace
 
 void gate_rows(const GatedRows& rows, std::int64_t first, std::int64_t last, CpuIsa isa) {
-  simd::run_typed<GateRows>(rows.dtype, isa, &rows, first, last);
+  simd::run_typed_wide<GateRows>(rows.dtype, isa, &rows, first, last);
 }
 
 }  // namespace decodelab

@@ -4,17 +4,17 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/kernels/kernel_isa.h"
-#include "engine/kernels/simd.h"
+#include "engine/kernels/wide.h"
 
 namespace decodelab {
 namespace {
 
-using simd::Floats;
 using simd::kLanes;
 
-template <typename Element>
+template <typename Element, std::int64_t N>
 struct TurnRows {
+  using Sixteen = simd::Wide<N>;
+
   [[gnu::always_inline]] static void run(const RotaryRows* rows, std::int64_t first, std::int64_t last) {
     const RotaryRows& r = *rows;
     const std::int64_t k = r.head_dim;
@@ -38,22 +38,22 @@ struct TurnRows {
         const Element* held = from + index * k;
         Element* stored = to + index * k;
         for (std::int64_t at = 0; at < k; at += kLanes) {
-          simd::store(head + at, simd::load_up_to(held + at, k - at));
+          simd::store_wide(head + at, simd::load_wide<N>(held + at, k - at));
         }
         if (r.norm != nullptr) {
           normalize(head, r);
         }
         for (std::int64_t at = 0; at < half; at += kLanes) {
           const std::int64_t rest = half - at;
-          const Floats low = simd::load_up_to(head + at, rest);
-          const Floats high = simd::load_up_to(head + half + at, rest);
-          const Floats c = simd::load_up_to(cosine + at, rest);
-          const Floats s = simd::load_up_to(sine + at, rest);
-          simd::store_up_to(stored + at, low * c - high * s, rest);
-          simd::store_up_to(stored + half + at, high * c + low * s, rest);
+          const Sixteen low = simd::load_wide<N>(head + at, rest);
+          const Sixteen high = simd::load_wide<N>(head + half + at, rest);
+          const Sixteen c = simd::load_wide<N>(cosine + at, rest);
+          const Sixteen s = simd::load_wide<N>(sine + at, rest);
+          simd::store_wide(stored + at, low * c - high * s, rest);
+          simd::store_wide(stored + half + at, high * c + low * s, rest);
         }
         for (std::int64_t at = 2 * half; (caches || r.norm != nullptr) && at < k; at += kLanes) {
-          simd::store_up_to(stored + at, simd::load_up_to(head + at, k - at), k - at);
+          simd::store_wide(stored + at, simd::load_wide<N>(head + at, k - at), k - at);
         }
       }
     }
@@ -61,17 +61,17 @@ struct TurnRows {
 
   [[gnu::always_inline]] static void normalize(float* head, const RotaryRows& r) {
     const std::int64_t k = r.head_dim;
-    Floats squares{};
+    Sixteen squares{};
     for (std::int64_t at = 0; at < k; at += kLanes) {
-      const Floats value = simd::load_up_to(head + at, k - at);
+      const Sixteen value = simd::load_wide<N>(head + at, k - at);
       squares += value * value;
     }
     const float scale = 1.0f / std::sqrt(simd::sum(squares) / static_cast<float>(k) + r.epsilon);
     const auto* weight = static_cast<const Element*>(r.norm);
     for (std::int64_t at = 0; at < k; at += kLanes) {
-      simd::store_up_to(
+      simd::store_wide(
           head + at,
-          simd::load_up_to(head + at, k - at) * scale * (simd::load_up_to(weight + at, k - at) + r.weight_offset),
+          simd::load_wide<N>(head + at, k - at) * scale * (simd::load_wide<N>(weight + at, k - at) + r.weight_offset),
           k - at);
     }
   }
@@ -80,7 +80,7 @@ struct TurnRows {
 }  // namespace
 
 void turn_rows(const RotaryRows& rows, std::int64_t first, std::int64_t last, CpuIsa isa) {
-  simd::run_typed<TurnRows>(rows.dtype, isa, &rows, first, last);
+  simd::run_typed_wide<TurnRows>(rows.dtype, isa, &rows, first, last);
 }
 
 }  // namespace decodelab

@@ -1,31 +1,31 @@
 // The epilogue of a product: bias, activation, a gate's multiplication, rounding.
 #pragma once
 
-#include "engine/kernels/elementwise/gelu.h"
 #include "engine/kernels/products/packed_matrix.h"
+#include "engine/kernels/wide.h"
 
 namespace decodelab::skinny {
 
 /// Writes outputs [output, output + 16) of a row from their sums, as many of them as exist.
-template <typename Element>
+template <typename Element, std::int64_t N>
 [[gnu::always_inline]] inline void finish_sums(const SkinnyProduct& product, const float* sums, std::int64_t row,
                                                std::int64_t output) {
   const std::int64_t left = product.weights.outputs() - output;
   if (left <= 0) {
     return;
   }
-  simd::Floats value = simd::load(sums);
+  simd::Wide<N> value = simd::load_wide<N>(sums);
   if (product.bias != nullptr) {
-    value += simd::load_up_to(static_cast<const Element*>(product.bias) + output, left);
+    value += simd::load_wide<N>(static_cast<const Element*>(product.bias) + output, left);
   }
   if (product.activation) {
     value = simd::activate(value, *product.activation);
   }
-  simd::store_up_to(static_cast<Element*>(product.y) + row * product.y_stride + output, value, left);
+  simd::store_wide(static_cast<Element*>(product.y) + row * product.y_stride + output, value, left);
 }
 
 /// Writes results [result, result + 16) of a row from the 16 sums of the gate and the 16 after them.
-template <typename Element>
+template <typename Element, std::int64_t N>
 [[gnu::always_inline]] inline void finish_gated_sums(const SkinnyProduct& product, const float* sums, std::int64_t row,
                                                      std::int64_t result) {
   const std::int64_t results = product.weights.results();
@@ -33,30 +33,30 @@ template <typename Element>
   if (left <= 0) {
     return;
   }
-  simd::Floats gate = simd::load(sums);
-  simd::Floats value = simd::load(sums + simd::kLanes);
+  simd::Wide<N> gate = simd::load_wide<N>(sums);
+  simd::Wide<N> value = simd::load_wide<N>(sums + simd::kLanes);
   if (product.bias != nullptr) {
     const auto* bias = static_cast<const Element*>(product.bias);
-    gate += simd::load_up_to(bias + result, left);
-    value += simd::load_up_to(bias + results + result, left);
+    gate += simd::load_wide<N>(bias + result, left);
+    value += simd::load_wide<N>(bias + results + result, left);
   }
-  value *= simd::activate(gate, *product.activation);
-  simd::store_up_to(static_cast<Element*>(product.y) + row * product.y_stride + result, value, left);
+  value = value * simd::activate(gate, *product.activation);
+  simd::store_wide(static_cast<Element*>(product.y) + row * product.y_stride + result, value, left);
 }
 
 /// Writes what follows from the sums of `count` packed outputs of a row, `output` being the first; both are multiples
 /// of 32.
-template <typename Element>
+template <typename Element, std::int64_t N = simd::kLanes>
 [[gnu::always_inline]] inline void finish_row(const SkinnyProduct& product, const float* sums, std::int64_t row,
                                               std::int64_t output, std::int64_t count) {
   if (product.weights.gated()) {
     for (std::int64_t at = 0; at < count; at += 2 * simd::kLanes) {
-      finish_gated_sums<Element>(product, sums + at, row, (output + at) / 2);
+      finish_gated_sums<Element, N>(product, sums + at, row, (output + at) / 2);
     }
     return;
   }
   for (std::int64_t at = 0; at < count; at += simd::kLanes) {
-    finish_sums<Element>(product, sums + at, row, output + at);
+    finish_sums<Element, N>(product, sums + at, row, output + at);
   }
 }
 
