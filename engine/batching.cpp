@@ -55,7 +55,7 @@ ContinuousBatch::ContinuousBatch(const Engine& engine, BatchingOptions options)
   if (engine_.model().config().encoder) {
     options_.prefill_chunk = 0;
   }
-  if (!engine_.reuses_prefixes() || options_.details.prefill_log_probs) {
+  if (!engine_.reuses_prefixes()) {
     options_.prefixes = nullptr;
   }
 }
@@ -163,7 +163,7 @@ void ContinuousBatch::begin(const std::vector<std::int64_t>& ids) {
   }
   std::vector<HeldPrefix> prefixes;
   for (std::size_t row = 0; row < arriving_->rows.size(); ++row) {
-    prefixes.push_back(options_.prefixes->match(prompt_of(arriving_->rows[row])));
+    prefixes.push_back(options_.prefixes->match(prompt_of(arriving_->rows[row]), options_.details.prefill_log_probs));
     arriving_->held[row] = prefixes.back().tokens.size();
     counts_.reused_tokens += std::ssize(prefixes.back().tokens);
   }

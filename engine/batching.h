@@ -39,8 +39,8 @@ struct BatchingOptions {
   std::vector<std::int64_t> eos_token_ids{};
   DetailsRequest details{};
   std::shared_ptr<const MaskVocabulary> vocabulary{};  ///< Needed of requests with a pattern.
-  /// Keeps what prompts leave, for prompts that begin alike; null: none. Not used where prompt log-probabilities are
-  /// wanted, nor by an engine whose plan reuses no prefixes. Outlives the batch.
+  /// Keeps what prompts leave, for prompts that begin alike; null: none. Not used by an engine whose plan
+  /// reuses no prefixes. Outlives the batch.
   PrefixStore* prefixes = nullptr;
 };
 

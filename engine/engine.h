@@ -107,7 +107,7 @@ class FilledCache {
 
   /// Returns the keys and values of the first `tokens` tokens, which share their memory with all.
   FilledCache first(std::int64_t tokens) const;
-  /// Copies those of the tokens from `begin` to before `end`.
+  /// Copies those of the tokens from `begin` to before `end`; pages are shared.
   FilledCache copy(std::int64_t begin, std::int64_t end) const;
 
  private:
@@ -120,6 +120,9 @@ class FilledCache {
 struct HeldPrefix {
   std::vector<std::int64_t> tokens;
   std::vector<std::shared_ptr<const FilledCache>> pieces;
+  /// The log-probability of each token but the first, and of the one that follows, which must be fed next; empty where
+  /// nobody needs them.
+  std::vector<float> log_probs{};
 };
 
 /// The tokens of its own that a decoder with an encoder holds in a session that was filled at random, unless its caller
@@ -180,12 +183,13 @@ class Session {
   /// restores the cache as it was then. The prompts themselves are not copied, so a session that penalizes repetitions
   /// does not know them.
   void fill(const FilledCache& filled);
-  /// Copies the keys and values of tokens that a row holds, from `begin` to before `end`. Throws std::invalid_argument
-  /// for a row or tokens that are not there.
+  /// Copies the keys and values of tokens that a row holds, from `begin` to before `end`, or shares their pages where
+  /// the plan's prefixes are shared. Throws std::invalid_argument for a row or tokens that are not there.
   FilledCache held(std::int64_t row, std::int64_t begin, std::int64_t end) const;
   /// Begins each row of a fresh session with tokens whose keys and values are there, as if it had been fed them; rows
   /// may begin with different numbers of tokens, some of them none. extend() with at least one token of each row comes
-  /// next. Log-probabilities of these tokens are not computed. Throws std::invalid_argument for another number of rows,
+  /// next. Log-probabilities of these tokens are those of the prefix, if any. Throws std::invalid_argument for another
+  /// number of rows,
   /// and std::logic_error for a session that is not fresh or has an encoder.
   void begin_with(std::span<const HeldPrefix> prefixes);
   /// Cuts every row back to `length` tokens, and gives back memory as if the rest had never been there.
@@ -224,6 +228,9 @@ class Session {
   /// Returns the logits of each row's last real position in the last step, [B * V] in row order, as fp32 on the host.
   /// Throws std::logic_error where a row has been through no step yet.
   std::vector<float> last_logits() const;
+  /// Returns the log-probabilities of the tokens that a row was fed, one for each but the first, which the next choice
+  /// will return; empty where the arm computes none.
+  const std::vector<float>& prompt_log_probs(std::int64_t row) const;
   std::vector<std::int64_t> lengths() const;
   std::int64_t cache_bytes() const;
 

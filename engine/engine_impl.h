@@ -12,6 +12,7 @@
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/lm_head_rows.h"
 #include "engine/layers/prepared_weights.h"
+#include "engine/layers/shared_pages.h"
 #include "engine/layers/transformer.h"
 #include "engine/layers/workspace.h"
 #include "engine/sampling/token_choice.h"
@@ -30,7 +31,8 @@ struct Model::Impl {
 };
 
 struct FilledCache::Impl {
-  std::vector<at::Tensor> layers;  ///< [B, L, W] each.
+  std::vector<at::Tensor> layers;  ///< [B, L, W] each; none where the plan shares pages.
+  SharedPages pages{};             ///< Of one row.
 };
 
 struct Engine::Impl {

@@ -19,7 +19,7 @@ FilledCache::FilledCache(FilledCache&&) noexcept = default;
 FilledCache& FilledCache::operator=(FilledCache&&) noexcept = default;
 
 std::int64_t FilledCache::bytes() const {
-  std::int64_t total = 0;
+  std::int64_t total = impl_->pages.bytes();
   for (const at::Tensor& layer : impl_->layers) {
     total += static_cast<std::int64_t>(layer.nbytes());
   }
@@ -32,6 +32,7 @@ FilledCache FilledCache::first(std::int64_t tokens) const {
   for (const at::Tensor& layer : impl_->layers) {
     part.impl_->layers.push_back(layer.narrow(1, 0, tokens));
   }
+  part.impl_->pages = impl_->pages.part(0, tokens);
   return part;
 }
 
@@ -41,6 +42,7 @@ FilledCache FilledCache::copy(std::int64_t begin, std::int64_t end) const {
   for (const at::Tensor& layer : impl_->layers) {
     part.impl_->layers.push_back(layer.narrow(1, begin, end - begin).clone());
   }
+  part.impl_->pages = impl_->pages.part(begin, end);
   return part;
 }
 

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/round_up.h"
+#include "engine/layers/kv_pages.h"
 #include "profiles/range.h"
 
 namespace decodelab {
@@ -23,47 +26,70 @@ struct PrefixStore::Node {
   Node* parent = nullptr;
   std::vector<std::int64_t> tokens;
   std::shared_ptr<const FilledCache> held;                 ///< Of `tokens`, one row.
+  std::vector<float> log_probs;                            ///< Of each token, not a number for a first; or none.
   std::map<std::int64_t, std::unique_ptr<Node>> children;  ///< By their first token.
   std::uint64_t used = 0;
   bool ends = false;  ///< A sequence that was put in ends with these tokens.
 };
 
 PrefixStore::PrefixStore(const Engine& engine, std::int64_t most_bytes)
-    : most_bytes_(most_bytes), misses_(engine.prefix_reuse() == PrefixReuse::missed), root_(std::make_unique<Node>()) {
+    : page_tokens_(engine.prefix_reuse() == PrefixReuse::shared ? kPageTokens : 1),
+      most_bytes_(most_bytes),
+      misses_(engine.prefix_reuse() == PrefixReuse::missed),
+      root_(std::make_unique<Node>()) {
   const ModelConfig& config = engine.model().config();
   if (config.encoder) {
     throw std::invalid_argument("a prefix store serves decoders alone: an encoder reads each prompt as a whole");
   }
   token_bytes_ = config.layers * config.kv_width() * static_cast<std::int64_t>(element_bytes(engine.model().dtype()));
-  if (most_bytes < token_bytes_) {
-    throw std::invalid_argument(fmt::format(
-        "a prefix store of {} bytes holds nothing: one token of this model takes {} bytes", most_bytes, token_bytes_));
+  if (most_bytes < token_bytes_ * page_tokens_) {
+    throw std::invalid_argument(
+        fmt::format("a prefix store of {} bytes holds nothing: one {} of this model takes {} bytes", most_bytes,
+                    page_tokens_ == 1 ? "token" : "page", token_bytes_ * page_tokens_));
   }
 }
 PrefixStore::~PrefixStore() = default;
 
-HeldPrefix PrefixStore::match(std::span<const std::int64_t> tokens) {
+bool PrefixStore::goes_on(const Node& node, std::int64_t token, bool log_probs) {
+  const auto child = node.children.find(token);
+  return child != node.children.end() && !(log_probs && child->second->log_probs.empty());
+}
+
+HeldPrefix PrefixStore::match(std::span<const std::int64_t> tokens, bool log_probs) {
   HeldPrefix found;
   count_amount(Amount::prefix_lookups, 1);
   counts_.asked_tokens += std::ssize(tokens);
   ++clock_;
-  std::span<const std::int64_t> rest = tokens.empty() ? tokens : tokens.first(tokens.size() - 1);
+  // Log-probabilities are known of one token more than is left out: see HeldPrefix.
+  std::span<const std::int64_t> rest = tokens.empty() || log_probs ? tokens : tokens.first(tokens.size() - 1);
   for (Node* node = root_.get(); !rest.empty();) {
-    const auto child = node->children.find(rest.front());
-    if (child == node->children.end()) {
+    if (!goes_on(*node, rest.front(), log_probs)) {
       break;
     }
-    node = child->second.get();
+    node = node->children.at(rest.front()).get();
     node->used = clock_;
     const std::size_t length = common_length(node->tokens, rest);
-    found.pieces.push_back(length == node->tokens.size() ? node->held
-                                                         : std::make_shared<const FilledCache>(
-                                                               node->held->first(static_cast<std::int64_t>(length))));
-    found.tokens.insert(found.tokens.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
+    const auto end = static_cast<std::ptrdiff_t>(length);
+    found.tokens.insert(found.tokens.end(), rest.begin(), rest.begin() + end);
+    if (log_probs) {
+      found.log_probs.insert(found.log_probs.end(), node->log_probs.begin(), node->log_probs.begin() + end);
+    }
     rest = rest.subspan(length);
-    if (length < node->tokens.size()) {
+    // The last token whose log-probability is known is fed again, for the logits of the next.
+    const bool last = length < node->tokens.size() || rest.empty() || !goes_on(*node, rest.front(), log_probs);
+    const std::size_t kept = length - (last && log_probs ? 1 : 0);
+    if (kept > 0) {
+      found.pieces.push_back(kept == node->tokens.size() ? node->held
+                                                         : std::make_shared<const FilledCache>(
+                                                               node->held->first(static_cast<std::int64_t>(kept))));
+    }
+    if (last) {
       break;
     }
+  }
+  if (log_probs && !found.tokens.empty()) {
+    found.tokens.pop_back();
+    found.log_probs.erase(found.log_probs.begin());
   }
   if (misses_) {
     return {};
@@ -78,6 +104,11 @@ void PrefixStore::split(Node& node, std::size_t length) {
   rest->parent = &node;
   rest->tokens.assign(node.tokens.begin() + tokens, node.tokens.end());
   rest->held = std::make_shared<const FilledCache>(node.held->copy(tokens, std::ssize(node.tokens)));
+  if (!node.log_probs.empty()) {
+    rest->log_probs.assign(node.log_probs.begin() + tokens, node.log_probs.end());
+    node.log_probs.resize(length);
+  }
+  bytes_ += rest->held->bytes() - node.held->bytes();
   rest->children = std::move(node.children);
   rest->used = node.used;
   rest->ends = std::exchange(node.ends, false);
@@ -86,17 +117,29 @@ void PrefixStore::split(Node& node, std::size_t length) {
   }
   node.tokens.resize(length);
   node.held = std::make_shared<const FilledCache>(node.held->copy(0, tokens));
+  bytes_ += node.held->bytes();
   node.children.clear();
   const std::int64_t first = rest->tokens.front();
   node.children.emplace(first, std::move(rest));
 }
 
 void PrefixStore::insert(std::span<const std::int64_t> tokens, const Session& session, std::int64_t row) {
-  if (std::ssize(tokens) * token_bytes_ > most_bytes_) {
+  if (rounded_up(std::ssize(tokens), page_tokens_) * token_bytes_ > most_bytes_) {
     ++counts_.too_large;
     return;
   }
   ++clock_;
+  std::vector<float> log_probs;
+  if (const std::vector<float>& known = session.prompt_log_probs(row); known.size() + 1 == tokens.size()) {
+    log_probs.push_back(std::numeric_limits<float>::quiet_NaN());
+    log_probs.insert(log_probs.end(), known.begin(), known.end());
+  }
+  const auto know = [&](Node& node, std::size_t begin) {
+    if (!log_probs.empty() && node.log_probs.empty()) {
+      const auto first = log_probs.begin() + static_cast<std::ptrdiff_t>(begin);
+      node.log_probs.assign(first, first + std::ssize(node.tokens));
+    }
+  };
   Node* node = root_.get();
   std::size_t at = 0;
   while (at < tokens.size()) {
@@ -107,9 +150,13 @@ void PrefixStore::insert(std::span<const std::int64_t> tokens, const Session& se
     node = child->second.get();
     node->used = clock_;
     const std::size_t length = common_length(node->tokens, tokens.subspan(at));
-    at += length;
-    if (length < node->tokens.size()) {
+    const bool whole = length == node->tokens.size();
+    if (!whole) {
       split(*node, length);
+    }
+    know(*node, at);
+    at += length;
+    if (!whole) {
       break;
     }
   }
@@ -122,9 +169,10 @@ void PrefixStore::insert(std::span<const std::int64_t> tokens, const Session& se
   added->tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end());
   added->held =
       std::make_shared<const FilledCache>(session.held(row, static_cast<std::int64_t>(at), std::ssize(tokens)));
+  know(*added, at);
   added->used = clock_;
   added->ends = true;
-  bytes_ += std::ssize(added->tokens) * token_bytes_;
+  bytes_ += added->held->bytes();
   counts_.stored_tokens += std::ssize(added->tokens);
   node->children.emplace(tokens[at], std::move(added));
   evict();
@@ -132,7 +180,7 @@ void PrefixStore::insert(std::span<const std::int64_t> tokens, const Session& se
 
 /// Drops a node without children; its parent may then be a leaf.
 void PrefixStore::drop(Node& leaf) {
-  bytes_ -= std::ssize(leaf.tokens) * token_bytes_;
+  bytes_ -= leaf.held->bytes();
   leaf.parent->children.erase(leaf.tokens.front());
 }
 

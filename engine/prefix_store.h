@@ -11,9 +11,10 @@
 
 namespace decodelab {
 
-/// Keeps keys and values of token sequences, so that a prompt that begins like an earlier one is prefilled from where
-/// it differs: a tree whose nodes hold runs of tokens (SGLang's radix cache, Zheng et al. 2024, arXiv:2312.07104). An
-/// object of the caller, for sessions of one engine, which must outlive it; used by one thread at a time.
+/// Keeps keys and values of token sequences, and the log-probabilities of the tokens where they were computed, so that
+/// a prompt that begins like an earlier one is prefilled from where it differs: a tree whose nodes hold runs of tokens
+/// (SGLang's radix cache, Zheng et al. 2024, arXiv:2312.07104). An object of the caller, for sessions of one engine,
+/// which must outlive it; used by one thread at a time.
 class PrefixStore {
  public:
   struct Counts {
@@ -24,16 +25,18 @@ class PrefixStore {
     std::int64_t too_large = 0;  ///< Sequences that take more than the whole store, which were not kept.
   };
 
-  /// Holds `most_bytes` at most; what was used last stays. Throws std::invalid_argument where that is less than one
-  /// token takes, and for a model with an encoder, whose prompts are read as a whole.
+  /// Holds `most_bytes` at most, whole pages counted where the plan shares pages; what was used last stays. Throws
+  /// std::invalid_argument where that is less than one token or page takes, and for a model with an encoder, whose
+  /// prompts are read as a whole.
   PrefixStore(const Engine& engine, std::int64_t most_bytes);
   ~PrefixStore();
 
   /// Returns the longest beginning of `tokens`, of one token less at most, whose keys and values are held. It stays
-  /// valid whatever the store drops. Returns nothing, after the same search, for an engine whose plan misses on
-  /// purpose.
-  HeldPrefix match(std::span<const std::int64_t> tokens);
-  /// Copies the keys and values of `tokens`, which row `row` of the session was fed first, as far as they are not held.
+  /// valid whatever the store drops. With `log_probs`, only what has them counts. Returns nothing, after the same
+  /// search, for an engine whose plan misses on purpose.
+  HeldPrefix match(std::span<const std::int64_t> tokens, bool log_probs = false);
+  /// Keeps the keys and values of `tokens`, which row `row` of the session was fed first, as far as they are not held,
+  /// and the log-probabilities that the session computed of all of them and no choice has returned yet.
   void insert(std::span<const std::int64_t> tokens, const Session& session, std::int64_t row);
   /// Drops the sequences that begin with `tokens`; what others begin with stays.
   void erase(std::span<const std::int64_t> tokens);
@@ -45,12 +48,16 @@ class PrefixStore {
  private:
   struct Node;
 
+  /// Returns whether a sequence that `node` is part of goes on with a token, and log-probabilities where they are
+  /// needed.
+  static bool goes_on(const Node& node, std::int64_t token, bool log_probs);
   /// Makes two nodes of one, the first with `length` tokens.
-  static void split(Node& node, std::size_t length);
+  void split(Node& node, std::size_t length);
   void drop(Node& leaf);
   void evict();
 
   std::int64_t token_bytes_;
+  std::int64_t page_tokens_;  ///< Tokens that are held together: 1, or those of a page.
   std::int64_t most_bytes_;
   bool misses_;  ///< As PrefixReuse::missed.
   std::int64_t bytes_ = 0;

@@ -12,7 +12,7 @@ namespace decodelab {
 namespace {
 
 /// Feeds the rows of a fresh session their prompts.
-void feed(Session& session, std::span<const std::vector<std::int64_t>> prompts, PrefixStore* prefixes) {
+void feed(Session& session, std::span<const std::vector<std::int64_t>> prompts, PrefixStore* prefixes, bool log_probs) {
   if (prefixes == nullptr) {
     session.extend(prompts);
     return;
@@ -20,7 +20,7 @@ void feed(Session& session, std::span<const std::vector<std::int64_t>> prompts, 
   std::vector<HeldPrefix> held;
   std::vector<std::vector<std::int64_t>> rest;
   for (const std::vector<std::int64_t>& prompt : prompts) {
-    held.push_back(prefixes->match(prompt));
+    held.push_back(prefixes->match(prompt, log_probs));
     rest.emplace_back(prompt.begin() + std::ssize(held.back().tokens), prompt.end());
   }
   session.begin_with(held);
@@ -46,7 +46,7 @@ Session begin_samples(const Engine& engine, SessionOptions options, std::span<co
   options.sampling = complete_sampling(options.sampling, std::ssize(prompts));
   if (samples == 1) {
     Session session(engine, options);
-    feed(session, prompts, prefixes);
+    feed(session, prompts, prefixes, options.details.prefill_log_probs);
     return session;
   }
   std::vector<std::int64_t> parents;
@@ -73,7 +73,7 @@ Session begin_samples(const Engine& engine, SessionOptions options, std::span<co
   }
   if (engine.forks()) {
     Session session(engine, options);
-    feed(session, prompts, prefixes);
+    feed(session, prompts, prefixes, options.details.prefill_log_probs);
     session.fork(parents, seeds);
     return session;
   }
@@ -81,7 +81,7 @@ Session begin_samples(const Engine& engine, SessionOptions options, std::span<co
     of_rows.rules = options.rules;
   }
   Session session(engine, of_rows);
-  feed(session, rows, prefixes);
+  feed(session, rows, prefixes, options.details.prefill_log_probs);
   return session;
 }
 

@@ -426,6 +426,10 @@ std::vector<float> Session::last_logits() const {
   return {logits.const_data_ptr<float>(), logits.const_data_ptr<float>() + logits.numel()};
 }
 
+const std::vector<float>& Session::prompt_log_probs(std::int64_t row) const {
+  return impl_->state.prompt_log_probs.values.at(static_cast<std::size_t>(row));
+}
+
 std::vector<std::int64_t> Session::lengths() const { return impl_->state.cache->lengths(); }
 std::int64_t Session::cache_bytes() const {
   return impl_->state.cache->bytes() + (impl_->state.encoded ? impl_->state.encoded->bytes() : 0);

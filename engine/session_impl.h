@@ -58,6 +58,9 @@ struct Session::Impl {
   /// Checks that the rows of `other` can join, for the function `what`, and gives both sides the same parts.
   void make_alike(Impl& other, const char* what);
 
+  /// Returns the cache of a plan that shares the pages of prefixes.
+  PageSharing& shared_pages() const { return dynamic_cast<PageSharing&>(*state.cache); }
+
   /// Refuses what fills a session with keys and values where it keeps none.
   void refuse_without_cache(const char* what) const;
 

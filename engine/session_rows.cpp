@@ -1,5 +1,6 @@
 // What happens to the rows of a session between steps: they are filled, cut, forked, and move between batches.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -14,6 +15,28 @@
 #include "profiles/range.h"
 
 namespace decodelab {
+namespace {
+
+/// Brings the keys and values of prefixes into a fresh cache: [B, longest, W] in each layer, copied.
+void copy_prefixes(KvCache& cache, std::span<const HeldPrefix> prefixes, const StepRows& rows,
+                   const std::function<const at::Tensor&(const FilledCache&, std::int64_t)>& layer_of) {
+  const KvCacheOptions& options = cache.options();
+  const auto like = at::TensorOptions(scalar_type(options.dtype)).device(at::Device(options.device));
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    const at::Tensor all = at::zeros({options.batch_size, rows.tokens(), options.width}, like);
+    for (std::size_t row = 0; row < prefixes.size(); ++row) {
+      std::int64_t at = 0;
+      for (const std::shared_ptr<const FilledCache>& piece : prefixes[row].pieces) {
+        const at::Tensor& held = layer_of(*piece, layer);
+        all.narrow(0, static_cast<std::int64_t>(row), 1).narrow(1, at, held.size(1)).copy_(held);
+        at += held.size(1);
+      }
+    }
+    cache.append(layer, all, rows);
+  }
+}
+
+}  // namespace
 
 void Session::fill_random(std::int64_t length, std::uint64_t seed, std::int64_t decoder_tokens) {
   const c10::InferenceMode inference;
@@ -84,6 +107,11 @@ FilledCache Session::held(std::int64_t row, std::int64_t begin, std::int64_t end
   const c10::InferenceMode inference;
   impl_->refuse_without_cache("held()");
   FilledCache filled;
+  if (impl_->engine.prefix_reuse == PrefixReuse::shared) {
+    impl_->state.cache->check_held(row, begin, end);
+    filled.impl_->pages = impl_->shared_pages().share(row, begin, end);
+    return filled;
+  }
   for (std::int64_t layer = 0; layer < impl_->state.cache->options().layers; ++layer) {
     filled.impl_->layers.push_back(impl_->state.cache->copy_of(layer, row, begin, end));
   }
@@ -117,18 +145,22 @@ void Session::begin_with(std::span<const HeldPrefix> prefixes) {
   if (impl_->state.history) {
     impl_->state.history->add(tokens, cache.lengths());
   }
-  const auto like = at::TensorOptions(scalar_type(options.dtype)).device(at::Device(options.device));
-  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    const at::Tensor all = at::zeros({options.batch_size, longest, options.width}, like);
+  for (std::size_t row = 0; row < prefixes.size(); ++row) {
+    impl_->state.prompt_log_probs.values[row] = prefixes[row].log_probs;
+  }
+  if (impl_->engine.prefix_reuse == PrefixReuse::shared) {
     for (std::size_t row = 0; row < prefixes.size(); ++row) {
-      std::int64_t at = 0;
+      std::vector<const SharedPages*> pieces;
       for (const std::shared_ptr<const FilledCache>& piece : prefixes[row].pieces) {
-        const at::Tensor& held = piece->impl_->layers.at(static_cast<std::size_t>(layer));
-        all.narrow(0, static_cast<std::int64_t>(row), 1).narrow(1, at, held.size(1)).copy_(held);
-        at += held.size(1);
+        pieces.push_back(&piece->impl_->pages);
       }
+      count_amount(Amount::prefix_pages,
+                   impl_->shared_pages().adopt(static_cast<std::int64_t>(row), pieces, lengths[row]));
     }
-    cache.append(layer, all, rows);
+  } else {
+    copy_prefixes(cache, prefixes, rows, [](const FilledCache& piece, std::int64_t layer) -> const at::Tensor& {
+      return piece.impl_->layers.at(static_cast<std::size_t>(layer));
+    });
   }
   cache.advance(rows);
   impl_->prepare_steps();

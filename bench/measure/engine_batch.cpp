@@ -148,14 +148,9 @@ BatchWork batch_work(const CellInput& input, const CellRecord& cell, std::int64_
   work.prompts =
       cell_prompts(input.prompts, input.seed, std::ssize(work.planned), longest_prompt(cell.length), vocabulary_size);
   for (std::size_t request = 0; request < work.planned.size(); ++request) {
-    std::vector<std::int64_t>& prompt = work.prompts[request];
-    prompt.resize(static_cast<std::size_t>(work.planned[request].prompt_tokens));
-    if (input.request.prefix) {
-      std::copy_n(work.prompts.front().begin(),
-                  std::min(input.request.prefix_tokens(std::ssize(prompt)), std::ssize(work.prompts.front())),
-                  prompt.begin());
-    }
+    work.prompts[request].resize(static_cast<std::size_t>(work.planned[request].prompt_tokens));
   }
+  begin_alike(input.request, cell.batch, work.prompts);
   return work;
 }
 

@@ -67,6 +67,7 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
   }
   if (cell.phase != Phase::decode || fill_.generated) {
     prompts_ = cell_prompts(input.prompts, input.seed, cell.batch, cell.length, config.vocabulary_size);
+    begin_alike(input.request, cell.batch, prompts_);
   }
   if (cell.phase == Phase::decode && !fill_.generated) {
     for (const auto& prompt : random_prompts(input.seed + 1, cell.batch, 1, config.vocabulary_size)) {

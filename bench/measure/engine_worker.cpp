@@ -182,7 +182,8 @@ class EngineWorker final : public Worker {
       probe.counters["new_tokens"] = runner.work().new_tokens();
       return probe;
     }
-    const bool reuses = input_.request.prefix && engine_->prefix_reuse() == PrefixReuse::copied;
+    const PrefixReuse way = engine_->prefix_reuse();
+    const bool reuses = input_.request.prefix && (way == PrefixReuse::copied || way == PrefixReuse::shared);
     const std::int64_t reused = reuses && cell.phase == Phase::prefill ? input_.request.prefix_tokens(cell.length) : 0;
     ModelledWork work = modelled_work(counted.config, cell, runner.scope().at_length ? 1 : steps, reused);
     if (runner.scope().at_length) {

@@ -50,6 +50,26 @@ Number number_of(const std::string& setting, const std::string& value, Number le
   return number;
 }
 
+struct BeginningsName {
+  Beginnings beginnings;
+  std::string_view name;
+};
+constexpr BeginningsName kBeginnings[] = {
+    {Beginnings::shared, "shared"}, {Beginnings::few_shot, "few-shot"}, {Beginnings::turns, "turns"}};
+
+Beginnings beginnings_of(const std::string& setting, std::string_view name) {
+  const auto found = std::ranges::find(kBeginnings, name, &BeginningsName::name);
+  if (found == std::ranges::end(kBeginnings)) {
+    throw std::invalid_argument(
+        fmt::format("'@{}': expected @prefix=SHARE, :shared, :few-shot or :turns behind it", setting));
+  }
+  return found->beginnings;
+}
+
+/// Sets of examples that prompts have in a few-shot workload, and the share of their beginning before those.
+constexpr std::size_t kSetsOfExamples = 4;
+constexpr std::int64_t kInstructionPart = 4;
+
 /// More rows than any machine decodes.
 constexpr std::int64_t kTooManySamples = 100'001;
 
@@ -79,21 +99,50 @@ ArmRequest parse_arm_request(std::string_view text) {
     } else if (name == "samples") {
       request.samples = number_of<std::int64_t>(setting, value, 1, kTooManySamples);
     } else if (name == "prefix") {
-      request.prefix = number_of<double>(setting, value, 0, 1);
+      const std::size_t colon = value.find(':');
+      request.prefix = number_of<double>(setting, value.substr(0, colon), 0, 1);
+      request.beginnings =
+          colon == std::string::npos ? Beginnings::shared : beginnings_of(setting, value.substr(colon + 1));
     } else {
       throw std::invalid_argument(
-          fmt::format("'@{}' is no setting of a request: expected @regex=R, @samples=N or @prefix=SHARE ('@' in a "
-                      "value is written '@@')",
+          fmt::format("'@{}' is no setting of a request: expected @regex=R, @samples=N or @prefix=SHARE[:KIND] ('@' "
+                      "in a value is written '@@')",
                       setting));
     }
   }
   return request;
 }
 
+void begin_alike(const ArmRequest& request, std::int64_t rows, std::vector<std::vector<std::int64_t>>& prompts) {
+  const auto copy = [&](std::size_t from, std::size_t to, std::int64_t tokens) {
+    std::copy_n(prompts[from].begin(), std::min(tokens, std::ssize(prompts[from])), prompts[to].begin());
+  };
+  for (std::size_t prompt = 1; request.prefix && prompt < prompts.size(); ++prompt) {
+    const std::int64_t tokens = request.prefix_tokens(std::ssize(prompts[prompt]));
+    switch (request.beginnings) {
+      case Beginnings::shared: copy(0, prompt, tokens); break;
+      case Beginnings::few_shot:
+        if (prompt < kSetsOfExamples) {
+          copy(0, prompt, tokens / kInstructionPart);
+        } else {
+          copy(prompt % kSetsOfExamples, prompt, tokens);
+        }
+        break;
+      case Beginnings::turns:
+        if (prompt >= static_cast<std::size_t>(rows)) {
+          copy(prompt - static_cast<std::size_t>(rows), prompt, tokens);
+        }
+        break;
+    }
+  }
+}
+
 std::string to_string(const ArmRequest& request) {
   std::string text;
   if (request.prefix) {
-    text += fmt::format("@prefix={}", *request.prefix);
+    const auto* const kind = std::ranges::find(kBeginnings, request.beginnings, &BeginningsName::beginnings);
+    text += fmt::format("@prefix={}{}{}", *request.prefix, kind == kBeginnings ? "" : ":",
+                        kind == kBeginnings ? "" : kind->name);
   }
   if (!request.regex.empty()) {
     text += "@regex=" + doubled(request.regex);

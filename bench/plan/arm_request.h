@@ -5,11 +5,19 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/phase.h"
 #include "engine/masks/token_rules.h"
 
 namespace decodelab {
+
+/// Which prompts begin alike, where a prefix store looks for that: the workloads that prefix caches are known by.
+enum class Beginnings : std::uint8_t {
+  shared,    ///< All of them: one long system prompt before every question.
+  few_shot,  ///< All have an instruction, a quarter of the beginning, and then one of four sets of examples.
+  turns,     ///< Each is a turn of a conversation of its own: it begins like the prompt `batch` places before it.
+};
 
 /// Settings of the requests in an arm's cells. Two arms of one cell may differ in them, so that what a request costs is
 /// paired like what a variant costs; an arm is compared with the reference under the same settings.
@@ -19,10 +27,11 @@ struct ArmRequest {
   std::string regex{};
   /// `@samples=N`: rows of each prompt, in phases prefill and generate.
   std::int64_t samples = 1;
-  /// `@prefix=S`: a prefix store holds this share of each prompt's tokens, from 0 to below 1, before a prefill begins.
-  /// In phase batching the prompts of all requests begin alike for this share, and the store is empty at first. Empty:
-  /// there is no store.
+  /// `@prefix=S`: a prefix store holds this share of each prompt's tokens, from 0 to below 1, before a prefill begins;
+  /// in phase batching the store is empty at first. Empty: there is no store.
   std::optional<double> prefix{};
+  /// `@prefix=S:KIND`: which prompts begin alike for that share.
+  Beginnings beginnings = Beginnings::shared;
 
   /// Returns the rules of each row's completion.
   TokenRules rules() const { return {.regex = regex, .forbid_eos = !regex.empty()}; }
@@ -36,6 +45,10 @@ struct ArmRequest {
 /// std::invalid_argument in one sentence for an unknown name (with those that are known), one that is set twice, a
 /// value outside of its limits, and a pattern that compile_pattern() refuses.
 ArmRequest parse_arm_request(std::string_view text);
+
+/// Lets prompts begin alike as the request says. `rows` is the batch of the cell: as many prompts stand beside each
+/// other in a prefill, and as many conversations are held in phase batching.
+void begin_alike(const ArmRequest& request, std::int64_t rows, std::vector<std::vector<std::int64_t>>& prompts);
 
 /// Returns the canonical form, with settings at their defaults left out; parse_arm_request() reads it.
 std::string to_string(const ArmRequest& request);

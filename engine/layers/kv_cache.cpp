@@ -35,12 +35,16 @@ at::Tensor KvCache::copy_of(std::int64_t layer) const {
 }
 
 at::Tensor KvCache::copy_of(std::int64_t layer, std::int64_t row, std::int64_t begin, std::int64_t end) const {
+  check_held(row, begin, end);
+  return copy_rows(layer, row, 1, begin, end);
+}
+
+void KvCache::check_held(std::int64_t row, std::int64_t begin, std::int64_t end) const {
   if (row < 0 || row >= options_.batch_size || begin < 0 || begin >= end ||
       end > lengths_[static_cast<std::size_t>(row)]) {
     throw std::invalid_argument(fmt::format("the cache has no tokens {} to {} of row {} to copy: it has {} rows", begin,
                                             end, row, options_.batch_size));
   }
-  return copy_rows(layer, row, 1, begin, end);
 }
 
 void KvCache::select_lengths(const std::vector<std::int64_t>& rows) {

@@ -88,6 +88,8 @@ class KvCache : public RowPart {
   /// A copy of what `row` holds in `layer` of the tokens from `begin` to before `end`, [1, end - begin, W]. Throws
   /// std::invalid_argument for what it does not hold.
   at::Tensor copy_of(std::int64_t layer, std::int64_t row, std::int64_t begin, std::int64_t end) const;
+  /// Throws what copy_of() throws for tokens that the row does not hold.
+  void check_held(std::int64_t row, std::int64_t begin, std::int64_t end) const;
 
   /// Keys that attention is shown in a step: those that the longest row needs, in a decode step rounded up to
   /// `key_multiple`.

@@ -10,6 +10,7 @@
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/kv_pages.h"
+#include "engine/layers/shared_pages.h"
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/tensor.h"
@@ -20,7 +21,7 @@ namespace {
 
 /// A page is [2, kPageTokens, W / 2]: keys, then values. A row that appends to a page that others hold too copies it
 /// first.
-class PagedCache final : public KvCache {
+class PagedCache final : public KvCache, public PageSharing {
  public:
   explicit PagedCache(const KvCacheOptions& options)
       : KvCache(options),
@@ -76,6 +77,28 @@ class PagedCache final : public KvCache {
       std::ranges::move(other.layers_[layer].rows, std::back_inserter(layers_[layer].rows));
       other.layers_[layer].rows.clear();
     }
+  }
+
+  SharedPages share(std::int64_t row, std::int64_t begin, std::int64_t end) const override {
+    SharedPages shared{.begin = begin, .end = end};
+    for (const Layer& layer : layers_) {
+      const Row& pages = layer.rows.at(static_cast<std::size_t>(row));
+      shared.layers.emplace_back(pages.begin() + begin / kPageTokens,
+                                 pages.begin() + static_cast<std::ptrdiff_t>(pages_of(end)));
+    }
+    return shared;
+  }
+
+  /// A page in which one piece ends and the next begins is that of the next, whose sequence has the tokens of both.
+  std::int64_t adopt(std::int64_t row, const std::vector<const SharedPages*>& pieces, std::int64_t tokens) override {
+    for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+      Row& pages = layers_[layer].rows.at(static_cast<std::size_t>(row));
+      pages.resize(pages_of(tokens));
+      for (const SharedPages* piece : pieces) {
+        std::ranges::copy(piece->layers.at(layer), pages.begin() + piece->begin / kPageTokens);
+      }
+    }
+    return static_cast<std::int64_t>(pages_of(tokens) * layers_.size());
   }
 
   std::int64_t bytes() const override {

@@ -10,6 +10,7 @@ enum class PrefixReuse : std::uint8_t {
   none,    ///< Nobody looks into the store (the reference).
   missed,  ///< Prompts are looked up and kept, and what is found is not used: what a store costs where it never helps.
   copied,  ///< What is found is copied.
+  shared,  ///< What is found are pages, which the store and the rows share.
 };
 
 /// How samples of one prompt begin.

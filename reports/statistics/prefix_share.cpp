@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace decodelab {
 namespace {
@@ -21,6 +24,12 @@ std::string_view value_of(std::string_view label, std::size_t at) {
   return rest.substr(0, std::min(rest.find('@'), rest.size()));
 }
 
+/// The share, and the kind of prompts behind its colon.
+std::pair<std::string_view, std::string_view> parts_of(std::string_view value) {
+  const std::size_t colon = std::min(value.find(':'), value.size());
+  return {value.substr(0, colon), value.substr(std::min(colon + 1, value.size()))};
+}
+
 }  // namespace
 
 std::optional<double> prefix_share(std::string_view label) {
@@ -28,7 +37,7 @@ std::optional<double> prefix_share(std::string_view label) {
   if (at == std::string_view::npos) {
     return std::nullopt;
   }
-  const std::string_view value = value_of(label, at);
+  const auto [value, kind] = parts_of(value_of(label, at));
   double share = 0;
   const auto parsed = std::from_chars(value.data(), value.data() + value.size(), share);
   return parsed.ec == std::errc() && parsed.ptr == value.data() + value.size() ? std::optional(share) : std::nullopt;
@@ -40,7 +49,11 @@ std::string without_prefix_share(std::string_view label) {
     return std::string(label);
   }
   std::string rest(label.substr(0, at));
-  rest += label.substr(at + kPrefixSetting.size() + value_of(label, at).size());
+  const std::string_view value = value_of(label, at);
+  rest += label.substr(at + kPrefixSetting.size() + value.size());
+  if (const std::string_view kind = parts_of(value).second; !kind.empty()) {
+    rest += fmt::format(" ({})", kind);
+  }
   return rest;
 }
 

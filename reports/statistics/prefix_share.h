@@ -13,7 +13,8 @@ inline constexpr std::string_view kPrefixSetting = "@prefix=";
 /// Returns the share of each prompt that a prefix store holds for an arm, from its label; empty: there is no store.
 std::optional<double> prefix_share(std::string_view label);
 
-/// Returns the label without that setting: what arms that differ in nothing else have in common.
+/// Returns the label without that share: what arms that differ in nothing else have in common. The kind of prompts, if
+/// it is named, stands behind it: `native (turns)`.
 std::string without_prefix_share(std::string_view label);
 
 }  // namespace decodelab

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/layers/kv_cache.h"
 #include "tests/engine/test_model.h"
 
 namespace decodelab {
@@ -83,13 +84,18 @@ TEST(RandomRequests, AreEachAnsweredOnceUnderEveryRule) {
   const auto model = small_model(testing::small_config());
   using Rows = BatchingRule::Rows;
   for (const Rows rows : {Rows::fixed_at_start, Rows::as_needed, Rows::powers_of_two, Rows::all}) {
-    for (const ForkWay fork : {ForkWay::prefill_each, ForkWay::copied}) {
+    for (const auto& [fork, prefix] :
+         {std::pair(ForkWay::prefill_each, PrefixReuse::copied), std::pair(ForkWay::copied, PrefixReuse::copied),
+          std::pair(ForkWay::shared, PrefixReuse::shared)}) {
       EnginePlan plan = reference_plan();
       plan.batching.set_reference({.rows = rows, .every = rows == Rows::as_needed ? 2 : 1, .chunk = 5});
       plan.fork.set_reference(fork);
-      plan.prefix_reuse.set_reference(PrefixReuse::copied);
+      plan.prefix_reuse.set_reference(prefix);
+      if (prefix == PrefixReuse::shared) {
+        plan.kv_growth.set_reference(make_paged_cache);
+      }
       const Engine engine(model, plan);
-      PrefixStore store(engine, 1 << 14);
+      PrefixStore store(engine, prefix == PrefixReuse::shared ? 1 << 18 : 1 << 14);
       ContinuousBatch batch(engine, {.max_rows = 5,
                                      .max_tokens_in_flight = 150,
                                      .eos_token_ids = {0},

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/layers/kv_cache.h"
+#include "engine/samples.h"
 #include "tests/engine/test_model.h"
 
 namespace decodelab {
@@ -18,17 +20,29 @@ using Tokens = std::vector<std::int64_t>;
 /// Bytes of a token's keys and values in small_config(): 2 layers of 24 numbers.
 constexpr std::int64_t kSmallTokenBytes = 2 * 24 * 4;
 
+constexpr std::int64_t kPositions = 800;
+
+std::int64_t most_tokens(const Engine& engine) { return engine.model().config().positions; }
+
 Session fed_with(const Engine& engine, const Tokens& tokens) {
-  Session session(engine, {.batch_size = 1, .max_tokens = 60, .details = {}});
+  Session session(engine, {.batch_size = 1, .max_tokens = most_tokens(engine), .details = {}});
   session.extend(std::vector<Tokens>{tokens});
   return session;
 }
 
 std::vector<float> logits_behind(const Engine& engine, const HeldPrefix& prefix, const Tokens& tokens) {
-  Session session(engine, {.batch_size = 1, .max_tokens = 60, .details = {}});
+  Session session(engine, {.batch_size = 1, .max_tokens = most_tokens(engine), .details = {}});
   session.begin_with({&prefix, 1});
   session.extend(std::vector<Tokens>{{tokens.begin() + std::ssize(prefix.tokens), tokens.end()}});
   return session.last_logits();
+}
+
+Tokens repeated(const Tokens& tokens, std::int64_t times) {
+  Tokens all;
+  for (const std::int64_t token : tokens) {
+    all.insert(all.end(), static_cast<std::size_t>(times), token);
+  }
+  return all;
 }
 
 Tokens tokens_of_three(std::mt19937& random) {
@@ -48,14 +62,38 @@ std::size_t longest_common(const std::vector<Tokens>& known, const Tokens& token
   return longest;
 }
 
-TEST(PrefixStore, FindsWhatAListOfAllThatWasPutInFindsAndTheKeysAreThoseOfThePrompt) {
-  const auto model = small_model(testing::small_config());
-  const Engine engine(model, reference_plan());
+/// A store that holds copies, with prompts of a few tokens, and one that holds pages, with prompts of several pages.
+struct Kind {
+  PrefixReuse reuse;
+  std::int64_t repeats;  ///< Times that each token stands in a row.
+  int rounds;
+};
+
+class PrefixStoreOf : public ::testing::TestWithParam<Kind> {
+ protected:
+  static Engine engine(const Kind& kind) {
+    EnginePlan plan = reference_plan();
+    plan.prefix_reuse.set_reference(kind.reuse);
+    if (kind.reuse == PrefixReuse::shared) {
+      plan.kv_growth.set_reference(make_paged_cache);
+    }
+    ModelConfig config = testing::small_config();
+    config.positions = kPositions;
+    return {small_model(config), plan};
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, PrefixStoreOf,
+                         ::testing::Values(Kind{PrefixReuse::copied, 1, 400}, Kind{PrefixReuse::shared, 61, 60}),
+                         [](const auto& kind) { return kind.param.repeats == 1 ? "Copies" : "Pages"; });
+
+TEST_P(PrefixStoreOf, FindsWhatAListOfAllThatWasPutInFindsAndTheKeysAreThoseOfThePrompt) {
+  const Engine engine = PrefixStoreOf::engine(GetParam());
   PrefixStore store(engine, std::int64_t{1} << 30);
   std::mt19937 random(3);
   std::vector<Tokens> known;
-  for (int round = 0; round < 400; ++round) {
-    const Tokens tokens = tokens_of_three(random);
+  for (int round = 0; round < GetParam().rounds; ++round) {
+    const Tokens tokens = repeated(tokens_of_three(random), GetParam().repeats);
     const HeldPrefix prefix = store.match(tokens);
     ASSERT_EQ(prefix.tokens.size(), longest_common(known, tokens));
     ASSERT_TRUE(std::ranges::equal(prefix.tokens, std::span(tokens).first(prefix.tokens.size())));
@@ -79,7 +117,7 @@ TEST(PrefixStore, FindsWhatAListOfAllThatWasPutInFindsAndTheKeysAreThoseOfThePro
       known.push_back(tokens);
     }
   }
-  EXPECT_GT(store.counts().hit_tokens, 500);
+  EXPECT_GT(store.counts().hit_tokens, GetParam().rounds);
   store.clear();
   EXPECT_EQ(store.bytes(), 0);
   EXPECT_TRUE(store.match(known.back()).tokens.empty());
@@ -119,6 +157,48 @@ TEST(PrefixStore, KeepsToItsSizeDropsTheOldestFirstAndLeavesMatchesValid) {
   EXPECT_THROW(PrefixStore(engine, kSmallTokenBytes - 1), std::invalid_argument);
   EXPECT_THROW(PrefixStore(Engine(small_model(testing::small_t5_config()), reference_plan()), 1 << 20),
                std::invalid_argument);
+}
+
+/// The log-probabilities of a prompt's tokens, as its first choice returns them, with and without a store.
+std::vector<float> prompt_log_probs(const Engine& engine, const Tokens& tokens, PrefixStore* store) {
+  const SessionOptions options{
+      .batch_size = 1, .max_tokens = most_tokens(engine), .details = {.prefill_log_probs = true}};
+  return begin_samples(engine, options, std::vector<Tokens>{tokens}, 1, store)
+      .choose()
+      .details.front()
+      .prefill_log_probs;
+}
+
+TEST_P(PrefixStoreOf, KnowsTheLogProbabilitiesOfTheTokensThatItHolds) {
+  const Engine engine = PrefixStoreOf::engine(GetParam());
+  PrefixStore store(engine, std::int64_t{1} << 30);
+  std::mt19937 random(5);
+  for (int round = 0; round < GetParam().rounds / 4; ++round) {
+    const Tokens tokens = repeated(tokens_of_three(random), GetParam().repeats);
+    const std::vector<float> expected = prompt_log_probs(engine, tokens, nullptr);
+    const std::vector<float> found = prompt_log_probs(engine, tokens, &store);
+    ASSERT_EQ(expected.size() + 1, tokens.size());
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t token = 0; token < found.size(); ++token) {
+      ASSERT_NEAR(found[token], expected[token], 1e-4) << round << ", token " << token;
+    }
+  }
+  EXPECT_GT(store.counts().hit_tokens, GetParam().rounds / 4);
+}
+
+TEST_P(PrefixStoreOf, DoesNotCountWhatHasNoLogProbabilitiesWhereTheyAreNeeded) {
+  const Engine engine = PrefixStoreOf::engine(GetParam());
+  PrefixStore store(engine, std::int64_t{1} << 30);
+  const Tokens tokens = repeated({1, 2, 3}, GetParam().repeats);
+  Session session = fed_with(engine, tokens);
+  session.choose();  // Returns them, so that the session has them no longer.
+  store.insert(tokens, session, 0);
+  EXPECT_EQ(store.match(tokens, true).tokens.size(), 0U);
+  EXPECT_EQ(store.match(tokens).tokens.size(), tokens.size() - 1);
+  store.insert(tokens, fed_with(engine, tokens), 0);
+  const HeldPrefix known = store.match(tokens, true);
+  EXPECT_EQ(known.tokens.size(), tokens.size() - 1) << "a later prompt brought them";
+  EXPECT_EQ(known.log_probs.size(), known.tokens.size());
 }
 
 }  // namespace

@@ -10,7 +10,11 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
   if (counted.samples == 1 || counted.phase != Phase::prefill) {
     return {};
   }
-  return {{"forked_rows", counted.steps * counted.batch_size * counted.samples}, {"copied_cache_bytes", 0}};
+  std::vector<Expectation> all{{"forked_rows", counted.steps * counted.batch_size * counted.samples}};
+  if (counted.stored_tokens.value_or(0) == 0) {  // A prompt that goes on behind a prefix copies what it writes into.
+    all.push_back({"copied_cache_bytes", 0});
+  }
+  return all;
 }
 
 std::string conflict(const EnginePlan& plan) {

@@ -119,10 +119,10 @@ void ProcessWorker::prepare(const CellRecord& cell) {
   const std::int64_t room = cell.phase == Phase::decode ? std::min(options_.positions - cell.length,
                                                                    std::max(kMaximumSteps, kWarmupMaximumSteps))
                                                         : options_.positions - cell.length + 1;
-  std::string request = prepare_request(cell, options_.load, room,
-                                        cell_prompts(options_.prompts, static_cast<std::uint64_t>(options_.load.seed),
-                                                     cell.batch, cell.length, options_.vocabulary),
-                                        hello_->protocol);
+  std::vector<std::vector<std::int64_t>> prompts = cell_prompts(
+      options_.prompts, static_cast<std::uint64_t>(options_.load.seed), cell.batch, cell.length, options_.vocabulary);
+  begin_alike(options_.load.request, cell.batch, prompts);
+  std::string request = prepare_request(cell, options_.load, room, prompts, hello_->protocol);
   if (request != prepared_) {
     const auto start = std::chrono::steady_clock::now();
     parse_prepared(ask(request));

@@ -58,8 +58,26 @@ TEST(RequestOfAnArm, ComputesTheSameTokensWithAStoreAndWithout) {
   for (const Phase phase : {Phase::prefill, Phase::generate, Phase::batching}) {
     const CellRecord cell = request_cell(phase);
     const OutputTrace expected = asked("causal@prefix=0.5")->outputs(cell, 4, nullptr);
-    for (const char* arm : {"causal,+copied-prefix@prefix=0.5", "causal,+forced-miss@prefix=0.5"}) {
+    for (const char* arm : {"causal,+copied-prefix@prefix=0.5", "causal,+forced-miss@prefix=0.5",
+                            "causal,+shared-prefix,+kv-paged,+split-kv-decode@prefix=0.5"}) {
       EXPECT_EQ(asked(arm)->outputs(cell, 4, nullptr).tokens, expected.tokens) << to_string(phase) << ' ' << arm;
+    }
+  }
+}
+
+TEST(RequestOfAnArm, HoldsTheBeginningsOfEveryKindOfPrompts) {
+  for (const char* kind : {"", ":few-shot", ":turns"}) {
+    for (const char* arm : {"causal,+copied-prefix", "causal,+shared-prefix,+kv-paged,+split-kv-decode"}) {
+      const std::string name = std::string(arm) + "@prefix=0.75" + kind;
+      const Probe hit = asked(name)->probe(request_cell(Phase::prefill));
+      EXPECT_EQ(hit.engaged, std::optional(true)) << name << ": " << hit.missing;
+      EXPECT_EQ(hit.counters.at("prefix_tokens"), 2 * 12) << name;
+      EXPECT_TRUE(hit.unsteady.empty()) << name << ": " << hit.unsteady;
+      EXPECT_GT(asked(std::string(arm) + ",+concatenate-filter@prefix=0.5" + kind)
+                    ->probe(request_cell(Phase::batching))
+                    .counters["prefix_tokens"],
+                0)
+          << name;
     }
   }
 }

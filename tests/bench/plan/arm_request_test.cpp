@@ -39,6 +39,39 @@ TEST(ArmRequest, HoldsOneTokenLessThanThePromptAtMost) {
   EXPECT_EQ(ArmRequest{}.prefix_tokens(512), 0);
 }
 
+TEST(ArmRequest, NamesWhichPromptsBeginAlike) {
+  EXPECT_EQ(parse_arm_request("@prefix=0.5").beginnings, Beginnings::shared);
+  EXPECT_EQ(parse_arm_request("@prefix=0.5:few-shot").beginnings, Beginnings::few_shot);
+  EXPECT_EQ(to_string(parse_arm_request("@samples=2@prefix=0.5:turns")), "@prefix=0.5:turns@samples=2");
+  EXPECT_EQ(to_string(parse_arm_request("@prefix=0.5:shared")), "@prefix=0.5");
+}
+
+/// Prompts of 8 tokens, those of prompt p being 10 p, 10 p + 1, ...
+std::vector<std::vector<std::int64_t>> begun_alike(const char* request, std::int64_t rows, std::int64_t count) {
+  std::vector<std::vector<std::int64_t>> prompts(static_cast<std::size_t>(count));
+  for (std::int64_t prompt = 0; prompt < count; ++prompt) {
+    for (std::int64_t token = 0; token < 8; ++token) {
+      prompts[static_cast<std::size_t>(prompt)].push_back(10 * prompt + token);
+    }
+  }
+  begin_alike(parse_arm_request(request), rows, prompts);
+  return prompts;
+}
+
+TEST(Prompts, BeginAlikeAsTheirKindSays) {
+  const auto plain = begun_alike("", 2, 6);
+  EXPECT_EQ(plain[5].front(), 50);
+  const auto shared = begun_alike("@prefix=0.5", 2, 6);
+  EXPECT_EQ(shared[5], (std::vector<std::int64_t>{0, 1, 2, 3, 54, 55, 56, 57}));
+  const auto few_shot = begun_alike("@prefix=0.5:few-shot", 2, 6);
+  EXPECT_EQ(few_shot[1], (std::vector<std::int64_t>{0, 11, 12, 13, 14, 15, 16, 17})) << "one instruction";
+  EXPECT_EQ(few_shot[5], (std::vector<std::int64_t>{0, 11, 12, 13, 54, 55, 56, 57})) << "the examples of prompt 1";
+  const auto turns = begun_alike("@prefix=0.5:turns", 2, 6);
+  EXPECT_EQ(turns[1], plain[1]) << "each row begins a conversation of its own";
+  EXPECT_EQ(turns[3], (std::vector<std::int64_t>{10, 11, 12, 13, 34, 35, 36, 37}));
+  EXPECT_EQ(turns[5], (std::vector<std::int64_t>{10, 11, 12, 13, 54, 55, 56, 57})) << "and goes on with it";
+}
+
 TEST(ArmRequest, ForbidsTheEndWhereAPatternIsAsked) {
   EXPECT_TRUE(parse_arm_request("@regex=a*").rules().forbid_eos);
   EXPECT_FALSE(parse_arm_request("@samples=2").rules().any());
@@ -65,6 +98,7 @@ TEST(ArmRequest, RefusesWhatItCannotReadInOneSentence) {
   refused("@prefix=-0.5", {"'@prefix=-0.5'"});
   refused("@prefix=nan", {"'@prefix=nan'"});
   refused("@prefix", {"'@prefix'"});
+  refused("@prefix=0.5:rounds", {"'@prefix=0.5:rounds'", ":few-shot", ":turns"});
   refused("@samples=2@samples=3", {"'@samples'", "twice"});
   refused("@regex=(", {"("});
   refused("@regex=", {"empty"});
