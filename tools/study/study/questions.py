@@ -1,9 +1,20 @@
 """The study's findings as sweeps and statements that a sweep can bear out or not."""
 
 import dataclasses
+import pathlib
+import re
 import sys
 
 DECODE, PREFILL = "decode", "prefill"
+
+
+def multiplies_bf16():
+    """Whether oneDNN has products in bf16 here, which begin at AVX-512; without them libtorch's, which some arms stand on, take tens of times as long."""
+    file = pathlib.Path("/proc/cpuinfo")
+    return bool(re.search(r"\b(avx512bw|bf16)\b", file.read_text() if file.exists() else ""))
+
+
+SHORT = "bf16" if multiplies_bf16() else "fp32"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +72,7 @@ QUESTIONS = (
              (Claim("vectorized pre- and post-processing is faster at large batches", "vector", DECODE, "faster", least_batch=8),), "slope"),
     Question("padding", "Is the curve a saw-tooth without key padding, and is 8 the least that helps?",
              sweep(["bigcode,-padded-keys", "bigcode", "bigcode,+padded-keys:multiple=16", "bigcode,+padded-keys:multiple=32", "bigcode,+padded-keys:multiple=64"],
-                   "decode", "8", "129-255+7", dtype="bf16", **{"at-length": True}),
+                   "decode", "8", "129-255+7", dtype=SHORT, **{"at-length": True}),
              (Claim("keys padded to 8 are faster", "bigcode", DECODE, "faster"),), "residues"),
     Question("details", "What do details cost?",
              sweep(["bigcode", "bigcode,-details-on-request"], "prefill,decode", "1,4", "128"),
@@ -85,6 +96,6 @@ QUESTIONS = (
     Question("memory", "Who runs out of memory first?",
              sweep(["causal", "flash", "bigcode", "native"], "prefill", "4", "128,512", launches=1), (), "memory"),  # bytes are exact: one launch
     Question("switches", "What is each switch of native worth?",
-             {"--arm": "native", "--ablate": "leave-one-out", "--dtype": "bf16", "--phase": "prefill,decode", "--batch": "1", "--length": "128"}, (), "ranked", "synthetic:santacoder"),
+             {"--arm": "native", "--ablate": "leave-one-out", "--dtype": SHORT, "--phase": "prefill,decode", "--batch": "1", "--length": "128"}, (), "ranked", "synthetic:santacoder"),
 )
 STUDY = Study("The study's findings on this machine", "tools/findings", QUESTIONS, claimed_by="the study (A100, 2023)")

@@ -38,6 +38,8 @@ ANY_LINE = r"@regex=[^\n]*"
 WALKED = f"native,+trie-masks,-cached-trie-masks{ANY_LINE}"
 HELD = "native@prefix=0.875"
 MISSED = "native,+forced-miss,-copied-prefix@prefix=0.875"
+SHARED = "native,+kv-paged,+shared-prefix,+shared-fork,-copied-prefix,-copied-fork,-kv-preallocated"
+UNUSED = "native,-copied-prefix"
 
 
 SEQUENCES = Study(
@@ -76,6 +78,14 @@ SEQUENCES = Study(
                  sweep([HELD], PREFILL, "1", "512", launches=3, worker=[f"{engine}@prefix=0.875=tools/peers/run {engine.replace('.', '_')}" for engine in ("llama.cpp", "transformers")]),
                  (Claim("llama.cpp, whose sequences share cells (seq_cp), takes longer", "llama.cpp@prefix=0.875", PREFILL, "slower"),
                   Claim("Transformers, which copies the cache, takes longer", "transformers@prefix=0.875", PREFILL, "slower")), model="smollm2"),
+        Question("prefix-pages", "Prompts that begin alike: does it pay to share the pages of what the store holds?",
+                 sweep([HELD, f"{SHARED}@prefix=0.875"], PREFILL, "1,8", "512", launches=3),
+                 (Claim("prompts that share pages begin sooner than with copies", f"{SHARED}@prefix=0.875", PREFILL, "faster"),), model="smollm2"),
+        Question("workloads", "Requests with one system prompt, with sets of examples, and as turns of conversations: what does a prefix store save?",
+                 sweep([f"{UNUSED}@prefix=0.75", *(f"native@prefix=0.75{kind}" for kind in ("", ":few-shot", ":turns")), f"{SHARED}@prefix=0.75"], BATCHING, "4", "256", launches=3,
+                       **{"max-tokens": 16}),
+                 tuple(Claim(f"a store saves time where prompts {words}", f"native@prefix=0.75{kind}", BATCHING, "faster")
+                       for kind, words in (("", "begin with one system prompt"), (":few-shot", "have sets of examples"), (":turns", "go on with a conversation"))), model="smollm2"),
         BATCHES,
         Question("load", "The same under load: requests at 0.6, 0.9 and 1.2 times the rate that the static batch answers", under_load,
                  (Claim("a batch that does not change takes longer", STATIC, BATCHING, "slower"),), model="smollm2"),
