@@ -76,6 +76,10 @@ decodelab_library(base SOURCES ${base_sources} LINK decodelab_fmt nlohmann_json:
 target_precompile_headers(base PRIVATE <base/precompiled.h>)
 decodelab_library(reports_store SOURCES ${reports_store_sources} LINK base decodelab_sqlite Threads::Threads ZLIB::ZLIB)
 decodelab_library(reports_statistics SOURCES ${reports_statistics_sources} LINK reports_store Boost::headers)
+if(DECODELAB_SANITIZE)
+  # Little else is made fast under a sanitizer: that took longer than its tests do.
+  target_compile_options(reports_statistics PRIVATE -O1)
+endif()
 decodelab_library(reports_page SOURCES ${reports_page_sources} LINK reports_statistics)
 decodelab_library(profiles SOURCES ${profiles_sources} LINK base ZLIB::ZLIB decodelab_sqlite decodelab_protozero)
 target_link_libraries(profiles PRIVATE decodelab_profilers)
@@ -128,6 +132,9 @@ decodelab_unity(engine)
 # Kernels for one instruction set have the names of those for another.
 file(GLOB_RECURSE engine_kernels CONFIGURE_DEPENDS engine/kernels/*.cpp)
 set_source_files_properties(${engine_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+if(DECODELAB_SANITIZE)
+  set_source_files_properties(${engine_kernels} PROPERTIES COMPILE_OPTIONS -O1)
+endif()
 
 if(DECODELAB_HAS_CUDA)
   add_library(decodelab_cuda MODULE ${cuda_module_sources})
