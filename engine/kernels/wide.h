@@ -8,7 +8,7 @@
 
 namespace decodelab::simd {
 
-/// Sixteen numbers in registers of N each. What is computed does not depend on N, not even in the last bit.
+/// Sixteen numbers in registers of N each. They are added in one order whatever N is.
 template <std::int64_t N>
 struct Wide {
   using Part = typename Lanes<N>::Floats;
