@@ -138,7 +138,7 @@ std::vector<MarginOverride> read_overrides(const Json& json, const JsonPath& pla
     if (item.contains("length")) {
       rule.length = count(item["length"], here.at("length"), kCount, 1, INT64_MAX);
     }
-    overrides.push_back(std::move(rule));
+    overrides.push_back(rule);
   }
   return overrides;
 }
