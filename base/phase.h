@@ -6,7 +6,7 @@
 
 namespace decodelab {
 
-/// In the order of tables.
+/// Tables have phases in this order.
 enum class Phase {
   prefill,   ///< A step reads the prompts and chooses one token of each.
   decode,    ///< A step feeds each row its last token and chooses the next.
@@ -14,7 +14,7 @@ enum class Phase {
   batching,  ///< A step serves several requests, which join and leave a batch.
 };
 
-/// The words of a phase.
+/// Holds what a phase and its parts are called, wherever they are shown.
 struct PhaseWords {
   Phase phase;
   const char* name;    ///< On the command line, in stores, in protocols and in every output: `decode`.

@@ -39,8 +39,8 @@ struct BatchingOptions {
   std::vector<std::int64_t> eos_token_ids{};
   DetailsRequest details{};
   std::shared_ptr<const MaskVocabulary> vocabulary{};  ///< Needed of requests with a pattern.
-  /// Keeps what prompts leave, for prompts that begin alike; null: none. Not used by an engine whose plan
-  /// reuses no prefixes. Outlives the batch.
+  /// Keeps what prompts leave, for prompts that begin alike; null: none. An engine whose plan reuses no
+  /// prefixes does not use it. It outlives the batch.
   PrefixStore* prefixes = nullptr;
 };
 

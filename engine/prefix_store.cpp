@@ -50,9 +50,10 @@ PrefixStore::PrefixStore(const Engine& engine, std::int64_t most_bytes)
 }
 PrefixStore::~PrefixStore() = default;
 
-bool PrefixStore::goes_on(const Node& node, std::int64_t token, bool log_probs) {
+PrefixStore::Node* PrefixStore::next_of(const Node& node, std::int64_t token, bool log_probs) {
   const auto child = node.children.find(token);
-  return child != node.children.end() && !(log_probs && child->second->log_probs.empty());
+  const bool found = child != node.children.end() && !(log_probs && child->second->log_probs.empty());
+  return found ? child->second.get() : nullptr;
 }
 
 HeldPrefix PrefixStore::match(std::span<const std::int64_t> tokens, bool log_probs) {
@@ -62,11 +63,8 @@ HeldPrefix PrefixStore::match(std::span<const std::int64_t> tokens, bool log_pro
   ++clock_;
   // Log-probabilities are known of one token more than is left out: see HeldPrefix.
   std::span<const std::int64_t> rest = tokens.empty() || log_probs ? tokens : tokens.first(tokens.size() - 1);
-  for (Node* node = root_.get(); !rest.empty();) {
-    if (!goes_on(*node, rest.front(), log_probs)) {
-      break;
-    }
-    node = node->children.at(rest.front()).get();
+  Node* node = rest.empty() ? nullptr : next_of(*root_, rest.front(), log_probs);
+  while (node != nullptr) {
     node->used = clock_;
     const std::size_t length = common_length(node->tokens, rest);
     const auto end = static_cast<std::ptrdiff_t>(length);
@@ -76,16 +74,15 @@ HeldPrefix PrefixStore::match(std::span<const std::int64_t> tokens, bool log_pro
     }
     rest = rest.subspan(length);
     // The last token whose log-probability is known is fed again, for the logits of the next.
-    const bool last = length < node->tokens.size() || rest.empty() || !goes_on(*node, rest.front(), log_probs);
-    const std::size_t kept = length - (last && log_probs ? 1 : 0);
+    const bool ends = length < node->tokens.size() || rest.empty();
+    Node* const next = ends ? nullptr : next_of(*node, rest.front(), log_probs);
+    const std::size_t kept = length - (next == nullptr && log_probs ? 1 : 0);
     if (kept > 0) {
       found.pieces.push_back(kept == node->tokens.size() ? node->held
                                                          : std::make_shared<const FilledCache>(
                                                                node->held->first(static_cast<std::int64_t>(kept))));
     }
-    if (last) {
-      break;
-    }
+    node = next;
   }
   if (log_probs && !found.tokens.empty()) {
     found.tokens.pop_back();

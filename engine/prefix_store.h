@@ -48,9 +48,9 @@ class PrefixStore {
  private:
   struct Node;
 
-  /// Returns whether a sequence that `node` is part of goes on with a token, and log-probabilities where they are
-  /// needed.
-  static bool goes_on(const Node& node, std::int64_t token, bool log_probs);
+  /// Returns the node that goes on behind `node` with a token; null where there is none, or none with log-probabilities
+  /// where those are needed.
+  static Node* next_of(const Node& node, std::int64_t token, bool log_probs);
   /// Makes two nodes of one, the first with `length` tokens.
   void split(Node& node, std::size_t length);
   void drop(Node& leaf);

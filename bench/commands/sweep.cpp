@@ -265,8 +265,7 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
   command
       ->add_option("--arm", request.arms,
                    "PRESET[,+variant[:parameter=n]][,-variant][@samples=N][@regex=R][@prefix=SHARE[:KIND]]; repeat for "
-                   "each arm; the "
-                   "first is the baseline")
+                   "each arm; the first is the baseline")
       ->allow_extra_args(false);
   command->add_option("--ablate", request.ablate,
                       "add-one: the first arm (default causal) and it with each variant more; leave-one-out: the first "

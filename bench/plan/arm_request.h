@@ -30,7 +30,7 @@ struct ArmRequest {
   /// `@prefix=S`: a prefix store holds this share of each prompt's tokens, from 0 to below 1, before a prefill begins;
   /// in phase batching the store is empty at first. Empty: there is no store.
   std::optional<double> prefix{};
-  /// `@prefix=S:KIND`: which prompts begin alike for that share.
+  /// `@prefix=S:KIND`: says which prompts begin alike for that share.
   Beginnings beginnings = Beginnings::shared;
 
   /// Returns the rules of each row's completion.

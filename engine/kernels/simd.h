@@ -12,7 +12,8 @@ namespace decodelab::simd {
 
 inline constexpr std::int64_t kLanes = 16;
 
-/// Vectors of N numbers; of its own for each N, since compilers ignore a size that depends on a parameter.
+/// Names the vectors of N numbers. Each N has its own definition, since compilers ignore a size that depends on a
+/// parameter.
 template <std::int64_t N>
 struct Lanes;
 template <>

@@ -40,7 +40,7 @@ struct Look {
 Json arm_view(const FigureInput& input, const ArmRecord& arm, int width, const TimeRange& range, const Look& look) {
   const PhaseWords& words = words_of(input.rows.rows.front()->cell.phase);
   const std::string here = fmt::format("datum.arm === {} && isValid(datum.mean)", quoted(arm.label));
-  const Json x = length_axis("x", plotted_lengths(input.rows), words_of(input.rows.rows.front()->cell.phase).length);
+  const Json x = length_axis("x", plotted_lengths(input.rows), words.length);
   const Json y{{"field", "mean"},
                {"type", "quantitative"},
                {"title", words.unit},

@@ -117,7 +117,7 @@ TEST_P(PrefixStoreOf, FindsWhatAListOfAllThatWasPutInFindsAndTheKeysAreThoseOfTh
       known.push_back(tokens);
     }
   }
-  EXPECT_GT(store.counts().hit_tokens, GetParam().rounds);
+  EXPECT_GT(store.counts().hit_tokens, 5 * GetParam().rounds / 4);
   store.clear();
   EXPECT_EQ(store.bytes(), 0);
   EXPECT_TRUE(store.match(known.back()).tokens.empty());
