@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <string>
 
 #include <fmt/format.h>
 
@@ -13,17 +12,21 @@ static_assert(std::ranges::all_of(kPhaseWords,
                                   [](const PhaseWords& words) { return &words_of(words.phase) == &words; }),
               "each row of kPhaseWords stands at the place of its phase");
 
+std::string phase_names() {
+  std::string names;
+  for (const PhaseWords& words : kPhaseWords) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", words.name);
+  }
+  return names;
+}
+
 Phase phase_from_string(std::string_view name) {
   const auto found =
       std::ranges::find(kPhaseWords, name, [](const PhaseWords& words) { return std::string_view(words.name); });
   if (found != kPhaseWords.end()) {
     return found->phase;
   }
-  std::string known;
-  for (const PhaseWords& words : kPhaseWords) {
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", words.name);
-  }
-  throw std::invalid_argument(fmt::format("the phase '{}' is unknown; expected one of {}", name, known));
+  throw std::invalid_argument(fmt::format("the phase '{}' is unknown; expected one of {}", name, phase_names()));
 }
 
 }  // namespace decodelab

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 
 namespace decodelab {
@@ -34,6 +35,15 @@ inline constexpr std::array<PhaseWords, 4> kPhaseWords{{
 inline constexpr const PhaseWords& words_of(Phase phase) { return kPhaseWords.at(static_cast<std::size_t>(phase)); }
 
 inline constexpr const char* to_string(Phase phase) { return words_of(phase).name; }
+
+/// Writes the name: without this, nlohmann's JSON would take the number of the enumerator.
+template <typename Json>
+void to_json(Json& json, Phase phase) {
+  json = to_string(phase);
+}
+
+/// Returns all names, with commas between them.
+std::string phase_names();
 
 /// Parses a phase's name. Throws std::invalid_argument, naming all, for any other text.
 Phase phase_from_string(std::string_view name);

@@ -29,7 +29,7 @@ Json key_of(const RunSummary& summary, const SummaryRow& row) {
           {"model", row.model},
           {"dtype", row.cell.dtype},
           {"threads", row.cell.threads},
-          {"phase", to_string(row.cell.phase)},
+          {"phase", row.cell.phase},
           {"scope", row.cell.scope},
           {"batch", row.cell.batch},
           {"length", row.cell.length},

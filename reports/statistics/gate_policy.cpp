@@ -128,7 +128,7 @@ std::vector<MarginOverride> read_overrides(const Json& json, const JsonPath& pla
     if (item.contains("phase")) {
       const Json& phase = item["phase"];
       if (std::ranges::none_of(kPhaseWords, [&](const PhaseWords& words) { return phase == words.name; })) {
-        here.at("phase").refuse("one of decode, prefill, generate, batching", phase);
+        here.at("phase").refuse("one of " + phase_names(), phase);
       }
       rule.phase = phase_from_string(phase.get<std::string>());
     }
@@ -148,7 +148,7 @@ Json write_overrides(const std::vector<MarginOverride>& overrides) {
   for (const MarginOverride& rule : overrides) {
     Json item = Json::object();
     if (rule.phase) {
-      item["phase"] = to_string(*rule.phase);
+      item["phase"] = *rule.phase;
     }
     if (rule.batch) {
       item["batch"] = *rule.batch;
@@ -387,9 +387,9 @@ std::string to_json(const GatePolicy& policy) {
 std::string gate_plan_hash(const GatePolicy& policy, const std::vector<CellRecord>& cells) {
   std::vector<std::string> lines;
   for (const CellRecord& cell : cells) {
-    lines.push_back(Json{to_string(cell.phase), cell.batch, cell.length, cell.dtype, cell.device, cell.threads,
-                         cell.scope, cell.fill}
-                        .dump(-1, ' ', true, Json::error_handler_t::replace));
+    lines.push_back(
+        Json{cell.phase, cell.batch, cell.length, cell.dtype, cell.device, cell.threads, cell.scope, cell.fill}.dump(
+            -1, ' ', true, Json::error_handler_t::replace));
   }
   std::ranges::sort(lines);
   constexpr std::size_t kDigits = 16;

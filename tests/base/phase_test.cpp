@@ -5,6 +5,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace decodelab {
 namespace {
@@ -13,6 +14,7 @@ TEST(Phase, IsReadBackFromItsName) {
   for (const PhaseWords& words : kPhaseWords) {
     EXPECT_EQ(phase_from_string(words.name), words.phase);
     EXPECT_STREQ(to_string(words.phase), words.name);
+    EXPECT_EQ(nlohmann::json(words.phase), words.name);
   }
 }
 

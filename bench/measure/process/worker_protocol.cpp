@@ -59,15 +59,9 @@ auto read_reply(std::string_view line, std::string_view kind, Read&& read) {
 }
 
 Json cell_json(const CellRecord& cell) {
-  return {{"phase", to_string(cell.phase)},
-          {"batch", cell.batch},
-          {"length", cell.length},
-          {"dtype", cell.dtype},
-          {"device", cell.device},
-          {"threads", cell.threads},
-          {"scope", cell.scope},
-          {"fill", cell.fill},
-          {"steps", cell.steps}};
+  return {{"phase", cell.phase}, {"batch", cell.batch},   {"length", cell.length},
+          {"dtype", cell.dtype}, {"device", cell.device}, {"threads", cell.threads},
+          {"scope", cell.scope}, {"fill", cell.fill},     {"steps", cell.steps}};
 }
 
 Json warmup_json() {

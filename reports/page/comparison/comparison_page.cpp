@@ -78,7 +78,7 @@ Json row_of(const ComparedCell& row) {
   };
   return {{"arm", row.arm},
           {"baseline_arm", row.baseline_arm},
-          {"phase", to_string(row.cell.phase)},
+          {"phase", row.cell.phase},
           {"scope", row.cell.scope},
           {"batch", row.cell.batch},
           {"length", row.cell.length},

@@ -124,7 +124,7 @@ std::string objects_to_csv(const Json& header, const std::vector<Json>& rows) {
 Json row_to_json(const SummaryRow& row) {
   return {{"arm", row.arm.label},
           {"model", row.model},
-          {"phase", to_string(row.cell.phase)},
+          {"phase", row.cell.phase},
           {"scope", row.cell.scope},
           {"batch", row.cell.batch},
           {"length", row.cell.length},

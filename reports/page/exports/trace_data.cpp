@@ -19,7 +19,7 @@ Json trace_to_json(const RunRecord& run, const CellRecord& cell, const ArmRecord
   return {{"schema_version", kReportSchemaVersion},
           {"run", run.uuid},
           {"arm", arm.label},
-          {"phase", to_string(cell.phase)},
+          {"phase", cell.phase},
           {"scope", cell.scope},
           {"batch", cell.batch},
           {"length", cell.length},

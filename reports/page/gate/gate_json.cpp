@@ -19,9 +19,8 @@ Json cell_of(const std::optional<CellRecord>& cell) {
   if (!cell) {
     return nullptr;
   }
-  return {
-      {"phase", to_string(cell->phase)}, {"batch", cell->batch},     {"length", cell->length}, {"dtype", cell->dtype},
-      {"device", cell->device},          {"threads", cell->threads}, {"scope", cell->scope},   {"fill", cell->fill}};
+  return {{"phase", cell->phase},   {"batch", cell->batch},     {"length", cell->length}, {"dtype", cell->dtype},
+          {"device", cell->device}, {"threads", cell->threads}, {"scope", cell->scope},   {"fill", cell->fill}};
 }
 
 Json ratio_of(std::size_t values, double estimate, const std::optional<Interval>& interval) {

@@ -69,7 +69,7 @@ std::vector<std::string> notes() {
 
 Json json_of(const HistorySeries& series, const HistoryPoint& point, const std::string& metric) {
   return {{"arm", series.arm},
-          {"phase", to_string(series.cell.phase)},
+          {"phase", series.cell.phase},
           {"batch", series.cell.batch},
           {"length", series.cell.length},
           {"dtype", series.cell.dtype},
