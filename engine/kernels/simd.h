@@ -126,11 +126,7 @@ template <typename Element>
   std::memcpy(to, elements, static_cast<std::size_t>(count) * sizeof(Element));
 }
 
-/// Load and store the first `count` >= 1 elements, at most sixteen.
-template <typename Element>
-[[gnu::always_inline]] inline Floats load_up_to(const Element* from, std::int64_t count) {
-  return count >= kLanes ? load(from) : load_some(from, count);
-}
+/// Stores the first `count` >= 1 elements, at most sixteen.
 template <typename Element>
 [[gnu::always_inline]] inline void store_up_to(Element* to, const Floats& value, std::int64_t count) {
   if (count >= kLanes) {

@@ -2,6 +2,7 @@
 // kept in memory by compilers, and chosen from element by element.
 #pragma once
 
+#include "engine/kernels/cpu_isa.h"
 #include "engine/kernels/elementwise/gelu.h"
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/simd.h"
@@ -59,6 +60,10 @@ template <std::int64_t N>
 template <std::int64_t N>
 [[gnu::always_inline]] inline Wide<N> operator*(const Wide<N>& a, float b) {
   return each(a, [b](const auto& x) __attribute__((always_inline)) { return x * b; });
+}
+template <std::int64_t N>
+[[gnu::always_inline]] inline Wide<N> operator/(const Wide<N>& a, float b) {
+  return each(a, [b](const auto& x) __attribute__((always_inline)) { return x / b; });
 }
 template <std::int64_t N>
 [[gnu::always_inline]] inline Wide<N>& operator+=(Wide<N>& a, const Wide<N>& b) {
@@ -152,7 +157,8 @@ template <std::int64_t N>
   return load_wide<N>(lanes);
 }
 
-/// Do what run_best() and run_typed() do, for a `Body` of the numbers that a register holds.
+/// Run `Body::run(arguments...)` compiled for the best instruction set that `isa` allows; a `Body` is made for an
+/// element type, of which run_typed_wide() takes that of `dtype`, and for the numbers that a register holds.
 template <template <typename, std::int64_t> class Body, typename Element, typename... Arguments>
 void run_best_wide(CpuIsa isa, Arguments... arguments) {
 #if defined(__x86_64__)

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/round_up.h"
+#include "engine/kernels/attention/prefill_queries.h"
 #include "engine/kernels/kernel_isa.h"
 #include "engine/kernels/products/amx_tiles.h"
 #include "engine/kernels/simd.h"
@@ -209,40 +210,35 @@ bool has_tiles() { return best_cpu_isa(ElementType::bfloat16) == CpuIsa::amx_bf1
   }
 }
 
-/// Computes 32 queries of one row and key head: query i is head i % R of token i / R.
+/// Computes 32 queries of one row and key head.
 class QueryBlock {
  public:
-  QueryBlock(const PrefillAttention& a, std::int64_t head, std::int64_t block)
+  QueryBlock(const PrefillAttention& a, std::int64_t item)
       : a_(a),
-        packed_(a, head),
+        queries_(a, item, query_blocks(a), kBlock),
+        packed_(a, queries_.head()),
         scratch_(a),
-        multiply_(has_tiles() ? multiply_on_tiles : multiply_by_dots),
-        row_(head / a.kv_heads),
-        group_(head % a.kv_heads),
-        first_(block * kBlock),
-        count_(std::min(kBlock, a.tokens * a.shared_heads - first_)) {}
+        multiply_(has_tiles() ? multiply_on_tiles : multiply_by_dots) {}
 
   void attend() {
     pack_queries();
     // No query of the block sees a key before this block of keys.
-    const std::int64_t first = hidden_from(0) / kBlock;
-    const std::int64_t blocks = divided_up(seen_by(count_ - 1), kBlock) - first;
+    const std::int64_t first = queries_.hidden_from(0) / kBlock;
+    const std::int64_t blocks = divided_up(queries_.seen_by(queries_.count() - 1), kBlock) - first;
     for (std::int64_t block = 0; block < blocks; ++block) {
       multiply_(scratch_.queries, packed_.keys_at(first + block, 0), packed_.steps, scratch_.scores + block * kBlock,
                 scratch_.width);
     }
     std::array<float, kBlock> totals{};
-    for (std::int64_t query = 0; query < count_; ++query) {
-      totals[static_cast<std::size_t>(query)] =
-          weigh(scratch_.scores + query * scratch_.width, hidden_from(query) - first * kBlock,
-                seen_by(query) - first * kBlock, blocks * kBlock, a_.scale, scratch_.weights + query * kTileBytes);
+    for (std::int64_t query = 0; query < queries_.count(); ++query) {
+      totals[static_cast<std::size_t>(query)] = weigh(
+          scratch_.scores + query * scratch_.width, queries_.hidden_from(query) - first * kBlock,
+          queries_.seen_by(query) - first * kBlock, blocks * kBlock, a_.scale, scratch_.weights + query * kTileBytes);
     }
     for (std::int64_t step = 0; step < packed_.steps; ++step) {
       multiply_(scratch_.weights, packed_.values_at(step, first), blocks, scratch_.sums, kBlock);
-      for (std::int64_t query = 0; query < count_; ++query) {
-        auto* const out =
-            static_cast<Bfloat16*>(a_.out) +
-            ((row_ * a_.tokens + token_of(query)) * a_.kv_heads * a_.shared_heads + head_of(query)) * a_.head_dim;
+      for (std::int64_t query = 0; query < queries_.count(); ++query) {
+        auto* const out = static_cast<Bfloat16*>(a_.out) + queries_.out_offset(query);
         write(scratch_.sums + query * kBlock, 1.0F / totals[static_cast<std::size_t>(query)],
               std::min(kBlock, a_.head_dim - step * kBlock), out + step * kBlock);
       }
@@ -250,25 +246,10 @@ class QueryBlock {
   }
 
  private:
-  std::int64_t token_of(std::int64_t query) const { return (first_ + query) / a_.shared_heads; }
-  std::int64_t head_of(std::int64_t query) const {
-    return group_ * a_.shared_heads + (first_ + query) % a_.shared_heads;
-  }
-  /// Queries of padding see what the row's last token sees.
-  std::int64_t seen_by(std::int64_t query) const {
-    return std::max<std::int64_t>(1, a_.past[row_] + std::min(token_of(query) + 1, a_.added[row_]));
-  }
-
-  /// Returns how many of the first keys a query does not see.
-  std::int64_t hidden_from(std::int64_t query) const {
-    return a_.window > 0 ? std::max<std::int64_t>(0, seen_by(query) - a_.window) : 0;
-  }
-
   /// Rows of a block past the last query are multiplied too, but their results are not read.
   void pack_queries() const {
-    for (std::int64_t query = 0; query < count_; ++query) {
-      const auto* const from = static_cast<const Bfloat16*>(a_.query) + row_ * a_.query_row_stride +
-                               token_of(query) * a_.query_token_stride + head_of(query) * a_.head_dim;
+    for (std::int64_t query = 0; query < queries_.count(); ++query) {
+      const auto* const from = static_cast<const Bfloat16*>(a_.query) + queries_.query_offset(query);
       for (std::int64_t step = 0; step < packed_.steps; ++step) {
         std::byte* const to = scratch_.queries + step * kBlockBytes + query * kTileBytes;
         const std::int64_t elements = std::min(kBlock, a_.head_dim - step * kBlock);
@@ -283,13 +264,10 @@ class QueryBlock {
   }
 
   const PrefillAttention& a_;
+  PrefillQueries queries_;
   PackedHead packed_;
   Scratch scratch_;
   Multiply multiply_;
-  std::int64_t row_;
-  std::int64_t group_;
-  std::int64_t first_;
-  std::int64_t count_;
 };
 
 }  // namespace
@@ -307,12 +285,8 @@ void attend_queries(const PrefillAttention& a, std::int64_t first, std::int64_t 
   if (has_tiles()) {
     tiles.emplace(kTileRows, kBlockTiles);
   }
-  const std::int64_t blocks = query_blocks(a);
   for (std::int64_t item = first; item < last; ++item) {
-    // Early queries see few keys, so blocks are taken from both ends in turn: threads with equally many pieces then
-    // have equally much work.
-    const std::int64_t turn = item % blocks;
-    QueryBlock(a, item / blocks, turn % 2 == 0 ? turn / 2 : blocks - 1 - turn / 2).attend();
+    QueryBlock(a, item).attend();
   }
 }
 

@@ -1,4 +1,5 @@
-// Prefill attention on tiles against plain loops in double, over awkward shapes, with NaN wherever a row has no key.
+// Prefill attention on tiles and in lanes against plain loops in double, over awkward shapes, with NaN wherever a row
+// has no key.
 #include "engine/kernels/attention/prefill_attention.h"
 
 #include <algorithm>
@@ -6,9 +7,12 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "tests/engine/kernels/every_isa.h"
 
 namespace decodelab {
 namespace {
@@ -44,17 +48,44 @@ const std::vector<PrefillShape> kPrefillShapes{
 
 /// bf16 by cutting an fp32 number off.
 using Bits = std::uint16_t;
-Bits bits_of(float value) { return static_cast<Bits>(std::bit_cast<std::uint32_t>(value) >> 16); }
 float value_of(Bits bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-
-std::vector<Bits> random_bits(std::int64_t count, std::uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<Bits> bits(static_cast<std::size_t>(count));
-  std::ranges::generate(bits, [&] { return bits_of(normal(generator)); });
-  return bits;
+float value_of(float value) { return value; }
+template <typename Element>
+Element element_of(float value) {
+  if constexpr (std::is_same_v<Element, float>) {
+    return value;
+  } else {
+    return static_cast<Bits>(std::bit_cast<std::uint32_t>(value) >> 16);
+  }
 }
 
+template <typename Element>
+std::vector<Element> random_elements(std::int64_t count, std::uint32_t seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<Element> elements(static_cast<std::size_t>(count));
+  std::ranges::generate(elements, [&] { return element_of<Element>(normal(generator)); });
+  return elements;
+}
+
+/// Runs all pieces of the kernels for tiles, in two ranges, as two threads would take them.
+void attend_in_tiles(PrefillAttention attention) {
+  std::vector<std::byte> packed(static_cast<std::size_t>(packed_key_bytes(attention)));
+  attention.packed = packed.data();
+  const std::int64_t packs = pack_items(attention);
+  pack_keys(attention, packs / 2, packs);
+  pack_keys(attention, 0, packs / 2);
+  const std::int64_t queries = query_items(attention);
+  attend_queries(attention, queries / 2, queries);
+  attend_queries(attention, 0, queries / 2);
+}
+void attend_in_all_lanes(const PrefillAttention& attention, CpuIsa isa) {
+  const std::int64_t items = lane_items(attention);
+  attend_in_lanes(attention, items / 2, items, isa);
+  attend_in_lanes(attention, 0, items / 2, isa);
+}
+
+template <typename Element>
 struct Case {
   explicit Case(const PrefillShape& of)
       : shape(of),
@@ -62,50 +93,44 @@ struct Case {
         key_width(shape.kv_heads * shape.head_dim + 3),
         held(shape.most_keys() + 2),
         query_width(shape.heads() * shape.head_dim + 5),
-        query(random_bits(shape.rows() * shape.tokens() * query_width, 1)),
-        keys(random_bits(shape.rows() * held * key_width, 2)),
-        values(random_bits(shape.rows() * held * key_width, 3)) {
+        query(random_elements<Element>(shape.rows() * shape.tokens() * query_width, 1)),
+        keys(random_elements<Element>(shape.rows() * held * key_width, 2)),
+        values(random_elements<Element>(shape.rows() * held * key_width, 3)) {
     for (std::int64_t row = 0; row < shape.rows(); ++row) {
       const std::int64_t begin = (row * held + shape.keys_of(row)) * key_width;
-      for (std::vector<Bits>* poisoned : {&keys, &values}) {
+      for (std::vector<Element>* poisoned : {&keys, &values}) {
         std::fill(poisoned->begin() + begin, poisoned->begin() + (row + 1) * held * key_width,
-                  bits_of(std::numeric_limits<float>::quiet_NaN()));
+                  element_of<Element>(std::numeric_limits<float>::quiet_NaN()));
       }
     }
   }
 
-  std::vector<float> attended(float scale) {
-    std::vector<Bits> out(static_cast<std::size_t>(shape.rows() * shape.tokens() * shape.heads() * shape.head_dim));
-    PrefillAttention attention{.batch_size = shape.rows(),
-                               .tokens = shape.tokens(),
-                               .kv_heads = shape.kv_heads,
-                               .shared_heads = shape.shared_heads,
-                               .head_dim = shape.head_dim,
-                               .scale = scale,
-                               .query = query.data(),
-                               .query_row_stride = shape.tokens() * query_width,
-                               .query_token_stride = query_width,
-                               .keys = keys.data(),
-                               .values = values.data(),
-                               .row_stride = held * key_width,
-                               .token_stride = key_width,
-                               .past = shape.past.data(),
-                               .added = shape.added.data(),
-                               .most_keys = shape.most_keys(),
-                               .packed = nullptr,
-                               .out = out.data(),
-                               .window = shape.window};
-    std::vector<std::byte> packed(static_cast<std::size_t>(packed_key_bytes(attention)));
-    attention.packed = packed.data();
-    // Two ranges, as two threads would take them.
-    const std::int64_t packs = pack_items(attention);
-    pack_keys(attention, packs / 2, packs);
-    pack_keys(attention, 0, packs / 2);
-    const std::int64_t queries = query_items(attention);
-    attend_queries(attention, queries / 2, queries);
-    attend_queries(attention, 0, queries / 2);
+  /// What `attend` makes of the attention.
+  template <typename Attend>
+  std::vector<float> attended(float scale, const Attend& attend) {
+    std::vector<Element> out(static_cast<std::size_t>(shape.rows() * shape.tokens() * shape.heads() * shape.head_dim));
+    attend(PrefillAttention{.dtype = std::is_same_v<Element, float> ? ElementType::float32 : ElementType::bfloat16,
+                            .batch_size = shape.rows(),
+                            .tokens = shape.tokens(),
+                            .kv_heads = shape.kv_heads,
+                            .shared_heads = shape.shared_heads,
+                            .head_dim = shape.head_dim,
+                            .scale = scale,
+                            .query = query.data(),
+                            .query_row_stride = shape.tokens() * query_width,
+                            .query_token_stride = query_width,
+                            .keys = keys.data(),
+                            .values = values.data(),
+                            .row_stride = held * key_width,
+                            .token_stride = key_width,
+                            .past = shape.past.data(),
+                            .added = shape.added.data(),
+                            .most_keys = shape.most_keys(),
+                            .packed = nullptr,
+                            .out = out.data(),
+                            .window = shape.window});
     std::vector<float> numbers;
-    std::ranges::transform(out, std::back_inserter(numbers), value_of);
+    std::ranges::transform(out, std::back_inserter(numbers), [](Element element) { return value_of(element); });
     return numbers;
   }
 
@@ -113,7 +138,7 @@ struct Case {
     return value_of(
         query[static_cast<std::size_t>((row * shape.tokens() + token) * query_width + head * shape.head_dim + at)]);
   }
-  double held_at(const std::vector<Bits>& of, std::int64_t row, std::int64_t key, std::int64_t head,
+  double held_at(const std::vector<Element>& of, std::int64_t row, std::int64_t key, std::int64_t head,
                  std::int64_t at) const {
     return value_of(
         of[static_cast<std::size_t>((row * held + key) * key_width + head / shape.shared_heads * shape.head_dim + at)]);
@@ -150,19 +175,18 @@ struct Case {
   std::int64_t key_width;
   std::int64_t held;
   std::int64_t query_width;
-  std::vector<Bits> query;
-  std::vector<Bits> keys;
-  std::vector<Bits> values;
+  std::vector<Element> query;
+  std::vector<Element> keys;
+  std::vector<Element> values;
 };
 
-TEST(PrefillAttention, EqualsPlainLoopsAndGivesFiniteNumbersForPadding) {
-  if (!has_prefill_attention()) {
-    GTEST_SKIP() << "this processor multiplies no pairs of bf16 (AVX-512 BF16 or AMX)";
-  }
+/// Holds what `attend` makes of every shape to the loops.
+template <typename Element, typename Attend>
+void expect_plain_loops(double tolerance, const Attend& attend) {
   for (const PrefillShape& shape : kPrefillShapes) {
-    Case attention(shape);
+    Case<Element> attention(shape);
     const double scale = 1 / std::sqrt(static_cast<double>(shape.head_dim));
-    const std::vector<float> got = attention.attended(static_cast<float>(scale));
+    const std::vector<float> got = attention.attended(static_cast<float>(scale), attend);
     for (std::int64_t row = 0; row < shape.rows(); ++row) {
       for (std::int64_t token = 0; token < shape.tokens(); ++token) {
         for (std::int64_t head = 0; head < shape.heads(); ++head) {
@@ -171,9 +195,8 @@ TEST(PrefillAttention, EqualsPlainLoopsAndGivesFiniteNumbersForPadding) {
           const std::vector<double> expected = real ? attention.naive(row, token, head, scale) : std::vector<double>{};
           for (std::int64_t at = 0; at < shape.head_dim; ++at) {
             ASSERT_TRUE(std::isfinite(out[at])) << "row " << row << ", token " << token;
-            // Weights and results are rounded to 8 bits.
             if (real) {
-              ASSERT_NEAR(out[at], expected[static_cast<std::size_t>(at)], 0.02)
+              ASSERT_NEAR(out[at], expected[static_cast<std::size_t>(at)], tolerance)
                   << "row " << row << ", token " << token << ", head " << head;
             }
           }
@@ -183,14 +206,13 @@ TEST(PrefillAttention, EqualsPlainLoopsAndGivesFiniteNumbersForPadding) {
   }
 }
 
-TEST(PrefillAttention, GivesARowTheSameBitsInAnyBatch) {
-  if (!has_prefill_attention()) {
-    GTEST_SKIP() << "this processor multiplies no pairs of bf16 (AVX-512 BF16 or AMX)";
-  }
+/// Expects the same bits of a row alone and beside another.
+template <typename Element, typename Attend>
+void expect_same_bits_in_any_batch(const Attend& attend) {
   const PrefillShape together{1, 12, 64, {0, 0}, {50, 90}};
   const PrefillShape alone{1, 12, 64, {0}, {50}};
-  Case both(together);
-  Case one(alone);
+  Case<Element> both(together);
+  Case<Element> one(alone);
   // The first row of both, in the strides of one.
   for (std::int64_t token = 0; token < 50; ++token) {
     std::copy_n(both.query.begin() + token * both.query_width, one.query_width,
@@ -199,9 +221,45 @@ TEST(PrefillAttention, GivesARowTheSameBitsInAnyBatch) {
     std::copy_n(both.values.begin() + token * both.key_width, one.key_width,
                 one.values.begin() + token * one.key_width);
   }
-  const std::vector<float> of_both = both.attended(0.125F);
-  const std::vector<float> of_one = one.attended(0.125F);
+  const std::vector<float> of_both = both.attended(0.125F, attend);
+  const std::vector<float> of_one = one.attended(0.125F, attend);
   EXPECT_TRUE(std::equal(of_one.begin(), of_one.end(), of_both.begin()));
+}
+
+// Weights and results are rounded to 8 bits.
+constexpr double kOfBfloat16 = 0.02;
+constexpr double kOfFloat = 1e-5;
+
+TEST(PrefillAttention, OnTilesEqualsPlainLoopsAndGivesFiniteNumbersForPadding) {
+  if (!has_prefill_attention()) {
+    GTEST_SKIP() << "this processor multiplies no pairs of bf16 (AVX-512 BF16 or AMX)";
+  }
+  expect_plain_loops<Bits>(kOfBfloat16, attend_in_tiles);
+}
+
+TEST(PrefillAttention, OnTilesGivesARowTheSameBitsInAnyBatch) {
+  if (!has_prefill_attention()) {
+    GTEST_SKIP() << "this processor multiplies no pairs of bf16 (AVX-512 BF16 or AMX)";
+  }
+  expect_same_bits_in_any_batch<Bits>(attend_in_tiles);
+}
+
+TEST(PrefillAttention, InLanesEqualsPlainLoopsAndGivesFiniteNumbersForPadding) {
+  for (const CpuIsa isa : testing::every_isa()) {
+    SCOPED_TRACE(to_string(isa));
+    const auto attend = [isa](const PrefillAttention& attention) { attend_in_all_lanes(attention, isa); };
+    expect_plain_loops<float>(kOfFloat, attend);
+    expect_plain_loops<Bits>(kOfBfloat16, attend);
+  }
+}
+
+TEST(PrefillAttention, InLanesGivesARowTheSameBitsInAnyBatch) {
+  for (const CpuIsa isa : testing::every_isa()) {
+    SCOPED_TRACE(to_string(isa));
+    const auto attend = [isa](const PrefillAttention& attention) { attend_in_all_lanes(attention, isa); };
+    expect_same_bits_in_any_batch<float>(attend);
+    expect_same_bits_in_any_batch<Bits>(attend);
+  }
 }
 
 }  // namespace
