@@ -71,8 +71,7 @@ Json curve_datum(const SummaryRow& row, const PhaseWords& words) {
     datum["steps"] = row.steps;
   }
   if (const auto& interval = row.cell_mean_interval_ns) {
-    set("low", std::max(interval->low, 0.0), words.unit_ns);
-    set("high", interval->high, words.unit_ns);
+    add_ends(datum, *interval, words.unit_ns);
   }
   set("bound_share", row.bound_share);
   if (row.time_ratio && !row.arm.baseline) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -173,6 +174,14 @@ double shortened(double value) {
   double result = value;
   std::from_chars(text.data(), text.data() + text.size(), result);
   return result;
+}
+
+void add_ends(Json& datum, const Interval& interval, double unit, const std::string& prefix) {
+  for (const auto& [name, end] : {std::pair{"low", std::max(interval.low, 0.0)}, std::pair{"high", interval.high}}) {
+    if (std::isfinite(end)) {
+      datum[prefix + name] = shortened(end / unit);
+    }
+  }
 }
 
 std::string in_page_colors(std::string text) {

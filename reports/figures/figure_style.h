@@ -44,6 +44,10 @@ nlohmann::ordered_json logarithmic_ticks(double low, double high);
 /// Rounds to six significant digits: enough for any plot, and a third as long as the text of a double.
 double shortened(double value);
 
+/// Adds the ends of an interval of a time or a rate, counted in `unit`, as `low` and `high` behind `prefix`; ends that
+/// are no finite numbers are left out. No time is below zero, and an axis that began there would be half empty.
+void add_ends(nlohmann::ordered_json& datum, const Interval& interval, double unit, const std::string& prefix = "");
+
 /// Replaces ink, grid and paper in a drawing or a spec by the colours of the page that shows it.
 std::string in_page_colors(std::string text);
 

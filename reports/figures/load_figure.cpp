@@ -54,8 +54,7 @@ Json datum_of(const Serving& serving, bool rates) {
     if (const auto& value = serving.*measure.value) {
       datum[measure.field] = shortened(value->mean / measure.unit);
       if (value->interval) {
-        datum[std::string(measure.field) + "_low"] = shortened(std::max(value->interval->low, 0.0) / measure.unit);
-        datum[std::string(measure.field) + "_high"] = shortened(value->interval->high / measure.unit);
+        add_ends(datum, *value->interval, measure.unit, std::string(measure.field) + "_");
       }
     }
   }

@@ -120,8 +120,7 @@ Figure prefix_figure(const FigureInput& input) {
                {"share", point.share},
                {"time", shortened(*row.cell_mean_ns / words.unit_ns)}};
     if (row.cell_mean_interval_ns) {
-      datum["low"] = shortened(row.cell_mean_interval_ns->low / words.unit_ns);
-      datum["high"] = shortened(row.cell_mean_interval_ns->high / words.unit_ns);
+      add_ends(datum, *row.cell_mean_interval_ns, words.unit_ns);
     }
     rows.push_back(std::move(datum));
     table.rows.push_back({.run_id = row.run_id,
