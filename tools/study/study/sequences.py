@@ -16,7 +16,7 @@ def samples(arms, workers, **more):
 
 STATIC = "native,-concatenate-filter"
 PAGED = "native,+kv-paged,+shared-fork,-copied-fork,-kv-preallocated"
-BATCH, LENGTH, TOKENS = 8, 32, 24
+BATCH, LENGTH, TOKENS = 4, 32, 24
 REQUESTS = 4 * BATCH  # of one step, as the phase makes them
 SHARES = (0.6, 0.9, 1.2)
 BATCHES = Question("batching", "Which way of changing a batch while it decodes is fastest?",
