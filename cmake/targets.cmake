@@ -76,9 +76,12 @@ decodelab_library(base SOURCES ${base_sources} LINK decodelab_fmt nlohmann_json:
 target_precompile_headers(base PRIVATE <base/precompiled.h>)
 decodelab_library(reports_store SOURCES ${reports_store_sources} LINK base decodelab_sqlite Threads::Threads ZLIB::ZLIB)
 decodelab_library(reports_statistics SOURCES ${reports_statistics_sources} LINK reports_store Boost::headers)
-if(DECODELAB_SANITIZE)
-  # Little else is made fast under a sanitizer: that took longer than its tests do.
+if(DECODELAB_SANITIZE MATCHES address)
+  # Little else is made fast in that build: it took longer than its tests do. A precompiled header serves one choice of speed.
   target_compile_options(reports_statistics PRIVATE -O1)
+  target_precompile_headers(reports_statistics PRIVATE <base/precompiled.h>)
+else()
+  target_precompile_headers(reports_statistics REUSE_FROM base)
 endif()
 decodelab_library(reports_page SOURCES ${reports_page_sources} LINK reports_statistics)
 decodelab_library(profiles SOURCES ${profiles_sources} LINK base ZLIB::ZLIB decodelab_sqlite decodelab_protozero)
@@ -92,7 +95,7 @@ decodelab_library(bench_core SOURCES ${bench_core_sources}
   LINK plan_core masks checkpoint_formats reports_statistics profiles)
 # The commands include no header of libtorch; the program links the engine that they call.
 decodelab_library(bench_commands SOURCES ${bench_commands_sources} LINK bench_core masks reports_page CLI11::CLI11)
-foreach(library reports_store reports_statistics reports_page profiles checkpoint_formats masks plan_core bench_core bench_commands)
+foreach(library reports_store reports_page profiles checkpoint_formats masks plan_core bench_core bench_commands)
   target_precompile_headers(${library} REUSE_FROM base)
 endforeach()
 foreach(library base reports_store reports_statistics reports_page profiles checkpoint_formats masks bench_core bench_commands)
@@ -131,7 +134,8 @@ target_precompile_headers(engine PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<engine/tenso
 decodelab_unity(engine)
 # Kernels for one instruction set have the names of those for another.
 file(GLOB_RECURSE engine_kernels CONFIGURE_DEPENDS engine/kernels/*.cpp)
-set_source_files_properties(${engine_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+# Their headers are few, so that the precompiled one is in the way: where it was made without -O1, g++ reads all of it as text.
+set_source_files_properties(${engine_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
 if(DECODELAB_SANITIZE)
   set_source_files_properties(${engine_kernels} PROPERTIES COMPILE_OPTIONS -O1)
 endif()
@@ -155,7 +159,12 @@ decodelab_unity(bench_torch)
 add_dependencies(bench_torch decodelab_version)
 target_include_directories(bench_torch PRIVATE ${CMAKE_BINARY_DIR}/generated)
 
-add_executable(decodelab bench/main.cpp)
+# Compiled once for the program and for those of the tests, which link other lists of variants or families.
+add_library(decodelab_main OBJECT bench/main.cpp)
+target_link_libraries(decodelab_main PUBLIC bench_commands)
+target_precompile_headers(decodelab_main REUSE_FROM base)
+add_executable(decodelab $<TARGET_OBJECTS:decodelab_main>)
+set_target_properties(decodelab PROPERTIES LINKER_LANGUAGE CXX)
 target_link_libraries(decodelab PRIVATE variants bench_commands bench_torch)
 
 if(DECODELAB_BENCHMARKS)

@@ -121,12 +121,12 @@ if(DECODELAB_TORCH)
   decodelab_test_program(bench_torch_test TORCH SOURCES ${bench_torch_tests} LINK variants bench_torch)
 
   # The program with mistakes built in, which a gate must name.
-  add_executable(decodelab_faulty bench/main.cpp tests/program/faults.cpp)
+  add_executable(decodelab_faulty $<TARGET_OBJECTS:decodelab_main> tests/program/faults.cpp)
   target_link_libraries(decodelab_faulty PRIVATE variants bench_commands bench_torch)
   target_precompile_headers(decodelab_faulty REUSE_FROM engine)
 
   # The program with a family of its own, in the place of the list of families.
-  add_executable(decodelab_new_family bench/main.cpp tests/program/new_family.cpp)
+  add_executable(decodelab_new_family $<TARGET_OBJECTS:decodelab_main> tests/program/new_family.cpp)
   target_link_libraries(decodelab_new_family PRIVATE variants bench_commands bench_torch)
   target_precompile_headers(decodelab_new_family REUSE_FROM engine)
 
@@ -137,8 +137,8 @@ if(DECODELAB_TORCH)
     set(nvtx_library_file "$<TARGET_FILE:nvtx_library>")
   endif()
 
-  # These look at times or at how much of a core they got, and have the machine to themselves; the others run in pairs.
-  set(timing_tests adaptive_test gate_test trace_test trace_presets_test)
+  # These look at times or at how much of a core they got, and have the machine to themselves; the others run in pairs, a core each.
+  set(timing_tests adaptive_test trace_test)
   file(GLOB program_tests CONFIGURE_DEPENDS tests/program/*_test.py)
   find_program(DECODELAB_PYTHON python3 HINTS ${DECODELAB_VENV}/bin NO_DEFAULT_PATH)
   if(NOT DECODELAB_PYTHON)
@@ -158,6 +158,8 @@ if(DECODELAB_TORCH)
     endif()
     if(name IN_LIST timing_tests)
       set_tests_properties(program.${name} PROPERTIES RUN_SERIAL TRUE)
+    else()
+      set_property(TEST program.${name} APPEND PROPERTY ENVIRONMENT DECODELAB_TEST_KEEPS_TO_A_CORE=1)
     endif()
   endforeach()
 
@@ -207,7 +209,7 @@ if(DECODELAB_TORCH)
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/tools)
     # A test that skipped as a whole is reported as skipped, with its reason in the log.
     set_tests_properties(tools.${name} PROPERTIES LABELS tools TIMEOUT 600 SKIP_REGULAR_EXPRESSION "SKIPPED: "
-      ENVIRONMENT "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1")
+      ENVIRONMENT "DECODELAB=$<TARGET_FILE:decodelab>;PYTHONDONTWRITEBYTECODE=1;DECODELAB_TEST_KEEPS_TO_A_CORE=1")
   endforeach()
   # They run the built program, and measure, on all cores.
   set_tests_properties(tools.slurm_test tools.ci_example_test PROPERTIES LABELS "tools;torch" RUN_SERIAL TRUE)

@@ -1,5 +1,6 @@
 """What the tests of the built program share: running it, temporary folders, and small checkpoints."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -8,6 +9,25 @@ import tempfile
 import unittest
 
 PROGRAM = os.path.abspath(os.environ.get("DECODELAB", os.path.join(os.path.dirname(__file__), "../../build/release/decodelab")))
+
+
+def keep_to_a_core():
+    """Binds this process and what it starts to a core that no other test has: threads of two programs that wait for each other on the same cores take
+    fifty times as long for a step. Returns the file that holds the core until the process ends; without a free one nothing is bound."""
+    for core in sorted(os.sched_getaffinity(0)):
+        held = open(os.path.join(tempfile.gettempdir(), f"decodelab-test-core-{core}.lock"), "w")
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            held.close()
+            continue
+        os.sched_setaffinity(0, {core})
+        return held
+    return None
+
+
+# Set where tests run beside each other.
+_held_core = keep_to_a_core() if os.environ.get("DECODELAB_TEST_KEEPS_TO_A_CORE") else None
 
 
 class ProgramTest(unittest.TestCase):

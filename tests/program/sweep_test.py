@@ -71,11 +71,11 @@ class ASweep(ProgramTest):
         self.assertIn("positions", answer["rows"][1]["reason"])
 
     def test_never_tries_a_cell_that_cannot_fit_into_memory(self):
-        answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--phase", "prefill", "--batch", "1,20000", "--length", "2048",
+        answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--phase", "prefill", "--batch", "1,1000000", "--length", "128",
                             "--launches", 1, "--blocks", 1)
         by_batch = {(row["batch"], row["arm"]): row for row in answer["rows"]}
-        self.assertEqual(by_batch[20000, "causal"]["status"], "oom")
-        self.assertIn("GB", by_batch[20000, "causal"]["reason"])
+        self.assertEqual(by_batch[1000000, "causal"]["status"], "oom")
+        self.assertIn("GB", by_batch[1000000, "causal"]["reason"])
         self.assertEqual(by_batch[1, "causal"]["status"], "ok")
 
     def test_makes_nothing_of_a_model_that_cannot_fit_into_memory(self):
@@ -184,23 +184,23 @@ class ASweep(ProgramTest):
         self.assert_one_sentence(refused, "--ablate", "add-one", "leave-one-out")
 
     def test_resumes_after_a_sigkill_with_every_finished_block(self):
-        arguments = [PROGRAM, "sweep", "--store", self.store, *SMALL, "--launches", "3", "--blocks", "4", "--name", "killed"]
+        arguments = [PROGRAM, "sweep", "--store", self.store, *SMALL, "--phase", "decode", "--launches", "3", "--blocks", "4", "--name", "killed"]
         process = subprocess.Popen(arguments, cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL, start_new_session=True)
         self.addCleanup(process.kill)
         finished = 0
         deadline = time.monotonic() + 300
-        while finished < 5 and time.monotonic() < deadline:
+        while finished < 3 and time.monotonic() < deadline:
             time.sleep(0.05)
             finished = self.blocks()
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         time.sleep(0.5)  # The launch dies with its parent; what it was storing is stored or not.
         kept = self.blocks()
-        self.assertGreaterEqual(kept, 5)
-        self.assertLess(kept, 3 * 4 * 2)
+        self.assertGreaterEqual(kept, 3)
+        self.assertLess(kept, 3 * 4)
         before = self.samples()
         answer = self.run_json("sweep", "--store", self.store, "--resume", "killed")
-        self.assertEqual(self.blocks(), 3 * 4 * 2)
+        self.assertEqual(self.blocks(), 3 * 4)
         self.assertEqual(before, self.samples()[:len(before)])
         for row in answer["rows"]:
             self.assertEqual((row["status"], row["launches"], row["blocks"]), ("ok", 3, 12))
@@ -218,10 +218,11 @@ class ASweep(ProgramTest):
         self.assertIn("--resume 1", errors)
 
     def test_binds_its_threads_to_the_cores_that_it_is_given(self):
-        answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--phase", "decode", "--length", "16", "--launches", 1, "--blocks", 1, "--affinity", "0")
+        core = min(os.sched_getaffinity(0))
+        answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--phase", "decode", "--length", "16", "--launches", 1, "--blocks", 1, "--affinity", core)
         self.assertEqual(answer["rows"][0]["threads"], 1)
-        self.assertEqual(json.loads(self.query("SELECT plan_json FROM runs")[0][0])["affinity"], [0])
-        self.assert_one_sentence(self.run_program("sweep", *SMALL, "--affinity", "0,5000", expect=2), "5000")
+        self.assertEqual(json.loads(self.query("SELECT plan_json FROM runs")[0][0])["affinity"], [core])
+        self.assert_one_sentence(self.run_program("sweep", *SMALL, "--affinity", f"{core},5000", expect=2), "5000")
 
     def test_makes_as_few_launches_as_the_time_allows(self):
         answer = self.sweep("-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--phase", "decode", "--length", "16", "--blocks", 1, "--launches", 40,

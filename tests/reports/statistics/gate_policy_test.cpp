@@ -109,7 +109,7 @@ TEST(GatePolicy, SaysWhatAValueMustBe) {
       {R"({"schema_version": 2})", "'schema_version'", "the only version"},
       {R"({"overrides": {}})", "'overrides'", "a list"},
       {R"({"overrides": [{}]})", "'overrides[0]'", "with a margin"},
-      {R"({"overrides": [{"margin": 0.1, "phase": "decoding"}]})", "'overrides[0].phase'", "one of decode"},
+      {R"({"overrides": [{"margin": 0.1, "phase": "decoding"}]})", "'overrides[0].phase'", "one of prefill, decode"},
       {R"({"overrides": [{"margin": 0.1, "batch": 0}]})", "'overrides[0].batch'", "a whole number from 1"},
   };
   for (const Wrong& wrong : cases) {
