@@ -10,7 +10,7 @@ from . import false_alarms, host, operating, overhead, power, rivals
 from .table import markdown
 
 # Of `--quick`, for CI: the whole machinery, too few trials for most verdicts.
-QUICK_MINUTES = 5
+QUICK_MINUTES = 6
 # Of its gates and of its power: too short for a verdict, which a few trials do not give either.
 QUICK_SECONDS = 15
 # What differs from another part by its load alone, so that a quick run goes without.

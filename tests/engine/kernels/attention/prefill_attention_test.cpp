@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -106,8 +108,7 @@ struct Case {
   }
 
   /// What `attend` makes of the attention.
-  template <typename Attend>
-  std::vector<float> attended(float scale, const Attend& attend) {
+  std::vector<float> attended(float scale, const std::function<void(const PrefillAttention&)>& attend) {
     std::vector<Element> out(static_cast<std::size_t>(shape.rows() * shape.tokens() * shape.heads() * shape.head_dim));
     attend(PrefillAttention{.dtype = std::is_same_v<Element, float> ? ElementType::float32 : ElementType::bfloat16,
                             .batch_size = shape.rows(),
@@ -180,34 +181,57 @@ struct Case {
   std::vector<Element> values;
 };
 
-/// Holds what `attend` makes of every shape to the loops.
-template <typename Element, typename Attend>
-void expect_plain_loops(double tolerance, const Attend& attend) {
+using Attend = std::function<void(const PrefillAttention&)>;
+
+/// What the loops say of every query of a shape; nothing of padding.
+template <typename Element>
+std::vector<std::vector<double>> naive_of(const Case<Element>& attention, double scale) {
+  const PrefillShape& shape = attention.shape;
+  std::vector<std::vector<double>> all;
+  for (std::int64_t row = 0; row < shape.rows(); ++row) {
+    for (std::int64_t token = 0; token < shape.tokens(); ++token) {
+      const bool real = token < shape.added[static_cast<std::size_t>(row)];
+      for (std::int64_t head = 0; head < shape.heads(); ++head) {
+        all.push_back(real ? attention.naive(row, token, head, scale) : std::vector<double>{});
+      }
+    }
+  }
+  return all;
+}
+
+/// Holds what each way makes of every shape to the loops, which are slow and so run once.
+template <typename Element>
+void expect_plain_loops(double tolerance, const std::vector<Attend>& ways) {
   for (const PrefillShape& shape : kPrefillShapes) {
     Case<Element> attention(shape);
     const double scale = 1 / std::sqrt(static_cast<double>(shape.head_dim));
-    const std::vector<float> got = attention.attended(static_cast<float>(scale), attend);
-    for (std::int64_t row = 0; row < shape.rows(); ++row) {
-      for (std::int64_t token = 0; token < shape.tokens(); ++token) {
-        for (std::int64_t head = 0; head < shape.heads(); ++head) {
-          const float* out = got.data() + ((row * shape.tokens() + token) * shape.heads() + head) * shape.head_dim;
-          const bool real = token < shape.added[static_cast<std::size_t>(row)];
-          const std::vector<double> expected = real ? attention.naive(row, token, head, scale) : std::vector<double>{};
-          for (std::int64_t at = 0; at < shape.head_dim; ++at) {
-            ASSERT_TRUE(std::isfinite(out[at])) << "row " << row << ", token " << token;
-            if (real) {
-              ASSERT_NEAR(out[at], expected[static_cast<std::size_t>(at)], tolerance)
-                  << "row " << row << ", token " << token << ", head " << head;
-            }
-          }
+    const std::vector<std::vector<double>> expected = naive_of(attention, scale);
+    for (std::size_t way = 0; way < ways.size(); ++way) {
+      SCOPED_TRACE("way " + std::to_string(way));
+      const std::vector<float> got = attention.attended(static_cast<float>(scale), ways[way]);
+      const float* out = got.data();
+      for (std::size_t query = 0; query < expected.size(); ++query, out += shape.head_dim) {
+        ASSERT_TRUE(std::all_of(out, out + shape.head_dim, [](float value) { return std::isfinite(value); }))
+            << "query " << query;
+        for (std::size_t at = 0; at < expected[query].size(); ++at) {
+          ASSERT_NEAR(out[at], expected[query][at], tolerance) << "query " << query;
         }
       }
     }
   }
 }
 
+/// The lanes of every set of instructions that this processor has.
+std::vector<Attend> lanes_of_every_isa() {
+  std::vector<Attend> ways;
+  for (const CpuIsa isa : testing::every_isa()) {
+    ways.emplace_back([isa](const PrefillAttention& attention) { attend_in_all_lanes(attention, isa); });
+  }
+  return ways;
+}
+
 /// Expects the same bits of a row alone and beside another.
-template <typename Element, typename Attend>
+template <typename Element>
 void expect_same_bits_in_any_batch(const Attend& attend) {
   const PrefillShape together{1, 12, 64, {0, 0}, {50, 90}};
   const PrefillShape alone{1, 12, 64, {0}, {50}};
@@ -234,7 +258,7 @@ TEST(PrefillAttention, OnTilesEqualsPlainLoopsAndGivesFiniteNumbersForPadding) {
   if (!has_prefill_attention()) {
     GTEST_SKIP() << "this processor multiplies no pairs of bf16 (AVX-512 BF16 or AMX)";
   }
-  expect_plain_loops<Bits>(kOfBfloat16, attend_in_tiles);
+  expect_plain_loops<Bits>(kOfBfloat16, {attend_in_tiles});
 }
 
 TEST(PrefillAttention, OnTilesGivesARowTheSameBitsInAnyBatch) {
@@ -245,18 +269,12 @@ TEST(PrefillAttention, OnTilesGivesARowTheSameBitsInAnyBatch) {
 }
 
 TEST(PrefillAttention, InLanesEqualsPlainLoopsAndGivesFiniteNumbersForPadding) {
-  for (const CpuIsa isa : testing::every_isa()) {
-    SCOPED_TRACE(to_string(isa));
-    const auto attend = [isa](const PrefillAttention& attention) { attend_in_all_lanes(attention, isa); };
-    expect_plain_loops<float>(kOfFloat, attend);
-    expect_plain_loops<Bits>(kOfBfloat16, attend);
-  }
+  expect_plain_loops<float>(kOfFloat, lanes_of_every_isa());
+  expect_plain_loops<Bits>(kOfBfloat16, lanes_of_every_isa());
 }
 
 TEST(PrefillAttention, InLanesGivesARowTheSameBitsInAnyBatch) {
-  for (const CpuIsa isa : testing::every_isa()) {
-    SCOPED_TRACE(to_string(isa));
-    const auto attend = [isa](const PrefillAttention& attention) { attend_in_all_lanes(attention, isa); };
+  for (const Attend& attend : lanes_of_every_isa()) {
     expect_same_bits_in_any_batch<float>(attend);
     expect_same_bits_in_any_batch<Bits>(attend);
   }
