@@ -2,9 +2,10 @@
 #include "base/phase.h"
 
 #include <algorithm>
+#include <ranges>
 #include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace decodelab {
 
@@ -13,11 +14,7 @@ static_assert(std::ranges::all_of(kPhaseWords,
               "each row of kPhaseWords stands at the place of its phase");
 
 std::string phase_names() {
-  std::string names;
-  for (const PhaseWords& words : kPhaseWords) {
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", words.name);
-  }
-  return names;
+  return fmt::format("{}", fmt::join(kPhaseWords | std::views::transform(&PhaseWords::name), ", "));
 }
 
 Phase phase_from_string(std::string_view name) {

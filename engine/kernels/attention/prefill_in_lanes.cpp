@@ -15,7 +15,7 @@ using simd::kLanes;
 
 std::int64_t lane_blocks(const PrefillAttention& a) { return divided_up(a.tokens * a.shared_heads, kLanes); }
 
-/// Keys that each of sixteen queries sees: from `hidden` to before `seen`.
+/// Says which keys each of sixteen queries sees: those from `hidden` to before `seen`.
 struct SeenKeys {
   explicit SeenKeys(const PrefillQueries& queries) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
@@ -59,10 +59,7 @@ struct AttendPrompt {
     for (std::int64_t item = first; item < last; ++item) {
       const PrefillQueries queries(a, item, lane_blocks(a), kLanes);
       for (std::int64_t lane = 0; lane < queries.count(); ++lane) {
-        const auto* const from = static_cast<const Element*>(a.query) + queries.query_offset(lane);
-        for (std::int64_t at = 0; at < k; at += kLanes) {
-          simd::store_wide(room + lane * width + at, simd::load_wide<N>(from + at, k - at));
-        }
+        widen<N>(static_cast<const Element*>(a.query) + queries.query_offset(lane), k, room + lane * width);
       }
       Lanes::put_beside({room, width}, queries.count(), k, a.scale, query);
       const SeenKeys seen(queries);

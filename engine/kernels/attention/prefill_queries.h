@@ -8,18 +8,18 @@
 
 namespace decodelab {
 
-/// Some queries of one row and key head, with the heads of a token next to each other: query i of a row and key head is
-/// head i % R of token i / R.
+/// Holds some queries of one row and key head, with the heads of a token next to each other: query i of a row and key
+/// head is head i % R of token i / R.
 class PrefillQueries {
  public:
-  /// Piece `item` of those that the rows and key heads have, of `size` queries each.
+  /// Takes piece `item`: all rows and key heads have `blocks` pieces each, of `size` queries.
   PrefillQueries(const PrefillAttention& a, std::int64_t item, std::int64_t blocks, std::int64_t size)
       : a_(a),
         head_(item / blocks),
         first_(turned(item % blocks, blocks) * size),
         count_(std::min(size, a.tokens * a.shared_heads - first_)) {}
 
-  /// Numbers the pairs of a row and a key head.
+  /// Returns the number of this pair of a row and a key head.
   std::int64_t head() const { return head_; }
   std::int64_t row() const { return head_ / a_.kv_heads; }
   std::int64_t kv_head() const { return head_ % a_.kv_heads; }

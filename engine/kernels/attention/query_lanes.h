@@ -19,6 +19,14 @@ struct FloatRows {
   std::int64_t stride;
 };
 
+/// Stores a head's elements in fp32, filled up to whole sixteens with zeros.
+template <std::int64_t N, typename Element>
+[[gnu::always_inline]] inline void widen(const Element* from, std::int64_t head_dim, float* to) {
+  for (std::int64_t at = 0; at < head_dim; at += simd::kLanes) {
+    simd::store_wide(to + at, simd::load_wide<N>(from + at, head_dim - at));
+  }
+}
+
 /// Returns `count` tokens as fp32 rows of `width` numbers, a head's elements filled up to whole sixteens with zeros:
 /// where the tokens are if they are that, else in `room`.
 template <std::int64_t N, typename Element>
@@ -30,16 +38,13 @@ template <std::int64_t N, typename Element>
     }
   }
   for (std::int64_t token = 0; token < count; ++token) {
-    const Element* row = from + token * stride;
-    for (std::int64_t at = 0; at < head_dim; at += simd::kLanes) {
-      simd::store_wide(room + token * width + at, simd::load_wide<N>(row + at, head_dim - at));
-    }
+    widen<N>(from + token * stride, head_dim, room + token * width);
   }
   return {room, width};
 }
 
-/// The steps of such attention on registers of N numbers. `width` is the number of elements of a head, filled up to
-/// whole sixteens.
+/// Holds the steps of such attention on registers of N numbers. `width` is the number of elements of a head, filled up
+/// to whole sixteens.
 template <std::int64_t N>
 struct QueryLanes {
   using Queries = simd::Wide<N>;
@@ -129,7 +134,7 @@ struct QueryLanes {
   }
 
  private:
-  /// The same for the elements of some registers, from `at` on.
+  /// Does that for the elements of some registers, from `at` on.
   template <std::int64_t Registers>
   [[gnu::always_inline]] static void gather_block(const float* weights, const FloatRows& values, std::int64_t at,
                                                   std::int64_t count, float* sums, std::int64_t width) {
@@ -166,7 +171,7 @@ struct QueryLanes {
   }
 };
 
-/// e^x as the kernels compute it.
+/// Returns e^x as the kernels compute it.
 [[gnu::always_inline]] inline float lane_exp(float x) { return simd::exp(simd::Lanes<4>::Floats{} + x)[0]; }
 
 }  // namespace decodelab
