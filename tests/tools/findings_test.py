@@ -91,9 +91,9 @@ class FindingsTest(unittest.TestCase):
     def test_rates_of_requests_come_from_what_the_static_batch_answered(self):
         class Measured:
             def get(self, question):
-                return Answer([], "here", [row(sequences.STATIC, 8, 4000) | {"phase": "batching", "scope": scope} for scope in ("first-token", "served")])
+                return Answer([], "here", [row(sequences.STATIC, sequences.BATCH, 100 * sequences.REQUESTS) | {"phase": "batching", "scope": scope} for scope in ("first-token", "served")])
 
-        self.assertEqual(sequences.under_load(Measured())["--request-rate"], "4.8,7.2,9.6", "32 requests in 4 s")
+        self.assertEqual(sequences.under_load(Measured())["--request-rate"], "6,9,12", "a request each 100 ms")
 
 
 if __name__ == "__main__":
