@@ -36,6 +36,7 @@ void check_request(const BatchRequest& request, const ModelConfig& config, std::
   }
   check_sampling(request.sampling);
   check_rules(request.rules, config.vocabulary_size);
+  check_details(request.details, config.vocabulary_size);
 }
 
 }  // namespace
@@ -141,7 +142,7 @@ void ContinuousBatch::admit() {
 }
 
 void ContinuousBatch::begin(const std::vector<std::int64_t>& ids) {
-  SessionOptions options{.details = options_.details, .sampling = {}, .rules = {}, .masks = masks_, .joins = true};
+  SessionOptions options{.details = {}, .sampling = {}, .rules = {}, .masks = masks_, .joins = true};
   std::vector<BatchRow> rows;
   for (const std::int64_t id : ids) {
     const Running& running = requests_.at(id);
@@ -152,6 +153,7 @@ void ContinuousBatch::begin(const std::vector<std::int64_t>& ids) {
       sampling.seed = running.samples[sample].seed;
       options.sampling.push_back(sampling);
       options.rules.push_back(running.request.rules);
+      options.details.push_back(running.request.details);
       rows.push_back({.request = id, .sample = sample});
     }
   }
@@ -163,7 +165,8 @@ void ContinuousBatch::begin(const std::vector<std::int64_t>& ids) {
   }
   std::vector<HeldPrefix> prefixes;
   for (std::size_t row = 0; row < arriving_->rows.size(); ++row) {
-    prefixes.push_back(options_.prefixes->match(prompt_of(arriving_->rows[row]), options_.details.prefill_log_probs));
+    const BatchRequest& request = requests_.at(arriving_->rows[row].request).request;
+    prefixes.push_back(prefix_for(*options_.prefixes, request.prompt, request.details));
     arriving_->held[row] = prefixes.back().tokens.size();
     counts_.reused_tokens += std::ssize(prefixes.back().tokens);
   }
@@ -240,7 +243,7 @@ void ContinuousBatch::take(const StepResult& step, const std::vector<BatchRow>& 
     const CompletionLimits limits{
         .max_tokens = running.request.max_tokens,
         .eos_token_ids = options_.eos_token_ids,
-        .details = options_.details,
+        .details = running.request.details,
         .stops = running.request.stops
                      ? [&](std::int64_t token_id) { return running.request.stops(rows[place].sample, token_id); }
                      : std::function<bool(std::int64_t)>()};

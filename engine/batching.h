@@ -23,6 +23,7 @@ struct BatchRequest {
   std::int64_t max_tokens = 16;      ///< Tokens of each completion, at least 1.
   SamplingParameters sampling{};     ///< Sample i of several draws with fork_seed(seed, i), as in generate().
   TokenRules rules{};
+  DetailsRequest details{};
   std::int64_t samples = 1;
   /// Called with each token of a sample; returning true ends the sample after that token. May be empty.
   std::function<bool(std::size_t sample, std::int64_t token_id)> stops{};
@@ -37,7 +38,6 @@ struct BatchingOptions {
   /// 0: prompts are fed whole; empty: what the plan's BatchingRule says. An encoder reads its prompts whole.
   std::optional<std::int64_t> prefill_chunk{};
   std::vector<std::int64_t> eos_token_ids{};
-  DetailsRequest details{};
   std::shared_ptr<const MaskVocabulary> vocabulary{};  ///< Needed of requests with a pattern.
   /// Keeps what prompts leave, for prompts that begin alike; null: none. An engine whose plan reuses no
   /// prefixes does not use it. It outlives the batch.

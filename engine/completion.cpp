@@ -15,9 +15,9 @@ void add_step(Completion& completion, const CompletionLimits& limits, const Step
     completion.finish_reason = "dead-end";
     return;
   }
-  const TokenDetails* const details = step.details.empty() ? nullptr : &step.details[row];
-  if (details != nullptr && limits.details.prefill_log_probs && completion.token_ids.empty()) {
-    completion.prefill_log_probs = details->prefill_log_probs;
+  const RowDetails* const details = step.details.empty() ? nullptr : &step.details[row];
+  if (details != nullptr && limits.details.prompt.any() && completion.token_ids.empty()) {
+    completion.prompt_details = details->prompt;
   }
   const std::int64_t token_id = step.token_ids[row];
   if (std::ranges::find(limits.eos_token_ids, token_id) != limits.eos_token_ids.end()) {
@@ -25,11 +25,8 @@ void add_step(Completion& completion, const CompletionLimits& limits, const Step
     return;
   }
   completion.token_ids.push_back(token_id);
-  if (details != nullptr && limits.details.token_log_prob) {
-    completion.token_log_probs.push_back(details->token_log_prob);
-  }
-  if (details != nullptr && limits.details.rank) {
-    completion.ranks.push_back(details->rank);
+  if (details != nullptr && limits.details.generated.any()) {
+    completion.details.push_back(details->token);
   }
   if (limits.stops && limits.stops(token_id)) {
     completion.finish_reason = "stop";
@@ -39,10 +36,10 @@ void add_step(Completion& completion, const CompletionLimits& limits, const Step
 }
 
 double mean_log_prob(const Completion& completion) {
-  const std::vector<float>& of_tokens = completion.token_log_probs;
-  return of_tokens.empty()
-             ? -std::numeric_limits<double>::infinity()
-             : std::accumulate(of_tokens.begin(), of_tokens.end(), 0.0) / static_cast<double>(of_tokens.size());
+  const std::vector<TokenDetails>& of_tokens = completion.details;
+  const double sum = std::accumulate(of_tokens.begin(), of_tokens.end(), 0.0,
+                                     [](double so_far, const TokenDetails& of) { return so_far + of.log_prob; });
+  return of_tokens.empty() ? -std::numeric_limits<double>::infinity() : sum / static_cast<double>(of_tokens.size());
 }
 
 }  // namespace decodelab

@@ -18,10 +18,9 @@ struct Completion {
   std::string finish_reason;            ///< `eos`, `stop`, `length`, `aborted`, or `dead-end` where its rules left no
                                         ///< token; empty while it is open.
   std::optional<std::uint64_t> seed;    ///< Seed of a sampled row: given, or drawn at random.
-  std::vector<float> prefill_log_probs;
-  std::vector<float> token_log_probs;  ///< One per token, where requested.
-  std::vector<std::int64_t> ranks;     ///< One per token, where requested.
-  std::vector<float> prefill_logits;   ///< [V], of the prompt's last token, where requested.
+  std::vector<TokenDetails> prompt_details;  ///< One per token of the prompt but the first, where requested.
+  std::vector<TokenDetails> details;         ///< One per token, where requested.
+  std::vector<float> prefill_logits;         ///< [V], of the prompt's last token, where requested.
 
   bool open() const { return finish_reason.empty(); }
 };

@@ -83,6 +83,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->make_rng = plan.rng.factory();
   impl_->make_token_mask = plan.token_mask.factory();
   impl_->token_details = plan.token_details.factory()();
+  impl_->top_tokens = plan.top_tokens.factory()();
 }
 Engine::~Engine() = default;
 
@@ -124,7 +125,8 @@ std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, st
   const DetailsRequest details = impl_->token_details->effective({});
   const std::int64_t logits_rows = impl_->lm_head_rows->all_positions({}) && !config.encoder ? rows : batch_size;
   const std::int64_t in_head = 2 * hidden + (logits_rows + batch_size) * config.vocabulary_size * bytes +
-                               token_details_workspace_bytes(details, tokens, config.vocabulary_size, bytes);
+                               std::max(details_workspace_bytes(details.prompt, tokens, config.vocabulary_size, bytes),
+                                        details_workspace_bytes(details.generated, 1, config.vocabulary_size, bytes));
   return cache + std::max({in_attention, in_mlp, in_head});
 }
 

@@ -56,7 +56,8 @@ struct SessionOptions {
   /// The most tokens that a row of the cache will ever hold: prompt and completion, or where an encoder reads the
   /// prompt the decoder's own; at most the model's positions.
   std::int64_t max_tokens = 0;
-  DetailsRequest details;
+  /// Which details are wanted: none (of no row), one for all rows, or one per row.
+  std::vector<DetailsRequest> details;
   /// Sampling parameters: none (all rows are greedy), one for all rows, or one per row. Session() throws what
   /// complete_sampling() throws.
   std::vector<SamplingParameters> sampling;
@@ -74,7 +75,7 @@ struct SessionOptions {
 /// Holds the result of one step, with one value per row.
 struct StepResult {
   std::vector<std::int64_t> token_ids;
-  std::vector<TokenDetails> details;  ///< Empty when the arm computed none.
+  std::vector<RowDetails> details;  ///< Empty when the arm computed none.
   /// Rows whose rules left no token: their ids mean nothing. Empty where no row has rules.
   std::vector<bool> exhausted{};
 };
@@ -211,9 +212,9 @@ class Session {
   /// Appends the rows of `other`: continuous batching's concatenate. Every row may then hold as many tokens as a row of
   /// either session could. `other` is left without a batch: it can only be destroyed or assigned to.
   ///
-  /// Throws, before anything has changed, std::invalid_argument for a session of another engine or with another request
-  /// for details, and std::logic_error unless both know their next input, from prefill() or force_tokens(). filter()
-  /// and concatenate() also throw std::logic_error while tokens of decode_ahead() or start_step() are unread.
+  /// Throws, before anything has changed, std::invalid_argument for a session of another engine, and std::logic_error
+  /// unless both know their next input, from prefill() or force_tokens(). filter() and concatenate() also throw
+  /// std::logic_error while tokens of decode_ahead() or start_step() are unread.
   void concatenate(Session&& other);
 
   /// Puts the rows of `other` in the places of these rows, one each, which are dropped: a join of a batch that keeps
@@ -230,7 +231,7 @@ class Session {
   std::vector<float> last_logits() const;
   /// Returns the log-probabilities of the tokens that a row was fed, one for each but the first, which the next choice
   /// will return; empty where the arm computes none.
-  const std::vector<float>& prompt_log_probs(std::int64_t row) const;
+  std::vector<float> prompt_log_probs(std::int64_t row) const;
   std::vector<std::int64_t> lengths() const;
   std::int64_t cache_bytes() const;
 

@@ -17,6 +17,7 @@
 #include "engine/layers/workspace.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
+#include "engine/sampling/top_tokens.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
@@ -55,6 +56,7 @@ struct Engine::Impl {
   RngFactory make_rng;
   TokenMaskFactory make_token_mask;
   std::unique_ptr<TokenDetailsPolicy> token_details;
+  std::unique_ptr<TopTokens> top_tokens;
 
   /// Makes the runner of one session's decode steps; it refers to this engine.
   std::unique_ptr<StepRunner> step_runner() const {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/select_rows.h"
 #include "engine/samples.h"
 #include "profiles/range.h"
 
@@ -17,6 +18,14 @@ class OpenRows {
  public:
   OpenRows(const GenerationRequest& request, std::vector<Completion>& completions)
       : request_(request), completions_(completions) {
+    const std::optional<std::vector<DetailsRequest>> details =
+        one_for_each_row(request.details, request.prompts.size());
+    if (!details) {
+      throw std::invalid_argument(
+          fmt::format("{} requests for details came for {} prompts; expected none, one for all, or one for each",
+                      request.details.size(), request.prompts.size()));
+    }
+    details_ = *details;
     for (std::size_t row = 0; row < completions.size(); ++row) {
       rows_.push_back(row);
     }
@@ -31,7 +40,7 @@ class OpenRows {
       const std::size_t row = rows_[place];
       CompletionLimits limits{.max_tokens = request_.max_tokens,
                               .eos_token_ids = request_.eos_token_ids,
-                              .details = request_.details,
+                              .details = details_[row / static_cast<std::size_t>(request_.samples)],
                               .stops = {}};
       if (request_.stops) {
         limits.stops = [&, row](std::int64_t token_id) { return request_.stops(row, token_id); };
@@ -67,7 +76,8 @@ class OpenRows {
 
   const GenerationRequest& request_;
   std::vector<Completion>& completions_;
-  std::vector<std::size_t> rows_;  ///< Index of each row's completion.
+  std::vector<DetailsRequest> details_;  ///< Of each prompt.
+  std::vector<std::size_t> rows_;        ///< Index of each row's completion.
 };
 
 /// Decodes until every row has ended. Where tokens are read late, one more step may be running that no open row needs;

@@ -18,7 +18,7 @@ struct GenerationRequest {
   std::vector<std::vector<std::int64_t>> prompts;  ///< Token ids, none empty; one row of the batch each.
   std::int64_t max_tokens = 16;                    ///< Tokens of each completion, at least 1.
   std::vector<std::int64_t> eos_token_ids;         ///< Each ends a row; none: only max_tokens ends it.
-  DetailsRequest details;
+  std::vector<DetailsRequest> details;             ///< As in SessionOptions, for prompts.
   bool keep_prefill_logits = false;
   std::vector<SamplingParameters> sampling = {};  ///< As in SessionOptions, for prompts.
   /// Completions of each prompt, which is prefilled once. Sample i of several draws with fork_seed(seed of the prompt,

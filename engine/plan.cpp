@@ -36,6 +36,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.rng);
   add(plan.token_mask);
   add(plan.token_details);
+  add(plan.top_tokens);
   return slots;
 }
 

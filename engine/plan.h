@@ -93,6 +93,7 @@ struct EnginePlan {
   Slot<RngFactory> rng{"rng"};
   Slot<TokenMaskFactory> token_mask{"token_mask"};
   Slot<TokenDetailsFactory> token_details{"token_details"};
+  Slot<TopTokensFactory> top_tokens{"top_tokens"};
 };
 
 /// A slot's name and the variant that is bound to it (empty: the reference).

@@ -127,7 +127,7 @@ void PrefixStore::insert(std::span<const std::int64_t> tokens, const Session& se
   }
   ++clock_;
   std::vector<float> log_probs;
-  if (const std::vector<float>& known = session.prompt_log_probs(row); known.size() + 1 == tokens.size()) {
+  if (const std::vector<float> known = session.prompt_log_probs(row); known.size() + 1 == tokens.size()) {
     log_probs.push_back(std::numeric_limits<float>::quiet_NaN());
     log_probs.insert(log_probs.end(), known.begin(), known.end());
   }

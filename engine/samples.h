@@ -14,6 +14,10 @@ namespace decodelab {
 /// else that of fork_seed(); none where it does not draw.
 std::optional<std::uint64_t> sample_seed(const SamplingParameters& row, std::int64_t samples, std::int64_t index);
 
+/// Returns what a prompt begins with of what the store holds. A store knows of the details of tokens their
+/// log-probabilities alone; a prompt of which more is asked begins with nothing.
+HeldPrefix prefix_for(PrefixStore& store, std::span<const std::int64_t> prompt, const DetailsRequest& details);
+
 /// Returns a session that was fed `samples` rows of each prompt and has chosen nothing yet: row r is sample r % samples
 /// of prompt r / samples, and gets the tokens that it would get alone under any plan with a generator for each row.
 ///

@@ -1,8 +1,8 @@
 // The private parts of a session, for the engine's own files only: the steps that its functions are made of.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,10 +12,23 @@
 #include "engine/layers/step_rows.h"
 #include "engine/layers/step_tensors.h"
 #include "engine/sampling/chosen_tokens.h"
+#include "engine/sampling/top_tokens.h"
 #include "engine/sequences/batch_state.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
+
+/// What a step chose, until somebody reads it.
+struct UnreadStep {
+  HostTokens tokens{};
+  PendingDetails details{};                          ///< Empty where none are computed.
+  std::vector<std::vector<TokenDetails>> prompts{};  ///< Details of each row's prompt, where there are details.
+  std::vector<bool> exhausted{};
+
+  bool empty() const { return tokens.empty(); }
+  /// Waits for all of it.
+  StepResult read();
+};
 
 struct Session::Impl {
   /// What steps of so many rows were run with.
@@ -30,16 +43,13 @@ struct Session::Impl {
   Impl(const Engine::Impl& of, const SessionOptions& asked);
 
   const Engine::Impl& engine;
-  DetailsRequest details;
   BatchState state;
   std::unique_ptr<Workspace> workspace;
   std::unique_ptr<StepRunner> runner;
   bool joins;                     ///< As in SessionOptions, until other rows come.
   std::int64_t rows_of_steps;     ///< Rows that both are for.
   std::vector<StepMemory> spare;  ///< Of other numbers of rows, the last used at the end.
-  HostTokens unread;              ///< What a step chose that nobody has read.
-  std::vector<TokenDetails> unread_details;
-  std::vector<bool> unread_exhausted;
+  UnreadStep unread;
 
   const Model::Impl& model() const { return engine.model->impl(); }
   std::int64_t batch_size() const { return state.batch_size(); }
@@ -79,7 +89,8 @@ struct Session::Impl {
   void decode_forward();
   /// Chooses a token for each row. Leaves tokens and details in `unread`.
   void choose();
-  StepResult read();
+  /// Returns what a step left, and leaves nothing.
+  StepResult read() { return std::exchange(unread, {}).read(); }
 
  private:
   ForwardStep step_of(const StepRows& rows) const;
@@ -87,7 +98,16 @@ struct Session::Impl {
   /// Feeds all tokens of every row from position 0, where the cache keeps nothing.
   Feed all_tokens_again();
   StepRows begin_decode();
-  std::optional<at::Tensor> fed_logits(const at::Tensor& ids, const StepRows& rows);
+  /// Runs the layers on tokens and sets last_logits; `logits_before` are those of the tokens before them.
+  void set_logits(const Feed& fed, const at::Tensor& logits_before, bool adds_details);
+  /// Starts the details of the tokens that a step chose among those that `allowed` leaves, the logits after masks.
+  PendingDetails start_details(const at::Tensor& allowed);
+  /// Returns the logits of hidden states [N, d].
+  at::Tensor head(const at::Tensor& hidden) { return engine.transformer->head(hidden, *workspace); }
+  /// Computes the details of tokens that were fed, `piece` of a row at a time; `logits_of` returns the logits [count,
+  /// V] of positions in [B * T] or [S].
+  void add_prompt_details(const Feed& fed, const at::Tensor& logits_before, std::int64_t piece,
+                          const std::function<at::Tensor(std::int64_t first, std::int64_t count)>& logits_of);
 };
 
 }  // namespace decodelab

@@ -146,7 +146,9 @@ void Session::begin_with(std::span<const HeldPrefix> prefixes) {
     impl_->state.history->add(tokens, cache.lengths());
   }
   for (std::size_t row = 0; row < prefixes.size(); ++row) {
-    impl_->state.prompt_log_probs.values[row] = prefixes[row].log_probs;
+    for (const float log_prob : prefixes[row].log_probs) {
+      impl_->state.prompt_details.values[row].push_back({.log_prob = log_prob});
+    }
   }
   if (impl_->engine.prefix_reuse == PrefixReuse::shared) {
     for (std::size_t row = 0; row < prefixes.size(); ++row) {
@@ -222,10 +224,6 @@ void Session::fork(std::span<const std::int64_t> parents, std::span<const std::u
 void Session::Impl::make_alike(Impl& other, const char* what) {
   if (this == &other || &engine != &other.engine) {
     throw std::invalid_argument("a session takes the rows of another session of the same engine only");
-  }
-  if (details != other.details) {
-    throw std::invalid_argument(
-        "two sessions that were asked for different details cannot be put together: ask for the same details in both");
   }
   refuse_unread(what);
   other.refuse_unread(what);

@@ -34,9 +34,10 @@ const std::vector<Preset>& presets() {
       {.name = "native",
        .summary = "The fastest valid set: own kernels for products, norms and attention, nothing allocated in a "
                   "decode step.",
-       .variants = {"cached-trie-masks", "concatenate-filter", "copied-fork", "copied-prefix", "details-on-request",
-                    "fused-gelu", "fused-layer-norm", "fused-rotary", "kv-preallocated", "last-token-lm-head",
-                    "packed-linear", "split-kv-decode", "tile-prefill", "vectorized-choice", "workspace-forward"}},
+       .variants = {"cached-trie-masks", "chunked-lm-head", "concatenate-filter", "copied-fork", "copied-prefix",
+                    "details-on-request", "fused-gelu", "fused-layer-norm", "fused-rotary", "kv-preallocated",
+                    "packed-linear", "scan-details", "split-kv-decode", "tile-prefill", "vectorized-choice",
+                    "workspace-forward"}},
   };
   return table;
 }

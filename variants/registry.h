@@ -13,6 +13,7 @@
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/plan.h"
+#include "engine/sampling/token_details.h"
 
 namespace decodelab {
 
@@ -50,6 +51,7 @@ struct CountedSteps {
   std::int64_t requests = 0;  ///< Phase batching: requests of each step, at `batch_size` rows of a batch.
   bool at_once = false;       ///< Phase batching: all requests of a step come at its beginning.
   bool masked = false;        ///< A pattern says which tokens may come in each row.
+  DetailsRequest details{};   ///< That each row asks for.
   /// Tokens at the beginning of each prompt that a prefix store holds; empty: there is no store.
   std::optional<std::int64_t> stored_tokens{};
 };

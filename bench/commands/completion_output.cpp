@@ -2,6 +2,7 @@
 #include "bench/commands/completion_output.h"
 
 #include <algorithm>
+#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +11,43 @@
 namespace decodelab {
 namespace {
 
-/// Adds the keys of a sample: those of log-probabilities where they were asked for.
+using Json = nlohmann::ordered_json;
+
+/// Returns a value of each token; null of those whose logits have no details.
+template <typename Value>
+Json of_each(const std::vector<TokenDetails>& tokens, Value&& value) {
+  Json all = Json::array();
+  for (const TokenDetails& token : tokens) {
+    all.push_back(token.refused ? Json(nullptr) : Json(value(token)));
+  }
+  return all;
+}
+
+Json top_tokens_of(const TokenDetails& details, const CompletionKeys& keys) {
+  Json tokens = Json::array();
+  for (const TopToken& token : details.top) {
+    tokens.push_back({{"token_id", token.id},
+                      {"text", keys.text_of ? Json(keys.text_of(token.id)) : Json(nullptr)},
+                      {"log_prob", token.log_prob}});
+  }
+  return {{"tokens", std::move(tokens)}, {"tied", details.tied}, {"truncated", details.truncated}};
+}
+
+/// Adds the details of tokens under keys that begin with `prefix`, but for log-probabilities.
+void add_details(const std::vector<TokenDetails>& tokens, const TokenRequest& shown, const CompletionKeys& keys,
+                 const std::string& prefix, Json& json) {
+  if (shown.rank) {
+    json[prefix + "ranks"] = of_each(tokens, [](const TokenDetails& of) { return of.rank; });
+  }
+  if (shown.top > 0) {
+    json[prefix + "top_tokens"] = of_each(tokens, [&](const TokenDetails& of) { return top_tokens_of(of, keys); });
+  }
+  if (!shown.ids.empty()) {
+    json[prefix + "log_probs_of_ids"] = of_each(tokens, [](const TokenDetails& of) { return of.log_probs_of_ids; });
+  }
+}
+
+/// Adds the keys of a sample: those of details where they were asked for.
 void add_to_json(const Sample& sample, const CompletionKeys& keys, nlohmann::ordered_json& json) {
   const Completion& completion = sample.completion;
   json["token_ids"] = completion.token_ids;
@@ -20,13 +57,28 @@ void add_to_json(const Sample& sample, const CompletionKeys& keys, nlohmann::ord
   if (keys.ranked) {
     json["mean_log_prob"] = completion.token_ids.empty() ? nullptr : nlohmann::ordered_json(mean_log_prob(completion));
   }
-  if (keys.log_probs && !completion.token_log_probs.empty()) {
-    json["token_log_probs"] = completion.token_log_probs;
-    json["ranks"] = completion.ranks;
+  if (completion.details.empty()) {
+    return;
   }
+  if (keys.details.generated.log_prob) {
+    json["token_log_probs"] = of_each(completion.details, [](const TokenDetails& of) { return of.log_prob; });
+  }
+  add_details(completion.details, keys.details.generated, keys, "", json);
 }
 
 }  // namespace
+
+std::function<std::string(std::int64_t id)> token_text(const ModelText& text) {
+  if (!text.tokenizer) {
+    return {};
+  }
+  return [&text, bytes = std::make_shared<std::vector<std::string>>()](std::int64_t id) {
+    if (bytes->empty()) {
+      *bytes = text.token_bytes("--top-tokens");
+    }
+    return id < std::ssize(*bytes) ? (*bytes)[static_cast<std::size_t>(id)] : std::string();
+  };
+}
 
 std::vector<Sample> given_samples(const std::vector<Completion>& drawn, const CompletionKeys& keys,
                                   const std::function<std::optional<std::string>(std::size_t sample)>& text_of) {
@@ -53,9 +105,11 @@ nlohmann::ordered_json to_json(const std::vector<Sample>& samples, const std::ve
       add_to_json(sample, keys, json["samples"].emplace_back(nlohmann::ordered_json::object()));
     }
   }
-  if (keys.log_probs) {
-    json["prefill_log_probs"] = samples.front().completion.prefill_log_probs;
+  const std::vector<TokenDetails>& of_prompt = samples.front().completion.prompt_details;
+  if (keys.details.prompt.log_prob) {
+    json["prefill_log_probs"] = of_each(of_prompt, [](const TokenDetails& of) { return of.log_prob; });
   }
+  add_details(of_prompt, keys.details.prompt, keys, "prompt_", json);
   return json;
 }
 

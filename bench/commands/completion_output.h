@@ -10,6 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "engine/checkpoint/model_text.h"
 #include "engine/completion.h"
 
 namespace decodelab {
@@ -24,8 +25,13 @@ struct Sample {
 struct CompletionKeys {
   std::int64_t samples = 1;  ///< With several, their list stands under `samples`.
   bool ranked = false;       ///< The best of more are given, the best first, with `mean_log_prob`.
-  bool log_probs = false;    ///< Log-probabilities and ranks, those of the prompt too.
+  DetailsRequest details{};  ///< Those that are shown.
+  /// Returns the text of a token; empty without a tokenizer.
+  std::function<std::string(std::int64_t id)> text_of{};
 };
+
+/// Returns what gives the text of a token, empty for special ones; nothing without a tokenizer. `text` must outlive it.
+std::function<std::string(std::int64_t id)> token_text(const ModelText& text);
 
 /// Returns the samples of one prompt that are given: all, in the order of their seeds, or the best. `text_of` returns
 /// the text of a sample, by its number among those that were drawn.

@@ -112,6 +112,8 @@ ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, 
     write_logits(options.logits_file, completions, request.samples);
   }
   document["completions"] = nlohmann::ordered_json::array();
+  CompletionKeys keys = options.keys(options.details.request());
+  keys.text_of = token_text(text);
   const auto drawn = static_cast<std::size_t>(request.samples);
   for (std::size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
     const auto begin = completions.begin() + static_cast<std::ptrdiff_t>(prompt * drawn);
@@ -122,11 +124,11 @@ ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, 
       }
       return stop ? stop->text(prompt * drawn + sample) : text.tokenizer->decode(of_prompt[sample].token_ids);
     };
-    const std::vector<Sample> samples = given_samples(of_prompt, options.keys(), text_of);
+    const std::vector<Sample> samples = given_samples(of_prompt, keys, text_of);
     for (std::size_t sample = 0; options.output == "text" && sample < samples.size(); ++sample) {
       fmt::print("{}\n", to_text(samples[sample]));
     }
-    nlohmann::ordered_json object = to_json(samples, request.prompts[prompt], options.keys());
+    nlohmann::ordered_json object = to_json(samples, request.prompts[prompt], keys);
     if (options.output == "jsonl") {
       fmt::print("{}\n", to_json_line(prompt, object));
     }
@@ -150,10 +152,12 @@ ExitCode run_generate(const GenerateOptions& options) {
       !reason.empty()) {
     throw std::invalid_argument(fmt::format("--arm '{}': {}", options.arm, reason));
   }
+  const DetailsRequest asked = options.details.request();
+  check_details(asked, config.vocabulary_size);
   GenerationRequest request{.prompts = {},
                             .max_tokens = options.max_tokens,
                             .eos_token_ids = options.ignore_eos ? std::vector<std::int64_t>{} : config.eos_token_ids(),
-                            .details = options.details()};
+                            .details = {options.computed(asked)}};
   const CheckpointSource source = open_checkpoint(options.model, dtype, device);
   const ModelText text = load_model_text(source.path);
   request.prompts = prompts_of(options, text);
@@ -206,7 +210,6 @@ ExitCode run_generate(const GenerateOptions& options) {
                          .max_tokens_in_flight = options.max_tokens_in_flight,
                          .prefill_chunk = options.prefill_chunk,
                          .eos_token_ids = request.eos_token_ids,
-                         .details = request.details,
                          .vocabulary = request.vocabulary,
                          .prefixes = prefixes ? &*prefixes : nullptr},
                         document);
@@ -251,13 +254,13 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--threads", options->threads, "Threads of every operator; 0: one for each core")
       ->capture_default_str();
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on past the end-of-sequence token");
-  command->add_flag("--log-probs", options->log_probs, "Also give log-probabilities and ranks (json)");
   command->add_option("--logits", options->logits_file,
                       "Write the logits of each prompt's last token to this safetensors file");
   command->add_option("-o,--output", options->output, "text, json, or jsonl (an object a line, written as it ends)")
       ->capture_default_str();
   add_sampling_flags(*command, options->sampling.all);
   add_completion_flags(*command, options->sampling);
+  add_details_flags(*command, options->details);
   command->footer(
       "Example:\n  decodelab generate -m smollm2 --chat \"What is the capital of France?\"\n"
       "  decodelab generate -m synthetic:tiny --prompt-ids 1,2,3 --prompt-ids 4,5 --max-tokens 16 --arm "

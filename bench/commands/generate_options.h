@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bench/commands/completion_output.h"
+#include "bench/commands/details_options.h"
 #include "bench/commands/sampling_options.h"
-#include "engine/sampling/token_details.h"
 
 namespace decodelab {
 
@@ -24,7 +24,7 @@ struct GenerateOptions {
   std::string device = "cpu";
   std::int64_t threads = 0;
   bool ignore_eos = false;
-  bool log_probs = false;
+  DetailsOptions details;
   std::string logits_file;
   std::string output = "text";
   SamplingOptions sampling;
@@ -33,11 +33,14 @@ struct GenerateOptions {
   std::optional<std::int64_t> prefill_chunk{};
   double prefix_store_mb = 0;
 
-  CompletionKeys keys() const {
-    return {.samples = sampling.samples, .ranked = sampling.best_of != 0, .log_probs = log_probs};
+  /// Returns the keys of completions of which these details were asked for.
+  CompletionKeys keys(const DetailsRequest& asked) const {
+    return {.samples = sampling.samples, .ranked = sampling.best_of != 0, .details = asked};
   }
-  DetailsRequest details() const {
-    return {.prefill_log_probs = log_probs, .token_log_prob = log_probs || sampling.best_of != 0, .rank = log_probs};
+  /// Returns what must be computed to answer that, and to rank samples.
+  DetailsRequest computed(DetailsRequest asked) const {
+    asked.generated.log_prob = asked.generated.log_prob || sampling.best_of != 0;
+    return asked;
   }
 };
 

@@ -106,6 +106,7 @@ class Server {
                    .max_tokens = work_.planned[request].new_tokens,
                    .sampling = options_.sampling,
                    .rules = options_.request.rules(),
+                   .details = options_.request.details(),
                    .stops = [this, request](std::size_t, std::int64_t token_id) {
                      take(request, token_id);
                      return false;

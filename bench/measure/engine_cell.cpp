@@ -275,8 +275,10 @@ void CellRunner::make_session(std::int64_t max_tokens) {
 }
 
 SessionOptions CellRunner::session_options(std::int64_t max_tokens) const {
-  SessionOptions options{
-      .batch_size = cell_.batch, .max_tokens = max_tokens, .details = {}, .sampling = {input_.sampling}};
+  SessionOptions options{.batch_size = cell_.batch,
+                         .max_tokens = max_tokens,
+                         .details = {input_.request.details()},
+                         .sampling = {input_.sampling}};
   if (input_.request.rules().any()) {
     options.rules = {input_.request.rules()};
     options.vocabulary = input_.vocabulary;

@@ -173,6 +173,7 @@ class EngineWorker final : public Worker {
         .requests = std::ssize(runner.work().planned),
         .at_once = cell.phase == Phase::batching && batching_scope_from_string(cell.scope).request_rate == 0,
         .masked = !input_.request.regex.empty(),
+        .details = input_.request.details(),
         .stored_tokens =
             input_.request.prefix ? std::optional(input_.request.prefix_tokens(cell.length)) : std::nullopt};
     Engagement engagement = check_engagement(arm_, counted, probe.counters);

@@ -2,18 +2,13 @@
 // their details.
 #include "bench/micro/slot_plans.h"
 #include "engine/layers/lm_head_rows.h"
-#include "engine/layers/step_rows.h"
 #include "engine/layers/workspace.h"
 #include "engine/sampling/chosen_tokens.h"
 #include "engine/sampling/token_choice.h"
-#include "engine/sampling/token_details.h"
+#include "engine/sampling/top_tokens.h"
 
 namespace decodelab {
 namespace {
-
-std::vector<std::int64_t> rows_of(std::int64_t batch_size, std::int64_t value) {
-  return std::vector<std::int64_t>(static_cast<std::size_t>(batch_size), value);
-}
 
 /// Arguments: batch and prompt length.
 void run_head(benchmark::State& state, const LmHeadRowsFactory& factory) {
@@ -39,26 +34,16 @@ void run_choice(benchmark::State& state, const TokenChoiceFactory& factory) {
   }
 }
 
-/// Arguments: batch and prompt length. No details are asked for: only what the policy computes anyway is computed.
-void run_details(benchmark::State& state, const TokenDetailsFactory& factory) {
+/// Arguments: batch and most probable tokens; 0: log-probability and rank alone.
+void run_details(benchmark::State& state, const TopTokensFactory& factory, at::ScalarType type) {
   const c10::InferenceMode inference;
-  const ModelConfig config = santacoder();
-  const std::int64_t batch = state.range(0);
-  const std::int64_t length = state.range(1);
-  const StepRows rows(rows_of(batch, 0), rows_of(batch, length), config.positions, at::kCPU);
-  const at::Tensor all_logits = at::randn({batch, length, config.vocabulary_size});
-  const at::Tensor last_logits = all_logits.select(1, length - 1);
-  const at::Tensor ids = at::zeros({batch, length}, at::kLong);
-  const std::vector<std::int64_t> chosen = rows_of(batch, 1);
-  const DetailsRequest wanted = factory()->effective({});
+  const at::Tensor logits = (at::randn({state.range(0), santacoder().vocabulary_size}) * 4).to(type);
+  const at::Tensor ids = logits.argmax(1, true);
+  const TokenRequest wanted{.log_prob = true, .rank = true, .top = state.range(1)};
+  const std::vector<const TokenRequest*> of_rows(static_cast<std::size_t>(state.range(0)), &wanted);
+  const auto top_tokens = factory();
   for (auto _ : state) {
-    if (wanted.any()) {
-      for (std::int64_t row = 0; wanted.prefill_log_probs && row < batch; ++row) {
-        benchmark::DoNotOptimize(
-            fed_log_probs({.all_logits = all_logits, .logits_before = {}, .ids = ids, .rows = rows}, row));
-      }
-      benchmark::DoNotOptimize(compute_token_details(last_logits, chosen, wanted));
-    }
+    benchmark::DoNotOptimize(top_tokens->start({.logits = logits, .ids = ids, .wanted = of_rows})());
   }
 }
 
@@ -79,12 +64,15 @@ void register_all() {
         ->Arg(64)
         ->UseRealTime();
   }
-  for (const auto& [name, plan] : plans_of_slot("token_details")) {
-    benchmark::RegisterBenchmark(
-        ("token_details/" + name).c_str(),
-        [factory = plan.token_details.factory()](benchmark::State& state) { run_details(state, factory); })
-        ->ArgsProduct({{1, 8}, {16, 128}})
-        ->UseRealTime();
+  for (const auto& [name, plan] : plans_of_slot("top_tokens")) {
+    for (const auto& [dtype, type] : {std::pair("fp32", at::kFloat), std::pair("bf16", at::kBFloat16)}) {
+      benchmark::RegisterBenchmark(("top_tokens/" + name + "/" + dtype).c_str(),
+                                   [factory = plan.top_tokens.factory(), type = type](benchmark::State& state) {
+                                     run_details(state, factory, type);
+                                   })
+          ->ArgsProduct({{1, 64}, {0, 5, 20, 64}})
+          ->UseRealTime();
+    }
   }
 }
 

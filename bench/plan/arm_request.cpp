@@ -72,12 +72,21 @@ constexpr std::int64_t kInstructionPart = 4;
 
 /// More rows than any machine decodes.
 constexpr std::int64_t kTooManySamples = 100'001;
+/// More tokens than any vocabulary has.
+constexpr std::int64_t kTooManyTokens = 100'000'001;
 
 }  // namespace
 
 std::int64_t ArmRequest::prefix_tokens(std::int64_t prompt_tokens) const {
   const double share = prefix.value_or(0) * static_cast<double>(prompt_tokens);
   return std::min(static_cast<std::int64_t>(std::floor(share)), prompt_tokens - 1);
+}
+
+DetailsRequest ArmRequest::details() const {
+  const auto of_tokens = [](std::int64_t top) {
+    return TokenRequest{.log_prob = top > 0, .rank = top > 0, .top = top};
+  };
+  return {.generated = of_tokens(top_tokens), .prompt = of_tokens(prompt_top_tokens)};
 }
 
 ArmRequest parse_arm_request(std::string_view text) {
@@ -98,6 +107,10 @@ ArmRequest parse_arm_request(std::string_view text) {
       request.regex = value;
     } else if (name == "samples") {
       request.samples = number_of<std::int64_t>(setting, value, 1, kTooManySamples);
+    } else if (name == "top-tokens") {
+      request.top_tokens = number_of<std::int64_t>(setting, value, 0, kTooManyTokens);
+    } else if (name == "prompt-top-tokens") {
+      request.prompt_top_tokens = number_of<std::int64_t>(setting, value, 0, kTooManyTokens);
     } else if (name == "prefix") {
       const std::size_t colon = value.find(':');
       request.prefix = number_of<double>(setting, value.substr(0, colon), 0, 1);
@@ -105,8 +118,8 @@ ArmRequest parse_arm_request(std::string_view text) {
           colon == std::string::npos ? Beginnings::shared : beginnings_of(setting, value.substr(colon + 1));
     } else {
       throw std::invalid_argument(
-          fmt::format("'@{}' is no setting of a request: expected @regex=R, @samples=N or @prefix=SHARE[:KIND] ('@' "
-                      "in a value is written '@@')",
+          fmt::format("'@{}' is no setting of a request: expected @regex=R, @samples=N, @prefix=SHARE[:KIND], "
+                      "@top-tokens=N or @prompt-top-tokens=N ('@' in a value is written '@@')",
                       setting));
     }
   }
@@ -144,11 +157,17 @@ std::string to_string(const ArmRequest& request) {
     text += fmt::format("@prefix={}{}{}", *request.prefix, kind == kBeginnings ? "" : ":",
                         kind == kBeginnings ? "" : kind->name);
   }
+  if (request.prompt_top_tokens > 0) {
+    text += fmt::format("@prompt-top-tokens={}", request.prompt_top_tokens);
+  }
   if (!request.regex.empty()) {
     text += "@regex=" + doubled(request.regex);
   }
   if (request.samples > 1) {
     text += fmt::format("@samples={}", request.samples);
+  }
+  if (request.top_tokens > 0) {
+    text += fmt::format("@top-tokens={}", request.top_tokens);
   }
   return text;
 }
@@ -169,6 +188,9 @@ std::string unsupported_reason(const ArmRequest& request, Phase phase) {
   }
   if (phase == Phase::decode && request.prefix) {
     return "@prefix: a decode cell begins behind its prompt; ask for --phase prefill, generate or batching";
+  }
+  if (phase == Phase::decode && request.prompt_top_tokens > 0) {
+    return "@prompt-top-tokens: a decode cell begins behind its prompt; ask for --phase prefill, generate or batching";
   }
   if (phase == Phase::batching && request.samples > 1) {
     return "@samples: a request of phase batching is one row; ask for --phase prefill or generate";

@@ -9,6 +9,7 @@
 
 #include "base/phase.h"
 #include "engine/masks/token_rules.h"
+#include "engine/sampling/token_details.h"
 
 namespace decodelab {
 
@@ -33,9 +34,15 @@ struct ArmRequest {
   /// `@prefix=S:KIND`: says which prompts begin alike for that share.
   Beginnings beginnings = Beginnings::shared;
 
+  /// `@top-tokens=N`: the log-probability, the rank and the N most probable tokens of each chosen token.
+  std::int64_t top_tokens = 0;
+  /// `@prompt-top-tokens=N`: the same of each token of the prompt but the first.
+  std::int64_t prompt_top_tokens = 0;
+
+  DetailsRequest details() const;
   /// Returns the rules of each row's completion.
   TokenRules rules() const { return {.regex = regex, .forbid_eos = !regex.empty()}; }
-  bool any() const { return !regex.empty() || samples > 1 || prefix.has_value(); }
+  bool any() const { return *this != ArmRequest{}; }
   /// Returns how many tokens of a prompt are its prefix: one less than all at most.
   std::int64_t prefix_tokens(std::int64_t prompt_tokens) const;
   bool operator==(const ArmRequest&) const = default;

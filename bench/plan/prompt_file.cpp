@@ -16,10 +16,33 @@ namespace {
 
 constexpr std::uintmax_t kMaxPromptFile = 10'000'000;
 constexpr std::array<std::string_view, 4> kPromptKeys{"prompt", "prompt_ids", "chat", "class"};
-constexpr std::array<std::string_view, 18> kRequestKeys{
-    "prompt", "prompt_ids",  "chat",  "class",     "max_tokens",         "samples", "top_k",      "min_tokens",
-    "seed",   "temperature", "top_p", "typical_p", "repetition_penalty", "sample",  "forbid_eos", "regex",
-    "stop",   "allow_ids"};
+constexpr std::array<std::string_view, 27> kRequestKeys{"prompt",
+                                                        "prompt_ids",
+                                                        "chat",
+                                                        "class",
+                                                        "max_tokens",
+                                                        "samples",
+                                                        "top_k",
+                                                        "min_tokens",
+                                                        "seed",
+                                                        "temperature",
+                                                        "top_p",
+                                                        "typical_p",
+                                                        "repetition_penalty",
+                                                        "sample",
+                                                        "forbid_eos",
+                                                        "regex",
+                                                        "stop",
+                                                        "allow_ids",
+                                                        "log_probs",
+                                                        "ranks",
+                                                        "prompt_ranks",
+                                                        "top_tokens",
+                                                        "prompt_top_tokens",
+                                                        "log_probs_of_ids",
+                                                        "prompt_log_probs_of_ids",
+                                                        "ties",
+                                                        "log_probs_of"};
 
 [[noreturn]] void refuse_prompt_key(const std::string& place, std::string_view key, std::string_view expected) {
   throw std::invalid_argument(fmt::format("{}: key '{}': expected {}", place, key, expected));
@@ -92,6 +115,13 @@ std::vector<std::string> texts_of_key(const nlohmann::json& list, const char* ke
   return texts;
 }
 
+void take_ids(const nlohmann::json& line, const char* key, const std::string& place,
+              std::optional<std::vector<std::int64_t>>& value) {
+  if (line.contains(key)) {
+    value = ids_of(line, key, place);
+  }
+}
+
 LineSettings settings_of(const nlohmann::json& line, const std::string& place) {
   LineSettings settings;
   take_number(line, "max_tokens", place, settings.max_tokens);
@@ -111,8 +141,19 @@ LineSettings settings_of(const nlohmann::json& line, const std::string& place) {
   if (line.contains("stop")) {
     settings.stop = texts_of_key(line.at("stop"), "stop", place);
   }
-  if (line.contains("allow_ids")) {
-    settings.allow_ids = ids_of(line, "allow_ids", place);
+  take_switch(line, "log_probs", place, settings.log_probs);
+  take_switch(line, "ranks", place, settings.ranks);
+  take_switch(line, "prompt_ranks", place, settings.prompt_ranks);
+  take_number(line, "top_tokens", place, settings.top_tokens);
+  take_number(line, "prompt_top_tokens", place, settings.prompt_top_tokens);
+  take_ids(line, "allow_ids", place, settings.allow_ids);
+  take_ids(line, "log_probs_of_ids", place, settings.log_probs_of_ids);
+  take_ids(line, "prompt_log_probs_of_ids", place, settings.prompt_log_probs_of_ids);
+  if (line.contains("ties")) {
+    settings.ties = text_of_key(line, "ties", place);
+  }
+  if (line.contains("log_probs_of")) {
+    settings.log_probs_of = text_of_key(line, "log_probs_of", place);
   }
   return settings;
 }

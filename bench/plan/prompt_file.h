@@ -26,6 +26,16 @@ struct LineSettings {
   std::optional<std::string> regex;
   std::optional<std::vector<std::string>> stop;
   std::optional<std::vector<std::int64_t>> allow_ids;
+  // Details of tokens.
+  std::optional<bool> log_probs;
+  std::optional<bool> ranks;
+  std::optional<bool> prompt_ranks;
+  std::optional<std::int64_t> top_tokens;
+  std::optional<std::int64_t> prompt_top_tokens;
+  std::optional<std::vector<std::int64_t>> log_probs_of_ids;
+  std::optional<std::vector<std::int64_t>> prompt_log_probs_of_ids;
+  std::optional<std::string> ties;
+  std::optional<std::string> log_probs_of;
 };
 
 /// One line of a file. Either `text` or `ids` is there.

@@ -47,11 +47,12 @@ ArmRecord parse_worker(const std::string& text) {
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("--worker '{}': {}", text, error.what()));
   }
-  if (!request.regex.empty()) {
-    throw std::invalid_argument(fmt::format(
-        "--worker '{}': workers follow no patterns; @samples=N and @prefix=SHARE are what they may be asked "
-        "for",
-        text));
+  if (!request.regex.empty() || request.details().any()) {
+    throw std::invalid_argument(
+        fmt::format("--worker '{}': workers follow no patterns and give no details; @samples=N and @prefix=SHARE are "
+                    "what they may be asked "
+                    "for",
+                    text));
   }
   const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
@@ -76,6 +77,9 @@ std::set<std::string> idle_slots(const SweepRequest& request, const ArmRequest& 
   }
   if (!asked.prefix) {
     idle.insert("prefix_reuse");
+  }
+  if (!asked.details().any()) {
+    idle.insert("top_tokens");
   }
   if (request.scope.samples == 1 && asked.samples == 1) {
     idle.insert("fork");

@@ -2,8 +2,10 @@
 // set of instructions, from one source.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 // A value of these types never crosses a call that is not inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -166,6 +168,30 @@ template <typename Vector>
 template <typename Vector>
 [[gnu::always_inline]] inline float largest(const Vector& value) {
   return reduced(value, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a > b ? a : b; });
+}
+
+/// Returns in lane l the sum of lanes l and l ^ H: those of `a` where bit H of l is 0, those of `b` where it is 1.
+template <std::int64_t H, typename Vector, std::size_t... L>
+[[gnu::always_inline]] inline Vector folded(const Vector& a, const Vector& b, std::index_sequence<L...>) {
+  constexpr std::size_t kOther = sizeof...(L);  // Lanes of `b` are counted on from those of `a`.
+  return __builtin_shufflevector(a, b, static_cast<int>((L & H) == 0 ? L : kOther + L)...) +
+         __builtin_shufflevector(a, b, static_cast<int>((L & H) == 0 ? L ^ H : kOther + (L ^ H))...);
+}
+
+/// Returns the sum of the lanes of each of N registers, that of register i in lane i: as many additions of halves as
+/// one register takes by itself, for each of two registers together.
+template <std::int64_t N, std::int64_t H = N / 2>
+[[gnu::always_inline]] inline typename Lanes<N>::Floats sums_of_lanes(typename Lanes<N>::Floats (&registers)[N]) {
+#pragma GCC unroll 8
+  for (std::int64_t index = 0; index < H; ++index) {
+    registers[index] =
+        folded<H>(registers[index], registers[index + H], std::make_index_sequence<static_cast<std::size_t>(N)>());
+  }
+  if constexpr (H > 1) {
+    return sums_of_lanes<N, H / 2>(registers);
+  } else {
+    return registers[0];
+  }
 }
 
 /// Returns p(r) * 2^n. The integer n is in the lowest bits of `shifted`, a number to which kRounder was added.

@@ -148,13 +148,21 @@ const StepRows::Scatter& StepRows::scatter() const {
   return scatter_;
 }
 
+std::vector<std::int64_t> StepRows::first_token_index() const {
+  std::vector<std::int64_t> index;
+  std::int64_t begin = 0;
+  for (const std::int64_t added : added_) {
+    index.push_back(begin);
+    begin += packs_ ? added : tokens_;
+  }
+  return index;
+}
+
 const at::Tensor& StepRows::last_token_index() const {
   if (!last_token_index_.defined()) {
-    std::vector<std::int64_t> index;
-    std::int64_t begin = 0;
-    for (const std::int64_t added : added_) {
-      index.push_back(std::max<std::int64_t>(0, begin + added - 1));
-      begin += packs_ ? added : tokens_;
+    std::vector<std::int64_t> index = first_token_index();
+    for (std::size_t row = 0; row < index.size(); ++row) {
+      index[row] = std::max<std::int64_t>(0, index[row] + added_[row] - 1);
     }
     last_token_index_ = to_device(index);
   }

@@ -81,6 +81,8 @@ class StepRows {
   };
   const Scatter& scatter() const;
 
+  /// Returns the index of each row's first token in [B * T], or in [S] where rows are packed.
+  std::vector<std::int64_t> first_token_index() const;
   /// Returns the index of each row's last real token in [B * T], or in [S] where rows are packed; [B] int64. That of a
   /// row that adds none is of another token.
   const at::Tensor& last_token_index() const;

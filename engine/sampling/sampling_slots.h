@@ -14,6 +14,7 @@ struct RngOptions;
 class Rng;
 class TokenChoice;
 class TokenDetailsPolicy;
+class TopTokens;
 
 /// Says when a step's tokens are read on the host. `each`: before the next step begins. `async`: after the next step
 /// was launched on the device, which then never waits for the host to read; the end of a row is noticed one step late.
@@ -22,5 +23,6 @@ enum class ReadBack : std::uint8_t { each, async };
 using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;
 using RngFactory = std::function<std::unique_ptr<Rng>(const RngOptions&)>;
 using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;
+using TopTokensFactory = std::function<std::unique_ptr<TopTokens>()>;
 
 }  // namespace decodelab

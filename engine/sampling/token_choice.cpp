@@ -109,6 +109,20 @@ void ChoiceRows::append(ChoiceRows&& other) {
   }
 }
 
+at::Tensor processed_logits(const at::Tensor& logits, const TokenHistory* history,
+                            std::span<const SamplingParameters> rows) {
+  std::vector<at::Tensor> processed;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto index = static_cast<std::int64_t>(row);
+    at::Tensor scores = logits[index].to(at::kFloat);
+    if (rows[row].penalizes()) {
+      scores = penalize_row(scores, history->seen()[index].to(scores.device()), rows[row]);
+    }
+    processed.push_back(rows[row].sample ? warp_row(scores, rows[row]) : scores);
+  }
+  return at::stack(processed);
+}
+
 std::unique_ptr<TokenChoice> make_row_by_row_choice(const ChoiceOptions& options) {
   return std::make_unique<RowByRowChoice>(options);
 }

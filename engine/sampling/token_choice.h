@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,10 @@ class TokenChoice : public RowPart {
   /// Does nothing: what was drawn stays drawn.
   void truncate(std::int64_t, std::int64_t) override {}
 };
+
+/// Returns what the rows are chosen from, [B, V] fp32: the logits after penalties and, in sampled rows, after warpers.
+at::Tensor processed_logits(const at::Tensor& logits, const TokenHistory* history,
+                            std::span<const SamplingParameters> rows);
 
 /// The reference: handles one row at a time, with its warpers, one reduction and one read-back each.
 std::unique_ptr<TokenChoice> make_row_by_row_choice(const ChoiceOptions& options);

@@ -1,44 +1,70 @@
-// What is reported about tokens besides their ids: the requests, the interface of a slot, and its reference.
+// What is reported about tokens besides their ids: the requests, what answers them, and when more is computed than was
+// asked for.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-namespace at {
-class Tensor;
-}
+#include "engine/kernels/elementwise/scan_logits.h"
 
 namespace decodelab {
 
-class StepRows;
+/// Says which details of a token are wanted; each is independent.
+struct TokenRequest {
+  bool log_prob = false;
+  bool rank = false;              ///< 1 + the number of tokens with larger logits.
+  std::int64_t top = 0;           ///< So many of the most probable tokens.
+  Ties ties = Ties::keep;         ///< Of the most probable tokens: those as probable as the last one.
+  std::vector<std::int64_t> ids;  ///< Tokens whose log-probabilities are wanted.
 
-/// Says which details a caller wants; each flag is independent.
+  bool any() const { return log_prob || rank || top > 0 || !ids.empty(); }
+  bool operator==(const TokenRequest&) const = default;
+};
+
+/// Says which details a caller wants of a row.
 struct DetailsRequest {
-  bool prefill_log_probs = false;  ///< Log-probability of each prompt token but the first.
-  bool token_log_prob = false;     ///< Log-probability of the chosen token, from the unprocessed logits.
-  bool rank = false;               ///< 1 + the number of tokens with larger logits than the chosen one.
+  TokenRequest generated;  ///< Of each token that is chosen.
+  TokenRequest prompt;     ///< Of each token of the prompt but the first.
+  /// Those of chosen tokens come from the logits that the choice was made from, after penalty, masks and warpers; else
+  /// from the model's own, as those of prompts do.
+  bool processed = false;
 
-  bool any() const { return prefill_log_probs || token_log_prob || rank; }
+  bool any() const { return generated.any() || prompt.any(); }
   bool operator==(const DetailsRequest&) const = default;
 };
 
-/// Holds the details of one row of one step; what was not computed is empty or 0.
+struct TopToken {
+  std::int64_t id;
+  float log_prob;
+
+  bool operator==(const TopToken&) const = default;
+};
+
+/// Holds the details of one token; what was not asked for is empty or 0.
 struct TokenDetails {
-  std::vector<float> prefill_log_probs;
-  float token_log_prob = 0;
+  float log_prob = 0;
   std::int64_t rank = 0;
+  /// In falling order, equally probable ones by their ids; tokens of probability 0 are left out.
+  std::vector<TopToken> top;
+  bool tied = false;                    ///< More tokens than were asked for are as probable as the last of them.
+  bool truncated = false;               ///< Ties were to be kept, and there are over four times as many as asked for.
+  std::vector<float> log_probs_of_ids;  ///< One for each of the ids.
+  /// The logits hold a NaN or +infinity, or no token can come: there are no details.
+  bool refused = false;
 };
 
-/// Holds what the log-probabilities of tokens that rows are fed come from. B rows, T tokens, V vocabulary.
-struct FedTokens {
-  const at::Tensor& all_logits;     ///< [B, T, V], those after each token
-  const at::Tensor& logits_before;  ///< [B, V], those before the first token; undefined where no row held one
-  const at::Tensor& ids;            ///< [B, T] int64
-  const StepRows& rows;
+/// Holds the details of one row of one step.
+struct RowDetails {
+  TokenDetails token;
+  /// One for each token that was fed since the last choice, but for the first of all.
+  std::vector<TokenDetails> prompt;
 };
 
-/// Decides which details of a step are computed.
+/// Throws std::invalid_argument for a negative number of tokens and for ids outside of the vocabulary.
+void check_details(const DetailsRequest& request, std::int64_t vocabulary_size);
+
+/// Decides which details of a row are computed.
 class TokenDetailsPolicy {
  public:
   virtual ~TokenDetailsPolicy() = default;
@@ -47,21 +73,8 @@ class TokenDetailsPolicy {
   virtual DetailsRequest effective(const DetailsRequest& requested) const = 0;
 };
 
-/// The reference: computes everything in every step, and drops what nobody asked for (as the server that the study
-/// started from does).
+/// The reference: computes log-probabilities and ranks in every step, and drops what nobody asked for (as the server
+/// that the study started from does).
 std::unique_ptr<TokenDetailsPolicy> make_details_always();
-
-/// Computes the log-probabilities of the tokens of one row, each under the logits before it, in fp32; the first token
-/// of all has none.
-std::vector<float> fed_log_probs(const FedTokens& fed, std::int64_t row);
-
-/// Computes what is wanted of B chosen tokens, one row at a time, from their logits [B, V]. Log-probabilities are those
-/// of the unprocessed logits, in fp32. Those of prompts are not its work.
-std::vector<TokenDetails> compute_token_details(const at::Tensor& logits, const std::vector<std::int64_t>& token_ids,
-                                                const DetailsRequest& wanted);
-
-/// Returns the most bytes that both hold, in closed form.
-std::int64_t token_details_workspace_bytes(const DetailsRequest& wanted, std::int64_t tokens,
-                                           std::int64_t vocabulary_size, std::int64_t element_bytes);
 
 }  // namespace decodelab

@@ -13,6 +13,7 @@
 #include "engine/sampling/row_masks.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_choice.h"
+#include "engine/sampling/token_details.h"
 #include "engine/sampling/token_history.h"
 #include "engine/sequences/row_values.h"
 
@@ -21,14 +22,16 @@ namespace decodelab {
 struct BatchState {
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<TokenChoice> choice;
-  std::unique_ptr<EncodedPrompts> encoded;         ///< Null for a decoder alone, and before the prompts.
-  std::unique_ptr<TokenHistory> history;           ///< Null where no row penalizes repetitions.
-  std::unique_ptr<RowMasks> masks;                 ///< Null where no row has rules.
-  std::unique_ptr<RowTokens> fed;                  ///< Null where the cache keeps keys and values.
-  RowValues<SamplingParameters> sampling;          ///< Of each row, as complete_sampling() returns them.
-  RowValues<std::vector<float>> prompt_log_probs;  ///< Not yet returned; of tokens that were fed.
-  RowTensor next_ids;                              ///< [B, 1] int64 on the device: what decode() will feed.
-  RowTensor last_logits;                           ///< [B, V], of the last token that each row was fed.
+  std::unique_ptr<EncodedPrompts> encoded;              ///< Null for a decoder alone, and before the prompts.
+  std::unique_ptr<TokenHistory> history;                ///< Null where no row penalizes repetitions.
+  std::unique_ptr<RowMasks> masks;                      ///< Null where no row has rules.
+  std::unique_ptr<RowTokens> fed;                       ///< Null where the cache keeps keys and values.
+  RowValues<SamplingParameters> sampling;               ///< Of each row, as complete_sampling() returns them.
+  RowValues<DetailsRequest> asked;                      ///< Of each row.
+  RowValues<DetailsRequest> details;                    ///< What the policy computes of each row.
+  RowValues<std::vector<TokenDetails>> prompt_details;  ///< Not yet returned; of tokens that were fed.
+  RowTensor next_ids;                                   ///< [B, 1] int64 on the device: what decode() will feed.
+  RowTensor last_logits;                                ///< [B, V], of the last token that each row was fed.
 
   std::int64_t batch_size() const { return cache->options().batch_size; }
   bool penalizes() const;

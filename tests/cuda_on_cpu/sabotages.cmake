@@ -119,6 +119,18 @@ cuda_on_cpu_sabotage(no-barrier-in-the-race philox_race.cu AFTER "of_warp[thread
 cuda_on_cpu_sabotage(half-a-warp-in-a-shuffle philox_race.cu AFTER "__syncthreads();"
   REPLACE "threadIdx.x < kWarp" BY "threadIdx.x < kWarp / 2" FILTER PhiloxRaceOnCpu.*
   FINDS "has a value from lane [0-9]+, which takes no part, at [^ ]*philox_race\\.cu:[0-9]+")
+set(scan "ScanLogits.EqualTheReference*")
+set(count "race on static find_largest<[^>]*>::written, byte [0-9]+: .*scan_logits\\.cu:[0-9]+")
+cuda_on_cpu_sabotage(no-barrier-before-a-search scan_logits.cu AFTER "const Found found{"
+  REMOVE "__syncthreads();" FILTER ${scan} FINDS "${count}")
+cuda_on_cpu_sabotage(no-barrier-behind-a-search scan_logits.cu AFTER "add_from_groups(s, logits, maxima, bound, found);"
+  REMOVE "__syncthreads();" FILTER ${scan} FINDS "${count}")
+cuda_on_cpu_sabotage(no-barrier-before-a-second-search scan_logits.cu AFTER "if (written > s.capacity) {"
+  REMOVE "__syncthreads();" FILTER ${scan} FINDS "${count}")
+cuda_on_cpu_sabotage(no-barrier-before-ties scan_logits.cu AFTER "if (ordered(value) > last) {"
+  REMOVE "__syncthreads();" FILTER ${scan} FINDS "${count}")
+cuda_on_cpu_sabotage(logits-behind-their-row scan_logits.cu AFTER "const std::int64_t group = blockIdx.x"
+  REPLACE "at < s.width" BY "at < s.width + 1" FILTER ${scan} FINDS "read of [0-9]+ bytes ${outside} [^ ]*scan_logits\\.cu:[0-9]+")
 cuda_on_cpu_sabotage(numbers-behind-the-last random_fill.cu AFTER "word < 4 && "
   REPLACE "block * 4 + word < count" BY "true" FILTER RandomFill.*
   FINDS "write of 4 bytes ${outside} [^ ]*random_fill\\.cu:[0-9]+")

@@ -2,6 +2,7 @@
 #include "engine/prefix_store.h"
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -162,11 +163,11 @@ TEST(PrefixStore, KeepsToItsSizeDropsTheOldestFirstAndLeavesMatchesValid) {
 /// The log-probabilities of a prompt's tokens, as its first choice returns them, with and without a store.
 std::vector<float> prompt_log_probs(const Engine& engine, const Tokens& tokens, PrefixStore* store) {
   const SessionOptions options{
-      .batch_size = 1, .max_tokens = most_tokens(engine), .details = {.prefill_log_probs = true}};
-  return begin_samples(engine, options, std::vector<Tokens>{tokens}, 1, store)
-      .choose()
-      .details.front()
-      .prefill_log_probs;
+      .batch_size = 1, .max_tokens = most_tokens(engine), .details = {{.prompt = {.log_prob = true}}}};
+  const StepResult step = begin_samples(engine, options, std::vector<Tokens>{tokens}, 1, store).choose();
+  std::vector<float> log_probs;
+  std::ranges::transform(step.details.front().prompt, std::back_inserter(log_probs), &TokenDetails::log_prob);
+  return log_probs;
 }
 
 TEST_P(PrefixStoreOf, KnowsTheLogProbabilitiesOfTheTokensThatItHolds) {

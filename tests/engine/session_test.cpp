@@ -1,4 +1,7 @@
 // Sessions: rows do not see each other, and refuse what does not fit.
+#include <algorithm>
+#include <iterator>
+
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
@@ -16,8 +19,14 @@ std::vector<Completion> complete(const Engine& engine, const std::vector<std::ve
                                  std::int64_t max_tokens = 12) {
   return generate(engine, {.prompts = prompts,
                            .max_tokens = max_tokens,
-                           .details = {.prefill_log_probs = true, .token_log_prob = true, .rank = true},
+                           .details = {{.generated = {.log_prob = true, .rank = true}, .prompt = {.log_prob = true}}},
                            .keep_prefill_logits = true});
+}
+
+std::vector<std::int64_t> ranks_of(const Completion& completion) {
+  std::vector<std::int64_t> ranks;
+  std::ranges::transform(completion.details, std::back_inserter(ranks), &TokenDetails::rank);
+  return ranks;
 }
 
 TEST(Session, GivesEachRowOfARaggedBatchWhatItGivesThatRowAlone) {
@@ -27,10 +36,10 @@ TEST(Session, GivesEachRowOfARaggedBatchWhatItGivesThatRowAlone) {
     for (std::size_t row = 0; row < together.size(); ++row) {
       const Completion alone = complete(engine, {ragged_prompts()[row]}).front();
       EXPECT_EQ(together[row].token_ids, alone.token_ids) << "row " << row;
-      EXPECT_EQ(together[row].ranks, alone.ranks);
+      EXPECT_EQ(ranks_of(together[row]), ranks_of(alone));
       EXPECT_LT(testing::relative_difference(together[row].prefill_logits, alone.prefill_logits),
                 testing::tolerance(ElementType::float32));
-      EXPECT_EQ(together[row].prefill_log_probs.size(), ragged_prompts()[row].size() - 1);
+      EXPECT_EQ(together[row].prompt_details.size(), ragged_prompts()[row].size() - 1);
     }
   }
 }
@@ -55,10 +64,10 @@ TEST(Session, DecodesStepByStepWhatAPrefillOfTheWholeTextPredicts) {
 TEST(Session, TellsTheRankAndTheLogProbabilityOfGreedyTokens) {
   const Engine engine(small_model(small_config()), reference_plan());
   for (const Completion& completion : complete(engine, ragged_prompts())) {
-    EXPECT_EQ(completion.ranks, std::vector<std::int64_t>(completion.token_ids.size(), 1));
-    for (const float log_prob : completion.token_log_probs) {
-      EXPECT_LE(log_prob, 0.0f);
-      EXPECT_GE(log_prob, -std::log(97.0f));
+    EXPECT_EQ(ranks_of(completion), std::vector<std::int64_t>(completion.token_ids.size(), 1));
+    for (const TokenDetails& token : completion.details) {
+      EXPECT_LE(token.log_prob, 0.0f);
+      EXPECT_GE(token.log_prob, -std::log(97.0f));
     }
   }
 }
@@ -167,7 +176,8 @@ TEST(Generation, DropsRowsThatHaveEndedAndGoesOnWithTheOthersUnchanged) {
   const Engine engine(small_model(small_config()), reference_plan());
   const std::vector<Completion> whole = complete(engine, ragged_prompts(), 12);
   std::vector<std::size_t> taken(whole.size(), 0);
-  GenerationRequest request{.prompts = ragged_prompts(), .max_tokens = 12, .details = {.token_log_prob = true}};
+  GenerationRequest request{
+      .prompts = ragged_prompts(), .max_tokens = 12, .details = {{.generated = {.log_prob = true}}}};
   // Row 0 ends first, then row 1, ...; so the batch is cut from 4 rows to 2, and to 1.
   request.stops = [&](std::size_t row, std::int64_t) { return ++taken[row] == 2 + 3 * row; };
   const std::vector<Completion> cut = generate(engine, request);
@@ -175,8 +185,8 @@ TEST(Generation, DropsRowsThatHaveEndedAndGoesOnWithTheOthersUnchanged) {
     const auto end = whole[row].token_ids.begin() + static_cast<std::ptrdiff_t>(2 + 3 * row);
     EXPECT_EQ(cut[row].token_ids, std::vector<std::int64_t>(whole[row].token_ids.begin(), end)) << "row " << row;
     EXPECT_EQ(cut[row].finish_reason, "stop");
-    for (std::size_t token = 0; token < cut[row].token_log_probs.size(); ++token) {
-      EXPECT_NEAR(cut[row].token_log_probs[token], whole[row].token_log_probs[token], 1e-4);
+    for (std::size_t token = 0; token < cut[row].details.size(); ++token) {
+      EXPECT_NEAR(cut[row].details[token].log_prob, whole[row].details[token].log_prob, 1e-4);
     }
   }
 }

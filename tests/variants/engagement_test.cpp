@@ -20,10 +20,10 @@ const std::set<std::string> kOnCudaOnly{"cuda-graph",       "cuda-graph-partial"
                                         "efficient-decode", "efficient-prefill",  "warp-softmax"};
 
 /// Kinds of cells: prefill, decode, batching; prefills of several `samples` a prompt, and of prompts whose `prefix` is
-/// in a store; and those whose tokens a pattern restricts.
+/// in a store; those whose tokens a pattern restricts, and those with details of tokens.
 CellRecord cell_of(const std::string& kind) {
-  const bool prefills = kind == "samples" || kind == "prefix" || kind == "masked prefill";
-  return {.phase = prefills ? Phase::prefill : (kind == "masked decode" ? Phase::decode : phase_from_string(kind)),
+  const bool prefills = kind == "samples" || kind == "prefix" || kind.ends_with("prefill");
+  return {.phase = prefills ? Phase::prefill : (kind.ends_with("decode") ? Phase::decode : phase_from_string(kind)),
           .batch = 3,
           .length = 11,
           .dtype = "fp32",
@@ -41,7 +41,10 @@ Probe probe(const std::shared_ptr<const Model>& model, const std::string& label,
   const CellInput input{.sampling = {.sample = sampled, .top_k = sampled ? 5 : 0},
                         .vocabulary = std::make_shared<const MaskVocabulary>(letters, std::vector<std::int64_t>())};
   const auto engine = std::make_shared<const Engine>(model, bind_arm(parse_arm(really), reference_plan()));
-  const std::string asked = phase == "prefix" ? "@prefix=0.5" : (phase.starts_with("masked") ? "@regex=a*" : "");
+  const std::string asked = phase == "prefix"               ? "@prefix=0.5"
+                            : phase.starts_with("masked")   ? "@regex=a*"
+                            : phase.starts_with("detailed") ? "@top-tokens=5"
+                                                            : "";
   const auto worker = make_engine_worker(engine, parse_arm(label + asked), input);
   CellRecord cell = cell_of(phase);
   cell.fill = engine->keeps_keys() ? "random" : "generated";
@@ -68,6 +71,9 @@ std::vector<std::string> kinds_of(const Variant& variant) {
   }
   if (slots == std::vector<std::string>{"token_mask"}) {
     return {"masked prefill", "masked decode"};
+  }
+  if (slots == std::vector<std::string>{"top_tokens"}) {
+    return {"detailed prefill", "detailed decode"};
   }
   return slots == std::vector<std::string>{"fork"} ? std::vector<std::string>{"samples"}
                                                    : std::vector<std::string>{"prefill", "decode"};

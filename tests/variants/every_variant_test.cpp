@@ -31,7 +31,7 @@ std::vector<Completion> complete(const std::string& arm, const std::shared_ptr<c
                                  const DetailsRequest& details = {}) {
   return generate(
       engine_for(arm, model),
-      {.prompts = ragged_prompts(), .max_tokens = kEveryTokens, .details = details, .keep_prefill_logits = true});
+      {.prompts = ragged_prompts(), .max_tokens = kEveryTokens, .details = {details}, .keep_prefill_logits = true});
 }
 
 /// Whether a CPU can run the arm on that model.
@@ -81,9 +81,31 @@ TEST(EveryVariant, StaysWithinTheToleranceOf16BitTypes) {
   }
 }
 
+/// Ids and ranks are equal, but where two logits are closer than arms round.
+void expect_near(const std::vector<TokenDetails>& got, const std::vector<TokenDetails>& expected) {
+  constexpr float kRounding = 1e-4f;
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t token = 0; token < expected.size(); ++token) {
+    const TokenDetails& mine = got[token];
+    const TokenDetails& theirs = expected[token];
+    EXPECT_NEAR(mine.log_prob, theirs.log_prob, kRounding) << token;
+    EXPECT_EQ(mine.rank, theirs.rank) << token;
+    ASSERT_EQ(mine.top.size(), theirs.top.size()) << token;
+    for (std::size_t place = 0; place < mine.top.size(); ++place) {
+      EXPECT_EQ(mine.top[place].id, theirs.top[place].id) << token;
+      EXPECT_NEAR(mine.top[place].log_prob, theirs.top[place].log_prob, kRounding) << token;
+    }
+    ASSERT_EQ(mine.log_probs_of_ids.size(), theirs.log_probs_of_ids.size()) << token;
+    for (std::size_t id = 0; id < mine.log_probs_of_ids.size(); ++id) {
+      EXPECT_NEAR(mine.log_probs_of_ids[id], theirs.log_probs_of_ids[id], kRounding) << token;
+    }
+  }
+}
+
 TEST(EveryVariant, ComputesTheDetailsThatAreAskedFor) {
   const auto model = small_model(small_config());
-  const DetailsRequest details{.prefill_log_probs = true, .token_log_prob = true, .rank = true};
+  const TokenRequest all{.log_prob = true, .rank = true, .top = 5, .ids = {0, 96, 11}};
+  const DetailsRequest details{.generated = all, .prompt = all};
   const std::vector<Completion> expected = complete("causal", model, details);
   for (const std::string& arm : arms_and_presets()) {
     if (!runs_on(arm, *model)) {
@@ -91,15 +113,9 @@ TEST(EveryVariant, ComputesTheDetailsThatAreAskedFor) {
     }
     const std::vector<Completion> got = complete(arm, model, details);
     for (std::size_t row = 0; row < expected.size(); ++row) {
-      EXPECT_EQ(got[row].ranks, expected[row].ranks) << arm;
-      ASSERT_EQ(got[row].prefill_log_probs.size(), expected[row].prefill_log_probs.size()) << arm;
-      ASSERT_EQ(got[row].token_log_probs.size(), expected[row].token_log_probs.size()) << arm;
-      for (std::size_t token = 0; token < expected[row].token_log_probs.size(); ++token) {
-        EXPECT_NEAR(got[row].token_log_probs[token], expected[row].token_log_probs[token], 1e-4) << arm;
-      }
-      for (std::size_t token = 0; token < expected[row].prefill_log_probs.size(); ++token) {
-        EXPECT_NEAR(got[row].prefill_log_probs[token], expected[row].prefill_log_probs[token], 1e-4) << arm;
-      }
+      SCOPED_TRACE(arm + ", row " + std::to_string(row));
+      expect_near(got[row].details, expected[row].details);
+      expect_near(got[row].prompt_details, expected[row].prompt_details);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Sessions that go on: text in pieces is the whole text, forks are runs of their own, and a row that was cut forgets,
 // under every variant and every family.
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -58,8 +59,9 @@ struct Decoded {
 Decoded go_on(Session& session) {
   Decoded said;
   StepResult step = session.choose();
-  for (const TokenDetails& details : step.details) {
-    said.prompt_log_probs.push_back(details.prefill_log_probs);
+  for (const RowDetails& details : step.details) {
+    std::ranges::transform(details.prompt, std::back_inserter(said.prompt_log_probs.emplace_back()),
+                           &TokenDetails::log_prob);
   }
   said.logits = session.last_logits();
   said.steps.push_back(step.token_ids);
@@ -72,7 +74,7 @@ Decoded go_on(Session& session) {
 SessionOptions extend_options(std::vector<SamplingParameters> sampling = {}) {
   return {.batch_size = 3,
           .max_tokens = 60,
-          .details = {.prefill_log_probs = true, .token_log_prob = true},
+          .details = {{.generated = {.log_prob = true}, .prompt = {.log_prob = true}}},
           .sampling = std::move(sampling)};
 }
 

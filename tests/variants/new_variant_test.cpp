@@ -14,7 +14,7 @@ class SomeRows final : public LmHeadRows {
   explicit SomeRows(std::int64_t* asked) : asked_(asked) {}
   bool all_positions(const DetailsRequest& requested) const override {
     ++*asked_;
-    return requested.prefill_log_probs;
+    return requested.prompt.any();
   }
 
  private:

@@ -166,13 +166,13 @@ TEST(Rules, OfSeveralQueriesAfterHeldKeysAreRightOrRefused) {
 TEST(Rules, RunTheHeadOnAllPositionsWherePromptLogProbabilitiesAreAskedForAndOnThemOnly) {
   const EnginePlan plan = bind_arm(parse_arm("causal,+details-on-request,+last-token-lm-head"), reference_plan());
   const auto head = plan.lm_head_rows.factory()();
-  EXPECT_TRUE(head->all_positions({.prefill_log_probs = true}));
-  EXPECT_FALSE(head->all_positions({.token_log_prob = true, .rank = true}));
+  EXPECT_TRUE(head->all_positions({.prompt = {.log_prob = true}}));
+  EXPECT_FALSE(head->all_positions({.generated = {.log_prob = true, .rank = true}}));
   const std::vector<Completion> completions =
       generate(Engine(small_model(small_config()), plan),
-               {.prompts = ragged_prompts(), .max_tokens = 1, .details = {.prefill_log_probs = true}});
+               {.prompts = ragged_prompts(), .max_tokens = 1, .details = {{.prompt = {.log_prob = true}}}});
   for (std::size_t row = 0; row < completions.size(); ++row) {
-    EXPECT_EQ(completions[row].prefill_log_probs.size(), ragged_prompts()[row].size() - 1);
+    EXPECT_EQ(completions[row].prompt_details.size(), ragged_prompts()[row].size() - 1);
   }
 }
 

@@ -38,7 +38,8 @@ std::vector<SamplingParameters> every_kind_of_sampling() {
 
 std::vector<Completion> complete(const Engine& engine, const std::vector<std::vector<std::int64_t>>& prompts,
                                  const std::vector<SamplingParameters>& sampling, const DetailsRequest& details = {}) {
-  return generate(engine, {.prompts = prompts, .max_tokens = kSampledTokens, .details = details, .sampling = sampling});
+  return generate(engine,
+                  {.prompts = prompts, .max_tokens = kSampledTokens, .details = {details}, .sampling = sampling});
 }
 
 std::vector<std::vector<std::int64_t>> tokens_of(const std::vector<Completion>& completions) {
@@ -130,10 +131,11 @@ TEST(Sampling, IsNotChangedByDetails) {
   const auto model = small_model(small_config());
   for (const std::string& arm : kArms) {
     const Engine engine = engine_for(arm + (arm.starts_with("bigcode") ? "" : ",+details-on-request"), model);
-    const std::vector<Completion> with = complete(engine, ragged_prompts(), every_kind_of_sampling(),
-                                                  {.prefill_log_probs = true, .token_log_prob = true, .rank = true});
+    const std::vector<Completion> with =
+        complete(engine, ragged_prompts(), every_kind_of_sampling(),
+                 {.generated = {.log_prob = true, .rank = true}, .prompt = {.log_prob = true}});
     EXPECT_EQ(tokens_of(with), tokens_of(complete(engine, ragged_prompts(), every_kind_of_sampling()))) << arm;
-    EXPECT_EQ(with[1].ranks.size(), static_cast<std::size_t>(kSampledTokens));
+    EXPECT_EQ(with[1].details.size(), static_cast<std::size_t>(kSampledTokens));
   }
 }
 

@@ -8,8 +8,8 @@ namespace {
 
 class LastTokenRows final : public LmHeadRows {
  public:
-  /// A caller who asked for the prompt's log-probabilities needs all positions; nobody else does.
-  bool all_positions(const DetailsRequest& requested) const override { return requested.prefill_log_probs; }
+  /// A caller who asked for details of the prompt needs all positions; nobody else does.
+  bool all_positions(const DetailsRequest& requested) const override { return requested.prompt.any(); }
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
@@ -17,7 +17,7 @@ void apply(EnginePlan& plan, const Parameters&) {
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.phase != Phase::prefill) {
+  if (counted.phase != Phase::prefill || counted.details.prompt.any()) {
     return {};  // a decode step has one position a row
   }
   return {{"lm_head_rows", counted.batch_size * counted.steps}};
@@ -25,8 +25,7 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 
 [[maybe_unused]] const bool registered = register_variant({
     .name = "last-token-lm-head",
-    .summary =
-        "Prefill computes logits for the last token of each prompt, unless prompt log-probabilities were asked for.",
+    .summary = "Prefill computes logits for the last token of each prompt, unless details of prompts were asked for.",
     .source = "SantaCoder study (text-generation-inference, bigcode), step 5",
     .parameters = {},
     .expects = expects,

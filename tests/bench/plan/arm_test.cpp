@@ -39,6 +39,8 @@ bool register_fakes() {
   for (const Variant& variant : {fake("cached-trie-masks", &EnginePlan::token_mask),
                                  fake("copied-prefix", &EnginePlan::prefix_reuse),
                                  fake("copied-fork", &EnginePlan::fork),
+                                 fake("chunked-lm-head", &EnginePlan::lm_head_rows),
+                                 fake("scan-details", &EnginePlan::top_tokens),
                                  fake("concatenate-filter", &EnginePlan::batching),
                                  fake("details-on-request", &EnginePlan::token_details),
                                  fake("flash-decode", &EnginePlan::decode_attention),

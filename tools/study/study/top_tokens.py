@@ -1,0 +1,43 @@
+"""The most probable tokens: what telling them costs in each step, by the way they are found, their number, the batch and the type."""
+
+from .questions import Claim, DECODE, PREFILL, Question, Study, sweep
+
+SLOTS = ("row-details", "rowwise-topk", "batched-topk", "ties-kept-topk", "scan-details")
+BASE = "native,-scan-details"
+
+
+def arm(way, n):
+    """native with this way of finding them; the reference is what is left without a variant."""
+    return f"{BASE}{'' if way == SLOTS[0] else f',+{way}'}@top-tokens={n}"
+
+
+# ties-kept-topk comes first: what others are compared with is the final algorithm of the source.
+WAYS = [arm("ties-kept-topk", 20), arm("batched-topk", 20), arm("rowwise-topk", 20), arm("row-details", 20), "native@top-tokens=20"]
+COUNTS = ["native", *(f"native@top-tokens={n}" for n in (5, 20, 64))]
+SOURCE = "text-generation-inference #604"
+
+TOP_TOKENS = Study(
+    "The most probable tokens",
+    "tools/findings --study top-tokens",
+    (
+        Question("ways", "20 tokens of 64 rows on pythia-160m's shape: what does each way cost a step?",
+                 sweep(["native", *WAYS], DECODE, "64", "16", launches=3),
+                 tuple(Claim(f"{way} costs time", arm(way, 20), DECODE, "slower") for way in SLOTS[:-1]), model="synthetic:pythia-160m"),
+        Question("counts", "64 rows on pythia-160m's shape: what do 5, 20 and 64 tokens cost?",
+                 sweep(COUNTS, DECODE, "64", "16", launches=3),
+                 tuple(Claim(f"{n} tokens cost time", f"native@top-tokens={n}", DECODE, "slower") for n in (5, 20, 64)), model="synthetic:pythia-160m"),
+        Question("counts-source", "The same by the final algorithm of the source",
+                 sweep(["native", *(arm("ties-kept-topk", n) for n in (5, 20, 64))], DECODE, "64", "16", launches=3),
+                 tuple(Claim(f"{n} tokens cost time", arm("ties-kept-topk", n), DECODE, "slower") for n in (5, 20, 64)), model="synthetic:pythia-160m"),
+        Question("ladder", "flan-t5-small's shape, batch 1 to 32: what do 5 and 50 tokens cost by the first algorithm and by ours?",
+                 sweep(["native", *(arm("rowwise-topk", n) for n in (5, 50)), *(f"native@top-tokens={n}" for n in (5, 50))], DECODE, "1,8,32", "16", launches=3),
+                 (Claim("50 tokens cost time by the first algorithm", arm("rowwise-topk", 50), DECODE, "slower"),
+                  Claim("50 tokens cost time", "native@top-tokens=50", DECODE, "slower")), model="synthetic:flan-t5-small"),
+        Question("prompts", "What do details of every token of a prompt cost?",
+                 sweep(["native", "native@prompt-top-tokens=5", f"{BASE},+ties-kept-topk@prompt-top-tokens=5"], PREFILL, "1", "128,512", launches=3),
+                 (Claim("details of prompts cost time", "native@prompt-top-tokens=5", PREFILL, "slower"),), "memory", model="smollm2"),
+    ),
+    claimed_by=SOURCE,
+    head="Weights are random but for smollm2. An arm with `@top-tokens=N` gives the log-probability, the rank and the N most probable tokens of each token. Percentiles are "
+         "those of steps, in order; the source's tables have a p99 below its p90, which percentiles cannot be: they are of other steps, or of another number of them.\n",
+)
