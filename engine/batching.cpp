@@ -142,7 +142,8 @@ void ContinuousBatch::admit() {
 }
 
 void ContinuousBatch::begin(const std::vector<std::int64_t>& ids) {
-  SessionOptions options{.details = {}, .sampling = {}, .rules = {}, .masks = masks_, .joins = true};
+  SessionOptions options{
+      .details = {}, .sampling = {}, .rules = {}, .masks = masks_, .texts = options_.texts, .joins = true};
   std::vector<BatchRow> rows;
   for (const std::int64_t id : ids) {
     const Running& running = requests_.at(id);

@@ -39,6 +39,7 @@ struct BatchingOptions {
   std::optional<std::int64_t> prefill_chunk{};
   std::vector<std::int64_t> eos_token_ids{};
   std::shared_ptr<const MaskVocabulary> vocabulary{};  ///< Needed of requests with a pattern.
+  std::shared_ptr<const TokenBytes> texts{};           ///< As in SessionOptions.
   /// Keeps what prompts leave, for prompts that begin alike; null: none. An engine whose plan reuses no
   /// prefixes does not use it. It outlives the batch.
   PrefixStore* prefixes = nullptr;

@@ -84,6 +84,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->make_token_mask = plan.token_mask.factory();
   impl_->token_details = plan.token_details.factory()();
   impl_->top_tokens = plan.top_tokens.factory()();
+  impl_->make_token_text = plan.token_text.factory();
 }
 Engine::~Engine() = default;
 

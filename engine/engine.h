@@ -20,6 +20,8 @@
 
 namespace decodelab {
 
+class TokenBytes;
+
 /// A checkpoint on a device, shared by every engine that decodes with it.
 class Model {
  public:
@@ -68,6 +70,8 @@ struct SessionOptions {
   std::shared_ptr<const MaskVocabulary> vocabulary{};
   /// Engine::pattern_masks() of the vocabulary, shared with other sessions; null: the session makes its own.
   std::shared_ptr<PatternMasks> masks{};
+  /// The bytes of the model's tokens, for rows that want texts; null: they get none.
+  std::shared_ptr<const TokenBytes> texts{};
   /// Its rows will join another session: nothing is prepared for decode steps of its own, such as graphs.
   bool joins = false;
 };

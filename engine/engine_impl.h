@@ -17,6 +17,7 @@
 #include "engine/layers/workspace.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
+#include "engine/sampling/token_text.h"
 #include "engine/sampling/top_tokens.h"
 #include "engine/tensor.h"
 
@@ -57,6 +58,7 @@ struct Engine::Impl {
   TokenMaskFactory make_token_mask;
   std::unique_ptr<TokenDetailsPolicy> token_details;
   std::unique_ptr<TopTokens> top_tokens;
+  TokenTextFactory make_token_text;
 
   /// Makes the runner of one session's decode steps; it refers to this engine.
   std::unique_ptr<StepRunner> step_runner() const {

@@ -139,7 +139,8 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
                            .details = request.details,
                            .sampling = sampling,
                            .rules = request.rules,
-                           .vocabulary = request.vocabulary},
+                           .vocabulary = request.vocabulary,
+                           .texts = request.texts},
                           request.prompts, request.samples);
     rows.take(begun->choose());
   }

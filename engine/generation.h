@@ -26,6 +26,7 @@ struct GenerationRequest {
   std::int64_t samples = 1;
   std::vector<TokenRules> rules{};                        ///< As in SessionOptions, for prompts.
   std::shared_ptr<const MaskVocabulary> vocabulary = {};  ///< As in SessionOptions.
+  std::shared_ptr<const TokenBytes> texts = {};           ///< As in SessionOptions.
   /// Called with each token of a row in turn; returning true ends the row after that token (StopStrings::add() fits).
   /// May be empty. Row r is sample r % samples of prompt r / samples.
   std::function<bool(std::size_t row, std::int64_t token_id)> stops = {};

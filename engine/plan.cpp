@@ -37,6 +37,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.token_mask);
   add(plan.token_details);
   add(plan.top_tokens);
+  add(plan.token_text);
   return slots;
 }
 

@@ -94,6 +94,7 @@ struct EnginePlan {
   Slot<TokenMaskFactory> token_mask{"token_mask"};
   Slot<TokenDetailsFactory> token_details{"token_details"};
   Slot<TopTokensFactory> top_tokens{"top_tokens"};
+  Slot<TokenTextFactory> token_text{"token_text"};
 };
 
 /// A slot's name and the variant that is bound to it (empty: the reference).

@@ -14,6 +14,7 @@
 #include "engine/sampling/rng.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
+#include "engine/sampling/token_text.h"
 #include "engine/sampling/top_tokens.h"
 
 namespace decodelab {
@@ -43,6 +44,7 @@ EnginePlan reference_plan() {
   plan.token_mask.set_reference(make_scan_masks);
   plan.token_details.set_reference(make_details_always);
   plan.top_tokens.set_reference(make_row_details);
+  plan.token_text.set_reference(make_decoded_text);
   return plan;
 }
 

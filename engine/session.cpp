@@ -39,6 +39,9 @@ Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
   state.prompt_details.values.resize(static_cast<std::size_t>(asked.batch_size));
   workspace = engine.make_workspace(model().config.positions, model().device);
   renew_choice();
+  if (asked.texts != nullptr) {
+    text = engine.make_token_text(asked.texts);
+  }
   if (!state.cache->keeps()) {
     state.fed = std::make_unique<RowTokens>();
     state.fed->values.resize(static_cast<std::size_t>(asked.batch_size));
@@ -174,7 +177,7 @@ StepResult Session::decode_ahead() {
   if (!before.empty()) {
     count_amount(Amount::late_reads, 1);
   }
-  return before.read();
+  return before.read(impl_->text.get());
 }
 
 void Session::start_step() {

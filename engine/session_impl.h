@@ -24,10 +24,11 @@ struct UnreadStep {
   PendingDetails details{};                          ///< Empty where none are computed.
   std::vector<std::vector<TokenDetails>> prompts{};  ///< Details of each row's prompt, where there are details.
   std::vector<bool> exhausted{};
+  std::vector<bool> texts{};  ///< Rows that want texts, where there are details.
 
   bool empty() const { return tokens.empty(); }
-  /// Waits for all of it.
-  StepResult read();
+  /// Waits for all of it; null: there are no texts.
+  StepResult read(const TokenText* text);
 };
 
 struct Session::Impl {
@@ -50,6 +51,7 @@ struct Session::Impl {
   std::int64_t rows_of_steps;     ///< Rows that both are for.
   std::vector<StepMemory> spare;  ///< Of other numbers of rows, the last used at the end.
   UnreadStep unread;
+  std::unique_ptr<TokenText> text;  ///< Null where the session does not know the bytes of tokens.
 
   const Model::Impl& model() const { return engine.model->impl(); }
   std::int64_t batch_size() const { return state.batch_size(); }
@@ -90,7 +92,7 @@ struct Session::Impl {
   /// Chooses a token for each row. Leaves tokens and details in `unread`.
   void choose();
   /// Returns what a step left, and leaves nothing.
-  StepResult read() { return std::exchange(unread, {}).read(); }
+  StepResult read() { return std::exchange(unread, {}).read(text.get()); }
 
  private:
   ForwardStep step_of(const StepRows& rows) const;

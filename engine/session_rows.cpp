@@ -227,6 +227,9 @@ void Session::Impl::make_alike(Impl& other, const char* what) {
   }
   refuse_unread(what);
   other.refuse_unread(what);
+  if (text == nullptr) {
+    text = std::move(other.text);
+  }
   if (!state.next_ids.value.defined() || !other.state.next_ids.value.defined()) {
     throw std::logic_error(fmt::format("{} needs a prefill() or force_tokens() in both sessions before it", what));
   }

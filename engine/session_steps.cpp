@@ -34,6 +34,39 @@ at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> tokens, std::in
   return ids;
 }
 
+/// Adds the texts of the tokens that rows chose, and of the most probable ones.
+void add_texts(StepResult& step, const std::vector<bool>& wanted, const TokenText& text) {
+  std::vector<std::vector<std::int64_t>> ids(step.details.size());
+  std::vector<std::vector<std::string*>> places(step.details.size());
+  const auto add = [&](std::size_t row, std::int64_t id, std::string& place) {
+    ids[row].push_back(id);
+    places[row].push_back(&place);
+  };
+  for (std::size_t row = 0; row < ids.size(); ++row) {
+    if (!wanted[row]) {
+      continue;
+    }
+    RowDetails& details = step.details[row];
+    for (TokenDetails& of_prompt : details.prompt) {
+      for (TopToken& top : of_prompt.top) {
+        add(row, top.id, top.text);
+      }
+    }
+    if (!details.token.top.empty()) {
+      add(row, step.token_ids[row], details.token.text);
+    }
+    for (TopToken& top : details.token.top) {
+      add(row, top.id, top.text);
+    }
+  }
+  std::vector<std::vector<std::string>> texts = text.texts(ids);
+  for (std::size_t row = 0; row < ids.size(); ++row) {
+    for (std::size_t token = 0; token < ids[row].size(); ++token) {
+      *places[row][token] = std::move(texts[row][token]);
+    }
+  }
+}
+
 }  // namespace
 
 Session::Impl::Feed Session::Impl::begin_tokens(std::span<const std::vector<std::int64_t>> tokens) {
@@ -234,8 +267,9 @@ void Session::Impl::choose() {
   if (std::ranges::any_of(state.details.values, &DetailsRequest::any)) {
     const Range range(Stage::details);
     unread.details = start_details(allowed);
-    for (std::vector<TokenDetails>& of_row : state.prompt_details.values) {
-      unread.prompts.push_back(std::exchange(of_row, {}));
+    for (std::size_t row = 0; row < state.prompt_details.values.size(); ++row) {
+      unread.prompts.push_back(std::exchange(state.prompt_details.values[row], {}));
+      unread.texts.push_back(state.details.values[row].text);
     }
   }
 }
@@ -260,11 +294,15 @@ PendingDetails Session::Impl::start_details(const at::Tensor& allowed) {
   return engine.top_tokens->start({.logits = logits, .ids = state.next_ids.value, .wanted = std::move(wanted)});
 }
 
-StepResult UnreadStep::read() {
+StepResult UnreadStep::read(const TokenText* text) {
   StepResult result{.token_ids = tokens.read(), .details = {}, .exhausted = std::move(exhausted)};
   std::vector<TokenDetails> of_tokens = details ? details() : std::vector<TokenDetails>(prompts.size());
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     result.details.push_back({.token = std::move(of_tokens[row]), .prompt = std::move(prompts[row])});
+  }
+  if (text != nullptr && std::ranges::find(texts, true) != texts.end()) {
+    const Range range(Stage::text);
+    add_texts(result, texts, *text);
   }
   return result;
 }

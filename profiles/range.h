@@ -23,9 +23,11 @@ enum class Stage : std::uint8_t {
   choice,
   details,
   host,
+  text,
 };
-inline constexpr std::array<const char*, 12> kStageNames{
-    "other", "embed", "qkv", "kv_write", "attention", "projection", "mlp", "norm", "head", "choice", "details", "host"};
+inline constexpr std::array<const char*, 13> kStageNames{"other",      "embed", "qkv",  "kv_write", "attention",
+                                                         "projection", "mlp",   "norm", "head",     "choice",
+                                                         "details",    "host",  "text"};
 
 /// Returns the name of a stage; the last name for a number that is no stage.
 constexpr const char* stage_name(Stage stage) {
@@ -55,12 +57,13 @@ enum class Amount : std::uint8_t {
   prefix_tokens,       ///< Tokens whose keys and values rows began with, so that they went through no layer.
   prefix_pages,        ///< Pages of keys and values that rows began with and share with a prefix store.
   scanned_logits,      ///< Logits that were looked at once for all details of their row.
+  tokenizer_calls,     ///< Calls of the tokenizer for the texts of tokens.
 };
-inline constexpr std::array<const char*, 21> kAmountNames{
+inline constexpr std::array<const char*, 22> kAmountNames{
     "lm_head_rows",   "copied_cache_bytes", "cache_writes",      "padding_keys",     "padding_tokens", "random_draws",
     "graph_launches", "late_reads",         "recomputed_tokens", "host_logit_bytes", "idle_rows",      "joined_rows",
     "placed_rows",    "dropped_rows",       "forked_rows",       "walked_masks",     "kept_masks",     "prefix_lookups",
-    "prefix_tokens",  "prefix_pages",       "scanned_logits"};
+    "prefix_tokens",  "prefix_pages",       "scanned_logits",    "tokenizer_calls"};
 
 /// Receives every range and amount of one thread. The calls that enter and leave come in pairs, properly nested. Layers
 /// and steps are optional: their functions do nothing unless a listener overrides them, and counters do not.

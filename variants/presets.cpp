@@ -36,8 +36,8 @@ const std::vector<Preset>& presets() {
                   "decode step.",
        .variants = {"cached-trie-masks", "chunked-lm-head", "concatenate-filter", "copied-fork", "copied-prefix",
                     "details-on-request", "fused-gelu", "fused-layer-norm", "fused-rotary", "kv-preallocated",
-                    "packed-linear", "scan-details", "split-kv-decode", "tile-prefill", "vectorized-choice",
-                    "workspace-forward"}},
+                    "packed-linear", "scan-details", "split-kv-decode", "table-text", "tile-prefill",
+                    "vectorized-choice", "workspace-forward"}},
   };
   return table;
 }

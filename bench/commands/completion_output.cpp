@@ -2,7 +2,6 @@
 #include "bench/commands/completion_output.h"
 
 #include <algorithm>
-#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,7 +26,7 @@ Json top_tokens_of(const TokenDetails& details, const CompletionKeys& keys) {
   Json tokens = Json::array();
   for (const TopToken& token : details.top) {
     tokens.push_back({{"token_id", token.id},
-                      {"text", keys.text_of ? Json(keys.text_of(token.id)) : Json(nullptr)},
+                      {"text", keys.has_text ? Json(token.text) : Json(nullptr)},
                       {"log_prob", token.log_prob}});
   }
   return {{"tokens", std::move(tokens)}, {"tied", details.tied}, {"truncated", details.truncated}};
@@ -67,18 +66,6 @@ void add_to_json(const Sample& sample, const CompletionKeys& keys, nlohmann::ord
 }
 
 }  // namespace
-
-std::function<std::string(std::int64_t id)> token_text(const ModelText& text) {
-  if (!text.tokenizer) {
-    return {};
-  }
-  return [&text, bytes = std::make_shared<std::vector<std::string>>()](std::int64_t id) {
-    if (bytes->empty()) {
-      *bytes = text.token_bytes("--top-tokens");
-    }
-    return id < std::ssize(*bytes) ? (*bytes)[static_cast<std::size_t>(id)] : std::string();
-  };
-}
 
 std::vector<Sample> given_samples(const std::vector<Completion>& drawn, const CompletionKeys& keys,
                                   const std::function<std::optional<std::string>(std::size_t sample)>& text_of) {

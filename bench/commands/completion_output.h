@@ -10,7 +10,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "engine/checkpoint/model_text.h"
 #include "engine/completion.h"
 
 namespace decodelab {
@@ -26,12 +25,8 @@ struct CompletionKeys {
   std::int64_t samples = 1;  ///< With several, their list stands under `samples`.
   bool ranked = false;       ///< The best of more are given, the best first, with `mean_log_prob`.
   DetailsRequest details{};  ///< Those that are shown.
-  /// Returns the text of a token; empty without a tokenizer.
-  std::function<std::string(std::int64_t id)> text_of{};
+  bool has_text = false;     ///< There is a tokenizer: tokens have texts.
 };
-
-/// Returns what gives the text of a token, empty for special ones; nothing without a tokenizer. `text` must outlive it.
-std::function<std::string(std::int64_t id)> token_text(const ModelText& text);
 
 /// Returns the samples of one prompt that are given: all, in the order of their seeds, or the best. `text_of` returns
 /// the text of a sample, by its number among those that were drawn.

@@ -23,6 +23,7 @@
 #include "bench/plan/sweep_plan.h"
 #include "engine/checkpoint/model_text.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/token_bytes.h"
 #include "engine/generation.h"
 #include "engine/generation/stop_strings.h"
 #include "engine/runtime.h"
@@ -112,8 +113,7 @@ ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, 
     write_logits(options.logits_file, completions, request.samples);
   }
   document["completions"] = nlohmann::ordered_json::array();
-  CompletionKeys keys = options.keys(options.details.request());
-  keys.text_of = token_text(text);
+  const CompletionKeys keys = options.keys(options.details.request(), text.tokenizer.has_value());
   const auto drawn = static_cast<std::size_t>(request.samples);
   for (std::size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
     const auto begin = completions.begin() + static_cast<std::ptrdiff_t>(prompt * drawn);
@@ -179,6 +179,11 @@ ExitCode run_generate(const GenerateOptions& options) {
   check_rules(options.sampling.rules, config.vocabulary_size);
   request.rules = {options.sampling.rules};
   request.vocabulary = vocabulary_of(options, text, lines, request.eos_token_ids);
+  if (text.tokenizer) {
+    // It lives as long as the engine.
+    request.texts = std::make_shared<const TokenBytes>(
+        std::shared_ptr<const ModelText>(std::shared_ptr<const ModelText>(), &text), "--top-tokens");
+  }
   set_threads(options.threads == 0 ? detect_machine().cores : options.threads);
   std::shared_ptr<const Model> model;
   {
@@ -211,6 +216,7 @@ ExitCode run_generate(const GenerateOptions& options) {
                          .prefill_chunk = options.prefill_chunk,
                          .eos_token_ids = request.eos_token_ids,
                          .vocabulary = request.vocabulary,
+                         .texts = request.texts,
                          .prefixes = prefixes ? &*prefixes : nullptr},
                         document);
 }

@@ -129,7 +129,7 @@ BatchRequest request_of(const PromptLine& prompt, const GenerateOptions& options
                        .rules = options.sampling.rules};
   SamplingParameters& sampling = request.sampling;
   const DetailsRequest asked = options.details.request(own);
-  line.keys = options.keys(asked);
+  line.keys = options.keys(asked, text.tokenizer.has_value());
   request.details = options.computed(asked);
   take_setting(own.samples, line.keys.samples);
   request.samples = line.keys.ranked ? options.sampling.best_of : line.keys.samples;
@@ -176,13 +176,11 @@ ExitCode generate_batch(const GenerateOptions& options, const Engine& engine, co
                         nlohmann::ordered_json document) {
   ContinuousBatch batch(engine, batching);
   BatchOutput output(options.output, std::move(document));
-  const std::function<std::string(std::int64_t id)> text_of_token = token_text(text);
   std::vector<Line> known(lines.size());
   std::map<std::int64_t, std::size_t> index_of;  // Of a request.
   for (std::size_t index = 0; index < lines.size(); ++index) {
     try {
       index_of[batch.submit(request_of(lines[index], options, text, known[index]))] = index;
-      known[index].keys.text_of = text_of_token;
     } catch (const std::invalid_argument& error) {
       output.put_error(
           index, !lines[index].error.empty() ? error.what() : fmt::format("prompt {}: {}", index + 1, error.what()));

@@ -34,12 +34,13 @@ struct GenerateOptions {
   double prefix_store_mb = 0;
 
   /// Returns the keys of completions of which these details were asked for.
-  CompletionKeys keys(const DetailsRequest& asked) const {
-    return {.samples = sampling.samples, .ranked = sampling.best_of != 0, .details = asked};
+  CompletionKeys keys(const DetailsRequest& asked, bool has_text) const {
+    return {.samples = sampling.samples, .ranked = sampling.best_of != 0, .details = asked, .has_text = has_text};
   }
   /// Returns what must be computed to answer that, and to rank samples.
   DetailsRequest computed(DetailsRequest asked) const {
     asked.generated.log_prob = asked.generated.log_prob || sampling.best_of != 0;
+    asked.text = asked.generated.top > 0 || asked.prompt.top > 0;
     return asked;
   }
 };

@@ -105,7 +105,7 @@ ExitCode run_launch(const LaunchOptions& options) {
         .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
         .message = ""});
   CellInput input = cell_input(plan);
-  input.vocabulary = vocabulary_for(planned.arms, plan.checkpoint);
+  add_token_bytes(planned.arms, plan.checkpoint, input);
   std::map<std::string, std::weak_ptr<const Engine>> engines;  // Arms that differ in what they ask share one.
   std::shared_ptr<const KeptOutputs> kept_outputs;
   if (model) {
@@ -138,6 +138,7 @@ ExitCode run_launch(const LaunchOptions& options) {
         const auto exact = Model::load(plan.checkpoint, ElementType::float32, plan.device, memory_to_take(plan.device));
         CellInput of_exact = cell_input(plan);
         of_exact.vocabulary = input.vocabulary;
+        of_exact.texts = input.texts;
         return make_engine_worker(std::make_shared<const Engine>(exact, reference_plan()),
                                   Arm{.request = parse_arm_request(request)}, of_exact);
       },

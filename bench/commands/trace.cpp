@@ -152,7 +152,7 @@ TraceVerdict run_job(const TraceOptions& options, const Plan& plan, const Job& j
   const Engine engine(model, bind_arm(arm, reference_plan()));
   CellInput input = cell_input(plan.launch);
   input.request = arm.request;
-  input.vocabulary = vocabulary_for({&job.arm, 1}, plan.launch.checkpoint);
+  add_token_bytes({&job.arm, 1}, plan.launch.checkpoint, input);
   const TracedCell traced = trace_cell(engine, arm, input, job.cell, options.trace);
   std::vector<std::string> files;
   for (const std::string& output : options.outputs) {

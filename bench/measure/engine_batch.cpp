@@ -34,7 +34,10 @@ class Server {
       : work_(work),
         options_(options),
         prefixes_(store_for(engine, options)),
-        batch_(engine, {.max_rows = options.max_rows, .vocabulary = options.vocabulary, .prefixes = prefixes_.get()}),
+        batch_(engine, {.max_rows = options.max_rows,
+                        .vocabulary = options.vocabulary,
+                        .texts = options.texts,
+                        .prefixes = prefixes_.get()}),
         last_(work.planned.size()) {
     result_.first_ns.resize(work.planned.size());
     result_.tokens.resize(work.planned.size());

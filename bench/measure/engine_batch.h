@@ -51,6 +51,7 @@ struct ServeOptions {
   /// What each request asks; with a prefix, the requests share a store that is empty at first.
   ArmRequest request{};
   std::shared_ptr<const MaskVocabulary> vocabulary = nullptr;  ///< Needed of a request with a pattern.
+  std::shared_ptr<const TokenBytes> texts = nullptr;           ///< Needed of a request for texts.
 };
 
 /// Serves the requests. A request that comes while the host waits for a step is seen after that step; its time counts

@@ -209,7 +209,8 @@ StepResult CellRunner::step() {
                      .slow_ns = slow_ns_,
                      .sampling = input_.sampling,
                      .request = input_.request,
-                     .vocabulary = input_.vocabulary});
+                     .vocabulary = input_.vocabulary,
+                     .texts = input_.texts});
     return {};
   }
   const std::int64_t new_tokens = cell_.phase == Phase::generate ? input_.max_tokens - 1 : 0;
@@ -282,6 +283,9 @@ SessionOptions CellRunner::session_options(std::int64_t max_tokens) const {
   if (input_.request.rules().any()) {
     options.rules = {input_.request.rules()};
     options.vocabulary = input_.vocabulary;
+  }
+  if (input_.request.text) {
+    options.texts = input_.texts;
   }
   return options;
 }

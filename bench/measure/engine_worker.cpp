@@ -16,6 +16,7 @@
 #include "bench/plan/modelled_work.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/checkpoint/model_text.h"
+#include "engine/checkpoint/token_bytes.h"
 
 namespace decodelab {
 namespace {
@@ -97,6 +98,9 @@ class EngineWorker final : public Worker {
     if (!input_.request.regex.empty() && input_.vocabulary == nullptr) {
       throw WorkerError(RowStatus::unsupported,
                         "@regex: a pattern needs the bytes of the tokens, and the model has no tokenizer");
+    }
+    if (input_.request.text && input_.texts == nullptr) {
+      throw WorkerError(RowStatus::unsupported, "@top-tokens: texts need a tokenizer, and the model has none");
     }
   }
 
@@ -321,18 +325,30 @@ CellInput cell_input(const LaunchPlan& plan) {
   return input;
 }
 
-std::shared_ptr<const MaskVocabulary> vocabulary_for(std::span<const ArmRecord> arms,
-                                                     const std::filesystem::path& checkpoint) {
-  const bool any = std::ranges::any_of(arms, [](const ArmRecord& arm) {
-    return arm.command.empty() && !parse_arm_request(request_part(arm.label)).regex.empty();
-  });
-  if (!any) {
-    return nullptr;
+void add_token_bytes(std::span<const ArmRecord> arms, const std::filesystem::path& checkpoint, CellInput& input) {
+  bool patterns = false;
+  bool texts = false;
+  for (const ArmRecord& arm : arms) {
+    if (arm.command.empty()) {
+      const ArmRequest request = parse_arm_request(request_part(arm.label));
+      patterns = patterns || !request.regex.empty();
+      texts = texts || request.text;
+    }
   }
-  const ModelText text = load_model_text(checkpoint);
-  return text.tokenizer ? std::make_shared<const MaskVocabulary>(text.token_bytes("@regex"),
-                                                                 load_model_config(checkpoint).eos_token_ids())
-                        : nullptr;
+  if (!patterns && !texts) {
+    return;
+  }
+  auto text = std::make_shared<const ModelText>(load_model_text(checkpoint));
+  if (!text->tokenizer) {
+    return;
+  }
+  if (patterns) {
+    input.vocabulary = std::make_shared<const MaskVocabulary>(text->token_bytes("@regex"),
+                                                              load_model_config(checkpoint).eos_token_ids());
+  }
+  if (texts) {
+    input.texts = std::make_shared<const TokenBytes>(std::move(text), "@top-tokens=N:text");
+  }
 }
 
 std::unique_ptr<Worker> make_engine_worker(std::shared_ptr<const Engine> engine, Arm arm, const CellInput& input) {

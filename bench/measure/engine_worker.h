@@ -29,15 +29,15 @@ struct CellInput {
   SamplingParameters sampling;
   ArmRequest request{};                                        ///< What the worker's arm asks of each row.
   std::shared_ptr<const MaskVocabulary> vocabulary = nullptr;  ///< Needed by a request with a pattern.
+  std::shared_ptr<const TokenBytes> texts = nullptr;           ///< Needed by a request for texts.
 };
 
 /// Returns the inputs of the cells of a plan.
 CellInput cell_input(const LaunchPlan& plan);
 
-/// Returns the bytes of a checkpoint's tokens where one of the arms has a pattern; null where none has, or the model
-/// has no tokenizer.
-std::shared_ptr<const MaskVocabulary> vocabulary_for(std::span<const ArmRecord> arms,
-                                                     const std::filesystem::path& checkpoint);
+/// Gives the input the bytes of a checkpoint's tokens where one of the arms has a pattern or wants texts; not where
+/// none does, or the model has no tokenizer.
+void add_token_bytes(std::span<const ArmRecord> arms, const std::filesystem::path& checkpoint, CellInput& input);
 
 /// Returns a worker that runs cells on `engine`, whose plan has `arm` bound, and asks of each row what the arm asks.
 /// Nobody else may use the engine during a call. Throws WorkerError for a pattern where the input has no vocabulary.

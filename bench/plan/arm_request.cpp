@@ -86,7 +86,7 @@ DetailsRequest ArmRequest::details() const {
   const auto of_tokens = [](std::int64_t top) {
     return TokenRequest{.log_prob = top > 0, .rank = top > 0, .top = top};
   };
-  return {.generated = of_tokens(top_tokens), .prompt = of_tokens(prompt_top_tokens)};
+  return {.generated = of_tokens(top_tokens), .prompt = of_tokens(prompt_top_tokens), .text = text};
 }
 
 ArmRequest parse_arm_request(std::string_view text) {
@@ -108,7 +108,12 @@ ArmRequest parse_arm_request(std::string_view text) {
     } else if (name == "samples") {
       request.samples = number_of<std::int64_t>(setting, value, 1, kTooManySamples);
     } else if (name == "top-tokens") {
-      request.top_tokens = number_of<std::int64_t>(setting, value, 0, kTooManyTokens);
+      const std::size_t colon = value.find(':');
+      request.top_tokens = number_of<std::int64_t>(setting, value.substr(0, colon), 0, kTooManyTokens);
+      request.text = colon != std::string::npos;
+      if (request.text && value.substr(colon) != ":text") {
+        throw std::invalid_argument(fmt::format("'@{}': expected @top-tokens=N, or :text behind it", setting));
+      }
     } else if (name == "prompt-top-tokens") {
       request.prompt_top_tokens = number_of<std::int64_t>(setting, value, 0, kTooManyTokens);
     } else if (name == "prefix") {
@@ -119,7 +124,7 @@ ArmRequest parse_arm_request(std::string_view text) {
     } else {
       throw std::invalid_argument(
           fmt::format("'@{}' is no setting of a request: expected @regex=R, @samples=N, @prefix=SHARE[:KIND], "
-                      "@top-tokens=N or @prompt-top-tokens=N ('@' in a value is written '@@')",
+                      "@top-tokens=N[:text] or @prompt-top-tokens=N ('@' in a value is written '@@')",
                       setting));
     }
   }
@@ -167,7 +172,7 @@ std::string to_string(const ArmRequest& request) {
     text += fmt::format("@samples={}", request.samples);
   }
   if (request.top_tokens > 0) {
-    text += fmt::format("@top-tokens={}", request.top_tokens);
+    text += fmt::format("@top-tokens={}{}", request.top_tokens, request.text ? ":text" : "");
   }
   return text;
 }

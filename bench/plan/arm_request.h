@@ -36,6 +36,8 @@ struct ArmRequest {
 
   /// `@top-tokens=N`: the log-probability, the rank and the N most probable tokens of each chosen token.
   std::int64_t top_tokens = 0;
+  /// `@top-tokens=N:text`: the texts of these tokens too.
+  bool text = false;
   /// `@prompt-top-tokens=N`: the same of each token of the prompt but the first.
   std::int64_t prompt_top_tokens = 0;
 

@@ -81,6 +81,9 @@ std::set<std::string> idle_slots(const SweepRequest& request, const ArmRequest& 
   if (!asked.details().any()) {
     idle.insert("top_tokens");
   }
+  if (!asked.text) {
+    idle.insert("token_text");
+  }
   if (request.scope.samples == 1 && asked.samples == 1) {
     idle.insert("fork");
   }

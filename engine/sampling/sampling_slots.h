@@ -14,6 +14,8 @@ struct RngOptions;
 class Rng;
 class TokenChoice;
 class TokenDetailsPolicy;
+class TokenBytes;
+class TokenText;
 class TopTokens;
 
 /// Says when a step's tokens are read on the host. `each`: before the next step begins. `async`: after the next step
@@ -23,6 +25,7 @@ enum class ReadBack : std::uint8_t { each, async };
 using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;
 using RngFactory = std::function<std::unique_ptr<Rng>(const RngOptions&)>;
 using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;
+using TokenTextFactory = std::function<std::unique_ptr<TokenText>(std::shared_ptr<const TokenBytes>)>;
 using TopTokensFactory = std::function<std::unique_ptr<TopTokens>()>;
 
 }  // namespace decodelab

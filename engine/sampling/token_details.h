@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/kernels/elementwise/scan_logits.h"
@@ -29,6 +30,9 @@ struct DetailsRequest {
   /// Those of chosen tokens come from the logits that the choice was made from, after penalty, masks and warpers; else
   /// from the model's own, as those of prompts do.
   bool processed = false;
+  /// The texts of tokens are wanted too, of those whose most probable neighbours are told and of these, where the
+  /// session knows the bytes of tokens.
+  bool text = false;
 
   bool any() const { return generated.any() || prompt.any(); }
   bool operator==(const DetailsRequest&) const = default;
@@ -37,6 +41,7 @@ struct DetailsRequest {
 struct TopToken {
   std::int64_t id;
   float log_prob;
+  std::string text{};  ///< The bytes that it stands for, where they are wanted.
 
   bool operator==(const TopToken&) const = default;
 };
@@ -45,6 +50,7 @@ struct TopToken {
 struct TokenDetails {
   float log_prob = 0;
   std::int64_t rank = 0;
+  std::string text;  ///< The bytes that the token stands for, where they are wanted; of prompts none.
   /// In falling order, equally probable ones by their ids; tokens of probability 0 are left out.
   std::vector<TopToken> top;
   bool tied = false;                    ///< More tokens than were asked for are as probable as the last of them.

@@ -46,8 +46,7 @@ TokenDetails details_of(const at::Tensor& logits, std::int64_t id, const TokenRe
 
 /// Log-probabilities alone, as those of a whole prompt, need no look at single rows.
 void set_log_probs(const DetailsTask& task, std::vector<TokenDetails>& all) {
-  const at::Tensor log_probs =
-      at::log_softmax(task.logits, -1, at::kFloat).gather(1, task.ids).squeeze(1).cpu();
+  const at::Tensor log_probs = at::log_softmax(task.logits, -1, at::kFloat).gather(1, task.ids).squeeze(1).cpu();
   for (std::size_t token = 0; token < all.size(); ++token) {
     const float own = log_probs.const_data_ptr<float>()[token];
     all[token].refused = std::isnan(own);

@@ -101,6 +101,10 @@ Figure load_figure(const FigureInput& input);
 /// has_prefix_shares() returns whether there is anything to draw.
 bool has_prefix_shares(const FigureInput& input);
 Figure prefix_figure(const FigureInput& input);
+/// Draws the times of a phase over how many of the most probable tokens are told, where arms differ in it.
+/// has_top_tokens() returns whether there is anything to draw.
+bool has_top_tokens(const FigureInput& input);
+Figure top_tokens_figure(const FigureInput& input);
 /// Draws stages of traced steps as stacked bars. has_traces() returns whether there is anything to draw.
 bool has_traces(const FigureInput& input);
 Figure stages_figure(const FigureInput& input);

@@ -13,7 +13,7 @@ namespace {
 
 // In the order in which a step runs through them.
 constexpr std::array kKnownStages{"embed", "norm", "qkv",    "kv_write", "attention", "projection",
-                                  "mlp",   "head", "choice", "details",  "other"};
+                                  "mlp",   "head", "choice", "details",  "text",      "other"};
 
 bool has_account(const TraceRecord& trace) {
   return trace.steps > 0 && trace.steps_ns > 0 && trace.verdict != "broken" && trace.verdict != "untraced";

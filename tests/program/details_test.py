@@ -3,12 +3,14 @@
 import json
 import math
 import os
+import shutil
 import unittest
 
 from program import ProgramTest
 
 PROMPTS = ("--prompt-ids", "5,17,96", "--prompt-ids", "7")
 VOCABULARY = 257
+TOKENIZER = os.path.join(os.path.dirname(__file__), "../data/tokenizer/gpt2.json")
 
 
 def log_softmax(logits):
@@ -91,6 +93,28 @@ class Details(ProgramTest):
         self.assertEqual(by_arm["native@prompt-top-tokens=5", "prefill"]["status"], "ok")
         self.assertGreater(by_arm["native@top-tokens=5", "decode"]["counters"]["scanned_logits"], 0)
         self.assertGreater(by_arm["native,+ties-kept-topk,-scan-details@top-tokens=5", "decode"]["counters"]["op.aten::topk"], 0)
+
+
+class Texts(ProgramTest):
+    def test_stand_beside_the_tokens_of_a_model_that_has_a_tokenizer(self):
+        with open(TOKENIZER, encoding="utf-8") as file:
+            vocabulary = {id: text.replace("\u0120", " ") for text, id in json.load(file)["model"]["vocab"].items()}
+        model, _ = self.write_checkpoint(vocab_size=len(vocabulary) + 3)
+        shutil.copy(TOKENIZER, os.path.join(model, "tokenizer.json"))
+        for arm in ("causal", "native"):
+            [row] = self.run_json("generate", "-m", model, "--prompt", "The", "--max-tokens", 3, "--ignore-eos", "--top-tokens", 20, "--prompt-top-tokens", 2, "--arm", arm)["completions"]
+            told = [token for top in row["top_tokens"] + row["prompt_top_tokens"] for token in top["tokens"]]
+            plain = [token for token in told if vocabulary.get(token["token_id"], "").isascii()]
+            self.assertGreater(len(plain), 10)
+            for token in plain:
+                self.assertEqual(token["text"], vocabulary.get(token["token_id"], ""))
+            rows = self.run_json("sweep", "-m", model, "--phase", "decode", "--batch", 2, "--length", 4, "--quick", "--launches", 1, "--arm", "native@top-tokens=3:text", "--arm", "native,-table-text@top-tokens=3:text")["rows"]
+            self.assertEqual({row["status"] for row in rows}, {"ok"})
+
+    def test_are_a_row_with_a_reason_where_there_is_no_tokenizer(self):
+        _, row = self.run_json("sweep", "-m", "synthetic:tiny", "--phase", "decode", "--batch", 1, "--length", 4, "--quick", "--launches", 1, "--arm", "native", "--arm", "native@top-tokens=3:text")["rows"]
+        self.assertEqual(row["status"], "unsupported")
+        self.assertIn("tokenizer", row["reason"])
 
 
 if __name__ == "__main__":

@@ -154,6 +154,19 @@ inline SampleOptions prefix_options() {
           .with_failures = false};
 }
 
+/// A run of decode steps whose arms tell several numbers of the most probable tokens.
+inline SampleOptions top_tokens_options() {
+  return {.phases = {Phase::decode},
+          .batches = {64},
+          .lengths = {16},
+          .arms = {{"native", 1.0, 0.0},
+                   {"native@top-tokens=5", 1.02, 0.0},
+                   {"native@top-tokens=20", 1.05, 0.0},
+                   {"causal@top-tokens=5", 1.4, 0.0},
+                   {"causal@top-tokens=20", 1.6, 0.0}},
+          .with_failures = false};
+}
+
 /// Options of a run of phase batching at several rates of requests.
 inline SampleOptions batching_options() {
   SampleOptions options{.phases = {Phase::batching},

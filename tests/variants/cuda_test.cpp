@@ -87,6 +87,41 @@ TEST_F(Cuda, EveryVariantGivesTheReferencesTokensInFp32) {
   }
 }
 
+TEST_F(Cuda, EveryWayGivesTheReferencesDetailsOfTokens) {
+  const auto model = small_model(config_for_gpu(), ElementType::float32, kDevice);
+  const TokenRequest all{.log_prob = true, .rank = true, .top = 5, .ids = {0, 3}};
+  const GenerationRequest request{
+      .prompts = even_prompts(), .max_tokens = kDeviceTokens, .details = {{.generated = all, .prompt = all}}};
+  const std::vector<Completion> expected = generate(engine_for("causal", model), request);
+  const auto expect_same = [](const std::vector<TokenDetails>& got, const std::vector<TokenDetails>& of_reference) {
+    ASSERT_EQ(got.size(), of_reference.size());
+    for (std::size_t token = 0; token < got.size(); ++token) {
+      EXPECT_EQ(got[token].rank, of_reference[token].rank);
+      EXPECT_NEAR(got[token].log_prob, of_reference[token].log_prob, 1e-4);
+      ASSERT_EQ(got[token].top.size(), of_reference[token].top.size());
+      for (std::size_t place = 0; place < got[token].top.size(); ++place) {
+        EXPECT_EQ(got[token].top[place].id, of_reference[token].top[place].id);
+        EXPECT_NEAR(got[token].top[place].log_prob, of_reference[token].top[place].log_prob, 1e-4);
+      }
+      EXPECT_EQ(got[token].log_probs_of_ids.size(), 2U);
+    }
+  };
+  for (const auto& [name, variant] : registered_variants()) {
+    for (const std::string more : {"", ",+late-read-back"}) {
+      if (slots_bound_by(variant) != std::vector<std::string>{"top_tokens"}) {
+        continue;
+      }
+      SCOPED_TRACE(name + more);
+      const std::vector<Completion> got = generate(engine_for("causal,+" + name + more, model), request);
+      for (std::size_t row = 0; row < expected.size(); ++row) {
+        EXPECT_EQ(got[row].token_ids, expected[row].token_ids);
+        expect_same(got[row].details, expected[row].details);
+        expect_same(got[row].prompt_details, expected[row].prompt_details);
+      }
+    }
+  }
+}
+
 /// Logits of decode steps from the prompts, each step fed `forced`.
 std::vector<std::vector<float>> logits_of(const Engine& engine, const std::vector<std::vector<std::int64_t>>& prompts,
                                           const std::vector<Completion>& forced) {

@@ -1,10 +1,12 @@
 // Every variant's counters prove that it ran, and show it where its effect is taken away.
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "bench/measure/engine_worker.h"
+#include "engine/checkpoint/token_bytes.h"
 #include "tests/variants/arms.h"
 #include "variants/presets.h"
 
@@ -38,12 +40,16 @@ CellRecord cell_of(const std::string& kind) {
 Probe probe(const std::shared_ptr<const Model>& model, const std::string& label, const std::string& really,
             const std::string& phase, bool sampled = false) {
   const std::vector<std::string> letters(static_cast<std::size_t>(model->config().vocabulary_size), "a");
+  auto text = std::make_shared<ModelText>();
+  text->tokenizer = Tokenizer::load(std::filesystem::path(DECODELAB_TEST_DATA) / "tokenizer" / "gpt2.json");
   const CellInput input{.sampling = {.sample = sampled, .top_k = sampled ? 5 : 0},
-                        .vocabulary = std::make_shared<const MaskVocabulary>(letters, std::vector<std::int64_t>())};
+                        .vocabulary = std::make_shared<const MaskVocabulary>(letters, std::vector<std::int64_t>()),
+                        .texts = std::make_shared<const TokenBytes>(text, "texts")};
   const auto engine = std::make_shared<const Engine>(model, bind_arm(parse_arm(really), reference_plan()));
   const std::string asked = phase == "prefix"               ? "@prefix=0.5"
                             : phase.starts_with("masked")   ? "@regex=a*"
                             : phase.starts_with("detailed") ? "@top-tokens=5"
+                            : phase.starts_with("texted")   ? "@top-tokens=5:text"
                                                             : "";
   const auto worker = make_engine_worker(engine, parse_arm(label + asked), input);
   CellRecord cell = cell_of(phase);
@@ -71,6 +77,9 @@ std::vector<std::string> kinds_of(const Variant& variant) {
   }
   if (slots == std::vector<std::string>{"token_mask"}) {
     return {"masked prefill", "masked decode"};
+  }
+  if (slots == std::vector<std::string>{"token_text"}) {
+    return {"texted prefill", "texted decode"};
   }
   if (slots == std::vector<std::string>{"top_tokens"}) {
     return {"detailed prefill", "detailed decode"};

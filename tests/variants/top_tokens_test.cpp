@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <random>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/checkpoint/token_bytes.h"
 #include "engine/tensor.h"
 #include "tests/variants/arms.h"
 
@@ -256,6 +258,40 @@ TEST(Details, OfProcessedLogitsAreThoseThatTokensAreDrawnFrom) {
         }
         EXPECT_NEAR(sum, 1, 1e-5) << arm;
       }
+    }
+  }
+}
+
+/// A tokenizer of the model's tokens, and of fewer than it has.
+std::shared_ptr<const TokenBytes> some_bytes() {
+  auto text = std::make_shared<ModelText>();
+  text->tokenizer = Tokenizer::load(std::filesystem::path(DECODELAB_TEST_DATA) / "tokenizer" / "gpt2.json");
+  return std::make_shared<const TokenBytes>(text, "texts");
+}
+
+TEST(Details, HaveTheSameTextsInEveryWayAndOnlyWhereTheyAreWanted) {
+  const std::shared_ptr<const TokenBytes> bytes = some_bytes();
+  std::vector<DetailsRequest> details(ragged_prompts().size(), {.generated = {.top = 3}, .text = true});
+  details[1].text = false;
+  details[2].prompt.top = 2;
+  for (const std::string way : {"", ",+row-batch-text", ",+batch-text", ",+table-text"}) {
+    const std::vector<Completion> got =
+        generate(engine_for("causal" + way, small_model(small_config())),
+                 {.prompts = ragged_prompts(), .max_tokens = 4, .details = details, .texts = bytes});
+    for (std::size_t row = 0; row < got.size(); ++row) {
+      ASSERT_EQ(got[row].details.size(), 4U) << way;
+      for (std::size_t step = 0; step < 4; ++step) {
+        const TokenDetails& token = got[row].details[step];
+        const auto expected = [&](std::int64_t id) { return row == 1 ? std::string() : bytes->of({&id, 1}).front(); };
+        EXPECT_EQ(token.text, expected(got[row].token_ids[step])) << way << " row " << row;
+        for (const TopToken& top : token.top) {
+          EXPECT_EQ(top.text, expected(top.id)) << way << " row " << row;
+        }
+      }
+    }
+    ASSERT_FALSE(got[2].prompt_details.empty());
+    for (const TopToken& top : got[2].prompt_details.front().top) {
+      EXPECT_EQ(top.text, bytes->of({&top.id, 1}).front()) << way;
     }
   }
 }

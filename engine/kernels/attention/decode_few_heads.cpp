@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "engine/kernels/attention/decode_partials.h"
 #include "engine/kernels/attention/query_lanes.h"
@@ -25,11 +26,11 @@ struct Piece {
         end(std::min(a.held[row] + 1, begin + kSplitKeys)),
         tokens(begin < end ? piece_tokens<Element>(a, row, kv_head, begin) : PieceTokens<Element>{}) {}
 
-  /// Asks for the tokens of the tile that begins `offset` tokens behind the first, so that memory works while others
-  /// are multiplied: a processor's own prefetchers do not follow rows that are this far apart.
-  [[gnu::always_inline]] void prefetch_tile(std::int64_t offset, std::int64_t head_dim) const {
+  /// Asks for tokens [first, last), as far as there are any, so that memory works while others are multiplied: a
+  /// processor's own prefetchers do not follow rows that are this far apart.
+  [[gnu::always_inline]] void prefetch(std::int64_t first, std::int64_t last, std::int64_t head_dim) const {
     const std::int64_t bytes = head_dim * static_cast<std::int64_t>(sizeof(Element));
-    for (std::int64_t token = offset; token < std::min(offset + kLaneTile, end - begin); ++token) {
+    for (std::int64_t token = first; token < std::min(last, end - begin); ++token) {
       for (std::int64_t at = 0; at < bytes; at += kLineBytes) {
         __builtin_prefetch(reinterpret_cast<const char*>(tokens.keys + token * tokens.stride) + at, 0, 2);
         __builtin_prefetch(reinterpret_cast<const char*>(tokens.values + token * tokens.stride) + at, 0, 2);
@@ -42,6 +43,13 @@ struct Piece {
   std::int64_t begin;
   std::int64_t end;  ///< At most `begin` where a split has no keys: nobody reads what it leaves.
   PieceTokens<Element> tokens;
+};
+
+/// Keys or values of a tile, `stride` elements apart, whose elements fill whole sixteens.
+template <typename From>
+struct TileRows {
+  const From* first;
+  std::int64_t stride;
 };
 
 /// The query heads of a key, filled up to 1, 2 or 4: each key and value is loaded once for all of them.
@@ -58,10 +66,11 @@ struct OfHeads {
     static constexpr std::int64_t kVectorsAtOnce = N == kLanes ? 4 : 8 / Heads;
 
     /// scores[head][j] = query of the head . key j, for `count` keys of a tile; `query` is [Heads][width].
-    [[gnu::always_inline]] static void score(const float* query, const FloatRows& keys, std::int64_t width,
+    template <typename From>
+    [[gnu::always_inline]] static void score(const float* query, const TileRows<From>& keys, std::int64_t width,
                                              std::int64_t count, float* scores) {
       for (std::int64_t first = 0; first < count; first += kKeysAtOnce) {
-        const float* key[kKeysAtOnce];
+        const From* key[kKeysAtOnce];
         Vector sums[N] = {};
 #pragma GCC unroll 16
         for (std::int64_t j = 0; j < kKeysAtOnce; ++j) {
@@ -121,8 +130,8 @@ struct OfHeads {
     }
 
     /// sums[head] += weights[head][j] * value[j], for the elements of `Vectors` registers from `at` on.
-    template <std::int64_t Vectors>
-    [[gnu::always_inline]] static void gather_block(const float* weights, const FloatRows& values, std::int64_t at,
+    template <std::int64_t Vectors, typename From>
+    [[gnu::always_inline]] static void gather_block(const float* weights, const TileRows<From>& values, std::int64_t at,
                                                     std::int64_t count, std::int64_t width, float* sums) {
       Vector total[Heads][Vectors];
 #pragma GCC unroll 4
@@ -133,7 +142,7 @@ struct OfHeads {
         }
       }
       for (std::int64_t j = 0; j < count; ++j) {
-        const float* value = values.first + j * values.stride + at;
+        const From* value = values.first + j * values.stride + at;
 #pragma GCC unroll 8
         for (std::int64_t v = 0; v < Vectors; ++v) {
           const Vector of_value = simd::load<N>(value + v * N);
@@ -152,7 +161,8 @@ struct OfHeads {
       }
     }
 
-    [[gnu::always_inline]] static void gather(const float* weights, const FloatRows& values, std::int64_t width,
+    template <typename From>
+    [[gnu::always_inline]] static void gather(const float* weights, const TileRows<From>& values, std::int64_t width,
                                               std::int64_t count, float* sums) {
       std::int64_t at = 0;
       for (; at + kVectorsAtOnce * N <= width; at += kVectorsAtOnce * N) {
@@ -163,6 +173,25 @@ struct OfHeads {
       }
     }
 
+    /// Adds a tile of keys and values to the parts of all heads.
+    template <typename From>
+    [[gnu::always_inline]] static void attend(const DecodeAttention& a, const float* query, const TileRows<From>& keys,
+                                              const TileRows<From>& values, std::int64_t count,
+                                              const Partial& partial) {
+      const std::int64_t width = filled(a.head_dim);
+      alignas(64) float scores[Heads * kLaneTile];
+      score(query, keys, width, count, scores);
+      for (std::int64_t head = 0; head < Heads; ++head) {
+        if (head < a.shared_heads) {
+          weigh(scores + head * kLaneTile, count, width, partial.most[head], partial.total[head],
+                partial.values + head * width);
+        } else {
+          std::fill_n(scores + head * kLaneTile, kLaneTile, 0.0f);
+        }
+      }
+      gather(scores, values, width, count, partial.values);
+    }
+
     [[gnu::always_inline]] static void run(const DecodeAttention* attention, std::int64_t first, std::int64_t last) {
       const DecodeAttention& a = *attention;
       const std::int64_t k = a.head_dim;
@@ -171,7 +200,6 @@ struct OfHeads {
       alignas(64) float query[Heads * kMostHeadDim] = {};
       alignas(64) float key_room[kLaneTile * kMostHeadDim];
       alignas(64) float value_room[kLaneTile * kMostHeadDim];
-      alignas(64) float scores[Heads * kLaneTile] = {};  // Those of heads that are not there stay 0.
       for (std::int64_t item = first; item < last; ++item) {
         const Piece<Element> piece(a, item);
         if (piece.begin >= piece.end) {
@@ -189,24 +217,30 @@ struct OfHeads {
             simd::store_wide(query + head * width + at, simd::load_wide<N>(from + head * k + at, k - at) * a.scale);
           }
         }
+        const std::optional<Piece<Element>> next =
+            item + 1 < last ? std::optional(Piece<Element>(a, item + 1)) : std::nullopt;
         const std::int64_t all = piece.end - piece.begin;
         for (std::int64_t tile = 0; tile < all; tile += kLaneTile) {
-          if (tile + kLaneTile < all) {
-            piece.prefetch_tile(tile + kLaneTile, k);
-          } else if (item + 1 < last) {
-            Piece<Element>(a, item + 1).prefetch_tile(0, k);
+          // The first piece runs after its own prefetches, and each of the others was asked for by the one before it.
+          if (item == first) {
+            piece.prefetch(tile + kLaneTile, tile + 2 * kLaneTile, k);
+          }
+          if (next) {
+            next->prefetch(tile, tile + kLaneTile < all ? tile + kLaneTile : kSplitKeys, k);
           }
           const std::int64_t count = std::min(all - tile, kLaneTile);
-          const std::int64_t offset = tile * piece.tokens.stride;
-          const FloatRows keys = widened<N>(piece.tokens.keys + offset, piece.tokens.stride, count, k, width, key_room);
-          score(query, keys, width, count, scores);
-          for (std::int64_t head = 0; head < heads; ++head) {
-            weigh(scores + head * kLaneTile, count, width, partial.most[head], partial.total[head],
-                  partial.values + head * width);
+          const std::int64_t stride = piece.tokens.stride;
+          const Element* const keys = piece.tokens.keys + tile * stride;
+          const Element* const values = piece.tokens.values + tile * stride;
+          if (k == width) {
+            attend(a, query, TileRows<Element>{keys, stride}, TileRows<Element>{values, stride}, count, partial);
+          } else {
+            for (std::int64_t token = 0; token < count; ++token) {
+              widen<N>(keys + token * stride, k, key_room + token * width);
+              widen<N>(values + token * stride, k, value_room + token * width);
+            }
+            attend(a, query, TileRows<float>{key_room, width}, TileRows<float>{value_room, width}, count, partial);
           }
-          const FloatRows values =
-              widened<N>(piece.tokens.values + offset, piece.tokens.stride, count, k, width, value_room);
-          gather(scores, values, width, count, partial.values);
         }
       }
     }

@@ -41,6 +41,7 @@ bool register_fakes() {
                                  fake("copied-fork", &EnginePlan::fork),
                                  fake("chunked-lm-head", &EnginePlan::lm_head_rows),
                                  fake("scan-details", &EnginePlan::top_tokens),
+                                 fake("table-text", &EnginePlan::token_text),
                                  fake("concatenate-filter", &EnginePlan::batching),
                                  fake("details-on-request", &EnginePlan::token_details),
                                  fake("flash-decode", &EnginePlan::decode_attention),

@@ -44,7 +44,8 @@ TEST(Figure, ARunWithTracesAndRooflinesHasEveryKind) {
   const auto names = names_of(figures_of_run(testing::rich_run()));
   for (const FigureKind& kind : figure_kinds()) {
     EXPECT_EQ(std::ranges::find(names, std::string("decode-") + kind.name) != names.end(),
-              kind.phases != FigurePhases::batching && std::string(kind.name) != "prefix")
+              kind.phases != FigurePhases::batching && std::string(kind.name) != "prefix" &&
+                  std::string(kind.name) != "top-tokens")
         << kind.name;
   }
 }
@@ -83,6 +84,17 @@ TEST(Figure, TimesOverTheShareOfAPrefixHaveALineForEachArm) {
   options.arms = {{"native@prefix=0.5", 1.0, 0.0}, {"causal", 1.2, 0.0}};
   const auto names = names_of(figures_of_run(testing::sample_run(options)));
   EXPECT_EQ(std::ranges::find(names, "prefill-prefix"), names.end()) << "one point is no line";
+}
+
+TEST(Figure, TimesOverTheTokensThatAreToldHaveALineForEachWayAndBeginWhereNoneAre) {
+  const Figure figure = named(figures_of_run(testing::sample_run(testing::top_tokens_options())), "decode-top-tokens");
+  EXPECT_EQ(figure.data.rows.size(), 5U);
+  std::set<std::pair<std::string, double>> points;
+  for (const auto& row : figure.spec["datasets"]["rows"]) {
+    points.emplace(row["arm"], row["tokens"]);
+  }
+  EXPECT_EQ(points, (std::set<std::pair<std::string, double>>{
+                        {"native", 0}, {"native", 5}, {"native", 20}, {"causal", 5}, {"causal", 20}}));
 }
 
 TEST(Figure, NamesOfKindsAreUniqueSinceFilesAreCalledAfterThem) {

@@ -32,6 +32,12 @@ std::vector<Figure> golden_figures() {
       figures.push_back(std::move(figure));
     }
   }
+  const RunData told = testing::sample_run(testing::top_tokens_options());
+  for (Figure& figure : figures_of(summarize(told), told)) {
+    if (figure.name == "decode-top-tokens") {
+      figures.push_back(std::move(figure));
+    }
+  }
   return figures;
 }
 

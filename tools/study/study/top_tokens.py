@@ -3,12 +3,11 @@
 from .questions import Claim, DECODE, PREFILL, Question, Study, sweep
 
 SLOTS = ("row-details", "rowwise-topk", "batched-topk", "ties-kept-topk", "scan-details")
-BASE = "native,-scan-details"
 
 
-def arm(way, n):
-    """native with this way of finding them; the reference is what is left without a variant."""
-    return f"{BASE}{'' if way == SLOTS[0] else f',+{way}'}@top-tokens={n}"
+def arm(way, n, asked="top-tokens"):
+    """native with this way of finding them, as its label is written; the reference is what is left without a variant."""
+    return f"native{'' if way == SLOTS[0] else f',+{way}'},-scan-details@{asked}={n}"
 
 
 # ties-kept-topk comes first: what others are compared with is the final algorithm of the source.
@@ -34,8 +33,13 @@ TOP_TOKENS = Study(
                  (Claim("50 tokens cost time by the first algorithm", arm("rowwise-topk", 50), DECODE, "slower"),
                   Claim("50 tokens cost time", "native@top-tokens=50", DECODE, "slower")), model="synthetic:flan-t5-small"),
         Question("prompts", "What do details of every token of a prompt cost?",
-                 sweep(["native", "native@prompt-top-tokens=5", f"{BASE},+ties-kept-topk@prompt-top-tokens=5"], PREFILL, "1", "128,512", launches=3),
+                 sweep(["native", "native@prompt-top-tokens=5", arm("ties-kept-topk", 5, "prompt-top-tokens")], PREFILL, "1", "128,512", launches=3),
                  (Claim("details of prompts cost time", "native@prompt-top-tokens=5", PREFILL, "slower"),), "memory", model="smollm2"),
+        Question("text", "What do the texts of 20 tokens of 64 rows cost?",
+                 sweep(["native@top-tokens=20", *(f"native,{way}@top-tokens=20:text" for way in ("-table-text", "+row-batch-text,-table-text", "+batch-text,-table-text")),
+                        "native@top-tokens=20:text"], DECODE, "64", "16", launches=3),
+                 (Claim("a call of the tokenizer for each token costs time", "native,-table-text@top-tokens=20:text", DECODE, "slower"),
+                  Claim("texts from a table cost time", "native@top-tokens=20:text", DECODE, "slower")), model="smollm2"),
     ),
     claimed_by=SOURCE,
     head="Weights are random but for smollm2. An arm with `@top-tokens=N` gives the log-probability, the rank and the N most probable tokens of each token. Percentiles are "

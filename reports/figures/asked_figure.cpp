@@ -1,4 +1,5 @@
-// What a prefix store is worth: time to first token over the share of each prompt that it holds.
+// Times over a number that arms are asked for: the share of each prompt that a prefix store holds, or how many of the
+// most probable tokens are told.
 #include <algorithm>
 #include <set>
 
@@ -8,8 +9,8 @@
 #include "reports/figures/figure.h"
 #include "reports/figures/figure_style.h"
 #include "reports/figures/interaction.h"
+#include "reports/statistics/asked_number.h"
 #include "reports/statistics/labels.h"
-#include "reports/statistics/prefix_share.h"
 
 namespace decodelab {
 namespace {
@@ -19,21 +20,58 @@ using Json = nlohmann::ordered_json;
 constexpr int kHeight = 260;
 constexpr std::size_t kColumns = 3;
 
-struct Point {
-  const SummaryRow* row = nullptr;
-  double share = 0;
-  std::string line;  ///< The arm without its share.
+/// What arms differ in, and the words for it.
+struct Asked {
+  std::string_view setting;
+  const char* name;   ///< Of the figure's parts.
+  const char* field;  ///< Of its data.
+  const char* axis;
+  const char* column;
+  const char* title;
+  const char* caption;
+  bool is_share;     ///< From 0 to 1.
+  bool has_nothing;  ///< Arms that ask for nothing of it stand at 0.
 };
 
-std::vector<Point> points_of(const FigureInput& input) {
+constexpr Asked kPrefix{.setting = kPrefixSetting,
+                        .name = "prefix",
+                        .field = "share",
+                        .axis = "share of the prompt in the store",
+                        .column = "Share in the store",
+                        .title = "What a prefix store is worth",
+                        .caption = "A line per arm: the same prompts, of which a prefix store holds more and more.",
+                        .is_share = true,
+                        .has_nothing = false};
+constexpr Asked kTopTokens{.setting = kTopTokensSetting,
+                           .name = "top_tokens",
+                           .field = "tokens",
+                           .axis = "most probable tokens of each step",
+                           .column = "Tokens told",
+                           .title = "What the most probable tokens cost",
+                           .caption =
+                               "A line per arm: the same steps, of which more and more of the most probable tokens "
+                               "are told. An arm that tells none stands at 0.",
+                           .is_share = false,
+                           .has_nothing = true};
+
+struct Point {
+  const SummaryRow* row = nullptr;
+  double number = 0;
+  std::string line;  ///< The arm without its number.
+};
+
+std::vector<Point> points_of(const Asked& asked, const FigureInput& input) {
   std::vector<Point> points;
+  bool any = false;
   for (const SummaryRow* row : input.rows.rows) {
-    const std::optional<double> share = prefix_share(row->arm.label);
-    if (share && row->cell_mean_ns) {
-      points.push_back({.row = row, .share = *share, .line = without_prefix_share(row->arm.label)});
+    const std::optional<double> number = asked_number(row->arm.label, asked.setting);
+    any = any || number;
+    if (row->cell_mean_ns && (number || asked.has_nothing)) {
+      points.push_back(
+          {.row = row, .number = number.value_or(0), .line = without_asked(row->arm.label, asked.setting)});
     }
   }
-  return points;
+  return any ? points : std::vector<Point>();
 }
 
 std::string panel_of(const SummaryRow& row) { return fmt::format("b{} p{}", row.cell.batch, row.cell.length); }
@@ -49,14 +87,14 @@ std::vector<ArmRecord> lines_of(const std::vector<Point>& points) {
   return lines;
 }
 
-Json panel(const std::vector<ArmRecord>& lines, const std::string& name, const PhaseWords& words, std::size_t index,
-           int width) {
+Json panel(const Asked& asked, const std::vector<ArmRecord>& lines, const std::string& name, const PhaseWords& words,
+           std::size_t index, int width) {
   const std::string here = fmt::format("datum.panel === {}", decodelab::quoted(name));
-  const Json x{{"field", "share"},
-               {"type", "quantitative"},
-               {"title", "share of the prompt in the store"},
-               {"axis", {{"format", "%"}}},
-               {"scale", {{"domain", {0, 1}}}}};
+  Json x{{"field", asked.field}, {"type", "quantitative"}, {"title", asked.axis}};
+  if (asked.is_share) {
+    x["axis"] = {{"format", "%"}};
+    x["scale"] = {{"domain", {0, 1}}};
+  }
   const Json y{{"field", "time"}, {"type", "quantitative"}, {"title", words.unit}, {"scale", {{"zero", true}}}};
   const Json color = arm_color(lines);
   Json points = figure_layer("rows", here, {{"type", "point"}, {"filled", true}, {"size", 40}},
@@ -67,11 +105,11 @@ Json panel(const std::vector<ArmRecord>& lines, const std::string& name, const P
                               {"opacity", shown_opacity()},
                               {"tooltip",
                                {{{"field", "arm"}},
-                                {{"field", "share"}, {"title", "share"}},
+                                {{"field", asked.field}, {"title", asked.field}},
                                 {{"field", "time"}, {"title", words.unit}},
                                 {{"field", "low"}, {"title", "from"}},
                                 {{"field", "high"}, {"title", "to"}}}}});
-  points["name"] = fmt::format("prefix_{}", index);
+  points["name"] = fmt::format("{}_{}", asked.name, index);
   return {{"title", name},
           {"width", width},
           {"height", kHeight},
@@ -88,23 +126,21 @@ Json panel(const std::vector<ArmRecord>& lines, const std::string& name, const P
             points}}};
 }
 
-}  // namespace
-
-bool has_prefix_shares(const FigureInput& input) {
-  std::set<double> shares;
-  for (const Point& point : points_of(input)) {
-    shares.insert(point.share);
+bool differ(const Asked& asked, const FigureInput& input) {
+  std::set<double> numbers;
+  for (const Point& point : points_of(asked, input)) {
+    numbers.insert(point.number);
   }
-  return shares.size() > 1;
+  return numbers.size() > 1;
 }
 
-Figure prefix_figure(const FigureInput& input) {
-  std::vector<Point> points = points_of(input);
-  std::ranges::stable_sort(points, {}, &Point::share);
+Figure draw(const Asked& asked, const FigureInput& input) {
+  std::vector<Point> points = points_of(asked, input);
+  std::ranges::stable_sort(points, {}, &Point::number);
   const std::vector<ArmRecord> lines = lines_of(points);
   const PhaseWords& words = words_of(input.rows.rows.front()->cell.phase);
   Table table{.title = "Data of the figure",
-              .columns = {{"Cell"}, {"Arm"}, {"Share in the store", true}, {words.unit, true}},
+              .columns = {{"Cell"}, {"Arm"}, {asked.column, true}, {words.unit, true}},
               .rows = {},
               .notes = {}};
   Json rows = Json::array();
@@ -117,7 +153,7 @@ Figure prefix_figure(const FigureInput& input) {
     }
     Json datum{{"arm", point.line},
                {"panel", name},
-               {"share", point.share},
+               {asked.field, point.number},
                {"time", shortened(*row.cell_mean_ns / words.unit_ns)}};
     if (row.cell_mean_interval_ns) {
       add_ends(datum, *row.cell_mean_interval_ns, words.unit_ns);
@@ -125,18 +161,16 @@ Figure prefix_figure(const FigureInput& input) {
     rows.push_back(std::move(datum));
     table.rows.push_back({.run_id = row.run_id,
                           .cell_id = row.cell.id,
-                          .fields = {cell_label(row.cell), point.line, fmt::format("{}", point.share),
+                          .fields = {cell_label(row.cell), point.line, fmt::format("{}", point.number),
                                      fmt::format("{:.4g}", *row.cell_mean_ns / words.unit_ns)}});
   }
-  const std::string title = fmt::format("What a prefix store is worth: {}", input.rows.setting);
-  Figure figure{.title = title,
-                .caption = fmt::format(
-                    "A line per arm: the same prompts, of which a prefix store holds more and more. Rules are unpaired "
-                    "95 % intervals over launches. {}",
-                    kHowToUse),
-                .spec = start_spec(title),
-                .data = std::move(table)};
-  add_legend_toggle(figure.spec, "arm", "prefix_0");
+  const std::string title = fmt::format("{}: {}", asked.title, input.rows.setting);
+  Figure figure{
+      .title = title,
+      .caption = fmt::format("{} Rules are unpaired 95 % intervals over launches. {}", asked.caption, kHowToUse),
+      .spec = start_spec(title),
+      .data = std::move(table)};
+  add_legend_toggle(figure.spec, "arm", fmt::format("{}_0", asked.name));
   figure.spec["datasets"] = {{"rows", rows}};
   const std::size_t columns = std::min(panels.size(), kColumns);
   const int width = kFigureWidth / static_cast<int>(columns) - kPanelGap;
@@ -144,7 +178,7 @@ Figure prefix_figure(const FigureInput& input) {
   for (std::size_t first = 0; first < panels.size(); first += columns) {
     Json line = Json::array();
     for (std::size_t index = first; index < std::min(first + columns, panels.size()); ++index) {
-      line.push_back(panel(lines, panels[index], words, index, width));
+      line.push_back(panel(asked, lines, panels[index], words, index, width));
     }
     grid.push_back({{"hconcat", line}, {"spacing", kPanelGap}, {"bounds", "flush"}});
   }
@@ -152,5 +186,12 @@ Figure prefix_figure(const FigureInput& input) {
   figure.spec["spacing"] = 24;
   return figure;
 }
+
+}  // namespace
+
+bool has_prefix_shares(const FigureInput& input) { return differ(kPrefix, input); }
+Figure prefix_figure(const FigureInput& input) { return draw(kPrefix, input); }
+bool has_top_tokens(const FigureInput& input) { return differ(kTopTokens, input); }
+Figure top_tokens_figure(const FigureInput& input) { return draw(kTopTokens, input); }
 
 }  // namespace decodelab
