@@ -25,8 +25,8 @@ bool counts(const Variant& variant, const CountedSteps& counted) {
 
 /// Whether a variant touches nothing but what comes after the logits.
 bool only_chooses(const Variant& variant) {
-  static constexpr std::array<std::string_view, 6> kAfterLogits{"token_choice", "read_back", "rng", "token_details",
-                                                                "top_tokens", "token_text"};
+  static constexpr std::array<std::string_view, 6> kAfterLogits{"token_choice",  "read_back",  "rng",
+                                                                "token_details", "top_tokens", "token_text"};
   return std::ranges::all_of(slots_bound_by(variant), [](const std::string& slot) {
     return std::ranges::find(kAfterLogits, slot) != kAfterLogits.end();
   });

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/round_up.h"
 #include "engine/kernels/wide.h"
 
 namespace decodelab {
@@ -22,19 +23,23 @@ struct Block {
   using Wide = simd::Wide<N>;
   Wide wides[kWidesOfABlock];
 
-  /// Loads the block that begins at `at`; what lies behind the end of the row is -infinity.
-  [[gnu::always_inline]] static Block load(const Element* row, std::int64_t at, std::int64_t last) {
+  [[gnu::always_inline]] static Block load(const Element* from) {
     Block block;
 #pragma GCC unroll 4
     for (std::int64_t index = 0; index < kWidesOfABlock; ++index) {
-      const std::int64_t from = at + index * simd::kLanes;
-      const std::int64_t count = last - from;
-      if (count >= simd::kLanes) {
-        block.wides[index] = simd::load_wide<N>(row + from);
-      } else {
-        block.wides[index] = simd::cut(count > 0 ? simd::load_wide<N>(row + from, count) : Wide{},
-                                       std::max<std::int64_t>(count, 0), kNone);
-      }
+      block.wides[index] = simd::load_wide<N>(from + index * simd::kLanes);
+    }
+    return block;
+  }
+
+  /// Loads the first `count` < kScanBlock logits, and -infinity in the places of the others.
+  [[gnu::always_inline]] static Block load(const Element* from, std::int64_t count) {
+    Block block;
+#pragma GCC unroll 4
+    for (std::int64_t index = 0; index < kWidesOfABlock; ++index) {
+      const std::int64_t left = std::max<std::int64_t>(count - index * simd::kLanes, 0);
+      block.wides[index] =
+          simd::cut(left > 0 ? simd::load_wide<N>(from + index * simd::kLanes, left) : Wide{}, left, kNone);
     }
     return block;
   }
@@ -45,44 +50,59 @@ struct Scan {
   using Floats = typename simd::Wide<N>::Part;
   using Ints = decltype(Floats{} < Floats{});
 
+  /// What is added up over blocks, beside the scan itself.
+  struct Counts {
+    Ints greater{};
+    Ints numbers{};  ///< That are some: g++ counts them in registers, where it looks for NaN lane by lane.
+  };
+
+  [[gnu::always_inline]] static void add(const Block<Element, N>& block, float asked_about, float* block_maximum,
+                                         LogitScan& scan, Counts& counts) {
+#pragma GCC unroll 4
+    for (std::int64_t index = 0; index < kWidesOfABlock; ++index) {
+#pragma GCC unroll 4
+      for (std::int64_t part = 0; part < simd::Wide<N>::kParts; ++part) {
+        const Floats& value = block.wides[index].parts[part];
+        counts.greater -= value > asked_about;
+        counts.numbers -= value == value;
+      }
+    }
+    const float largest =
+        simd::largest(simd::max(simd::max(block.wides[0], block.wides[1]), simd::max(block.wides[2], block.wides[3])));
+    *block_maximum = largest;
+    if (!(largest > kNone)) {
+      return;
+    }
+    if (largest > scan.largest) {
+      scan.sum *= std::exp(static_cast<double>(scan.largest) - static_cast<double>(largest));
+      scan.largest = largest;
+    }
+    simd::Wide<N> sum = simd::exp(block.wides[0] - scan.largest);
+#pragma GCC unroll 4
+    for (std::int64_t index = 1; index < kWidesOfABlock; ++index) {
+      sum += simd::exp(block.wides[index] - scan.largest);
+    }
+    scan.sum += static_cast<double>(simd::sum(sum));
+  }
+
   [[gnu::always_inline]] static void run(const void* logits, std::int64_t first, std::int64_t last, float asked_about,
                                          float* block_maxima, LogitScan* found) {
     const auto* row = static_cast<const Element*>(logits);
     LogitScan scan;
-    Ints greater{};
-    Ints nan{};
-    for (std::int64_t at = first; at < last; at += kScanBlock) {
-      const auto block = Block<Element, N>::load(row, at, last);
-#pragma GCC unroll 4
-      for (std::int64_t index = 0; index < kWidesOfABlock; ++index) {
-#pragma GCC unroll 4
-        for (std::int64_t part = 0; part < simd::Wide<N>::kParts; ++part) {
-          const Floats& value = block.wides[index].parts[part];
-          greater -= value > asked_about;
-          nan |= value != value;
-        }
-      }
-      const float largest = simd::largest(
-          simd::max(simd::max(block.wides[0], block.wides[1]), simd::max(block.wides[2], block.wides[3])));
-      block_maxima[at / kScanBlock] = largest;
-      if (!(largest > kNone)) {
-        continue;
-      }
-      if (largest > scan.largest) {
-        scan.sum *= std::exp(static_cast<double>(scan.largest) - static_cast<double>(largest));
-        scan.largest = largest;
-      }
-      simd::Wide<N> sum = simd::exp(block.wides[0] - scan.largest);
-#pragma GCC unroll 4
-      for (std::int64_t index = 1; index < kWidesOfABlock; ++index) {
-        sum += simd::exp(block.wides[index] - scan.largest);
-      }
-      scan.sum += static_cast<double>(simd::sum(sum));
+    Counts counts;
+    std::int64_t at = first;
+    for (; at + kScanBlock <= last; at += kScanBlock) {
+      add(Block<Element, N>::load(row + at), asked_about, block_maxima + at / kScanBlock, scan, counts);
     }
+    if (at < last) {
+      add(Block<Element, N>::load(row + at, last - at), asked_about, block_maxima + at / kScanBlock, scan, counts);
+    }
+    std::int64_t numbers = 0;
     for (std::int64_t lane = 0; lane < N; ++lane) {
-      scan.greater += greater[lane];
-      scan.has_nan = scan.has_nan || nan[lane] != 0;
+      scan.greater += counts.greater[lane];
+      numbers += counts.numbers[lane];
     }
+    scan.has_nan = numbers != divided_up(last - first, kScanBlock) * kScanBlock;
     *found = scan;
   }
 };
@@ -97,7 +117,8 @@ struct Find {
       if (block_maxima[first / kScanBlock] < bound) {
         continue;
       }
-      const auto block = Block<Element, N>::load(row, first, width);
+      const auto block = width - first < kScanBlock ? Block<Element, N>::load(row + first, width - first)
+                                                    : Block<Element, N>::load(row + first);
       float values[kScanBlock];
       for (std::int64_t index = 0; index < kWidesOfABlock; ++index) {
         simd::store_wide(values + index * simd::kLanes, block.wides[index]);
