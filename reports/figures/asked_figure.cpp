@@ -74,7 +74,9 @@ std::vector<Point> points_of(const Asked& asked, const FigureInput& input) {
   return any ? points : std::vector<Point>();
 }
 
-std::string panel_of(const SummaryRow& row) { return fmt::format("b{} p{}", row.cell.batch, row.cell.length); }
+std::string panel_of(const SummaryRow& row) {
+  return fmt::format("b{} {}{}", row.cell.batch, row.cell.phase == Phase::decode ? 'd' : 'p', row.cell.length);
+}
 
 /// Arms that stand for lines, with a colour each.
 std::vector<ArmRecord> lines_of(const std::vector<Point>& points) {
