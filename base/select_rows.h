@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace decodelab {
@@ -20,15 +20,20 @@ std::vector<Value> select_rows(const std::vector<Value>& values, std::span<const
   return kept;
 }
 
-/// Returns the value of each of `rows` rows: the caller's own, his only one for all, or without any a default. Returns
-/// nothing where the caller gave another number of values.
+/// Throws std::invalid_argument for `given` values of `rows` rows: expected none, one for all, or one for each.
+[[noreturn]] void refuse_number_of_values(std::size_t given, std::string_view values, std::size_t rows,
+                                          std::string_view of);
+
+/// Returns the value of each of `rows` rows: the caller's own, his only one for all, or without any a default. Throws
+/// std::invalid_argument for another number of values, which `values` and `of` name: "rules", "rows".
 template <typename Value>
-std::optional<std::vector<Value>> one_for_each_row(const std::vector<Value>& given, std::size_t rows) {
+std::vector<Value> one_for_each_row(const std::vector<Value>& given, std::size_t rows, std::string_view values,
+                                    std::string_view of) {
   if (given.size() == rows) {
     return given;
   }
   if (given.size() > 1) {
-    return std::nullopt;
+    refuse_number_of_values(given.size(), values, rows, of);
   }
   return std::vector<Value>(rows, given.empty() ? Value{} : given.front());
 }

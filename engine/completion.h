@@ -29,7 +29,7 @@ struct Completion {
 struct CompletionLimits {
   std::int64_t max_tokens = 16;                 ///< At least 1.
   std::span<const std::int64_t> eos_token_ids;  ///< Each ends a completion; none: only the other limits do.
-  DetailsRequest details;
+  const DetailsRequest& details;
   /// Called with each token in turn; returning true ends the completion after that token. May be empty.
   std::function<bool(std::int64_t token_id)> stops;
 };

@@ -17,15 +17,9 @@ namespace {
 class OpenRows {
  public:
   OpenRows(const GenerationRequest& request, std::vector<Completion>& completions)
-      : request_(request), completions_(completions) {
-    const std::optional<std::vector<DetailsRequest>> details =
-        one_for_each_row(request.details, request.prompts.size());
-    if (!details) {
-      throw std::invalid_argument(
-          fmt::format("{} requests for details came for {} prompts; expected none, one for all, or one for each",
-                      request.details.size(), request.prompts.size()));
-    }
-    details_ = *details;
+      : request_(request),
+        completions_(completions),
+        details_(one_for_each_row(request.details, request.prompts.size(), "requests for details", "prompts")) {
     for (std::size_t row = 0; row < completions.size(); ++row) {
       rows_.push_back(row);
     }

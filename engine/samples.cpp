@@ -52,13 +52,7 @@ Session begin_samples(const Engine& engine, SessionOptions options, std::span<co
     }
   }
   options.sampling = complete_sampling(options.sampling, std::ssize(prompts));
-  std::optional<std::vector<DetailsRequest>> details = one_for_each_row(options.details, prompts.size());
-  if (!details) {
-    throw std::invalid_argument(
-        fmt::format("{} requests for details came for {} prompts; expected none, one for all, or one for each",
-                    options.details.size(), prompts.size()));
-  }
-  options.details = *std::move(details);
+  options.details = one_for_each_row(options.details, prompts.size(), "requests for details", "prompts");
   if (samples == 1) {
     Session session(engine, options);
     feed(session, prompts, prefixes, options.details);

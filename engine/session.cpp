@@ -11,27 +11,13 @@
 #include "profiles/range.h"
 
 namespace decodelab {
-namespace {
-
-/// Returns the value of each row of a session that was given none, one for all, or one for each.
-template <typename Value>
-std::vector<Value> of_each_row(const std::vector<Value>& given, std::int64_t rows, const char* what) {
-  std::optional<std::vector<Value>> values = one_for_each_row(given, static_cast<std::size_t>(rows));
-  if (!values) {
-    throw std::invalid_argument(
-        fmt::format("{} {} came for {} rows; expected none, one for all, or one for each", given.size(), what, rows));
-  }
-  return *std::move(values);
-}
-
-}  // namespace
-
 Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
     : engine(of), runner(of.step_runner()), joins(asked.joins), rows_of_steps(asked.batch_size) {
   const std::int64_t spare_rows = runner->cache_rows(asked.batch_size) - asked.batch_size;
   state.cache = engine.cache(asked.batch_size, asked.max_tokens, spare_rows);
   state.sampling.values = complete_sampling(asked.sampling, asked.batch_size);
-  state.asked.values = of_each_row(asked.details, asked.batch_size, "requests for details");
+  state.asked.values =
+      one_for_each_row(asked.details, static_cast<std::size_t>(asked.batch_size), "requests for details", "rows");
   for (const DetailsRequest& of_row : state.asked.values) {
     check_details(of_row, model().config.vocabulary_size);
     state.details.values.push_back(engine.token_details->effective(of_row));
@@ -51,9 +37,9 @@ Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
   }
   if (std::ranges::any_of(asked.rules, &TokenRules::any)) {
     PatternMasks own(engine.make_token_mask, asked.vocabulary);
-    state.masks =
-        std::make_unique<RowMasks>(of_each_row(asked.rules, asked.batch_size, "rules"),
-                                   asked.masks == nullptr ? own : *asked.masks, model().config.vocabulary_size);
+    state.masks = std::make_unique<RowMasks>(
+        one_for_each_row(asked.rules, static_cast<std::size_t>(asked.batch_size), "rules", "rows"),
+        asked.masks == nullptr ? own : *asked.masks, model().config.vocabulary_size);
   }
 }
 

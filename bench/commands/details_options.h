@@ -25,7 +25,7 @@ struct DetailsOptions {
   std::string of = "raw";
   std::int64_t most_top = 100;
 
-  /// Returns what is asked for, of lines whose settings say nothing else, or of one whose settings do. Throws
+  /// Returns what is asked for, of lines whose settings say nothing else, or of one whose settings do. It throws
   /// std::invalid_argument for more tokens than `most_top`, and for other words than those that the flags know.
   DetailsRequest request(const LineSettings& own = {}) const;
 };

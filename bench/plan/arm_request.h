@@ -34,11 +34,11 @@ struct ArmRequest {
   /// `@prefix=S:KIND`: says which prompts begin alike for that share.
   Beginnings beginnings = Beginnings::shared;
 
-  /// `@top-tokens=N`: the log-probability, the rank and the N most probable tokens of each chosen token.
+  /// `@top-tokens=N`: each chosen token comes with its log-probability, its rank and the N most probable tokens.
   std::int64_t top_tokens = 0;
-  /// `@top-tokens=N:text`: the texts of these tokens too.
+  /// `@top-tokens=N:text`: these tokens have their texts, too.
   bool text = false;
-  /// `@prompt-top-tokens=N`: the same of each token of the prompt but the first.
+  /// `@prompt-top-tokens=N`: each token of the prompt but the first comes with the same.
   std::int64_t prompt_top_tokens = 0;
 
   DetailsRequest details() const;

@@ -50,8 +50,7 @@ ArmRecord parse_worker(const std::string& text) {
   if (!request.regex.empty() || request.details().any()) {
     throw std::invalid_argument(
         fmt::format("--worker '{}': workers follow no patterns and give no details; @samples=N and @prefix=SHARE are "
-                    "what they may be asked "
-                    "for",
+                    "what they may be asked for",
                     text));
   }
   const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {

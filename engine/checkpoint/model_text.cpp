@@ -2,6 +2,7 @@
 #include "engine/checkpoint/model_text.h"
 
 #include <array>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -61,11 +62,17 @@ const Tokenizer& ModelText::require_tokenizer(std::string_view flag) const {
 }
 
 std::vector<std::string> ModelText::token_bytes(std::string_view flag) const {
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(require_tokenizer(flag).size()));
+  std::iota(ids.begin(), ids.end(), std::int64_t{0});
+  return token_bytes(flag, ids);
+}
+
+std::vector<std::string> ModelText::token_bytes(std::string_view flag, std::span<const std::int64_t> ids) const {
   const Tokenizer& known = require_tokenizer(flag);
-  std::vector<std::string> bytes(static_cast<std::size_t>(known.size()));
-  for (std::int64_t id = 0; id < known.size(); ++id) {
+  std::vector<std::string> bytes(ids.size());
+  for (std::size_t index = 0; index < ids.size(); ++index) {
     try {
-      bytes[static_cast<std::size_t>(id)] = known.decode({&id, 1});
+      bytes[index] = known.decode(ids.subspan(index, 1));
     } catch (const std::invalid_argument&) {
       continue;  // There is no token with this id.
     }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ struct ModelText {
   /// Returns the bytes that each id stands for in a text; empty for special tokens and for ids without a token. Throws
   /// as require_tokenizer().
   std::vector<std::string> token_bytes(std::string_view flag) const;
+  /// Returns those of some ids. Throws as require_tokenizer().
+  std::vector<std::string> token_bytes(std::string_view flag, std::span<const std::int64_t> ids) const;
   /// Returns the token ids of a prompt. Throws as require_tokenizer().
   std::vector<std::int64_t> prompt_ids(std::string_view flag, std::string_view text) const;
   /// Returns those of a question to a chat model. Throws as require_tokenizer() and ChatTemplate::render().

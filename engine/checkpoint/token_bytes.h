@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/checkpoint/model_text.h"
@@ -26,6 +27,7 @@ class TokenBytes {
 
  private:
   std::shared_ptr<const ModelText> text_;
+  std::string flag_;
   mutable std::once_flag made_;
   mutable std::vector<std::string> all_;
 };

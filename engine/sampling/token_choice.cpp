@@ -13,6 +13,13 @@
 namespace decodelab {
 namespace {
 
+/// Returns the logits [V] of a row after its penalty: in fp32, or as they are where there is none.
+at::Tensor penalized(const at::Tensor& logits, const TokenHistory* history, std::int64_t row,
+                     const SamplingParameters& wishes) {
+  return wishes.penalizes() ? penalize_row(logits.to(at::kFloat), history->seen()[row].to(logits.device()), wishes)
+                            : logits;
+}
+
 class RowByRowChoice final : public TokenChoice {
  public:
   explicit RowByRowChoice(const ChoiceOptions& options) : rows_(options) {}
@@ -22,11 +29,8 @@ class RowByRowChoice final : public TokenChoice {
     const std::vector<SamplingParameters>& asked = rows_.parameters();
     std::vector<at::Tensor> probabilities;  // Of the sampled rows, [V] each.
     for (std::int64_t row = 0; row < logits.size(0); ++row) {
-      at::Tensor scores = logits[row];
       const SamplingParameters wishes = asked.empty() ? SamplingParameters{} : asked[static_cast<std::size_t>(row)];
-      if (wishes.penalizes()) {
-        scores = penalize_row(scores.to(at::kFloat), history->seen()[row].to(scores.device()), wishes);
-      }
+      const at::Tensor scores = penalized(logits[row], history, row, wishes);
       if (wishes.sample) {
         probabilities.push_back(at::softmax(warp_row(scores.to(at::kFloat), wishes), 0));
       }
@@ -114,10 +118,7 @@ at::Tensor processed_logits(const at::Tensor& logits, const TokenHistory* histor
   std::vector<at::Tensor> processed;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const auto index = static_cast<std::int64_t>(row);
-    at::Tensor scores = logits[index].to(at::kFloat);
-    if (rows[row].penalizes()) {
-      scores = penalize_row(scores, history->seen()[index].to(scores.device()), rows[row]);
-    }
+    const at::Tensor scores = penalized(logits[index], history, index, rows[row]).to(at::kFloat);
     processed.push_back(rows[row].sample ? warp_row(scores, rows[row]) : scores);
   }
   return at::stack(processed);

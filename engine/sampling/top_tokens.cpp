@@ -61,7 +61,7 @@ class RowDetailsEach final : public TopTokens {
     if (std::ranges::all_of(task.wanted,
                             [](const TokenRequest* of) { return *of == TokenRequest{.log_prob = true}; })) {
       set_log_probs(task, all);
-      return [all = std::move(all)]() mutable { return std::move(all); };
+      return ready(std::move(all));
     }
     const at::Tensor ids = task.ids.is_cpu() ? task.ids : task.ids.cpu();
     for (std::size_t token = 0; token < all.size(); ++token) {
@@ -70,13 +70,17 @@ class RowDetailsEach final : public TopTokens {
         all[token] = details_of(task.logits[row], ids.const_data_ptr<std::int64_t>()[row], *task.wanted[token]);
       }
     }
-    return [all = std::move(all)]() mutable { return std::move(all); };
+    return ready(std::move(all));
   }
 };
 
 }  // namespace
 
 std::unique_ptr<TopTokens> make_row_details() { return std::make_unique<RowDetailsEach>(); }
+
+PendingDetails ready(std::vector<TokenDetails> details) {
+  return [all = std::move(details)]() mutable { return std::move(all); };
+}
 
 std::int64_t most_top_tokens(const DetailsTask& task) {
   std::int64_t most = 0;
@@ -86,14 +90,18 @@ std::int64_t most_top_tokens(const DetailsTask& task) {
   return most;
 }
 
-void set_top(TokenDetails& details, std::vector<RankedLogit> some, const TokenRequest& wanted,
+void set_top(TokenDetails& details, const LargestLogits& largest,
              const std::function<float(const RankedLogit&)>& log_prob_of) {
-  const LargestLogits largest = largest_of(std::move(some), wanted.top, wanted.ties);
   details.tied = largest.tied;
   details.truncated = largest.truncated;
   for (const RankedLogit& token : largest.logits) {
     details.top.push_back({.id = token.id, .log_prob = log_prob_of(token)});
   }
+}
+
+void set_top(TokenDetails& details, std::vector<RankedLogit> some, const TokenRequest& wanted,
+             const std::function<float(const RankedLogit&)>& log_prob_of) {
+  set_top(details, largest_of(std::move(some), wanted.top, wanted.ties), log_prob_of);
 }
 
 std::int64_t details_workspace_bytes(const TokenRequest& wanted, std::int64_t tokens, std::int64_t vocabulary_size,

@@ -25,6 +25,9 @@ struct DetailsTask {
 /// Waits for the details of N tokens where a device still computes them, and returns them. Called once.
 using PendingDetails = std::function<std::vector<TokenDetails>()>;
 
+/// Returns details that are there already.
+PendingDetails ready(std::vector<TokenDetails> details);
+
 /// Computes details. Whatever the implementation, they are those of a stable full sort of the logits as they are, and
 /// log-probabilities are in fp32; a token's details do not depend on what stands beside it.
 class TopTokens {
@@ -42,8 +45,10 @@ std::unique_ptr<TopTokens> make_row_details();
 /// The most tokens that are wanted of any token.
 std::int64_t most_top_tokens(const DetailsTask& task);
 
-/// Sets the most probable tokens of `details` from logits of a row, in any order: all that are no smaller than the n-th
-/// largest are among them. `log_prob_of` returns the log-probability of one of them.
+/// Sets the most probable tokens of `details`. `log_prob_of` returns the log-probability of one of them.
+void set_top(TokenDetails& details, const LargestLogits& largest,
+             const std::function<float(const RankedLogit&)>& log_prob_of);
+/// Does that from logits of a row, in any order: all that are no smaller than the n-th largest are among them.
 void set_top(TokenDetails& details, std::vector<RankedLogit> some, const TokenRequest& wanted,
              const std::function<float(const RankedLogit&)>& log_prob_of);
 

@@ -54,8 +54,4 @@ void set_top(TokenDetails& details, const at::Tensor& ids, const at::Tensor& log
 
 at::Tensor ids_from(const at::Tensor& logits, const at::Tensor& bound) { return (logits >= bound).nonzero().flatten(); }
 
-PendingDetails ready(std::vector<TokenDetails> details) {
-  return [all = std::move(details)]() mutable { return std::move(all); };
-}
-
 }  // namespace decodelab

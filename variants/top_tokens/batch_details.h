@@ -26,7 +26,4 @@ void set_top(TokenDetails& details, const at::Tensor& ids, const at::Tensor& log
 /// Returns the ids of the logits [V] that are at least `bound`, [m] int64.
 at::Tensor ids_from(const at::Tensor& logits, const at::Tensor& bound);
 
-/// Returns details that are there already.
-PendingDetails ready(std::vector<TokenDetails> details);
-
 }  // namespace decodelab

@@ -1,13 +1,15 @@
 // Computes details with one look at the logits of each row.
 #include <algorithm>
-#include <cmath>
+#include <span>
 
 #include "engine/kernels/elementwise/scan_logits.h"
 #include "engine/kernels/scalar_type.h"
+#include "engine/sampling/top_tokens.h"
+#include "engine/tensor.h"
 #include "profiles/range.h"
 #include "variants/registry.h"
-#include "variants/top_tokens/batch_details.h"
 #include "variants/top_tokens/scan_on_device.h"
+#include "variants/top_tokens/scanned_details.h"
 #include "variants/top_tokens/top_tokens_expectations.h"
 
 namespace decodelab {
@@ -19,8 +21,8 @@ constexpr std::int64_t kLogitsOfAPart = 16384;
 class ScanDetails final : public TopTokens {
  public:
   PendingDetails start(const DetailsTask& task) const override {
+    count_amount(Amount::scanned_logits, scanned(task));
     if (!task.logits.is_cpu()) {
-      count_amount(Amount::scanned_logits, scanned(task));
       return scan_on_device(task);
     }
     const at::Tensor logits = task.logits.stride(1) == 1 ? task.logits : task.logits.contiguous();
@@ -43,7 +45,6 @@ class ScanDetails final : public TopTokens {
         details[static_cast<std::size_t>(row)] = rows.details(row, whole, maxima);
       }
     });
-    count_amount(Amount::scanned_logits, scanned(task));
     return ready(std::move(details));
   }
 
@@ -88,31 +89,15 @@ class ScanDetails final : public TopTokens {
 
     TokenDetails details(std::int64_t index, const LogitScan& scan, const std::vector<float>& maxima) const {
       const TokenRequest& asked = request(index);
-      TokenDetails found;
-      found.refused = asked.any() && !scan.is_distribution();
-      if (!asked.any() || found.refused) {
-        return found;
-      }
-      if (asked.log_prob) {
-        found.log_prob = scan.log_prob(logit_at(row(index), dtype, id(index)));
-      }
-      found.rank = asked.rank ? 1 + scan.greater : 0;
-      for (const std::int64_t of : asked.ids) {
-        found.log_probs_of_ids.push_back(scan.log_prob(logit_at(row(index), dtype, of)));
-      }
-      if (asked.top > 0) {
-        const std::int64_t blocks = scan_blocks(width);
-        const LargestLogits largest = largest_logits(
-            row(index), dtype, width,
-            std::span(maxima).subspan(static_cast<std::size_t>(index * blocks), static_cast<std::size_t>(blocks)),
-            asked.top, asked.ties, isa);
-        found.tied = largest.tied;
-        found.truncated = largest.truncated;
-        for (const RankedLogit& token : largest.logits) {
-          found.top.push_back({.id = token.id, .log_prob = scan.log_prob(token.logit)});
-        }
-      }
-      return found;
+      const auto blocks = static_cast<std::size_t>(scan_blocks(width));
+      const auto logit = [&](std::int64_t of) { return logit_at(row(index), dtype, of); };
+      return scanned_details(
+          asked, scan, logit(id(index)), [&](std::size_t place) { return logit(asked.ids[place]); },
+          [&] {
+            return largest_logits(row(index), dtype, width,
+                                  std::span(maxima).subspan(static_cast<std::size_t>(index) * blocks, blocks),
+                                  asked.top, asked.ties, isa);
+          });
     }
 
     ElementType dtype;

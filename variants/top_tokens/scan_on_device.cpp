@@ -2,15 +2,14 @@
 #include "variants/top_tokens/scan_on_device.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "engine/kernels/device_element.h"
 #include "engine/kernels/elementwise/scan_logits.cuh"
 #include "engine/tensor.h"
+#include "variants/top_tokens/scanned_details.h"
 
 namespace decodelab {
 
@@ -81,22 +80,10 @@ struct Found {
     for (std::size_t index = 0; index < all.size(); ++index) {
       const TokenRequest& asked = wanted[index];
       const auto row = static_cast<std::int64_t>(index);
-      TokenDetails& details = all[index];
-      const LogitScan scan = scan_of(row);
       const float* const ids_of_row = std::exchange(of_id, of_id + asked.ids.size());
-      details.refused = asked.any() && !scan.is_distribution();
-      if (!asked.any() || details.refused) {
-        continue;
-      }
-      details.log_prob = asked.log_prob ? scan.log_prob(own.const_data_ptr<float>()[row]) : 0;
-      details.rank = asked.rank ? 1 + scan.greater : 0;
-      for (std::size_t id = 0; id < asked.ids.size(); ++id) {
-        details.log_probs_of_ids.push_back(scan.log_prob(ids_of_row[id]));
-      }
-      if (asked.top > 0) {
-        set_top(details, largest_of_row(row), asked,
-                [&](const RankedLogit& token) { return scan.log_prob(token.logit); });
-      }
+      all[index] = scanned_details(
+          asked, scan_of(row), own.const_data_ptr<float>()[row], [&](std::size_t place) { return ids_of_row[place]; },
+          [&] { return largest_of(largest_of_row(row), asked.top, asked.ties); });
     }
     return all;
   }

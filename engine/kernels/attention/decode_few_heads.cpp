@@ -45,13 +45,6 @@ struct Piece {
   PieceTokens<Element> tokens;
 };
 
-/// Keys or values of a tile, `stride` elements apart, whose elements fill whole sixteens.
-template <typename From>
-struct TileRows {
-  const From* first;
-  std::int64_t stride;
-};
-
 /// The query heads of a key, filled up to 1, 2 or 4: each key and value is loaded once for all of them.
 template <std::int64_t Heads>
 struct OfHeads {
@@ -67,7 +60,7 @@ struct OfHeads {
 
     /// scores[head][j] = query of the head . key j, for `count` keys of a tile; `query` is [Heads][width].
     template <typename From>
-    [[gnu::always_inline]] static void score(const float* query, const TileRows<From>& keys, std::int64_t width,
+    [[gnu::always_inline]] static void score(const float* query, const NumberRows<From>& keys, std::int64_t width,
                                              std::int64_t count, float* scores) {
       for (std::int64_t first = 0; first < count; first += kKeysAtOnce) {
         const From* key[kKeysAtOnce];
@@ -131,8 +124,9 @@ struct OfHeads {
 
     /// sums[head] += weights[head][j] * value[j], for the elements of `Vectors` registers from `at` on.
     template <std::int64_t Vectors, typename From>
-    [[gnu::always_inline]] static void gather_block(const float* weights, const TileRows<From>& values, std::int64_t at,
-                                                    std::int64_t count, std::int64_t width, float* sums) {
+    [[gnu::always_inline]] static void gather_block(const float* weights, const NumberRows<From>& values,
+                                                    std::int64_t at, std::int64_t count, std::int64_t width,
+                                                    float* sums) {
       Vector total[Heads][Vectors];
 #pragma GCC unroll 4
       for (std::int64_t head = 0; head < Heads; ++head) {
@@ -162,7 +156,7 @@ struct OfHeads {
     }
 
     template <typename From>
-    [[gnu::always_inline]] static void gather(const float* weights, const TileRows<From>& values, std::int64_t width,
+    [[gnu::always_inline]] static void gather(const float* weights, const NumberRows<From>& values, std::int64_t width,
                                               std::int64_t count, float* sums) {
       std::int64_t at = 0;
       for (; at + kVectorsAtOnce * N <= width; at += kVectorsAtOnce * N) {
@@ -175,9 +169,9 @@ struct OfHeads {
 
     /// Adds a tile of keys and values to the parts of all heads.
     template <typename From>
-    [[gnu::always_inline]] static void attend(const DecodeAttention& a, const float* query, const TileRows<From>& keys,
-                                              const TileRows<From>& values, std::int64_t count,
-                                              const Partial& partial) {
+    [[gnu::always_inline]] static void attend(const DecodeAttention& a, const float* query,
+                                              const NumberRows<From>& keys, const NumberRows<From>& values,
+                                              std::int64_t count, const Partial& partial) {
       const std::int64_t width = filled(a.head_dim);
       alignas(64) float scores[Heads * kLaneTile];
       score(query, keys, width, count, scores);
@@ -233,13 +227,10 @@ struct OfHeads {
           const Element* const keys = piece.tokens.keys + tile * stride;
           const Element* const values = piece.tokens.values + tile * stride;
           if (k == width) {
-            attend(a, query, TileRows<Element>{keys, stride}, TileRows<Element>{values, stride}, count, partial);
+            attend(a, query, NumberRows<Element>{keys, stride}, NumberRows<Element>{values, stride}, count, partial);
           } else {
-            for (std::int64_t token = 0; token < count; ++token) {
-              widen<N>(keys + token * stride, k, key_room + token * width);
-              widen<N>(values + token * stride, k, value_room + token * width);
-            }
-            attend(a, query, TileRows<float>{key_room, width}, TileRows<float>{value_room, width}, count, partial);
+            attend(a, query, widened<N>(keys, stride, count, k, width, key_room),
+                   widened<N>(values, stride, count, k, width, value_room), count, partial);
           }
         }
       }

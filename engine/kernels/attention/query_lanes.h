@@ -13,11 +13,13 @@ namespace decodelab {
 /// Keys per tile: their values stay in the first-level cache while all queries read them.
 inline constexpr std::int64_t kLaneTile = 32;
 
-/// Rows of fp32 numbers, `stride` apart.
-struct FloatRows {
-  const float* first;
+/// Rows of numbers, `stride` apart.
+template <typename Element>
+struct NumberRows {
+  const Element* first;
   std::int64_t stride;
 };
+using FloatRows = NumberRows<float>;
 
 /// Stores a head's elements in fp32, filled up to whole sixteens with zeros.
 template <std::int64_t N, typename Element>

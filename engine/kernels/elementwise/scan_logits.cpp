@@ -102,7 +102,7 @@ struct Scan {
       scan.greater += counts.greater[lane];
       numbers += counts.numbers[lane];
     }
-    scan.has_nan = numbers != divided_up(last - first, kScanBlock) * kScanBlock;
+    scan.has_nan = numbers != rounded_up(last - first, kScanBlock);
     *found = scan;
   }
 };

@@ -6,13 +6,14 @@
 #include <span>
 #include <vector>
 
+#include "base/round_up.h"
 #include "engine/kernels/cpu_isa.h"
 
 namespace decodelab {
 
 /// A row is looked at in blocks of so many logits, of which the largest is kept.
 inline constexpr std::int64_t kScanBlock = 64;
-constexpr std::int64_t scan_blocks(std::int64_t width) { return (width + kScanBlock - 1) / kScanBlock; }
+constexpr std::int64_t scan_blocks(std::int64_t width) { return divided_up(width, kScanBlock); }
 
 /// What was found in a row of logits, or in a part of one.
 struct LogitScan {
