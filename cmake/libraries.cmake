@@ -12,6 +12,8 @@ find_path(SQLITECPP_INCLUDE_DIR SQLiteCpp/SQLiteCpp.h REQUIRED)
 find_library(SQLITECPP_LIBRARY SQLiteCpp REQUIRED)
 find_library(SQLITE3_LIBRARY sqlite3 REQUIRED)
 find_library(PCRE2_LIBRARY pcre2-8 REQUIRED)
+# Normal forms and grapheme clusters of Unicode, for tokenizers.
+find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 # Headers only: Perfetto's wire format, without a second libprotobuf beside libtorch's.
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp REQUIRED)
 

@@ -86,7 +86,7 @@ endif()
 decodelab_library(reports_page SOURCES ${reports_page_sources} LINK reports_statistics)
 decodelab_library(profiles SOURCES ${profiles_sources} LINK base ZLIB::ZLIB decodelab_sqlite decodelab_protozero)
 target_link_libraries(profiles PRIVATE decodelab_profilers)
-decodelab_library(checkpoint_formats SOURCES ${checkpoint_sources} LINK base ${PCRE2_LIBRARY} Threads::Threads)
+decodelab_library(checkpoint_formats SOURCES ${checkpoint_sources} LINK base ${PCRE2_LIBRARY} ${UTF8PROC_LIBRARY} Threads::Threads)
 # Which tokens a pattern or other rules allow next.
 decodelab_library(masks SOURCES ${mask_sources} LINK base ${PCRE2_LIBRARY})
 # What names slots and variants without touching a tensor: the grammar of arms is tested without torch.

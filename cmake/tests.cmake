@@ -183,6 +183,15 @@ if(DECODELAB_TORCH)
       ENVIRONMENT "TRACE_SAMPLES=$<TARGET_FILE:trace_samples>;PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 
+  # Answers tests/engine/checkpoint/tokenizer_oracle_test.py, which has Hugging Face's tokenizers; no libtorch.
+  add_executable(tokenizer_values tests/engine/checkpoint/tokenizer_values.cpp)
+  target_link_libraries(tokenizer_values PRIVATE checkpoint_formats)
+  target_precompile_headers(tokenizer_values REUSE_FROM base)
+  add_test(NAME engine.tokenizer_oracle_test COMMAND ${DECODELAB_PYTHON} -m unittest -v tokenizer_oracle_test
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/engine/checkpoint)
+  set_tests_properties(engine.tokenizer_oracle_test PROPERTIES
+    ENVIRONMENT "TOKENIZER_VALUES=$<TARGET_FILE:tokenizer_values>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300)
+
   # Answers tests/variants/masks_oracle_test.py, which has the masks of llguidance and Outlines; no libtorch.
   file(GLOB token_mask_sources CONFIGURE_DEPENDS variants/token_mask/*.cpp)
   add_executable(mask_values tests/variants/mask_values.cpp ${token_mask_sources})

@@ -52,7 +52,7 @@ ModelConfig config_of(const std::string& model) {
 
 ModelText text_of_model(const std::string& model) {
   if (synthetic_config(model)) {
-    return {.tokenizer = {}, .why_not = model + " has no tokenizer: give prompt_ids", .begin_ids = {}, .chat = {}};
+    return {.tokenizer = {}, .why_not = model + " has no tokenizer: give prompt_ids", .affixes = {}, .chat = {}};
   }
   return load_model_text(path_of_model(model));
 }

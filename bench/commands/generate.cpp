@@ -104,7 +104,7 @@ ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, 
   if (!options.sampling.stop.empty()) {
     const Tokenizer& tokenizer = text.require_tokenizer("--stop");
     stop.emplace(
-        options.sampling.stop, [&](std::int64_t id) { return tokenizer.decode({&id, 1}); },
+        options.sampling.stop, [&](std::int64_t id) { return tokenizer.decode_further({&id, 1}); },
         request.prompts.size() * static_cast<std::size_t>(options.sampling.drawn()));
     request.stops = [&](std::size_t row, std::int64_t id) { return stop->add(row, id); };
   }
@@ -122,7 +122,8 @@ ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, 
       if (!text.tokenizer) {
         return std::nullopt;
       }
-      return stop ? stop->text(prompt * drawn + sample) : text.tokenizer->decode(of_prompt[sample].token_ids);
+      return stop ? stop->text(prompt * drawn + sample)
+                  : text.completion_text(of_prompt[sample].token_ids, engine.model().config());
     };
     const std::vector<Sample> samples = given_samples(of_prompt, keys, text_of);
     for (std::size_t sample = 0; options.output == "text" && sample < samples.size(); ++sample) {
@@ -230,9 +231,7 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
       ->required();
   command->add_option("--prompt-ids", options->prompt_ids, "Token ids of one prompt, as 1,2,3; repeat for each row")
       ->allow_extra_args(false);
-  command
-      ->add_option("--prompt", options->prompts,
-                   "Text of one prompt, where the model has a byte-level BPE tokenizer; repeat")
+  command->add_option("--prompt", options->prompts, "Text of one prompt, where the model has a tokenizer; repeat")
       ->allow_extra_args(false);
   command
       ->add_option("--chat", options->questions, "A question, put into the form of the model's chat template; repeat")

@@ -161,7 +161,7 @@ BatchRequest request_of(const PromptLine& prompt, const GenerateOptions& options
   if (!stop.empty()) {
     const Tokenizer& tokenizer = text.require_tokenizer("--stop");
     line.stop = std::make_shared<StopStrings>(
-        stop, [&tokenizer](std::int64_t id) { return tokenizer.decode({&id, 1}); },
+        stop, [&tokenizer](std::int64_t id) { return tokenizer.decode_further({&id, 1}); },
         static_cast<std::size_t>(request.samples));
     request.stops = [found = line.stop](std::size_t sample, std::int64_t id) { return found->add(sample, id); };
   }
@@ -196,7 +196,8 @@ ExitCode generate_batch(const GenerateOptions& options, const Engine& engine, co
         if (!text.tokenizer) {
           return std::nullopt;
         }
-        return line.stop ? line.stop->text(sample) : text.tokenizer->decode(finished.samples[sample].token_ids);
+        return line.stop ? line.stop->text(sample)
+                         : text.completion_text(finished.samples[sample].token_ids, engine.model().config());
       };
       output.put(index, given_samples(finished.samples, line.keys, text_of), line);
       ++ended;

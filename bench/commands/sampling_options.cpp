@@ -65,14 +65,12 @@ void add_completion_flags(CLI::App& command, SamplingOptions& options) {
       ->each(samples)
       ->group(kGroup);
   command
-      .add_option("--stop", options.stop,
-                  "End a completion before this text, where the model has a byte-level BPE tokenizer.json; repeat")
+      .add_option("--stop", options.stop, "End a completion before this text, where the model has a tokenizer; repeat")
       ->allow_extra_args(false)
       ->group(kGroup);
   command
-      .add_option(
-          "--regex", options.rules.regex,
-          "Completions match this regular expression as a whole, where the model has a byte-level BPE tokenizer")
+      .add_option("--regex", options.rules.regex,
+                  "Completions match this regular expression as a whole, where the model has a tokenizer")
       ->group(kRules)
       ->check([](const std::string& pattern) {
         return pattern.empty() ? std::string("the pattern is empty; leave --regex out, or write .*") : std::string();

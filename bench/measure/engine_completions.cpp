@@ -29,7 +29,7 @@ std::vector<CompletionRecord> complete_prompts(const Engine& engine, std::int64_
                             .prompt_tokens = std::ssize(prompt.ids),
                             .token_ids = std::move(ids)};
     if (text.tokenizer) {
-      record.text = text.tokenizer->decode(record.token_ids);
+      record.text = text.completion_text(record.token_ids, config);
       if (record.prompt_text.empty()) {
         record.prompt_text = text.tokenizer->decode(prompt.ids);
       }

@@ -11,7 +11,6 @@
 
 #include "base/json_text.h"
 #include "base/text.h"
-#include "engine/checkpoint/bpe.h"
 
 namespace decodelab {
 namespace {
@@ -33,7 +32,8 @@ bool flag(const json& token, const char* key, const std::string& file_name) {
 
 }  // namespace
 
-AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& file_name) {
+AddedTokens::AddedTokens(const json& list, const TokenModel& model, const Normalizer& normalizer,
+                         const std::string& file_name) {
   if (list.is_null()) {
     return;
   }
@@ -57,7 +57,7 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
             shown(token));
       }
     }
-    const Candidate candidate{.content = content->get<std::string>(), .id = id->get<std::int64_t>()};
+    Candidate candidate{.content = content->get<std::string>(), .id = id->get<std::int64_t>()};
     const std::int64_t known = model.id_of(candidate.content);
     // Hugging Face's tokenizers number tokens outside of the vocabulary themselves, whatever the file says.
     const std::int64_t expected = known >= 0 ? known : next_id++;
@@ -68,8 +68,14 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
       refuse_token(file_name, "every token and every id once", shown(token));
     }
     by_id_.emplace(candidate.id, Token{.content = candidate.content, .special = flag(token, "special", file_name)});
-    Matcher& matcher = flag(token, "normalized", file_name) ? normalized_ : raw_;
-    matcher[static_cast<unsigned char>(candidate.content.front())].push_back(candidate);
+    const bool of_normalized = flag(token, "normalized", file_name);
+    if (of_normalized) {
+      candidate.content = normalizer.normalize(candidate.content);
+    }
+    if (!candidate.content.empty()) {
+      Matcher& matcher = of_normalized ? normalized_ : raw_;
+      matcher[static_cast<unsigned char>(candidate.content.front())].push_back(candidate);
+    }
   }
   for (Matcher* matcher : {&raw_, &normalized_}) {
     for (auto& candidates : *matcher) {
@@ -79,7 +85,8 @@ AddedTokens::AddedTokens(const json& list, const Bpe& model, const std::string& 
   }
 }
 
-void AddedTokens::split_piece(const Matcher& matcher, std::string_view text, std::vector<AddedTokenPiece>& pieces) {
+std::vector<AddedTokenPiece> AddedTokens::split(const Matcher& matcher, std::string_view text) {
+  std::vector<AddedTokenPiece> pieces;
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto& candidates = matcher[static_cast<unsigned char>(text[at])];
@@ -98,19 +105,6 @@ void AddedTokens::split_piece(const Matcher& matcher, std::string_view text, std
   }
   if (begin != text.size()) {
     pieces.push_back({.text = text.substr(begin)});
-  }
-}
-
-std::vector<AddedTokenPiece> AddedTokens::split(std::string_view text) const {
-  std::vector<AddedTokenPiece> raw;
-  split_piece(raw_, text, raw);
-  std::vector<AddedTokenPiece> pieces;
-  for (const AddedTokenPiece& piece : raw) {
-    if (piece.id >= 0) {
-      pieces.push_back(piece);
-    } else {
-      split_piece(normalized_, piece.text, pieces);
-    }
   }
   return pieces;
 }

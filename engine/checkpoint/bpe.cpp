@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "engine/checkpoint/byte_alphabet.h"
+#include "engine/checkpoint/unicode.h"
 
 namespace decodelab {
 namespace {
@@ -51,21 +53,62 @@ const Bpe::Merge* Bpe::find_merge(std::int64_t left, std::int64_t right) const {
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-void Bpe::encode(std::string_view word, std::vector<std::int64_t>& ids) const {
-  if (ignore_merges_) {
-    if (const std::int64_t whole = id_of(to_byte_alphabet(word)); whole >= 0) {
-      ids.push_back(whole);
-      return;
-    }
+std::vector<std::int64_t> Bpe::smallest_tokens(std::string_view word) const {
+  if (spelling_ == Spelling::characters) {
+    return tokens_of_characters(word);
   }
-  std::vector<Symbol> symbols;
-  symbols.reserve(word.size());
+  std::vector<std::int64_t> ids;
+  ids.reserve(word.size());
   for (const char byte : word) {
     const std::int64_t id = id_of_byte_[static_cast<unsigned char>(byte)];
     if (id < 0) {
       throw std::invalid_argument(fmt::format("the text has the byte 0x{:02x}, which this tokenizer has no token for",
                                               static_cast<unsigned char>(byte)));
     }
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+std::vector<std::int64_t> Bpe::tokens_of_characters(std::string_view word) const {
+  std::vector<std::int64_t> ids;
+  ids.reserve(word.size());
+  bool after_unknown = false;
+  while (!word.empty()) {
+    const std::string_view character = word.substr(0, first_character_bytes(word));
+    word.remove_prefix(character.size());
+    if (const std::int64_t id = id_of(std::string(character)); id >= 0) {
+      ids.push_back(id);
+      after_unknown = false;
+      continue;
+    }
+    if (byte_tokens_ && byte_tokens_->append(character, ids)) {
+      after_unknown = false;
+      continue;
+    }
+    if (unknown_ < 0) {
+      throw std::invalid_argument(
+          fmt::format("the text has {}, which this tokenizer has no token for", in_quotes(character)));
+    }
+    if (!after_unknown || !fuse_unknown_) {
+      ids.push_back(unknown_);
+    }
+    after_unknown = true;
+  }
+  return ids;
+}
+
+void Bpe::encode(std::string_view word, std::vector<std::int64_t>& ids) const {
+  if (ignore_merges_) {
+    const std::string token = spelling_ == Spelling::bytes ? to_byte_alphabet(word) : std::string(word);
+    if (const std::int64_t whole = id_of(token); whole >= 0) {
+      ids.push_back(whole);
+      return;
+    }
+  }
+  std::vector<Symbol> symbols;
+  symbols.reserve(word.size());
+  for (const std::int64_t id : smallest_tokens(word)) {
     const auto position = static_cast<std::ptrdiff_t>(symbols.size());
     symbols.push_back({.id = id, .previous = position - 1, .next = position + 1, .live = true});
   }

@@ -30,8 +30,15 @@ constexpr std::array<std::string_view, 10> kModelKeys{"type",
                                                       "vocab",
                                                       "merges"};
 
-// Keys of other kinds of BPE: each must be absent, null, or mean nothing.
-void check_kind(const json& model, const std::string& file_name) {
+// Whether a key is absent, null, or means nothing.
+bool idle(const json& model, const char* key) {
+  const auto value = model.find(key);
+  return value == model.end() || value->is_null() || *value == json("") || *value == json(false) ||
+         (value->is_number() && *value == json(0));
+}
+
+// Keys of other kinds of BPE must be idle.
+void check_kind(const json& model, Spelling spelling, const std::string& file_name) {
   const auto type = model.find("type");
   const bool named = type != model.end() && type->is_string();
   if ((named && *type != json("BPE")) || (!named && !model.contains("merges"))) {
@@ -39,13 +46,13 @@ void check_kind(const json& model, const std::string& file_name) {
            fmt::format("{}; this tokenizer cannot be read, give token ids with --prompt-ids",
                        type == model.end() ? "no type" : shown(*type)));
   }
-  for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"}) {
-    const auto value = model.find(key);
-    const bool idle = value == model.end() || value->is_null() || *value == json("") || *value == json(false) ||
-                      (value->is_number() && *value == json(0));
-    if (!idle) {
-      refuse(file_name, fmt::format("a byte-level BPE without '{}'", key), shown(*value));
+  for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
+    if (!idle(model, key)) {
+      refuse(file_name, fmt::format("a BPE without '{}'", key), shown(model[key]));
     }
+  }
+  if (spelling == Spelling::bytes && !idle(model, "byte_fallback")) {
+    refuse(file_name, "a byte-level BPE without 'byte_fallback'", shown(model["byte_fallback"]));
   }
 }
 
@@ -66,11 +73,11 @@ std::pair<std::string, std::string> merge_of(const json& merge, const std::strin
 
 }  // namespace
 
-Bpe::Bpe(const json& model, const std::string& file_name) {
+Bpe::Bpe(const json& model, Spelling spelling, const std::string& file_name) : spelling_(spelling) {
   if (!model.is_object()) {
     refuse(file_name, "an object", shown(model));
   }
-  check_kind(model, file_name);
+  check_kind(model, spelling, file_name);
   check_keys(model, kModelKeys, file_name + ": model");
   const auto vocabulary = model.find("vocab");
   const auto merges = model.find("merges");
@@ -84,6 +91,24 @@ Bpe::Bpe(const json& model, const std::string& file_name) {
   ignore_merges_ = ignore != model.end() && ignore->get<bool>();
   read_vocabulary(*vocabulary, file_name);
   read_merges(*merges, file_name);
+  if (spelling == Spelling::characters) {
+    read_unknown(model, file_name);
+  }
+}
+
+void Bpe::read_unknown(const json& model, const std::string& file_name) {
+  if (!idle(model, "byte_fallback")) {
+    byte_tokens_.emplace(*this);
+  }
+  fuse_unknown_ = !idle(model, "fuse_unk");
+  if (idle(model, "unk_token")) {
+    return;
+  }
+  const json& token = model["unk_token"];
+  unknown_ = token.is_string() ? id_of(token.get<std::string>()) : -1;
+  if (unknown_ < 0) {
+    refuse(file_name, "'unk_token' as a token of the vocabulary", shown(token));
+  }
 }
 
 void Bpe::read_vocabulary(const json& vocabulary, const std::string& file_name) {
@@ -96,7 +121,7 @@ void Bpe::read_vocabulary(const json& vocabulary, const std::string& file_name) 
     }
     const auto id = value.get<std::int64_t>();
     // A token with other characters (a special one, say) stands for itself and comes out of no merge.
-    const auto bytes = from_byte_alphabet(token);
+    const auto bytes = spelling_ == Spelling::bytes ? from_byte_alphabet(token) : std::nullopt;
     if (bytes.has_value() && bytes->size() == 1) {
       id_of_byte_[static_cast<unsigned char>(bytes->front())] = id;
     }

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "engine/checkpoint/gguf_pieces.h"
 
 namespace decodelab {
 namespace {
@@ -20,14 +21,12 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kGgufModelKey = "tokenizer.ggml.model";
+constexpr std::string_view kPiecesModel = "llama";  // A SentencePiece model that merges pieces.
 constexpr std::string_view kGgufPreKey = "tokenizer.ggml.pre";
-constexpr std::string_view kGgufTokensKey = "tokenizer.ggml.tokens";
-constexpr std::string_view kGgufTypesKey = "tokenizer.ggml.token_type";
 constexpr std::string_view kGgufMergesKey = "tokenizer.ggml.merges";
 constexpr std::string_view kGgufBosKey = "tokenizer.ggml.bos_token_id";
 constexpr std::string_view kGgufEosKey = "tokenizer.ggml.eos_token_id";
 constexpr std::string_view kGgufAddBosKey = "tokenizer.ggml.add_bos_token";
-constexpr std::string_view kGgufSpaceKey = "tokenizer.ggml.add_space_prefix";
 constexpr std::string_view kGgufTemplateKey = "tokenizer.chat_template";
 
 // The patterns of the tokenizer.json of Llama 3 and of Qwen 2: they differ in how many digits make a word.
@@ -43,6 +42,7 @@ struct GgufPreTokenizer {
   bool single_digits = false;
   bool ignore_merges = false;  // A word that is a token is that token, whatever its merges give.
   bool add_bos_token = false;  // Where the file does not say.
+  bool nfc = false;            // Texts are brought into this normal form first.
 };
 
 constexpr std::array<GgufPreTokenizer, 8> kGgufPreTokenizers{{
@@ -53,18 +53,8 @@ constexpr std::array<GgufPreTokenizer, 8> kGgufPreTokenizers{{
     {.name = "llama-bpe", .pattern = kLlama3Pattern, .ignore_merges = true, .add_bos_token = true},
     {.name = "llama3", .pattern = kLlama3Pattern, .ignore_merges = true, .add_bos_token = true},
     {.name = "llama-v3", .pattern = kLlama3Pattern, .ignore_merges = true, .add_bos_token = true},
-    {.name = "qwen2", .pattern = kQwen2Pattern},
+    {.name = "qwen2", .pattern = kQwen2Pattern, .nfc = true},
 }};
-
-// The types of tokens that converters write for byte-level BPE (llama.cpp, enum llama_token_type).
-enum class GgufTokenType : std::int64_t { normal = 1, control = 3, user_defined = 4, unused = 5 };
-
-[[noreturn]] void refuse_gguf_tokenizer(const GgufMetadata& metadata, std::string_view key, std::string_view expected,
-                                        std::string_view got) {
-  throw std::invalid_argument(
-      fmt::format("{}: key '{}': expected {}, got {}; this tokenizer cannot be read, give token ids with --prompt-ids",
-                  metadata.file_name(), key, expected, got));
-}
 
 const GgufPreTokenizer& gguf_pre_tokenizer(const GgufMetadata& metadata) {
   const auto name = metadata.text(kGgufPreKey);
@@ -86,7 +76,8 @@ void check_gguf_tokenizer_keys(const GgufMetadata& metadata) {
       refuse_gguf_tokenizer(metadata, key, "a byte-level BPE tokenizer with this key", "none");
     }
     if (key == kGgufModelKey && metadata.text(key) != "gpt2") {
-      refuse_gguf_tokenizer(metadata, key, "'gpt2' (byte-level BPE)", in_quotes(metadata.text(key)));
+      refuse_gguf_tokenizer(metadata, key, "'gpt2' (byte-level BPE) or 'llama' (pieces with scores)",
+                            in_quotes(metadata.text(key)));
     }
   }
   if (metadata.contains(kGgufSpaceKey) && metadata.boolean(kGgufSpaceKey)) {
@@ -112,41 +103,20 @@ json gguf_pre_tokenizer_json(const GgufPreTokenizer& kind) {
   return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
 }
 
-json gguf_vocabulary_json(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens) {
-  json vocabulary = json::object();
-  std::int64_t id = 0;
-  for (const std::string_view token : tokens) {
-    if (!vocabulary.emplace(std::string(token), id++).second) {
-      refuse_gguf_tokenizer(metadata, kGgufTokensKey, "every token once", fmt::format("{} twice", in_quotes(token)));
-    }
-  }
-  return vocabulary;
-}
-
 // Tokens that are matched in the text before it is cut into words.
 json gguf_added_tokens_json(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens) {
-  const std::vector<std::int64_t> types = metadata.integers(kGgufTypesKey);
-  if (types.size() != tokens.size()) {
-    refuse_gguf_tokenizer(metadata, kGgufTypesKey, fmt::format("{} types, one for each token", tokens.size()),
-                          fmt::to_string(types.size()));
-  }
+  const std::vector<GgufTokenType> types = gguf_token_types(metadata, tokens.size());
   json added = json::array();
   for (std::size_t id = 0; id < tokens.size(); ++id) {
-    const GgufTokenType type{types[id]};
+    const GgufTokenType type = types[id];
     if (type == GgufTokenType::normal || type == GgufTokenType::unused) {
       continue;
     }
     if (type != GgufTokenType::control && type != GgufTokenType::user_defined) {
       refuse_gguf_tokenizer(metadata, kGgufTypesKey, "1 (normal), 3 (control), 4 (user-defined) or 5 (unused)",
-                            fmt::format("{} for the token {}", types[id], in_quotes(tokens[id])));
+                            fmt::format("{} for the token {}", static_cast<std::int64_t>(type), in_quotes(tokens[id])));
     }
-    added.push_back({{"id", id},
-                     {"content", std::string(tokens[id])},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", type == GgufTokenType::control}});
+    added.push_back(gguf_added_token_json(id, tokens[id], type == GgufTokenType::control, /*normalized=*/false));
   }
   return added;
 }
@@ -171,24 +141,39 @@ std::string gguf_tokenizer_text(const GgufMetadata& metadata, const json& tokeni
   }
 }
 
+json gguf_byte_level_json(const GgufMetadata& metadata, const GgufPreTokenizer& kind) {
+  const std::vector<std::string_view> tokens = metadata.texts(kGgufTokensKey);
+  return {{"version", "1.0"},
+          {"added_tokens", gguf_added_tokens_json(metadata, tokens)},
+          {"normalizer", kind.nfc ? json{{"type", "NFC"}} : json()},
+          {"pre_tokenizer", gguf_pre_tokenizer_json(kind)},
+          {"model",
+           {{"type", "BPE"},
+            {"ignore_merges", kind.ignore_merges},
+            {"vocab", gguf_vocabulary_json(metadata, tokens)},
+            {"merges", metadata.texts(kGgufMergesKey)}}}};
+}
+
+// Nothing where the file has a tokenizer of another kind.
+const GgufPreTokenizer* gguf_byte_level_kind(const GgufMetadata& metadata) {
+  if (metadata.contains(kGgufModelKey) && metadata.text(kGgufModelKey) == kPiecesModel) {
+    return nullptr;
+  }
+  check_gguf_tokenizer_keys(metadata);
+  return &gguf_pre_tokenizer(metadata);
+}
+
 }  // namespace
 
 GgufTokenizer read_gguf_tokenizer(const GgufMetadata& metadata) {
-  check_gguf_tokenizer_keys(metadata);
-  const GgufPreTokenizer& kind = gguf_pre_tokenizer(metadata);
-  const std::vector<std::string_view> tokens = metadata.texts(kGgufTokensKey);
-  const json tokenizer{{"version", "1.0"},
-                       {"added_tokens", gguf_added_tokens_json(metadata, tokens)},
-                       {"pre_tokenizer", gguf_pre_tokenizer_json(kind)},
-                       {"model",
-                        {{"type", "BPE"},
-                         {"ignore_merges", kind.ignore_merges},
-                         {"vocab", gguf_vocabulary_json(metadata, tokens)},
-                         {"merges", metadata.texts(kGgufMergesKey)}}}};
+  const GgufPreTokenizer* kind = gguf_byte_level_kind(metadata);
+  const json tokenizer = kind == nullptr ? gguf_pieces_json(metadata) : gguf_byte_level_json(metadata, *kind);
+  const std::size_t tokens = tokenizer.at("model").at("vocab").size();
   return {.tokenizer = Tokenizer::parse(gguf_tokenizer_text(metadata, tokenizer), metadata.file_name()),
-          .bos_token_id = gguf_token_id(metadata, kGgufBosKey, tokens.size()),
-          .eos_token_id = gguf_token_id(metadata, kGgufEosKey, tokens.size()),
-          .add_bos_token = metadata.contains(kGgufAddBosKey) ? metadata.boolean(kGgufAddBosKey) : kind.add_bos_token,
+          .bos_token_id = gguf_token_id(metadata, kGgufBosKey, tokens),
+          .eos_token_id = gguf_token_id(metadata, kGgufEosKey, tokens),
+          .add_bos_token = metadata.contains(kGgufAddBosKey) ? metadata.boolean(kGgufAddBosKey)
+                                                             : kind == nullptr || kind->add_bos_token,
           .chat_template =
               metadata.contains(kGgufTemplateKey) ? std::string(metadata.text(kGgufTemplateKey)) : std::string()};
 }

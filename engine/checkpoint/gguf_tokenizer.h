@@ -20,12 +20,14 @@ struct GgufTokenizer {
 
 /// Builds the tokenizer.json that the keys `tokenizer.ggml.*` stand for, and reads it.
 ///
-/// Only byte-level BPE is known (`tokenizer.ggml.model` gpt2), and of the ways to cut a text into words
+/// Pieces with scores are known (`tokenizer.ggml.model` llama, see gguf_pieces_json()), and byte-level BPE (gpt2): of
+/// the ways to cut a text into words
 /// (`tokenizer.ggml.pre`) those of StarCoder and SmolLM (smollm, starcoder, refact), GPT-2 (gpt-2), Llama 3 (llama-bpe,
 /// llama3, llama-v3) and Qwen 2 (qwen2), as Hugging Face publishes them. Tokens that the file calls control tokens are
-/// matched in the text first and are special; those that it calls user-defined are matched first, too. Qwen's own
-/// tokenizer normalizes a text to NFC first, which this one and llama.cpp leave to the caller. Where the file does not
-/// say whether a prompt begins with bos_token_id, it does for Llama 3 and for no other, as in llama.cpp.
+/// matched in the text first and are special; those that it calls user-defined are matched first, too. Texts for Qwen
+/// are brought into the normal form NFC first, as by Qwen's own tokenizer, which llama.cpp leaves to the caller. Where
+/// the file does not say whether a prompt begins with bos_token_id, it does for pieces and for Llama 3 and
+/// for no other, as in llama.cpp.
 ///
 /// Throws std::invalid_argument naming the file, what was expected and what was found, for every other kind, a missing
 /// key, a token that appears twice or is not UTF-8, token types that do not match the tokens, a bos or eos id that is

@@ -21,7 +21,7 @@ ModelText text_of_gguf(const std::filesystem::path& file) {
   try {
     GgufTokenizer stored = read_gguf_tokenizer(reader.file().metadata);
     if (stored.add_bos_token && stored.bos_token_id >= 0) {
-      text.begin_ids = {stored.bos_token_id};
+      text.affixes.before = {stored.bos_token_id};
     }
     text.chat.text = std::move(stored.chat_template);
     const auto token = [&](std::int64_t id) {
@@ -46,6 +46,7 @@ ModelText text_of_directory(const std::filesystem::path& directory) {
   }
   try {
     text.tokenizer = Tokenizer::load(file);
+    text.affixes = text.tokenizer->prompt_affixes();
   } catch (const std::invalid_argument& error) {
     text.why_not = error.what();
   }
@@ -56,7 +57,7 @@ ModelText text_of_directory(const std::filesystem::path& directory) {
 
 const Tokenizer& ModelText::require_tokenizer(std::string_view flag) const {
   if (!tokenizer) {
-    throw std::invalid_argument(fmt::format("{} needs a byte-level BPE tokenizer: {}", flag, why_not));
+    throw std::invalid_argument(fmt::format("{} needs a tokenizer: {}", flag, why_not));
   }
   return *tokenizer;
 }
@@ -72,7 +73,7 @@ std::vector<std::string> ModelText::token_bytes(std::string_view flag, std::span
   std::vector<std::string> bytes(ids.size());
   for (std::size_t index = 0; index < ids.size(); ++index) {
     try {
-      bytes[index] = known.decode(ids.subspan(index, 1));
+      bytes[index] = known.decode_further(ids.subspan(index, 1));
     } catch (const std::invalid_argument&) {
       continue;  // There is no token with this id.
     }
@@ -82,9 +83,14 @@ std::vector<std::string> ModelText::token_bytes(std::string_view flag, std::span
 
 std::vector<std::int64_t> ModelText::prompt_ids(std::string_view flag, std::string_view text) const {
   const std::vector<std::int64_t> words = require_tokenizer(flag).encode(text);
-  std::vector<std::int64_t> ids = begin_ids;
+  std::vector<std::int64_t> ids = affixes.before;
   ids.insert(ids.end(), words.begin(), words.end());
+  ids.insert(ids.end(), affixes.behind.begin(), affixes.behind.end());
   return ids;
+}
+
+std::string ModelText::completion_text(std::span<const std::int64_t> ids, const ModelConfig& config) const {
+  return config.encoder ? tokenizer->decode(ids) : tokenizer->decode_further(ids);
 }
 
 std::vector<std::int64_t> ModelText::chat_ids(std::string_view flag, std::string_view question) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/checkpoint/chat_template.h"
+#include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/tokenizer.h"
 
 namespace decodelab {
@@ -17,8 +18,8 @@ namespace decodelab {
 /// Holds a tokenizer, or why there is none, and a chat template.
 struct ModelText {
   std::optional<Tokenizer> tokenizer;
-  std::string why_not;                  ///< Why there is no tokenizer; says what to do instead.
-  std::vector<std::int64_t> begin_ids;  ///< A prompt of plain text begins with these.
+  std::string why_not;    ///< Why there is no tokenizer; says what to do instead.
+  PromptAffixes affixes;  ///< Stand around the tokens of a prompt of plain text.
   ChatTemplate chat;
 
   /// Returns the tokenizer. Throws std::invalid_argument with why_not where there is none; `flag` names what asked for
@@ -31,6 +32,9 @@ struct ModelText {
   std::vector<std::string> token_bytes(std::string_view flag, std::span<const std::int64_t> ids) const;
   /// Returns the token ids of a prompt. Throws as require_tokenizer().
   std::vector<std::int64_t> prompt_ids(std::string_view flag, std::string_view text) const;
+  /// Returns the text of a completion, which goes on behind its prompt; that of a model with an encoder begins anew.
+  /// There is a tokenizer.
+  std::string completion_text(std::span<const std::int64_t> ids, const ModelConfig& config) const;
   /// Returns those of a question to a chat model. Throws as require_tokenizer() and ChatTemplate::render().
   std::vector<std::int64_t> chat_ids(std::string_view flag, std::string_view question) const;
 };

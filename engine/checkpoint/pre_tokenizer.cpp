@@ -3,20 +3,18 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <utility>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/json_text.h"
-#include "base/text.h"
+#include "engine/checkpoint/tokenizer_part.h"
 
 namespace decodelab {
 namespace {
 
 using nlohmann::json;
 using Behavior = PreTokenizer::Behavior;
+using Prefixed = PreTokenizer::Prefixed;
 using Step = PreTokenizer::Step;
 
 // GPT-2's pattern (github.com/openai/gpt-2, src/encoder.py).
@@ -34,121 +32,86 @@ constexpr std::array<BehaviorName, 5> kBehaviors{{{"Removed", Behavior::removed}
                                                   {"Contiguous", Behavior::contiguous}}};
 
 // Turns the description into steps. ByteLevel must come last: nothing can be cut once bytes are written as characters.
-class Builder {
+class PreTokenizerBuilder {
  public:
-  explicit Builder(const std::string& file_name) : file_name_(file_name) {}
+  explicit PreTokenizerBuilder(const std::string& file_name) : part_("pre_tokenizer", file_name) {}
 
-  std::vector<Step> build(const json& description) {
-    add(description);
-    if (!complete_) {
-      refuse_kind(description);
-    }
-    return std::move(steps_);
-  }
-
- private:
-  [[noreturn]] void refuse(const std::string& expected, const std::string& got) const {
-    throw std::invalid_argument(fmt::format("{}: pre_tokenizer: expected {}, got {}", file_name_, expected, got));
-  }
-  [[noreturn]] void refuse_kind(const json& description) const {
-    refuse("ByteLevel, alone or last in a Sequence after Split and Digits",
-           fmt::format("{}; this tokenizer cannot be read, give token ids with --prompt-ids", shown(description)));
-  }
-
-  void add(const json& part) {
-    if (!part.is_object()) {
-      refuse_kind(part);
-    }
-    const std::string kind = part.contains("type") && part["type"].is_string() ? part["type"].get<std::string>() : "";
-    if (complete_) {
-      refuse("ByteLevel as the last step", fmt::format("{} after it", in_quotes(kind)));
+  void add(const json& description) {
+    const std::string kind = kind_of(description);
+    if (byte_level_) {
+      part_.refuse("ByteLevel as the last step", description);
     }
     if (kind == "Sequence") {
-      add_sequence(part);
+      for (const json& inner : part_.list(description, "pretokenizers")) {
+        add(inner);
+      }
     } else if (kind == "ByteLevel") {
-      add_byte_level(part);
+      add_byte_level(description);
     } else if (kind == "Digits") {
-      const bool individual = flag(part, "individual_digits");
+      const bool individual = part_.flag(description, "individual_digits");
       steps_.push_back(
           {.pattern = Regex(R"(\p{N})"), .behavior = individual ? Behavior::isolated : Behavior::contiguous});
     } else if (kind == "Split") {
-      add_split(part);
+      add_split(description);
+    } else if (kind == "WhitespaceSplit") {
+      steps_.push_back({.pattern = Regex(R"(\s)"), .behavior = Behavior::removed});
+    } else if (kind == "Metaspace") {
+      add_metaspace(description);
     } else {
-      refuse_kind(part);
+      part_.refuse_kind("ByteLevel, Split, Digits, WhitespaceSplit, Metaspace, or a Sequence of them", description);
     }
   }
 
-  void add_sequence(const json& part) {
-    const auto list = part.find("pretokenizers");
-    if (list == part.end() || !list->is_array()) {
-      refuse("'pretokenizers' as a list", shown(part));
-    }
-    for (const json& inner : *list) {
-      add(inner);
-    }
-  }
+  std::vector<Step> take() { return std::move(steps_); }
+  bool byte_level() const { return byte_level_; }
 
-  void add_byte_level(const json& part) {
-    Step step{.add_prefix_space = flag(part, "add_prefix_space")};
-    if (!part.contains("use_regex") || flag(part, "use_regex")) {
+ private:
+  void add_byte_level(const json& description) {
+    Step step{.prefixed = part_.flag(description, "add_prefix_space") ? Prefixed::all : Prefixed::none};
+    // Hugging Face's tokenizers have a default for this key alone, a recent one.
+    if (!description.contains("use_regex") || part_.flag(description, "use_regex")) {
       step.pattern = Regex(kGpt2Pattern);
     }
     steps_.push_back(std::move(step));
-    complete_ = true;
+    byte_level_ = true;
   }
 
-  void add_split(const json& part) {
-    const auto name = part.find("behavior");
-    const auto known = name == part.end() || !name->is_string()
-                           ? kBehaviors.end()
-                           : std::ranges::find(kBehaviors, name->get_ref<const std::string&>(), &BehaviorName::name);
+  void add_split(const json& description) {
+    const std::string name = part_.text(description, "behavior");
+    const auto known = std::ranges::find(kBehaviors, name, &BehaviorName::name);
     if (known == kBehaviors.end()) {
-      refuse("a Split with a behavior (Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous)",
-             shown(part));
+      part_.refuse("a Split with a behavior (Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous)",
+                   description);
     }
-    steps_.push_back({.pattern = pattern_of(part), .invert = flag(part, "invert"), .behavior = known->behavior});
+    steps_.push_back({.pattern = part_.pattern(description),
+                      .invert = part_.flag(description, "invert"),
+                      .behavior = known->behavior});
   }
 
-  Regex pattern_of(const json& part) const {
-    const auto pattern = part.find("pattern");
-    const bool single =
-        pattern != part.end() && pattern->is_object() && pattern->size() == 1 && pattern->front().is_string();
-    const std::string text = single ? pattern->front().get<std::string>() : "";
-    if (!single || text.empty() || (!pattern->contains("Regex") && !pattern->contains("String"))) {
-      refuse("a Split with a pattern, either {\"Regex\": ...} or {\"String\": ...}", shown(part));
+  void add_metaspace(const json& description) {
+    Step step{.space = part_.text(description, "replacement"), .prefixed = prefixed_by(description)};
+    // Both keys are recent; files without them mean the defaults of Hugging Face's tokenizers.
+    if (!description.contains("split") || part_.flag(description, "split")) {
+      step.pattern = pattern_of_text(step.space);
+      step.behavior = Behavior::merged_with_next;
     }
-    try {
-      return Regex(pattern->contains("Regex") ? text : literal(text));
-    } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument(
-          fmt::format("{}: pre_tokenizer: {}; give token ids with --prompt-ids instead", file_name_, error.what()));
-    }
+    steps_.push_back(std::move(step));
   }
 
-  // A pattern that matches `text` and nothing else.
-  static std::string literal(std::string_view text) {
-    std::string pattern;
-    for (const char c : text) {
-      if (std::string_view(R"(\^$.|?*+()[]{}#-&~ )").find(c) != std::string_view::npos) {
-        pattern += '\\';
-      }
-      pattern += c;
+  Prefixed prefixed_by(const json& description) const {
+    const std::string scheme =
+        description.contains("prepend_scheme") ? part_.text(description, "prepend_scheme") : "always";
+    const bool prefix = !description.contains("add_prefix_space") || part_.flag(description, "add_prefix_space");
+    if ((scheme != "always" && scheme != "first" && scheme != "never") || (!prefix && scheme != "never")) {
+      part_.refuse("a Metaspace with a prepend_scheme (always, first, never) that add_prefix_space agrees with",
+                   description);
     }
-    return pattern;
+    return scheme == "always" ? Prefixed::all : scheme == "first" ? Prefixed::first_of_the_text : Prefixed::none;
   }
 
-  // A default would hide a misspelt key; Hugging Face's tokenizers have a default for use_regex alone, a recent key.
-  bool flag(const json& part, const char* key) const {
-    const auto value = part.find(key);
-    if (value == part.end() || !value->is_boolean()) {
-      refuse(fmt::format("'{}' as true or false", key), shown(part));
-    }
-    return value->get<bool>();
-  }
-
-  const std::string& file_name_;
+  TokenizerPart part_;
   std::vector<Step> steps_;
-  bool complete_ = false;
+  bool byte_level_ = false;
 };
 
 // Joins spans with their neighbours. Forwards a match joins what is before it; backwards, what is after.
@@ -184,15 +147,31 @@ std::vector<TextSpan> apply_behavior(std::vector<TextSpan> spans, Behavior behav
   return joined;
 }
 
-void append_parts(std::vector<std::string>& parts, std::string word, const Step& step) {
-  if (step.add_prefix_space && !word.starts_with(' ')) {
-    word.insert(word.begin(), ' ');
+struct Word {
+  std::string text;
+  bool begins;  // At the beginning of the whole text.
+};
+
+void write_spaces_as(std::string& word, std::string_view space) {
+  for (std::size_t at = word.find(' '); at != std::string::npos; at = word.find(' ', at + space.size())) {
+    word.replace(at, 1, space);
+  }
+}
+
+void append_parts(std::vector<Word>& parts, Word word, const Step& step) {
+  std::string& text = word.text;
+  if (step.space != " ") {
+    write_spaces_as(text, step.space);
+  }
+  const bool prefixed = step.prefixed == Prefixed::all || (step.prefixed == Prefixed::first_of_the_text && word.begins);
+  if (prefixed && !text.starts_with(step.space)) {
+    text.insert(0, step.space);
   }
   if (!step.pattern.has_value()) {
     parts.push_back(std::move(word));
     return;
   }
-  auto spans = step.pattern->split(word);
+  auto spans = step.pattern->split(text);
   if (step.invert) {
     for (TextSpan& span : spans) {
       span.matched = !span.matched;
@@ -200,29 +179,42 @@ void append_parts(std::vector<std::string>& parts, std::string word, const Step&
   }
   for (const TextSpan& span : apply_behavior(std::move(spans), step.behavior)) {
     if (span.begin != span.end) {
-      parts.push_back(word.substr(span.begin, span.end - span.begin));
+      parts.push_back(
+          {.text = text.substr(span.begin, span.end - span.begin), .begins = word.begins && span.begin == 0});
     }
   }
 }
 
 }  // namespace
 
-PreTokenizer::PreTokenizer(const json& description, const std::string& file_name)
-    : steps_(Builder(file_name).build(description)) {}
+PreTokenizer::PreTokenizer(const json& description, const std::string& file_name) {
+  if (description.is_null()) {
+    return;
+  }
+  PreTokenizerBuilder builder(file_name);
+  builder.add(description);
+  steps_ = builder.take();
+  spelling_ = builder.byte_level() ? Spelling::bytes : Spelling::characters;
+}
 
-std::vector<std::string> PreTokenizer::split(std::string_view text) const {
-  std::vector<std::string> words;
+std::vector<std::string> PreTokenizer::split(std::string_view text, bool begins) const {
+  std::vector<Word> words;
   if (!text.empty()) {
-    words.emplace_back(text);
+    words.push_back({.text = std::string(text), .begins = begins});
   }
   for (const Step& step : steps_) {
-    std::vector<std::string> parts;
-    for (std::string& word : words) {
+    std::vector<Word> parts;
+    for (Word& word : words) {
       append_parts(parts, std::move(word), step);
     }
     words = std::move(parts);
   }
-  return words;
+  std::vector<std::string> texts;
+  texts.reserve(words.size());
+  for (Word& word : words) {
+    texts.push_back(std::move(word.text));
+  }
+  return texts;
 }
 
 }  // namespace decodelab

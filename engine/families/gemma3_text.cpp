@@ -26,7 +26,7 @@ constexpr LlamaDefaults kGemmaDefaults{.vocabulary_size = 262208,
 constexpr double kGlobalTheta = 1e6;
 constexpr double kLocalTheta = 1e4;
 constexpr double kMostTheta = 1e12;
-constexpr std::int64_t kDefaultWindow = 4096;
+constexpr std::int64_t kGemmaWindow = 4096;
 constexpr std::int64_t kDefaultPattern = 6;  ///< Every sixth layer sees all keys.
 constexpr const char* kSliding = "sliding_attention";
 constexpr const char* kFull = "full_attention";
@@ -45,7 +45,7 @@ RotaryRule rule_of(const ConfigKeys& keys, const char* name, double theta, const
 }
 
 void read_layer_kinds(const ConfigKeys& keys, ModelConfig& config) {
-  const std::int64_t window = keys.dimension_or_null({"sliding_window"}, kDefaultWindow, kMaxRows);
+  const std::int64_t window = keys.dimension_or_null({"sliding_window"}, kGemmaWindow, kMaxRows);
   const auto set = [&](std::size_t layer, bool slides) {
     config.recipes[layer] = {.rotary = slides ? kLocal : kGlobal, .window = slides ? window : 0};
   };

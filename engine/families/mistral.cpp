@@ -7,13 +7,13 @@
 namespace decodelab::model_families {
 namespace {
 
-constexpr std::int64_t kDefaultWindow = 4096;
+constexpr std::int64_t kMistralWindow = 4096;
 constexpr LlamaDefaults kMistralDefaults{.intermediate_size = 14336, .kv_heads = 8, .positions = 131072};
 
 void read_mistral(const ConfigKeys& keys, ModelConfig& config) {
   read_llama_keys(keys, kMistralDefaults, config);
   const bool has_key = keys.find({"sliding_window"}) != nullptr;
-  const std::int64_t window = keys.dimension_or_null({"sliding_window"}, has_key ? 0 : kDefaultWindow, kMaxRows);
+  const std::int64_t window = keys.dimension_or_null({"sliding_window"}, has_key ? 0 : kMistralWindow, kMaxRows);
   for (LayerRecipe& recipe : config.recipes) {
     recipe.window = window;
   }

@@ -27,7 +27,7 @@ TEST(Prompts, AreRandomIdsWhereNobodyWroteAny) {
 }
 
 TEST(Prompts, OfIdsNeedNoTokenizerAndStayInTheVocabulary) {
-  const ModelText text{.tokenizer = {}, .why_not = "it has none", .begin_ids = {}, .chat = {}};
+  const ModelText text{.tokenizer = {}, .why_not = "it has none", .affixes = {}, .chat = {}};
   const std::vector<RealPrompt> prompts = real_prompts("--prompts", {{.ids = {3, 99}, .prompt_class = "x"}}, text, 100);
   EXPECT_EQ(prompts, (std::vector<RealPrompt>{{.prompt_class = "x", .ids = {3, 99}}}));
   try {

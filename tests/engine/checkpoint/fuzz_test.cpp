@@ -12,6 +12,7 @@
 #include "engine/checkpoint/synthetic.h"
 #include "engine/checkpoint/tokenizer.h"
 #include "tests/engine/checkpoint/mutator.h"
+#include "tests/engine/checkpoint/precompiled_table.h"
 
 namespace decodelab {
 namespace {

@@ -123,5 +123,28 @@ TEST(Fuzz, GgufTokenizersAreReadOrRefused) {
   });
 }
 
+TEST(Fuzz, GgufPiecesAreReadOrRefused) {
+  GgufWriter writer;
+  writer.text("tokenizer.ggml.model", "llama")
+      .texts("tokenizer.ggml.tokens", {"<unk>", "<s>", "<0xC3>", "<0xA9>", "▁", "a", "b", "ab", "▁ab", "▁▁"});
+  writer.integers("tokenizer.ggml.token_type", {2, 3, 6, 6, 1, 1, 1, 1, 1, 4})
+      .floats("tokenizer.ggml.scores", {0, 0, 0, 0, -5, -4, -3, -1, -2, 0});
+  writer.boolean("tokenizer.ggml.add_space_prefix", false).integer("tokenizer.ggml.bos_token_id", 1);
+  const std::string text = "ab  ab\xc3\xa9<s>a\xff";
+  const std::vector<std::byte> undamaged = gguf_copy(writer.file());
+  const GgufTokenizer whole_file = read_gguf_tokenizer(parse_gguf(undamaged, "whole.gguf").metadata);
+  ASSERT_EQ(whole_file.tokenizer.encode("ab  ab"), (std::vector<std::int64_t>{7, 9, 7}));
+  fuzz(writer.file(), [&](const std::string& whole, Mutator& mutator) {
+    const std::vector<std::byte> bytes = gguf_copy(damaged_gguf(whole, mutator));
+    const GgufTokenizer read = read_gguf_tokenizer(parse_gguf(bytes, "fuzz.gguf").metadata);
+    const std::vector<std::int64_t> ids = read.tokenizer.encode(text);
+    for (const std::int64_t id : ids) {
+      ASSERT_GE(id, 0);
+      ASSERT_LT(id, read.tokenizer.size());
+    }
+    read.tokenizer.decode(ids);
+  });
+}
+
 }  // namespace
 }  // namespace decodelab

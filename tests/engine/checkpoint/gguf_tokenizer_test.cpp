@@ -152,6 +152,12 @@ TEST(GgufTokenizer, CutsDigitsAndContractionsAsEachModelDoes) {
   EXPECT_EQ(gguf_pieces(small_gguf_vocabulary("qwen2"), " 1234'LL"), (Pieces{"Ġ", "1", "2", "3", "4", "'LL"}));
 }
 
+TEST(GgufTokenizer, BringsTextsIntoANormalFormForQwenOnly) {
+  const auto pieces = [](const char* pre, const char* text) { return gguf_pieces(small_gguf_vocabulary(pre), text); };
+  EXPECT_EQ(pieces("qwen2", "e\u0301"), pieces("qwen2", "\u00e9"));
+  EXPECT_NE(pieces("gpt-2", "e\u0301"), pieces("gpt-2", "\u00e9"));
+}
+
 TEST(GgufTokenizer, TakesAWholeWordWithoutMergesForLlama3Only) {
   EXPECT_EQ(gguf_pieces(small_gguf_vocabulary("llama-bpe"), "whole").size(), 1u);
   EXPECT_EQ(gguf_pieces(small_gguf_vocabulary("qwen2"), "whole").size(), 5u);
@@ -207,11 +213,12 @@ bool says_about_gguf_tokenizer(const std::string& message, std::string_view part
 }
 
 TEST(GgufTokenizer, NamesTheKindThatItCannotRead) {
-  for (const char* model : {"llama", "bert", "t5", "rwkv"}) {
+  for (const char* model : {"bert", "t5", "rwkv"}) {
     GgufWriter writer;
     writer.text("tokenizer.ggml.model", model);
     EXPECT_PRED2(says_about_gguf_tokenizer, refused_gguf_tokenizer(writer),
-                 "'tokenizer.ggml.model': expected 'gpt2' (byte-level BPE), got '" + std::string(model) + "'");
+                 "'tokenizer.ggml.model': expected 'gpt2' (byte-level BPE) or 'llama' (pieces with scores), got '" +
+                     std::string(model) + "'");
   }
   for (const char* pre : {"default", "tekken", "deepseek-llm", ""}) {
     const std::string message = refused_gguf_tokenizer(small_gguf_vocabulary(pre).writer());
@@ -250,12 +257,50 @@ TEST(GgufTokenizer, RefusesTokenTypesThatDoNotMatchTheTokens) {
   vocabulary.types.pop_back();
   EXPECT_PRED2(says_about_gguf_tokenizer, refused_gguf_tokenizer(vocabulary.writer()),
                "expected 268 types, one for each token, got 267");
-  for (const std::int32_t type : {0, 2, 6, -1}) {
+  for (const std::int32_t type : {0, 2, 6, 7, -1}) {
     vocabulary = small_gguf_vocabulary("smollm");
     vocabulary.types.back() = type;
+    const bool known = type == 2 || type == 6;
     EXPECT_PRED2(says_about_gguf_tokenizer, refused_gguf_tokenizer(vocabulary.writer()),
-                 "got " + std::to_string(type) + " for the token '[PAD0]'");
+                 "got " + std::to_string(type) + (known ? " for the token '[PAD0]'" : ""));
   }
+}
+
+/// Pieces with scores in the manner of Llama 2: `ab` is better than `bc`.
+GgufWriter pieces_writer(std::vector<std::string> tokens = {"<unk>", "<s>", "<0xC3>", "<0xA9>", "▁", "a", "b", "c",
+                                                            "ab", "bc", "▁ab"},
+                         std::vector<float> scores = {0, 0, 0, 0, -9, -8, -8, -8, -1, -2, -3}) {
+  std::vector<std::int32_t> types(tokens.size(), 1);
+  std::ranges::copy(std::vector<std::int32_t>{2, 3, 6, 6}, types.begin());
+  GgufWriter writer;
+  writer.text("tokenizer.ggml.model", "llama").texts("tokenizer.ggml.tokens", tokens);
+  writer.integers("tokenizer.ggml.token_type", types).floats("tokenizer.ggml.scores", scores);
+  writer.integer("tokenizer.ggml.bos_token_id", 1);
+  return writer;
+}
+
+TEST(GgufTokenizer, MergesThePairOfPiecesWithTheBestScoreFirst) {
+  using Ids = std::vector<std::int64_t>;
+  const GgufTokenizer read = gguf_tokenizer_of(pieces_writer());
+  EXPECT_EQ(read.tokenizer.encode("abc"), (Ids{10, 7}));
+  EXPECT_EQ(read.tokenizer.encode("c abc<s>é?"), (Ids{4, 7, 10, 7, 1, 4, 2, 3, 0}));
+  EXPECT_EQ(read.tokenizer.decode(Ids{10, 7}), "abc");
+  EXPECT_EQ(read.tokenizer.decode_further(Ids{10, 7}), " abc");
+  EXPECT_TRUE(read.add_bos_token) << "where the file does not say";
+  const GgufTokenizer without = gguf_tokenizer_of(pieces_writer().boolean("tokenizer.ggml.add_space_prefix", false));
+  EXPECT_EQ(without.tokenizer.encode("abc ab"), (Ids{8, 7, 10}));
+}
+
+TEST(GgufTokenizer, RefusesPiecesWithoutScoresThatAreNumbers) {
+  const std::vector<std::string> tokens{"<unk>", "<s>", "<0xC3>", "<0xA9>", "a"};
+  EXPECT_EQ(refused_gguf_tokenizer(pieces_writer(tokens, {0, 0, 0, 0, -1})), "");
+  EXPECT_PRED2(says_about_gguf_tokenizer, refused_gguf_tokenizer(pieces_writer(tokens, {0, 0, 0, -1})), "5 scores");
+  EXPECT_PRED2(says_about_gguf_tokenizer, refused_gguf_tokenizer(pieces_writer(tokens, {0, 0, 0, 0, NAN})),
+               "expected numbers");
+  EXPECT_PRED2(says_about_gguf_tokenizer,
+               refused_gguf_tokenizer(
+                   pieces_writer({"<unk>", "<s>", "<0xC3>", "<0xA9>", std::string(2000, 'a')}, {0, 0, 0, 0, -1})),
+               "got one of 2000");
 }
 
 TEST(GgufTokenizer, RefusesIdsThatAreNoToken) {

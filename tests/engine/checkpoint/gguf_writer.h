@@ -75,6 +75,9 @@ class GgufWriter {
   GgufWriter& integers(std::string_view name, const std::vector<std::int32_t>& values) {
     return key(name, GgufValueType::array, gguf_array_bytes(GgufValueType::int32, values));
   }
+  GgufWriter& floats(std::string_view name, const std::vector<float>& values) {
+    return key(name, GgufValueType::array, gguf_array_bytes(GgufValueType::float32, values));
+  }
   GgufWriter& texts(std::string_view name, const std::vector<std::string>& values) {
     return key(name, GgufValueType::array, gguf_array_bytes(GgufValueType::text, values));
   }

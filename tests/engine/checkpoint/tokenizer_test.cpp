@@ -120,15 +120,16 @@ TEST(Tokenizer, NamesTheKindThatItCannotRead) {
   };
   EXPECT_PRED2(names, refused("/model/type", "Unigram"), "Unigram");
   EXPECT_PRED2(names, refused("/model/type", "WordPiece"), "WordPiece");
-  EXPECT_PRED2(names, refused("/pre_tokenizer", {{"type", "Metaspace"}}), "Metaspace");
-  EXPECT_PRED2(names, refused("/pre_tokenizer", nullptr), "null");
-  EXPECT_PRED2(names, refused("/normalizer", {{"type", "NFC"}}), "NFC");
-  EXPECT_PRED2(names, refused("/decoder", {{"type", "Metaspace"}}), "Metaspace");
+  EXPECT_PRED2(names, refused("/pre_tokenizer", {{"type", "BertPreTokenizer"}}), "BertPreTokenizer");
+  EXPECT_PRED2(names, refused("/pre_tokenizer", nullptr), "ByteLevel") << "the decoder has bytes";
+  EXPECT_PRED2(names, refused("/normalizer", {{"type", "Lowercase"}}), "Lowercase");
+  EXPECT_PRED2(names, refused("/decoder", {{"type", "Metaspace"}, {"replacement", "_"}}), "Metaspace");
+  EXPECT_PRED2(names, refused("/post_processor", {{"type", "BertProcessing"}}), "BertProcessing");
   EXPECT_PRED2(
       names,
       refused("/pre_tokenizer", {{"type", "Sequence"},
                                  {"pretokenizers", json::array({{{"type", "Digits"}, {"individual_digits", true}}})}}),
-      "Digits");
+      "ByteLevel");
 }
 
 TEST(Tokenizer, RefusesOptionsThatWouldChangeTheIds) {
@@ -187,6 +188,63 @@ TEST(Tokenizer, RefusesMalformedParts) {
   }
   EXPECT_NE(refusal([] { Tokenizer::load("/nowhere/tokenizer.json"); }).find("/nowhere/tokenizer.json"),
             std::string::npos);
+}
+
+/// A BPE of characters in the manner of Llama 2, with `change` at a JSON pointer.
+Tokenizer of_characters(const std::string& pointer = "/version", const json& change = "1.0") {
+  json file = json::parse(R"({"version": "1.0",
+    "added_tokens": [{"id": 1, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
+    "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]},
+    "pre_tokenizer": null,
+    "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                       "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}},
+    "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
+                                                 {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+    "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true,
+              "vocab": {"<unk>": 0, "<s>": 1, "<0xC3>": 2, "<0xA9>": 3, "▁": 4, "a": 5, "b": 6, "▁a": 7}, "merges": ["▁ a"]}})");
+  file[json::json_pointer(pointer)] = change;
+  return Tokenizer::parse(file.dump(), "characters.json");
+}
+
+TEST(Tokenizer, SpellsWhatHasNoTokenInBytesOrCallsItUnknown) {
+  EXPECT_EQ(of_characters().encode("a é"), (Ids{7, 4, 2, 3}));
+  EXPECT_EQ(of_characters().encode("axybÿ"), (Ids{7, 0, 6, 0}));
+  EXPECT_EQ(of_characters("/model/fuse_unk", false).encode("axyb"), (Ids{7, 0, 0, 6}));
+  EXPECT_EQ(of_characters("/model/byte_fallback", false).encode("a é"), (Ids{7, 4, 0}));
+  const std::string message = refusal([] { of_characters("/model/unk_token", nullptr).encode("a x"); });
+  EXPECT_NE(message.find("'x'"), std::string::npos) << message;
+}
+
+TEST(Tokenizer, KeepsTheSpaceOfTheFirstWordOnlyBehindAnotherText) {
+  const Tokenizer tokenizer = of_characters();
+  const Ids ids = tokenizer.encode("a b");
+  EXPECT_EQ(tokenizer.decode(ids), "a b");
+  EXPECT_EQ(tokenizer.decode_further(ids), " a b");
+  EXPECT_EQ(tokenizer.decode(Ids{1, 7}), "a") << "special tokens are left out first";
+}
+
+TEST(Tokenizer, NamesTheTokensAroundAPrompt) {
+  EXPECT_EQ(of_characters().prompt_affixes().before, Ids{1});
+  EXPECT_TRUE(of_characters().prompt_affixes().behind.empty());
+  EXPECT_TRUE(Tokenizer::load(kData / "gpt2.json").prompt_affixes().before.empty());
+  for (const json& single : {json::array(), json::array({{{"SpecialToken", {{"id", "<s>"}}}}}),
+                             json::array({{{"SpecialToken", {{"id", "<x>"}}}}, {{"Sequence", {{"id", "A"}}}}})}) {
+    EXPECT_NE(refusal([&] { of_characters("/post_processor/single", single); }).find("post_processor"),
+              std::string::npos)
+        << single;
+  }
+}
+
+TEST(Tokenizer, RefusesPiecesThatMeanNothing) {
+  const auto message = [](const json& model) { return refusal([&] { of_characters("/model", model); }); };
+  const json pieces = json::array({json::array({"<unk>", 0}), json::array({"<s>", 0}), json::array({"a", -1.5})});
+  EXPECT_EQ(message({{"type", "Unigram"}, {"unk_id", 0}, {"vocab", pieces}}), "");
+  EXPECT_NE(message({{"type", "Unigram"}, {"unk_id", 3}, {"vocab", pieces}}), "");
+  EXPECT_NE(message({{"type", "Unigram"}, {"vocab", pieces}}), "");
+  EXPECT_NE(message({{"type", "Unigram"}, {"unk_id", nullptr}, {"vocab", pieces}}), "");
+  EXPECT_NE(message({{"type", "Unigram"}, {"unk_id", 0}, {"vocab", json::array({7})}}), "");
+  EXPECT_NE(message({{"type", "Unigram"}, {"unk_id", 0}, {"vocab", json::array()}}), "");
+  EXPECT_NE(message({{"type", "Unigram"}, {"unk_id", 0}, {"vocab", pieces}, {"alpha", 0.1}}), "");
 }
 
 TEST(Tokenizer, SaysWhichByteHasNoToken) {
