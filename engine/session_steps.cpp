@@ -298,6 +298,8 @@ StepResult UnreadStep::read(const TokenText* text) {
   StepResult result{.token_ids = tokens.read(), .details = {}, .exhausted = std::move(exhausted)};
   std::vector<TokenDetails> of_tokens = details ? details() : std::vector<TokenDetails>(prompts.size());
   for (std::size_t row = 0; row < prompts.size(); ++row) {
+    count_amount(Amount::listed_tokens, of_tokens[row].top.empty() ? 0 : 1);
+    count_amount(Amount::tied_tokens, of_tokens[row].tied ? 1 : 0);
     result.details.push_back({.token = std::move(of_tokens[row]), .prompt = std::move(prompts[row])});
   }
   if (text != nullptr && std::ranges::find(texts, true) != texts.end()) {

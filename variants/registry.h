@@ -46,6 +46,7 @@ struct CountedSteps {
   std::int64_t length = 0;      ///< Prompt tokens, or keys held before the first decode step.
   std::int64_t steps = 0;
   bool sampled = false;       ///< Every row draws its tokens at random; else every row is greedy.
+  double typical_p = 1;       ///< Of the sampled rows.
   bool chosen = true;         ///< Tokens were chosen; else the steps computed logits only.
   std::int64_t samples = 1;   ///< Rows of each prompt; `batch_size` counts prompts.
   std::int64_t requests = 0;  ///< Phase batching: requests of each step, at `batch_size` rows of a batch.

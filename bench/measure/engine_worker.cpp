@@ -95,6 +95,11 @@ class EngineWorker final : public Worker {
       : engine_(std::move(engine)), arm_(std::move(arm)), input_(input) {
     input_.kept_key += "arm " + arm_.label + "\n";
     input_.request = arm_.request;
+    if (input_.request.typical_p < 1) {
+      input_.sampling.sample = true;
+      input_.sampling.typical_p = input_.request.typical_p;
+      input_.sampling.seed = input_.sampling.seed.value_or(input_.seed);
+    }
     if (!input_.request.regex.empty() && input_.vocabulary == nullptr) {
       throw WorkerError(RowStatus::unsupported,
                         "@regex: a pattern needs the bytes of the tokens, and the model has no tokenizer");
@@ -172,6 +177,7 @@ class EngineWorker final : public Worker {
         .length = held(cell),
         .steps = steps,
         .sampled = input_.sampling.sample,
+        .typical_p = input_.sampling.typical_p,
         .chosen = !runner.scope().forward,
         .samples = rows_of(cell) / cell.batch,
         .requests = std::ssize(runner.work().planned),

@@ -114,8 +114,16 @@ ArmRequest parse_arm_request(std::string_view text) {
       if (request.text && value.substr(colon) != ":text") {
         throw std::invalid_argument(fmt::format("'@{}': expected @top-tokens=N, or :text behind it", setting));
       }
+      if (request.text && request.top_tokens == 0) {
+        throw std::invalid_argument(fmt::format("'@{}': expected a number above 0 where texts are asked for", setting));
+      }
     } else if (name == "prompt-top-tokens") {
       request.prompt_top_tokens = number_of<std::int64_t>(setting, value, 0, kTooManyTokens);
+    } else if (name == "typical-p") {
+      request.typical_p = number_of<double>(setting, value, 0, 1);
+      if (request.typical_p == 0) {
+        throw std::invalid_argument(fmt::format("'@{}': expected a number above 0 and below 1", setting));
+      }
     } else if (name == "prefix") {
       const std::size_t colon = value.find(':');
       request.prefix = number_of<double>(setting, value.substr(0, colon), 0, 1);
@@ -124,7 +132,7 @@ ArmRequest parse_arm_request(std::string_view text) {
     } else {
       throw std::invalid_argument(
           fmt::format("'@{}' is no setting of a request: expected @regex=R, @samples=N, @prefix=SHARE[:KIND], "
-                      "@top-tokens=N[:text] or @prompt-top-tokens=N ('@' in a value is written '@@')",
+                      "@top-tokens=N[:text], @prompt-top-tokens=N or @typical-p=P ('@' in a value is written '@@')",
                       setting));
     }
   }
@@ -173,6 +181,9 @@ std::string to_string(const ArmRequest& request) {
   }
   if (request.top_tokens > 0) {
     text += fmt::format("@top-tokens={}{}", request.top_tokens, request.text ? ":text" : "");
+  }
+  if (request.typical_p < 1) {
+    text += fmt::format("@typical-p={}", request.typical_p);
   }
   return text;
 }

@@ -41,6 +41,10 @@ struct ArmRequest {
   /// `@prompt-top-tokens=N`: each token of the prompt but the first comes with the same.
   std::int64_t prompt_top_tokens = 0;
 
+  /// `@typical-p=P`: tokens are drawn at random, those that typical-p keeps; what else says how they are drawn is that
+  /// of the sweep.
+  double typical_p = 1;
+
   DetailsRequest details() const;
   /// Returns the rules of each row's completion.
   TokenRules rules() const { return {.regex = regex, .forbid_eos = !regex.empty()}; }

@@ -34,7 +34,7 @@ at::Tensor keep_typical_p(const at::Tensor& logits, double p) {
   const at::Tensor entropy = -(log_probs * log_probs.exp()).nan_to_num(0.0).cumsum(0)[-1];
   const auto [distances, order] =
       at::sort((-log_probs - entropy).abs(), /*stable=*/true, /*dim=*/0, /*descending=*/false);
-  const at::Tensor mass = at::softmax(logits.gather(0, order), 0).cumsum(0);
+  const at::Tensor mass = at::softmax(logits, 0).gather(0, order).cumsum(0);
   // After rounding, the whole mass may lie below p.
   const std::int64_t last = std::min((mass < p).sum().item<std::int64_t>(), logits.size(0) - 1);
   at::Tensor dropped = distances > distances[last];

@@ -17,8 +17,9 @@ at::Tensor penalize_row(const at::Tensor& logits, const at::Tensor& seen, const 
 /// probability of 0 may be dropped by any of them.
 ///
 /// The arithmetic is that of the LogitsProcessors of Hugging Face Transformers 5 with min_tokens_to_keep = 1, except
-/// that sorts are stable and the entropy behind typical-p is summed in fp64, so that neither threads nor neighbours
-/// change a row: of tokens that tie where top-p cuts, the higher ids are kept.
+/// that sorts are stable, the entropy behind typical-p is summed in fp64, and its probabilities do not depend on the
+/// order that they are sorted into, so that neither threads nor neighbours change a row: of tokens that tie where top-p
+/// cuts, the higher ids are kept.
 at::Tensor warp_row(const at::Tensor& logits, const SamplingParameters& row);
 
 }  // namespace decodelab

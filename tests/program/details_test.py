@@ -84,6 +84,19 @@ class Details(ProgramTest):
                              ("--ties", "some"): ("--ties", "keep or cut"), ("--log-probs-of", "all"): ("--log-probs-of", "raw or processed")}.items():
             self.assert_one_sentence(self.run_program("generate", "-m", self.model, *PROMPTS, *flags, expect=2), *words)
 
+    def test_are_null_where_logits_hold_a_nan(self):
+        import torch
+
+        model, weights = self.write_checkpoint()
+        with torch.no_grad():
+            weights.transformer.wte.weight[50, 0] = math.nan
+        weights.save_pretrained(model, safe_serialization=True)
+        for arm in ("causal", "native"):
+            [row] = self.run_json("generate", "-m", model, "--prompt-ids", "3,4,5", "--max-tokens", 1, "--ignore-eos", "--top-tokens", 2, "--ranks", "--prompt-top-tokens", 1, "--arm", arm)["completions"]
+            self.assertEqual(row["token_ids"], [50], "a NaN counts as higher than any number")
+            self.assertEqual([row["top_tokens"], row["ranks"]], [[None]] * 2)
+            self.assertEqual(row["prompt_top_tokens"], [None, None])
+
     def test_may_differ_between_the_arms_of_a_sweep(self):
         rows = self.run_json("sweep", "-m", "synthetic:tiny", "--phase", "prefill,decode", "--batch", 2, "--length", 16, "--quick", "--launches", 1, "--arm", "native", "--arm", "native@top-tokens=5",
                              "--arm", "native,-scan-details,+ties-kept-topk@top-tokens=5", "--arm", "native@prompt-top-tokens=5")["rows"]
@@ -93,6 +106,17 @@ class Details(ProgramTest):
         self.assertEqual(by_arm["native@prompt-top-tokens=5", "prefill"]["status"], "ok")
         self.assertGreater(by_arm["native@top-tokens=5", "decode"]["counters"]["scanned_logits"], 0)
         self.assertGreater(by_arm["native,+ties-kept-topk,-scan-details@top-tokens=5", "decode"]["counters"]["op.aten::topk"], 0)
+        counters = by_arm["native@top-tokens=5", "decode"]["counters"]
+        self.assertEqual(counters["listed_tokens"], 2 * counters["counted_steps"])
+
+    def test_draw_what_typical_p_keeps_in_an_arm_that_asks_for_it(self):
+        scan, sort = "native,+scan-typical,-vectorized-choice@typical-p=0.5", "native@typical-p=0.5"
+        rows = self.run_json("sweep", "-m", "synthetic:tiny", "--phase", "decode", "--batch", 2, "--length", 16, "--quick", "--launches", 1, "--arm", "native", "--arm", sort, "--arm", scan)["rows"]
+        by_arm = {row["arm"]: row for row in rows}
+        self.assertEqual({row["status"] for row in rows}, {"ok"})
+        self.assertGreater(by_arm[sort]["counters"]["op.aten::sort"], 0)
+        self.assertNotIn("op.aten::sort", by_arm["native"]["counters"])
+        self.assertEqual(by_arm[scan]["counters"]["scanned_logits"], 2 * 4096 * by_arm[scan]["counters"]["counted_steps"])
 
 
 class Texts(ProgramTest):

@@ -34,7 +34,7 @@ WISHES = [
     {"temperature": 0.7}, {"temperature": 3.0}, {"temperature": 0.01},
     {"top_k": 1}, {"top_k": 3}, {"top_k": 40}, {"top_k": 5000},
     {"top_p": 0.9}, {"top_p": 0.5}, {"top_p": 0.25}, {"top_p": 0.75}, {"top_p": 1e-8}, {"top_p": 0.9999999},
-    {"typical_p": 0.9}, {"typical_p": 0.5}, {"typical_p": 0.25}, {"typical_p": 1e-8}, {"typical_p": 0.9999999},
+    {"typical_p": 0.9}, {"typical_p": 0.5}, {"typical_p": 0.25}, {"typical_p": 1e-8}, {"typical_p": 0.99999},
     {"repetition_penalty": 1.3}, {"repetition_penalty": 0.5},
     {"repetition_penalty": 1.2, "temperature": 0.8, "top_k": 20, "top_p": 0.9, "typical_p": 0.8},
     {"temperature": 1.5, "top_k": 2, "typical_p": 0.5},

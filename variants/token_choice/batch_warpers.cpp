@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace decodelab {
@@ -32,7 +33,8 @@ at::Tensor drop_in_order(const at::Tensor& logits, const at::Tensor& order, cons
 
 }  // namespace
 
-BatchWarpers::BatchWarpers(std::span<const SamplingParameters> rows, at::Device device) {
+BatchWarpers::BatchWarpers(std::span<const SamplingParameters> rows, at::Device device, KeepTypical keep_typical)
+    : keep_typical_(std::move(keep_typical)) {
   if (std::ranges::any_of(rows, [](const SamplingParameters& row) { return row.temperature != 1; })) {
     temperature_ = numbers(rows, device, [](const SamplingParameters& row) { return row.temperature; });
   }
@@ -61,7 +63,7 @@ at::Tensor BatchWarpers::warp(const at::Tensor& logits) const {
   if (dropped_mass_) {
     warped = keep_top_p(warped);
   }
-  return typical_p_ ? keep_typical_p(warped) : warped;
+  return typical_p_ ? keep_typical_(warped, *typical_p_) : warped;
 }
 
 at::Tensor BatchWarpers::keep_top_k(const at::Tensor& logits) const {
@@ -78,13 +80,13 @@ at::Tensor BatchWarpers::keep_top_p(const at::Tensor& logits) const {
   return drop_in_order(logits, order, dropped);
 }
 
-at::Tensor BatchWarpers::keep_typical_p(const at::Tensor& logits) const {
+at::Tensor keep_typical_by_sorting(const at::Tensor& logits, const at::Tensor& typical_p) {
   const at::Tensor log_probs = at::log_softmax(logits, 1);
   const at::Tensor entropy = -(log_probs * log_probs.exp()).nan_to_num_(0.0).cumsum(1).narrow(1, -1, 1);
   const auto [distances, order] =
       at::sort((-log_probs).sub_(entropy).abs_(), /*stable=*/true, /*dim=*/1, /*descending=*/false);
-  const at::Tensor mass = at::softmax(logits.gather(1, order), 1).cumsum(1);
-  const at::Tensor last = (mass < *typical_p_).sum(1, /*keepdim=*/true).clamp_max_(logits.size(1) - 1);
+  const at::Tensor mass = at::softmax(logits, 1).gather(1, order).cumsum(1);
+  const at::Tensor last = (mass < typical_p).sum(1, /*keepdim=*/true).clamp_max_(logits.size(1) - 1);
   at::Tensor dropped = distances > distances.gather(1, last);
   dropped.select(1, 0).fill_(false);
   return drop_in_order(logits, order, dropped);

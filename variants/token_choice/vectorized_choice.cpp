@@ -1,15 +1,16 @@
 // Chooses the tokens of all rows with one reduction and one read-back, sampled rows after one pass of each warper.
+#include "variants/token_choice/vectorized_choice.h"
+
 #include <optional>
+#include <utility>
 
 #include "base/select_rows.h"
 #include "engine/kernels/elementwise/arg_max.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/workspace.h"
 #include "engine/sampling/chosen_tokens.h"
-#include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_history.h"
 #include "variants/registry.h"
-#include "variants/token_choice/batch_warpers.h"
 
 namespace decodelab {
 namespace {
@@ -19,7 +20,10 @@ constexpr std::int64_t kRowsOfATask = 4;
 
 class VectorizedChoice final : public TokenChoice {
  public:
-  explicit VectorizedChoice(const ChoiceOptions& options) : rows_(options), device_(options.device) { prepare(); }
+  VectorizedChoice(const ChoiceOptions& options, KeepTypical keep_typical)
+      : rows_(options), device_(options.device), keep_typical_(std::move(keep_typical)) {
+    prepare();
+  }
 
   ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace& workspace) override {
     at::Tensor scores = logits;
@@ -60,7 +64,7 @@ class VectorizedChoice final : public TokenChoice {
     if (rows_.rng() == nullptr) {
       return;
     }
-    warpers_.emplace(select_rows(rows_.parameters(), rows_.sampled()), device_);
+    warpers_.emplace(select_rows(rows_.parameters(), rows_.sampled()), device_, keep_typical_);
     if (rows_.sampled().size() < rows_.parameters().size()) {
       some_rows_ = at::tensor(rows_.sampled(), at::kLong).to(device_);
     }
@@ -88,23 +92,20 @@ class VectorizedChoice final : public TokenChoice {
 
   ChoiceRows rows_;
   at::Device device_;
+  KeepTypical keep_typical_;
   std::optional<BatchPenalty> penalty_;
   std::optional<BatchWarpers> warpers_;
   std::optional<at::Tensor> some_rows_;  ///< The sampled rows, int64, where others are greedy.
 };
 
 void apply(EnginePlan& plan, const Parameters&) {
-  plan.token_choice.bind("vectorized-choice",
-                         [](const ChoiceOptions& options) { return std::make_unique<VectorizedChoice>(options); });
+  plan.token_choice.bind("vectorized-choice", [](const ChoiceOptions& options) {
+    return make_vectorized_choice(options, keep_typical_by_sorting);
+  });
 }
 
 std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
-  if (counted.sampled) {
-    // The generators call argmax too; but only the row-by-row choice stacks its warped rows.
-    return {{"op.aten::stack", 0}};
-  }
-  // On a CPU our own kernel finds the arg-max. An operator that was not called has no counter.
-  return {{"op.aten::argmax", counted.device == "cpu" ? 0 : counted.steps}};
+  return expected_of_vectorized_choice(counted);
 }
 
 [[maybe_unused]] const bool registered = register_variant({
@@ -118,4 +119,18 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 });
 
 }  // namespace
+
+std::unique_ptr<TokenChoice> make_vectorized_choice(const ChoiceOptions& options, KeepTypical keep_typical) {
+  return std::make_unique<VectorizedChoice>(options, std::move(keep_typical));
+}
+
+std::vector<Expectation> expected_of_vectorized_choice(const CountedSteps& counted) {
+  if (counted.sampled) {
+    // The generators call argmax too; but only the row-by-row choice stacks its warped rows.
+    return {{"op.aten::stack", 0}};
+  }
+  // On a CPU our own kernel finds the arg-max. An operator that was not called has no counter.
+  return {{"op.aten::argmax", counted.device == "cpu" ? 0 : counted.steps}};
+}
+
 }  // namespace decodelab

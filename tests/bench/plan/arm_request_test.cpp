@@ -115,5 +115,19 @@ TEST(ArmRequest, SaysWhichPhasesHaveNoUseForIt) {
   }
 }
 
+TEST(ArmRequest, SaysWhichDetailsAndWhichDrawsAreWanted) {
+  const ArmRequest request = parse_arm_request("@typical-p=0.5@top-tokens=20:text@prompt-top-tokens=3");
+  EXPECT_EQ(request.typical_p, 0.5);
+  EXPECT_EQ(request.details().generated.top, 20);
+  EXPECT_TRUE(request.details().text);
+  EXPECT_EQ(request.details().prompt.top, 3);
+  EXPECT_EQ(to_string(request), "@prompt-top-tokens=3@top-tokens=20:text@typical-p=0.5");
+  EXPECT_EQ(parse_arm_request(to_string(request)), request);
+  for (const char* text : {"@typical-p=0", "@typical-p=1", "@typical-p=-1", "@typical-p=", "@top-tokens=0:text",
+                           "@top-tokens=5:texts", "@top-tokens=-1", "@prompt-top-tokens=x"}) {
+    EXPECT_THROW(parse_arm_request(text), std::invalid_argument) << text;
+  }
+}
+
 }  // namespace
 }  // namespace decodelab
