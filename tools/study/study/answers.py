@@ -11,7 +11,7 @@ KEPT = ("arm", "phase", "scope", "batch", "length", "dtype", "threads", "status"
         "time_ratio_high", "mde", "verdict", "bound_share", "bound_share_low", "bound_share_high", "peak_bytes", "flags",
         "ties", "logit_error", "kl_divergence", "top_1_agreement")
 OUTPUTS_DIFFER = 5  # the exit code
-COUNTERS = ("counted_steps", "choice.operators", "details.operators")
+COUNTERS = ("counted_steps", "choice.operators", "details.operators", "listed_tokens", "tied_tokens")
 
 
 @dataclasses.dataclass(frozen=True)

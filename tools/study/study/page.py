@@ -79,6 +79,18 @@ def memory(rows):
     return markdown(["cell", *(f"{arm}: ms; peak MiB" for arm in (base, *others))], lines) + "\n" + times(rows)
 
 
+def ties(rows):
+    """How often more tokens than were asked for are as probable as the last, of the steps that were counted."""
+    lines = []
+    for name, arms in by_cell(rows).items():
+        for arm in arms_of(rows):
+            counters = arms[arm]["counters"]
+            if counters.get("listed_tokens"):
+                tied = counters.get("tied_tokens", 0)
+                lines.append([name, arm, str(counters["listed_tokens"]), str(tied), f"{100 * tied / counters['listed_tokens']:.0f} %"])
+    return markdown(["cell", "arm", "tokens that came with the most probable ones", "with a tie at the last of them", "share"], lines)
+
+
 def bound(rows):
     arms = [arm for arm in arms_of(rows) if not arm.startswith("roofline")]
     lines = [[name] + [f"{milliseconds(cells[arm])}; {cells[arm]['bound_share']:.2f}" if cells[arm]["bound_share"] else milliseconds(cells[arm]) for arm in arms]
@@ -162,7 +174,7 @@ def judged(claim, rows):
     return [claim.text, word, ", ".join(f"{count} {name}" for name, count in counts.items() if count) + f" of {total} cells"]
 
 
-LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked}
+LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked}
 
 
 def section(question, answer, claimed_by):

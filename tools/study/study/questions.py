@@ -89,7 +89,7 @@ QUESTIONS = (
              (Claim("causal is slower than bigcode at large batches and long lengths", "causal", DECODE, "slower", least_length=1024, least_batch=8),
               Claim("flash is slower than bigcode at large batches and long lengths", "flash", DECODE, "slower", least_length=1024, least_batch=8))),
     Question("growth", "Why does causal go wrong at long lengths?",
-             sweep(["causal", "causal,+kv-grow", "causal,+kv-preallocated", "causal,+kv-static"], "decode", "8", "128,512,1024,2000"),
+             sweep(["causal", "causal,+kv-grow", "causal,+kv-preallocated", "causal,+kv-static"], "decode", "8", "128,512,1024"),
              (Claim("a cache that is concatenated at each step is slower than one that is there", "causal,+kv-preallocated", DECODE, "faster", least_length=1024),), "memory"),
     Question("bound", "Where does decode leave the bound of reading the weights?",
              {**sweep(["bigcode", "native"], "decode", "1,2,4,8,16,32,64,256", "128"), "--roofline": True}, (), "bound"),
