@@ -128,6 +128,20 @@ TEST(Fuzz, ChatTemplatesAreRenderedOrRefused) {
   fuzz(whole, [&](const std::string& file, Mutator& mutator) { rendered(mutator.mutate(file)); });
 }
 
+/// Reads broken copies of a tokenizer.json, and lets those that can be read encode and decode.
+void fuzz_tokenizer(const std::string& tokenizer, const std::string& text) {
+  fuzz(tokenizer, [&](const std::string& file, Mutator& mutator) {
+    const Tokenizer read = Tokenizer::parse(mutator.mutate(file), "tokenizer.json");
+    const auto ids = read.encode(text);
+    for (const std::int64_t id : ids) {
+      ASSERT_GE(id, 0);
+      ASSERT_LT(id, read.size());
+    }
+    read.decode(ids);
+    read.decode_further(ids);
+  });
+}
+
 TEST(Fuzz, TokenizersAreReadOrRefused) {
   const std::string tokenizer =
       R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)"
@@ -143,15 +157,41 @@ TEST(Fuzz, TokenizersAreReadOrRefused) {
   const std::string text = "ab abcd 12\nab cd<|end|>\xc3\xa9 ab";
   const Tokenizer whole = Tokenizer::parse(tokenizer, "tokenizer.json");
   ASSERT_EQ(whole.decode(whole.encode(text), false), text);
-  fuzz(tokenizer, [&](const std::string& file, Mutator& mutator) {
-    const Tokenizer read = Tokenizer::parse(mutator.mutate(file), "tokenizer.json");
-    const auto ids = read.encode(text);
-    for (const std::int64_t id : ids) {
-      ASSERT_GE(id, 0);
-      ASSERT_LT(id, read.size());
-    }
-    read.decode(ids);
-  });
+  fuzz_tokenizer(tokenizer, text);
+}
+
+TEST(Fuzz, TokenizersOfPiecesAreReadOrRefused) {
+  // The table replaces U+00C4 by "A".
+  const std::string tokenizer =
+      R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)"
+      R"({"id":0,"content":"</s>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],)"
+      R"("normalizer":{"type":"Sequence","normalizers":[{"type":"Precompiled","precompiled_charsmap":")" +
+      testing::to_base64(testing::precompiled_table({{"\xc3\x84", "A"}})) +
+      R"("},{"type":"Strip","strip_left":false,"strip_right":true},{"type":"Replace","pattern":{"Regex":" {2,}"},"content":"▁"}]},)"
+      R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}]},)"
+      R"("post_processor":{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"</s>","type_id":0}}],)"
+      R"("pair":[],"special_tokens":{"</s>":{"id":"</s>","ids":[0],"tokens":["</s>"]}}},)"
+      R"("decoder":{"type":"Metaspace","replacement":"▁","add_prefix_space":true},)"
+      R"("model":{"type":"Unigram","unk_id":1,"byte_fallback":false,)"
+      R"("vocab":[["</s>",0],["<unk>",0],["▁",-2],["▁A",-3],["b",-3.5],["▁ab",-4],["a",-5],["cab",-4.5]]}})";
+  const Tokenizer whole = Tokenizer::parse(tokenizer, "tokenizer.json");
+  const std::string text = "Ä ab cab</s> abÿ b";
+  ASSERT_EQ(whole.decode(whole.encode("Ä ab cab")), "A ab cab");
+  fuzz_tokenizer(tokenizer, text);
+}
+
+TEST(Fuzz, TokenizersOfCharactersAreReadOrRefused) {
+  const std::string tokenizer =
+      R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)"
+      R"({"id":0,"content":"<unk>","single_word":false,"lstrip":false,"rstrip":false,"normalized":true,"special":true}],)"
+      R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Prepend","prepend":"▁"},{"type":"Replace","pattern":{"String":" "},"content":"▁"}]},)"
+      R"("pre_tokenizer":null,"post_processor":null,)"
+      R"("decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]},)"
+      R"("model":{"type":"BPE","dropout":null,"unk_token":"<unk>","continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":true,"byte_fallback":true,)"
+      R"("vocab":{"<unk>":0,"<0xC3>":1,"<0x84>":2,"▁":3,"a":4,"b":5,"▁a":6,"▁ab":7,"c":8},"merges":["▁ a",["▁a","b"]]}})";
+  const Tokenizer whole = Tokenizer::parse(tokenizer, "tokenizer.json");
+  ASSERT_EQ(whole.decode(whole.encode("ab Ä a")), "ab Ä a");
+  fuzz_tokenizer(tokenizer, "ab Ä a<unk>ÿ zz c");
 }
 
 }  // namespace
