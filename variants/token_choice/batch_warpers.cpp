@@ -82,9 +82,9 @@ at::Tensor BatchWarpers::keep_top_p(const at::Tensor& logits) const {
 
 at::Tensor keep_typical_by_sorting(const at::Tensor& logits, const at::Tensor& typical_p) {
   const at::Tensor log_probs = at::log_softmax(logits, 1);
-  const at::Tensor entropy = -(log_probs * log_probs.exp()).nan_to_num_(0.0).cumsum(1).narrow(1, -1, 1);
-  const auto [distances, order] =
-      at::sort((-log_probs).sub_(entropy).abs_(), /*stable=*/true, /*dim=*/1, /*descending=*/false);
+  // Minus the entropy. Without a negation: the operator tells whether another variant ran.
+  const at::Tensor sum = (log_probs * log_probs.exp()).nan_to_num_(0.0).cumsum(1).narrow(1, -1, 1);
+  const auto [distances, order] = at::sort((sum - log_probs).abs_(), /*stable=*/true, /*dim=*/1, /*descending=*/false);
   const at::Tensor mass = at::softmax(logits, 1).gather(1, order).cumsum(1);
   const at::Tensor last = (mass < typical_p).sum(1, /*keepdim=*/true).clamp_max_(logits.size(1) - 1);
   at::Tensor dropped = distances > distances.gather(1, last);
