@@ -263,9 +263,10 @@ void add_sweep_command(CLI::App& app, ExitCode& exit_code) {
       app.add_subcommand("sweep", "Measure arms over phases, batches and lengths, and store every step.");
   add_cell_options(*command, options->cells, request);
   command
-      ->add_option("--arm", request.arms,
-                   "PRESET[,+variant[:parameter=n]][,-variant][@samples=N][@regex=R][@prefix=SHARE[:KIND]]"
-                   "[@top-tokens=N[:text]]; repeat for each arm; the first is the baseline")
+      ->add_option(
+          "--arm", request.arms,
+          "PRESET[,+variant[:parameter=n]][,-variant][@samples=N][@regex=R][@prefix=SHARE[:KIND]]"
+          "[@top-tokens=N[:text]][@prompt-top-tokens=N][@typical-p=P]; repeat for each arm; the first is the baseline")
       ->allow_extra_args(false);
   command->add_option("--ablate", request.ablate,
                       "add-one: the first arm (default causal) and it with each variant more; leave-one-out: the first "

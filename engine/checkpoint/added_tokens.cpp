@@ -4,41 +4,25 @@
 #include <algorithm>
 #include <functional>
 #include <set>
-#include <stdexcept>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/json_text.h"
 #include "base/text.h"
+#include "engine/checkpoint/tokenizer_part.h"
 
 namespace decodelab {
-namespace {
 
 using nlohmann::json;
-
-[[noreturn]] void refuse_token(const std::string& file_name, const std::string& expected, const std::string& got) {
-  throw std::invalid_argument(fmt::format("{}: added_tokens: expected {}, got {}", file_name, expected, got));
-}
-
-// Hugging Face's tokenizers write all flags and miss none when they read; a default would hide a misspelt one.
-bool flag(const json& token, const char* key, const std::string& file_name) {
-  const auto value = token.find(key);
-  if (value == token.end() || !value->is_boolean()) {
-    refuse_token(file_name, fmt::format("'{}' as true or false", key), shown(token));
-  }
-  return value->get<bool>();
-}
-
-}  // namespace
 
 AddedTokens::AddedTokens(const json& list, const TokenModel& model, const Normalizer& normalizer,
                          const std::string& file_name) {
   if (list.is_null()) {
     return;
   }
+  const TokenizerPart part("added_tokens", file_name);
   if (!list.is_array()) {
-    refuse_token(file_name, "a list", shown(list));
+    part.refuse("a list", list);
   }
   std::set<std::string> contents;
   auto next_id = static_cast<std::int64_t>(model.bytes_of().size());
@@ -47,14 +31,13 @@ AddedTokens::AddedTokens(const json& list, const TokenModel& model, const Normal
     const auto content = token.is_object() ? token.find("content") : token.end();
     if (id == token.end() || !id->is_number_unsigned() || id->get<std::uint64_t>() > kMaxId || content == token.end() ||
         !content->is_string() || content->get_ref<const std::string&>().empty()) {
-      refuse_token(file_name, fmt::format("an id from 0 to {} and a content", kMaxId), shown(token));
+      part.refuse(fmt::format("an id from 0 to {} and a content", kMaxId), token);
     }
     for (const char* key : {"lstrip", "rstrip", "single_word"}) {
-      if (flag(token, key, file_name)) {
-        refuse_token(
-            file_name,
+      if (part.flag(token, key)) {
+        part.refuse(
             fmt::format("tokens that match their content alone ('{}' false); give token ids with --prompt-ids", key),
-            shown(token));
+            token);
       }
     }
     Candidate candidate{.content = content->get<std::string>(), .id = id->get<std::int64_t>()};
@@ -62,13 +45,13 @@ AddedTokens::AddedTokens(const json& list, const TokenModel& model, const Normal
     // Hugging Face's tokenizers number tokens outside of the vocabulary themselves, whatever the file says.
     const std::int64_t expected = known >= 0 ? known : next_id++;
     if (candidate.id != expected) {
-      refuse_token(file_name, fmt::format("the id {} for {}", expected, in_quotes(candidate.content)), shown(*id));
+      part.refuse(fmt::format("the id {} for {}", expected, in_quotes(candidate.content)), *id);
     }
     if (!contents.insert(candidate.content).second || model.bytes_of().contains(candidate.id) != (known >= 0)) {
-      refuse_token(file_name, "every token and every id once", shown(token));
+      part.refuse("every token and every id once", token);
     }
-    by_id_.emplace(candidate.id, Token{.content = candidate.content, .special = flag(token, "special", file_name)});
-    const bool of_normalized = flag(token, "normalized", file_name);
+    by_id_.emplace(candidate.id, Token{.content = candidate.content, .special = part.flag(token, "special")});
+    const bool of_normalized = part.flag(token, "normalized");
     if (of_normalized) {
       candidate.content = normalizer.normalize(candidate.content);
     }

@@ -21,7 +21,7 @@ namespace decodelab {
 /// of other lengths than the tokens, and a token that appears twice.
 nlohmann::json gguf_pieces_json(const GgufMetadata& metadata);
 
-/// The keys of a tokenizer's tokens, which every kind has.
+/// These keys stand for the tokens of a tokenizer of any kind.
 inline constexpr std::string_view kGgufTokensKey = "tokenizer.ggml.tokens";
 inline constexpr std::string_view kGgufTypesKey = "tokenizer.ggml.token_type";
 inline constexpr std::string_view kGgufSpaceKey = "tokenizer.ggml.add_space_prefix";

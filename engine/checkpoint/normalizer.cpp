@@ -35,7 +35,8 @@ class NormalizerBuilder {
         return text.empty() ? std::string() : before + std::string(text);
       });
     } else if (kind == "Replace") {
-      steps_.emplace_back(replacing(part_.pattern(description), part_.text(description, "content")));
+      steps_.emplace_back([pattern = part_.pattern(description), content = part_.text(description, "content")](
+                              std::string_view text) { return pattern.replace(text, content); });
     } else if (kind == "Strip") {
       steps_.emplace_back([left = part_.flag(description, "strip_left"),
                            right = part_.flag(description, "strip_right")](std::string_view text) {
@@ -63,16 +64,6 @@ class NormalizerBuilder {
       return NormalForm::nfkc;
     }
     return kind == "NFKD" ? std::optional(NormalForm::nfkd) : std::nullopt;
-  }
-
-  static NormalizerStep replacing(Regex pattern, std::string content) {
-    return [pattern = std::move(pattern), content = std::move(content)](std::string_view text) {
-      std::string result;
-      for (const TextSpan& span : pattern.split(text)) {
-        result += span.matched ? std::string_view(content) : text.substr(span.begin, span.end - span.begin);
-      }
-      return result;
-    };
   }
 
   NormalizerStep precompiled(const json& description) const {

@@ -19,8 +19,6 @@ class Normalizer {
   Normalizer(const nlohmann::json& description, const std::string& file_name);
 
   std::string normalize(std::string_view text) const;
-  /// Returns whether every text stays as it is.
-  bool idle() const { return steps_.empty(); }
 
  private:
   std::vector<std::function<std::string(std::string_view)>> steps_;

@@ -124,4 +124,12 @@ std::vector<TextSpan> Regex::split(std::string_view text) const {
   return spans;
 }
 
+std::string Regex::replace(std::string_view text, std::string_view content) const {
+  std::string result;
+  for (const TextSpan& span : split(text)) {
+    result += span.matched ? content : text.substr(span.begin, span.end - span.begin);
+  }
+  return result;
+}
+
 }  // namespace decodelab

@@ -32,6 +32,8 @@ class Regex {
   /// Returns all of `text` in order: matches (perhaps empty ones) and what lies between them. Bytes that are not UTF-8
   /// match nothing. Throws std::invalid_argument when PCRE2 gives up on the pattern (too many steps).
   std::vector<TextSpan> split(std::string_view text) const;
+  /// Returns `text` with `content` in the place of every match. Throws as split().
+  std::string replace(std::string_view text, std::string_view content) const;
 
  private:
   struct Code;

@@ -15,17 +15,9 @@ namespace {
 using nlohmann::json;
 using Tokens = std::vector<std::string>;
 
-std::string replaced(const std::string& token, const Regex& pattern, std::string_view content) {
-  std::string result;
-  for (const TextSpan& span : pattern.split(token)) {
-    result += span.matched ? content : std::string_view(token).substr(span.begin, span.end - span.begin);
-  }
-  return result;
-}
-
 void replace_in_all(Tokens& tokens, const Regex& pattern, std::string_view content) {
   for (std::string& token : tokens) {
-    token = replaced(token, pattern, content);
+    token = pattern.replace(token, content);
   }
 }
 
@@ -100,7 +92,7 @@ class TokenDecoder::Builder {
       add(
           [pattern = pattern_of_text(replacement)](Tokens& tokens) {
             if (!tokens.empty()) {
-              tokens.front() = replaced(tokens.front(), pattern, "");
+              tokens.front() = pattern.replace(tokens.front(), "");
             }
           },
           /*at_beginning=*/true);

@@ -13,7 +13,8 @@ namespace decodelab {
 /// Returns the member `type` of a part; nothing where it has none.
 std::string kind_of(const nlohmann::json& part);
 
-/// Reads members of one part of a file. What is missing is refused, since a default would hide a misspelt key.
+/// Reads members of one part of a file. What is missing is refused: Hugging Face's tokenizers write nearly all of them,
+/// and a default would hide a misspelt key.
 class TokenizerPart {
  public:
   /// `name` is the key of the part, such as `pre_tokenizer`.

@@ -78,9 +78,9 @@ void append_in_normal_form(std::string& to, std::string_view text, NormalForm fo
 
 bool is_white_space(utf8proc_int32_t code) {
   // The property White_Space, complete: PropList.txt of Unicode.
-  constexpr std::array<utf8proc_int32_t, 10> kAlone{0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
+  constexpr std::array<utf8proc_int32_t, 9> kAlone{0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
   return (code >= 0x09 && code <= 0x0D) || (code >= 0x2000 && code <= 0x200A) ||
-         (code > 0 && std::ranges::find(kAlone, code) != kAlone.end());
+         std::ranges::find(kAlone, code) != kAlone.end();
 }
 
 }  // namespace
