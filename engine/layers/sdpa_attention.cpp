@@ -19,6 +19,7 @@ namespace {
 /// libtorch's CPU kernel works on blocks of at most this many queries and keys a thread, scores in fp32.
 constexpr std::int64_t kQueryBlock = 256;
 constexpr std::int64_t kKeyBlock = 512;
+constexpr std::int64_t kMaskMultiple = 16;
 
 class SdpaAttention final : public Attention {
  public:
@@ -53,8 +54,10 @@ class SdpaAttention final : public Attention {
     if (!plain) {
       mask = masked_bias(call, folds);
     } else if (!all_seen) {
-      mask = at::zeros({B, 1, 1, shown}, query.options())
-                 .masked_fill_(rows.visible(shown).unsqueeze(1).logical_not(), -std::numeric_limits<float>::infinity());
+      // The kernels of CUDA read rows of masks that begin at multiples of 16 numbers.
+      const std::int64_t room = call.query.is_cpu() ? shown : (shown + kMaskMultiple - 1) / kMaskMultiple * kMaskMultiple;
+      mask = at::zeros({B, 1, 1, room}, query.options()).narrow(3, 0, shown);
+      mask->masked_fill_(rows.visible(shown).unsqueeze(1).logical_not(), -std::numeric_limits<float>::infinity());
     }
     const at::Tensor attended = run(query, keys, values, mask, causal);
     return (folds ? attended : attended.transpose(1, 2)).reshape({B, T, shape_.query_width()});
@@ -99,13 +102,19 @@ class SdpaAttention final : public Attention {
         }
         return std::get<0>(at::_scaled_dot_product_flash_attention(query, keys, values, 0.0, causal, false, scale));
       case SdpaKernel::efficient:
-        return std::get<0>(at::_scaled_dot_product_efficient_attention(query, keys.contiguous(), values.contiguous(),
-                                                                       mask, false, 0.0, causal, scale));
+        return std::get<0>(at::_scaled_dot_product_efficient_attention(
+            query, keys.contiguous(), values.contiguous(), of_all_heads(query, keys, mask), false, 0.0, causal, scale));
       case SdpaKernel::cudnn:
         return std::get<0>(
             at::_scaled_dot_product_cudnn_attention(query, keys, values, mask, false, 0.0, causal, false, scale));
     }
     throw std::logic_error("an attention kernel without a call");
+  }
+
+  /// Returns the mask for every head and query, which the efficient kernel does not repeat itself.
+  static std::optional<at::Tensor> of_all_heads(const at::Tensor& query, const at::Tensor& keys,
+                                                const std::optional<at::Tensor>& mask) {
+    return mask ? std::optional(mask->expand({query.size(0), query.size(1), query.size(2), keys.size(2)})) : mask;
   }
 
   /// Returns whether several query heads share each of several key heads.

@@ -54,7 +54,7 @@ thread_local int call_depth = 0;
 }  // namespace
 
 struct CuptiSession::Impl {
-  explicit Impl(const CuptiFunctions& functions) : cupti(functions), places(functions), buffers(kBuffers) {}
+  explicit Impl(const CuptiFunctions& functions) : cupti(functions), places(cupti), buffers(kBuffers) {}
 
   /// Returns whether a call succeeded, and keeps the reason of the first one that failed.
   bool try_call(const char* what, CUptiResult result) {

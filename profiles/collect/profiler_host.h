@@ -67,13 +67,14 @@ void call_cupti(const char* name, Params& params) {
 /// from counts.
 class ProfilerHost final {
  public:
-  /// `available` is CUPTI's image of the counters that are available; empty means all counters of the chip.
-  ProfilerHost(const char* chip, const std::vector<std::uint8_t>& available) {
+  /// `available` is CUPTI's image of the counters that are available; empty means all counters of the chip. CUPTI reads
+  /// it again when metrics are added, not only here.
+  ProfilerHost(const char* chip, std::vector<std::uint8_t> available) : available_(std::move(available)) {
     CUpti_Profiler_Host_Initialize_Params params{};
     params.structSize = CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE;
     params.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
     params.pChipName = chip;
-    params.pCounterAvailabilityImage = available.empty() ? nullptr : available.data();
+    params.pCounterAvailabilityImage = available_.empty() ? nullptr : available_.data();
     call_cupti("cuptiProfilerHostInitialize", params);
     host_ = params.pHostObject;
   }
@@ -125,6 +126,7 @@ class ProfilerHost final {
   }
 
  private:
+  std::vector<std::uint8_t> available_;
   CUpti_Profiler_Host_Object* host_ = nullptr;
 };
 

@@ -164,7 +164,7 @@ TEST_F(CudaRecords, EventsRecordsAndWallAgreeOverADecodeOf100Steps) {
   ModelConfig config = testing::small_config();
   config.positions = 256;
   const Engine engine =
-      testing::engine_for("bigcode", testing::small_model(config, ElementType::float32, testing::kGpu));
+      testing::engine_for("causal", testing::small_model(config, ElementType::float32, testing::kGpu));
   Session session(engine, {.batch_size = 4, .max_tokens = 200, .details = {}});
   session.prefill(testing::ragged_prompts());
   testing::EventTimer events;
