@@ -1,5 +1,7 @@
 // Records work into CUDA graphs. A module of its own, since it names symbols of libtorch's CUDA part.
+#include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/generation/graph_runner.h"
 #include "engine/tensor.h"
@@ -8,19 +10,25 @@ namespace decodelab {
 
 namespace {
 
+/// A pool of device memory that graphs share. libtorch gives it up with the last graph, and takes no further one then.
+using SharedPool = std::shared_ptr<const at::cuda::MempoolId_t>;
+
 class CudaGraphWork final : public RecordedWork {
  public:
+  explicit CudaGraphWork(SharedPool pool) : pool_(std::move(pool)) {}
+
   at::cuda::CUDAGraph graph;
   /// On the current stream, in whose order ids, lengths and results are written and read.
   void run() override { graph.replay(); }
+
+ private:
+  SharedPool pool_;
 };
 
 class CudaGraphRecorder final : public WorkRecorder {
  public:
   explicit CudaGraphRecorder(at::Device device)
-      : device_(device),
-        stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index())),
-        pool_(at::cuda::graph_pool_handle()) {}
+      : device_(device), stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index())) {}
 
   void aside(const std::function<void()>& work) override {
     const c10::cuda::CUDAGuard on_device(device_);
@@ -33,9 +41,12 @@ class CudaGraphRecorder final : public WorkRecorder {
   }
 
   std::unique_ptr<RecordedWork> record(std::function<void()> work) override {
-    auto recorded = std::make_unique<CudaGraphWork>();
+    if (pool_.use_count() <= 1) {
+      pool_ = std::make_shared<const at::cuda::MempoolId_t>(at::cuda::graph_pool_handle());
+    }
+    auto recorded = std::make_unique<CudaGraphWork>(pool_);
     // Other threads may allocate meanwhile: what they do is no part of the graph.
-    recorded->graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    recorded->graph.capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);
     try {
       work();
     } catch (...) {
@@ -53,7 +64,7 @@ class CudaGraphRecorder final : public WorkRecorder {
   at::Device device_;
   c10::cuda::CUDAStream stream_;
   /// Graphs share memory for what they need while they run: one runs at a time, and results are read before the next.
-  at::cuda::MempoolId_t pool_;
+  SharedPool pool_;
 };
 
 }  // namespace

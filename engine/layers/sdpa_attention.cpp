@@ -55,7 +55,8 @@ class SdpaAttention final : public Attention {
       mask = masked_bias(call, folds);
     } else if (!all_seen) {
       // The kernels of CUDA read rows of masks that begin at multiples of 16 numbers.
-      const std::int64_t room = call.query.is_cpu() ? shown : (shown + kMaskMultiple - 1) / kMaskMultiple * kMaskMultiple;
+      const std::int64_t room =
+          call.query.is_cpu() ? shown : (shown + kMaskMultiple - 1) / kMaskMultiple * kMaskMultiple;
       mask = at::zeros({B, 1, 1, room}, query.options()).narrow(3, 0, shown);
       mask->masked_fill_(rows.visible(shown).unsqueeze(1).logical_not(), -std::numeric_limits<float>::infinity());
     }

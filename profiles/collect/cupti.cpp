@@ -33,9 +33,11 @@ constexpr int kBracketReads = 5;
 
 constexpr std::array kKernelKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                   CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
-/// GRAPH_TRACE is never among them: its records replace those of the kernels in graphs.
-constexpr std::array kCauseKinds{CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-                                 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_OVERHEAD};
+/// GRAPH_TRACE is never among them: its records replace those of the kernels in graphs. Calls of the driver are, since
+/// cuBLAS launches past the runtime.
+constexpr std::array kCauseKinds{CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
+                                 CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+                                 CUPTI_ACTIVITY_KIND_OVERHEAD};
 constexpr std::array kNodeCallbacks{CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
 
 std::uint64_t CUPTIAPI clock_of_traces() { return static_cast<std::uint64_t>(trace_clock_ns()); }
@@ -50,6 +52,8 @@ bool first_registration(const CuptiFunctions& functions) {
 
 /// Counts calls inside of calls: a driver's call inside of a runtime's launches the same thing.
 thread_local int call_depth = 0;
+/// The counter that the open call of this thread was added to; null where it is no launch.
+thread_local std::atomic<std::int64_t>* counted_launch = nullptr;
 
 }  // namespace
 
@@ -79,6 +83,7 @@ struct CuptiSession::Impl {
   CUpti_SubscriberHandle subscriber = nullptr;
   std::vector<std::pair<CUpti_CallbackId, ApiKind>> runtime_calls;  ///< Calls that launch, sorted by id.
   std::vector<std::pair<CUpti_CallbackId, ApiKind>> driver_calls;
+  std::vector<CUpti_CallbackId> driver_calls_of_no_use;  ///< Those that launch nothing.
   std::atomic<bool> counting{false};
   std::atomic<std::int64_t> launches{0};
   std::atomic<std::int64_t> graph_launches{0};
@@ -163,10 +168,10 @@ void CuptiCollector::start(const TraceConfig& config) {
   bool all = std::ranges::all_of(kKernelKinds, [this](CUpti_ActivityKind kind) { return enable(kind); });
   if (config.tier >= TraceTier::causes) {
     all = all && std::ranges::all_of(kCauseKinds, [this](CUpti_ActivityKind kind) { return enable(kind); });
-    for (const auto& [id, kind] : impl_.driver_calls) {
-      // Of the driver's calls only launches are recorded, for libraries that bypass the runtime. Enabling those calls
-      // does not enable the kind.
-      all = all && impl_.try_call("cuptiActivityEnableDriverApi", impl_.cupti.enable_driver_api(id, 1));
+    // Of the driver's calls only launches are kept. Enabling just those, without their kind, records none of them
+    // (CUPTI 13.0.85, seen on an H100).
+    for (const CUpti_CallbackId id : impl_.driver_calls_of_no_use) {
+      impl_.cupti.enable_driver_api(id, 0);
     }
   }
   if (!all) {
@@ -190,11 +195,6 @@ void CuptiCollector::stop() {
   clocks_.push_back(impl_.bracket());
   impl_.places.push_correlations(false);
   impl_.count_calls(false);
-  for (const auto& [id, kind] : impl_.driver_calls) {
-    if (config_.tier >= TraceTier::causes) {
-      impl_.cupti.enable_driver_api(id, 0);
-    }
-  }
   disable_all();
   // No lock is held during the flush: CUPTI hands the buffers over from a thread of its own.
   impl_.try_call("cuptiActivityFlushAll", impl_.cupti.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
@@ -269,7 +269,7 @@ void CuptiSession::Impl::unsubscribe() {
 }
 
 void CuptiSession::Impl::look_up_calls() {
-  const auto collect = [this](CUpti_CallbackDomain domain, std::uint32_t count, auto& calls) {
+  const auto collect = [this](CUpti_CallbackDomain domain, std::uint32_t count, auto& calls, auto& others) {
     for (std::uint32_t id = 1; id < count; ++id) {
       const char* text = nullptr;
       if (cupti.callback_name(domain, id, &text) != CUPTI_SUCCESS || text == nullptr) {
@@ -278,11 +278,14 @@ void CuptiSession::Impl::look_up_calls() {
       const ApiKind kind = call_kind(plain_call_name(text));
       if (launches_one(kind) || kind == ApiKind::graph_launch) {
         calls.emplace_back(id, kind);
+      } else {
+        others.push_back(id);
       }
     }
   };
-  collect(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE, runtime_calls);
-  collect(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE, driver_calls);
+  std::vector<CUpti_CallbackId> kept;
+  collect(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE, runtime_calls, kept);
+  collect(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE, driver_calls, driver_calls_of_no_use);
 }
 
 void CuptiSession::Impl::count_calls(bool on) {
@@ -301,6 +304,9 @@ void CuptiSession::Impl::on_callback(CUpti_CallbackDomain domain, CUpti_Callback
         *static_cast<const CUpti_GraphData*>(static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor);
     if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
       places.created(graph);
+      if (counted_launch != nullptr) {
+        --*std::exchange(counted_launch, nullptr);  // The stream is being captured: the call has launched nothing.
+      }
     } else if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) {
       places.cloned(graph);
     }
@@ -308,6 +314,7 @@ void CuptiSession::Impl::on_callback(CUpti_CallbackDomain domain, CUpti_Callback
   }
   if (static_cast<const CUpti_CallbackData*>(data)->callbackSite == CUPTI_API_EXIT) {
     call_depth = std::max(0, call_depth - 1);
+    counted_launch = call_depth == 0 ? nullptr : counted_launch;
     return;
   }
   if (call_depth++ > 0) {
@@ -316,7 +323,8 @@ void CuptiSession::Impl::on_callback(CUpti_CallbackDomain domain, CUpti_Callback
   const auto& calls = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? runtime_calls : driver_calls;
   const auto found = std::ranges::lower_bound(calls, id, {}, &std::pair<CUpti_CallbackId, ApiKind>::first);
   if (found != calls.end() && found->first == id) {
-    ++(found->second == ApiKind::graph_launch ? graph_launches : launches);
+    counted_launch = found->second == ApiKind::graph_launch ? &graph_launches : &launches;
+    ++*counted_launch;
   }
 }
 

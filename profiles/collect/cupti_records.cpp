@@ -171,6 +171,9 @@ void CuptiRecords::add_call(const CUpti_ActivityAPI& record, bool driver) {
     return;
   }
   const Call& called = call(driver, record.cbid);
+  if (driver && !launches_one(called.kind) && called.kind != ApiKind::graph_launch) {
+    return;
+  }
   events_.api_calls.push_back({.start_ns = ns(record.start),
                                .end_ns = ns(record.end),
                                .process = record.processId,

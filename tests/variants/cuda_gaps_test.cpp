@@ -106,7 +106,7 @@ TEST_F(CudaGaps, LongKernelsInAQueueAreKernelsAndFillTheCommandBuffer) {
     });
   };
   // About 1024 launches fit before the host must wait for room.
-  const DeviceWork few = queue(100);
+  const DeviceWork few = queue(400);
   EXPECT_EQ(few.attribution.bound_by, "kernels");
   EXPECT_EQ(full_buffers(few), 0);
   const DeviceWork many = queue(3000);

@@ -39,6 +39,17 @@ ModelConfig config_for_gpu(bool multi_query = true, Activation activation = Acti
   return config;
 }
 
+/// The configurations of all families that have kernels of their own, with heads of 16 elements.
+std::vector<ModelConfig> configs_for_gpu() {
+  std::vector<ModelConfig> configs{config_for_gpu(), config_for_gpu(false), config_for_gpu(true, Activation::gelu_erf)};
+  for (ModelConfig config :
+       {testing::small_llama_config(), testing::small_gemma_config(), testing::small_t5_config()}) {
+    config.head_dim = 16;
+    configs.push_back(config);
+  }
+  return configs;
+}
+
 std::vector<std::string> arms_for_gpu() {
   std::vector<std::string> arms = testing::arms_of_every_variant();
   for (const Preset& preset : presets()) {
@@ -66,8 +77,8 @@ bool takes_ragged_rows(const std::string& arm) {
 std::vector<std::vector<std::int64_t>> even_prompts() { return {{5, 17, 96}, {7, 8, 9}, {1, 2, 3}, {90, 80, 70}}; }
 
 TEST_F(Cuda, EveryVariantGivesTheReferencesTokensInFp32) {
-  for (const ModelConfig& config :
-       {config_for_gpu(), config_for_gpu(false), config_for_gpu(true, Activation::gelu_erf)}) {
+  for (const ModelConfig& config : configs_for_gpu()) {
+    SCOPED_TRACE(config.family);
     const auto model = small_model(config, ElementType::float32, kDevice);
     for (const auto& prompts : {even_prompts(), ragged_prompts()}) {
       const bool ragged = prompts == ragged_prompts();
@@ -112,7 +123,8 @@ TEST_F(Cuda, EveryWayGivesTheReferencesDetailsOfTokens) {
         continue;
       }
       SCOPED_TRACE(name + more);
-      const std::vector<Completion> got = generate(engine_for("causal,+vectorized-choice,+" + name + more, model), request);
+      const std::vector<Completion> got =
+          generate(engine_for("causal,+vectorized-choice,+" + name + more, model), request);
       for (std::size_t row = 0; row < expected.size(); ++row) {
         EXPECT_EQ(got[row].token_ids, expected[row].token_ids);
         expect_same(got[row].details, expected[row].details);
@@ -141,8 +153,13 @@ std::vector<std::vector<float>> logits_of(const Engine& engine, const std::vecto
 }
 
 TEST_F(Cuda, EveryVariantStaysWithinTheToleranceOf16BitTypes) {
-  for (const ElementType dtype : {ElementType::float16, ElementType::bfloat16}) {
-    const auto model = small_model(config_for_gpu(), dtype, kDevice);
+  for (const auto& [dtype, config] :
+       {std::pair(ElementType::float16, config_for_gpu()), std::pair(ElementType::bfloat16, config_for_gpu()),
+        std::pair(ElementType::bfloat16, configs_for_gpu().at(3)),
+        std::pair(ElementType::bfloat16, configs_for_gpu().at(4)),
+        std::pair(ElementType::bfloat16, configs_for_gpu().at(5))}) {
+    SCOPED_TRACE(config.family);
+    const auto model = small_model(config, dtype, kDevice);
     for (const auto& prompts : {even_prompts(), ragged_prompts()}) {
       const bool ragged = prompts == ragged_prompts();
       const Engine reference = engine_for("causal", model);
@@ -280,6 +297,18 @@ TEST_F(Cuda, AStepOfOurOwnAllocatesNothingAndWaitsForNothingButItsTokens) {
         ADD_FAILURE() << arm << ": " << name << " " << value;
       }
     }
+  }
+}
+
+TEST_F(Cuda, GraphsCanBeRecordedAgainWhenAllOfThemWereDropped) {
+  const std::unique_ptr<WorkRecorder> recorder = make_cuda_graph_recorder(kDevice);
+  for (int round = 0; round < 3; ++round) {
+    const at::Tensor number = at::zeros({1}, at::device(at::Device(kDevice)));
+    std::unique_ptr<RecordedWork> recorded;
+    recorder->aside([&] { recorded = recorder->record([&] { number.add_(at::ones({1}, number.options())); }); });
+    recorded->run();
+    recorded->run();
+    EXPECT_EQ(number.item<float>(), 2) << "round " << round;
   }
 }
 

@@ -119,7 +119,7 @@ TEST_F(CudaTrace, NamesOfLaunchesAreKnown) {
   const TracedCell cell = traced("bigcode", TraceTier::causes);
   std::map<std::string, double> launches;
   for (const ApiCall& call : cell.trace.events().api_calls) {
-    if (call.kind == ApiKind::launch) {
+    if (call.kind == ApiKind::launch || call.driver) {
       ++launches[cell.trace.text(call.name) + "_" + std::to_string(call.callback_id)];
     }
   }

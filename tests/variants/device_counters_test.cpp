@@ -71,7 +71,8 @@ TEST_F(CudaCounters, ACopyMovesItsBytesTwice) {
 }
 
 TEST_F(CudaCounters, StagesOfADecodeStepMoveWhatTheModelSays) {
-  constexpr double kTolerance = 0.05;
+  // Libraries' products may move partial sums too: 6 % more was seen on an H200, less than 5 % on an H100.
+  constexpr double kTolerance = 0.1;
   ModelConfig config = testing::small_config();
   config.hidden_size = 3072;  // The matrices of one layer are several times what a cache holds.
   config.heads = 24;

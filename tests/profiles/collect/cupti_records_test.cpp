@@ -148,6 +148,7 @@ TEST_F(CuptiRecordsTest, CallsHaveTheNamesAndKindsThatToolsLookFor) {
   add(CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020);
   add(CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020);
   add(CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020);
+  add(CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent);  // Of the driver only launches are kept.
   add(CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx);
   const TraceEvents events = read(buffer);
   const std::vector<std::pair<std::string, ApiKind>> expected{

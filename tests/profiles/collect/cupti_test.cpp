@@ -298,6 +298,35 @@ TEST_F(CuptiTest, CountsALaunchOnceThoughTheDriverIsCalledInside) {
   EXPECT_EQ(session.launches()->graph_launches, 1);
 }
 
+TEST_F(CuptiTest, ALaunchIntoAStreamThatIsCapturedIsNotCounted) {
+  CuptiSession session(functions_);
+  const auto collector = session.collector();
+  collector->start({});
+  const auto launch = [](bool captured) {
+    call(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, CUPTI_API_ENTER);
+    if (captured) {
+      node(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, 0x10, 0, 1);
+    }
+    call(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, CUPTI_API_EXIT);
+  };
+  launch(true);
+  launch(false);
+  launch(true);
+  node(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, 0x11, 0, 1);  // Added by hand, by no launch.
+  EXPECT_EQ(session.launches()->launches, 1);
+}
+
+TEST_F(CuptiTest, TheTableOfFunctionsMayGoOnceTheSessionIsOpen) {
+  auto table = std::make_unique<CuptiFunctions>(functions_);
+  CuptiSession session(*table);
+  *table = CuptiFunctions{};
+  table.reset();
+  const auto collector = session.collector();
+  collector->start({.tier = TraceTier::causes});
+  in_stage(Stage::mlp, [] {});
+  EXPECT_EQ(fake.pushed, 1);
+}
+
 TEST_F(CuptiTest, RecordsOfCompletedBuffersBecomeRowsAndDropsAreCounted) {
   CuptiSession session(functions_);
   const auto collector = session.collector();
