@@ -92,7 +92,7 @@ QUESTIONS = (
              sweep(["causal", "causal,+kv-grow", "causal,+kv-preallocated", "causal,+kv-static"], "decode", "8", "128,512,1024"),
              (Claim("a cache that is concatenated at each step is slower than one that is there", "causal,+kv-preallocated", DECODE, "faster", least_length=1024),), "memory"),
     Question("bound", "Where does decode leave the bound of reading the weights?",
-             {**sweep(["bigcode", "native"], "decode", "1,2,4,8,16,32,64,256", "128"), "--roofline": True, "--fill": "random"}, (), "bound"),
+             {**sweep(["bigcode", "native"], "decode", "1,2,4,8,16,32,64,128", "128"), "--roofline": True, "--fill": "random"}, (), "bound"),
     Question("memory", "Who runs out of memory first?",
              sweep(["causal", "flash", "bigcode", "native"], "prefill", "4", "128,512", launches=1), (), "memory"),  # bytes are exact: one launch
     Question("switches", "What is each switch of native worth?",
