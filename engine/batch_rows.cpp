@@ -84,7 +84,7 @@ void BatchRows::join(Session session, const std::vector<BatchRow>& rows) {
   pad();
 }
 
-StepResult BatchRows::decode() {
+std::vector<std::int64_t> BatchRows::begin_step() {
   // Not before: requests that came since the last step have taken the places of rows that ended.
   if (may_change() && rows_for(open()) < std::ssize(rows_)) {
     keep(rows_for(open()));
@@ -98,9 +98,25 @@ StepResult BatchRows::decode() {
   counts_.most_rows = std::max(counts_.most_rows, open);
   counts_.idle_rows += std::ssize(idle);
   count_amount(Amount::idle_rows, std::ssize(idle));
+  return idle;
+}
+
+StepResult BatchRows::decode() {
+  const std::vector<std::int64_t> idle = begin_step();
   StepResult step = session_->decode();
   cut_back(idle);
   return step;
+}
+
+std::vector<RowRun> BatchRows::speculate(const std::function<std::int64_t(const BatchRow&)>& budget) {
+  const std::vector<std::int64_t> idle = begin_step();
+  std::vector<std::int64_t> budgets;
+  for (const BatchRow& row : rows_) {
+    budgets.push_back(row.idle() ? 0 : budget(row));
+  }
+  std::vector<RowRun> runs = session_->speculate(budgets);
+  cut_back(idle);
+  return runs;
 }
 
 /// Takes the last token back from rows that are idle, whose next step decodes it again: an idle row never needs more

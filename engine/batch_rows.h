@@ -43,6 +43,8 @@ class BatchRows {
   void join(Session session, const std::vector<BatchRow>& rows);
   /// Drops idle rows where the rule says so, and runs a decode step of the others; there is at least one of a request.
   StepResult decode();
+  /// Does the same with a round of speculation, in which at most budget(row) guesses of a request's row may stand.
+  std::vector<RowRun> speculate(const std::function<std::int64_t(const BatchRow&)>& budget);
   /// Makes idle the rows that are not open any more.
   void settle(const std::function<bool(const BatchRow&)>& open);
 
@@ -61,6 +63,8 @@ class BatchRows {
   std::int64_t rows_for(std::int64_t open) const;
   std::vector<std::int64_t> idle_places() const;
   void cut_back(const std::vector<std::int64_t>& places);
+  /// Does what precedes a step, and counts it. Returns the places of idle rows.
+  std::vector<std::int64_t> begin_step();
   /// Keeps so many rows: all of requests, and of the idle ones as many as that leaves.
   void keep(std::int64_t rows);
   void pad();

@@ -235,7 +235,8 @@ void ContinuousBatch::start(Arriving arrived) {
   rows_.join(std::move(session), going_on);
 }
 
-void ContinuousBatch::take(const StepResult& step, const std::vector<BatchRow>& rows) {
+void ContinuousBatch::take(const std::vector<BatchRow>& rows,
+                           const std::function<void(Completion&, const CompletionLimits&, std::size_t place)>& add) {
   for (std::size_t place = 0; place < rows.size(); ++place) {
     if (!open(rows[place])) {
       continue;
@@ -248,8 +249,25 @@ void ContinuousBatch::take(const StepResult& step, const std::vector<BatchRow>& 
         .stops = running.request.stops
                      ? [&](std::int64_t token_id) { return running.request.stops(rows[place].sample, token_id); }
                      : std::function<bool(std::int64_t)>()};
-    add_step(running.samples[rows[place].sample], limits, step, place);
+    add(running.samples[rows[place].sample], limits, place);
   }
+}
+
+void ContinuousBatch::take(const StepResult& step, const std::vector<BatchRow>& rows) {
+  take(rows, [&](Completion& completion, const CompletionLimits& limits, std::size_t place) {
+    add_step(completion, limits, step, place);
+  });
+}
+
+/// A round of speculation says one token more than guesses stand.
+void ContinuousBatch::speculate() {
+  const std::vector<RowRun> runs = rows_.speculate([this](const BatchRow& row) {
+    const Running& running = requests_.at(row.request);
+    return running.request.max_tokens - std::ssize(running.samples[row.sample].token_ids) - 1;
+  });
+  take(rows_.rows(), [&](Completion& completion, const CompletionLimits& limits, std::size_t place) {
+    add_run(completion, limits, runs[place]);
+  });
 }
 
 std::vector<FinishedRequest> ContinuousBatch::step() {
@@ -262,7 +280,11 @@ std::vector<FinishedRequest> ContinuousBatch::step() {
     feed();
   }
   if (rows_.open() > 0) {
-    take(rows_.decode(), rows_.rows());
+    if (engine_.speculates()) {
+      speculate();
+    } else {
+      take(rows_.decode(), rows_.rows());
+    }
     rows_.settle(is_open);
   }
   return finished();

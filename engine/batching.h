@@ -109,6 +109,10 @@ class ContinuousBatch {
   /// Ends the prefill: samples fork, and their first tokens are chosen.
   void start(Arriving arrived);
   void take(const StepResult& step, const std::vector<BatchRow>& rows);
+  /// Lets `add` add to the open completions of rows what they said.
+  void take(const std::vector<BatchRow>& rows,
+            const std::function<void(Completion&, const CompletionLimits&, std::size_t place)>& add);
+  void speculate();
   std::vector<FinishedRequest> finished();
 
   const Engine& engine_;

@@ -7,19 +7,14 @@
 
 namespace decodelab {
 
-void add_step(Completion& completion, const CompletionLimits& limits, const StepResult& step, std::size_t row) {
-  if (!completion.open()) {
-    return;
-  }
-  if (!step.exhausted.empty() && step.exhausted[row]) {
-    completion.finish_reason = "dead-end";
-    return;
-  }
-  const RowDetails* const details = step.details.empty() ? nullptr : &step.details[row];
+namespace {
+
+/// Adds a token and its details, if any, and closes the completion where it ends.
+void add_token(Completion& completion, const CompletionLimits& limits, std::int64_t token_id,
+               const RowDetails* details) {
   if (details != nullptr && limits.details.prompt.any() && completion.token_ids.empty()) {
     completion.prompt_details = details->prompt;
   }
-  const std::int64_t token_id = step.token_ids[row];
   if (std::ranges::find(limits.eos_token_ids, token_id) != limits.eos_token_ids.end()) {
     completion.finish_reason = "eos";
     return;
@@ -32,6 +27,32 @@ void add_step(Completion& completion, const CompletionLimits& limits, const Step
     completion.finish_reason = "stop";
   } else if (std::ssize(completion.token_ids) == limits.max_tokens) {
     completion.finish_reason = "length";
+  }
+}
+
+}  // namespace
+
+void add_step(Completion& completion, const CompletionLimits& limits, const StepResult& step, std::size_t row) {
+  if (!completion.open()) {
+    return;
+  }
+  if (!step.exhausted.empty() && step.exhausted[row]) {
+    completion.finish_reason = "dead-end";
+    return;
+  }
+  add_token(completion, limits, step.token_ids[row], step.details.empty() ? nullptr : &step.details[row]);
+}
+
+void add_run(Completion& completion, const CompletionLimits& limits, const RowRun& run) {
+  completion.proposed += completion.open() ? run.proposed : 0;
+  for (std::size_t token = 0; token < run.token_ids.size() && completion.open(); ++token) {
+    const std::size_t before = completion.token_ids.size();
+    add_token(completion, limits, run.token_ids[token], run.details.empty() ? nullptr : &run.details[token]);
+    const bool guessed = static_cast<std::int64_t>(token) < run.accepted;
+    completion.skipped += guessed && completion.token_ids.size() > before ? 1 : 0;
+  }
+  if (run.exhausted && completion.open()) {
+    completion.finish_reason = "dead-end";
   }
 }
 

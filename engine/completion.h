@@ -21,6 +21,8 @@ struct Completion {
   std::vector<TokenDetails> prompt_details;  ///< One per token of the prompt but the first, where requested.
   std::vector<TokenDetails> details;         ///< One per token, where requested.
   std::vector<float> prefill_logits;         ///< [V], of the prompt's last token, where requested.
+  std::int64_t proposed = 0;                 ///< Guesses that were checked for it.
+  std::int64_t skipped = 0;                  ///< Its tokens that were guessed right: no step of the model was theirs.
 
   bool open() const { return finish_reason.empty(); }
 };
@@ -37,6 +39,9 @@ struct CompletionLimits {
 /// Adds what a step said to row `row` to its completion, and closes it where it ends. A closed completion stays as it
 /// is.
 void add_step(Completion& completion, const CompletionLimits& limits, const StepResult& step, std::size_t row);
+
+/// Does the same with what a row said in a round of speculation, of which what stands behind the end is dropped.
+void add_run(Completion& completion, const CompletionLimits& limits, const RowRun& run);
 
 /// Returns the mean log-probability of a completion's tokens, by which samples are ranked; minus infinity where it has
 /// none, or none was requested.

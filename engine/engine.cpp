@@ -69,17 +69,20 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->prefill_layout = plan.prefill_layout.value();
   impl_->prefill_attention = plan.prefill_attention.factory()(attention_shape(config), plan.softmax.factory());
   impl_->decode_attention = plan.decode_attention.factory()(attention_shape(config), plan.softmax.factory());
+  impl_->verify_attention = plan.verify_attention.factory()(attention_shape(config), plan.softmax.factory());
   impl_->make_cache = plan.kv_growth.factory();
   impl_->kv_layout = plan.kv_layout.value();
   impl_->key_multiple = plan.key_padding.value();
   impl_->prefix_reuse = plan.prefix_reuse.value();
   impl_->fork = plan.fork.value();
   impl_->batching = plan.batching.value();
+  impl_->make_proposer = plan.proposer.factory();
   impl_->read_back = plan.read_back.value();
   impl_->make_workspace = plan.workspace.factory();
   impl_->make_runner = plan.step_runner.factory();
   impl_->lm_head_rows = plan.lm_head_rows.factory()();
   impl_->make_token_choice = plan.token_choice.factory();
+  impl_->acceptance = plan.acceptance.factory()();
   impl_->make_rng = plan.rng.factory();
   impl_->make_token_mask = plan.token_mask.factory();
   impl_->token_details = plan.token_details.factory()();
@@ -96,6 +99,7 @@ std::shared_ptr<PatternMasks> Engine::pattern_masks(std::shared_ptr<const MaskVo
 bool Engine::forks() const { return impl_->fork != ForkWay::prefill_each; }
 const BatchingRule& Engine::batching() const { return impl_->batching; }
 bool Engine::keeps_keys() const { return impl_->cache(0, 1, 0)->keeps(); }
+bool Engine::speculates() const { return impl_->make_proposer != nullptr; }
 bool Engine::has_async_read_back() const { return impl_->read_back == ReadBack::async; }
 
 std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,

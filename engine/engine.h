@@ -84,6 +84,15 @@ struct StepResult {
   std::vector<bool> exhausted{};
 };
 
+/// Holds what one row says in a round of speculation.
+struct RowRun {
+  std::vector<std::int64_t> token_ids;  ///< The guesses that stand, and one token more.
+  std::vector<RowDetails> details;      ///< One for each token; empty when the arm computed none.
+  std::int64_t proposed = 0;            ///< Guesses that were checked.
+  std::int64_t accepted = 0;            ///< Of these, those that stand.
+  bool exhausted = false;               ///< The row's rules left no token behind these, which are guesses alone.
+};
+
 class Engine;
 
 /// Holds a copy of the keys and values of a whole batch whose rows are equally long, so that a cache can be filled with
@@ -171,6 +180,21 @@ class Session {
   /// Runs decode() without choosing tokens; last_logits() returns all that it computes. A decode step after it is fed
   /// the same tokens again.
   void forward();
+  /// A round of speculation, which does what several decode() steps would: feeds each row the token that was chosen for
+  /// it last and, behind it, guesses of what follows, in one pass; then keeps the guesses that the row would have said,
+  /// and chooses one token more. Rows may have different numbers of guesses, some of them none.
+  ///
+  /// Throws what decode() throws, std::invalid_argument for guesses outside of the vocabulary, and std::logic_error
+  /// where the plan's cache keeps nothing.
+  std::vector<RowRun> verify(std::span<const std::vector<std::int64_t>> guesses);
+  /// The same with guesses of the plan's proposer, at most budgets[row] >= 0 of each row. Throws std::logic_error where
+  /// the plan has none.
+  std::vector<RowRun> speculate(std::span<const std::int64_t> budgets);
+  /// Returns whether the plan's proposer makes its guesses of what foretell() tells it.
+  bool listens() const;
+  /// Tells the plan's proposer, if any, what each row will say behind the tokens that it was fed. No row says anything
+  /// else for it.
+  void foretell(std::span<const std::vector<std::int64_t>> completions);
   /// Replaces the tokens that the next decode() feeds (teacher forcing; the first input of a filled session).
   void force_tokens(std::span<const std::int64_t> token_ids);
   /// Lets all tokens so far, forced ones included, be the prompt: the rules of the rows begin with the next choice. For
@@ -262,6 +286,8 @@ class Engine {
   bool keeps_keys() const;
   /// Returns whether a loop over steps should call decode_ahead() instead of decode().
   bool has_async_read_back() const;
+  /// Returns whether a loop over steps should call speculate() instead of decode().
+  bool speculates() const;
   /// Returns what sessions may share so that the masks of a pattern are made once.
   std::shared_ptr<PatternMasks> pattern_masks(std::shared_ptr<const MaskVocabulary> vocabulary) const;
   /// Returns the most bytes, cache included and weights excluded, that a prefill (`tokens` = length, `past` = 0) or a

@@ -15,6 +15,7 @@
 #include "engine/layers/shared_pages.h"
 #include "engine/layers/transformer.h"
 #include "engine/layers/workspace.h"
+#include "engine/sampling/acceptance.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
 #include "engine/sampling/token_text.h"
@@ -42,6 +43,7 @@ struct Engine::Impl {
   std::unique_ptr<Transformer> transformer;
   std::unique_ptr<Attention> prefill_attention;
   std::unique_ptr<Attention> decode_attention;
+  std::unique_ptr<Attention> verify_attention;
   PrefillLayout prefill_layout;
   KvCacheFactory make_cache;
   KvLayout kv_layout;
@@ -49,10 +51,12 @@ struct Engine::Impl {
   PrefixReuse prefix_reuse;
   ForkWay fork;
   BatchingRule batching;
+  ProposerFactory make_proposer;  ///< Empty where nobody guesses.
   WorkspaceFactory make_workspace;
   StepRunnerFactory make_runner;
   std::unique_ptr<LmHeadRows> lm_head_rows;
   TokenChoiceFactory make_token_choice;
+  std::unique_ptr<Acceptance> acceptance;
   ReadBack read_back;
   RngFactory make_rng;
   TokenMaskFactory make_token_mask;

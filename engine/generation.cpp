@@ -31,15 +31,33 @@ class OpenRows {
   /// adds none.
   void take(const StepResult& step) {
     for (std::size_t place = 0; place < step.token_ids.size(); ++place) {
-      const std::size_t row = rows_[place];
-      CompletionLimits limits{.max_tokens = request_.max_tokens,
-                              .eos_token_ids = request_.eos_token_ids,
-                              .details = details_[row / static_cast<std::size_t>(request_.samples)],
-                              .stops = {}};
-      if (request_.stops) {
-        limits.stops = [&, row](std::int64_t token_id) { return request_.stops(row, token_id); };
+      add_step(completions_[rows_[place]], limits_of(rows_[place]), step, place);
+    }
+  }
+  /// Does the same with what each row said in a round.
+  void take(const std::vector<RowRun>& runs) {
+    for (std::size_t place = 0; place < runs.size(); ++place) {
+      add_run(completions_[rows_[place]], limits_of(rows_[place]), runs[place]);
+    }
+  }
+
+  /// Returns how many guesses of each row may stand: a round says one token more. Nobody guesses for a row that has
+  /// ended.
+  std::vector<std::int64_t> budgets() const {
+    std::vector<std::int64_t> budgets;
+    for (const std::size_t row : rows_) {
+      const Completion& completion = completions_[row];
+      budgets.push_back(completion.open() ? request_.max_tokens - std::ssize(completion.token_ids) - 1 : 0);
+    }
+    return budgets;
+  }
+
+  /// Takes back a token of each row that has ended, since a round feeds it one more and others may have many to go.
+  void hold_ended(Session& session) const {
+    for (std::size_t place = 0; place < rows_.size(); ++place) {
+      if (!completions_[rows_[place]].open()) {
+        session.truncate(static_cast<std::int64_t>(place), session.lengths()[place] - 1);
       }
-      add_step(completions_[row], limits, step, place);
     }
   }
 
@@ -63,6 +81,17 @@ class OpenRows {
   }
 
  private:
+  CompletionLimits limits_of(std::size_t row) const {
+    CompletionLimits limits{.max_tokens = request_.max_tokens,
+                            .eos_token_ids = request_.eos_token_ids,
+                            .details = details_[row / static_cast<std::size_t>(request_.samples)],
+                            .stops = {}};
+    if (request_.stops) {
+      limits.stops = [this, row](std::int64_t token_id) { return request_.stops(row, token_id); };
+    }
+    return limits;
+  }
+
   std::size_t open() const {
     return static_cast<std::size_t>(
         std::ranges::count_if(rows_, [&](std::size_t row) { return completions_[row].open(); }));
@@ -73,6 +102,16 @@ class OpenRows {
   std::vector<DetailsRequest> details_;  ///< Of each prompt.
   std::vector<std::size_t> rows_;        ///< Index of each row's completion.
 };
+
+/// Decodes in rounds of speculation until every row has ended.
+void speculate_rows(Session& session, OpenRows& rows) {
+  for (std::int64_t round = 1; rows.any(); ++round) {
+    const StepRange range(round);
+    rows.drop_ended(session);
+    rows.hold_ended(session);
+    rows.take(session.speculate(rows.budgets()));
+  }
+}
 
 /// Decodes until every row has ended. Where tokens are read late, one more step may be running that no open row needs;
 /// the step after the last possible token is never started.
@@ -147,7 +186,11 @@ std::vector<Completion> generate(const Engine& engine, const GenerationRequest& 
       completions[row].prefill_logits.assign(begin, begin + vocabulary);
     }
   }
-  decode_rows(engine, request, session, rows);
+  if (engine.speculates()) {
+    speculate_rows(session, rows);
+  } else {
+    decode_rows(engine, request, session, rows);
+  }
   return completions;
 }
 

@@ -17,6 +17,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.prefill_layout);
   add(plan.prefill_attention);
   add(plan.decode_attention);
+  add(plan.verify_attention);
   add(plan.softmax);
   add(plan.kv_growth);
   add(plan.kv_layout);
@@ -24,6 +25,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.prefix_reuse);
   add(plan.fork);
   add(plan.batching);
+  add(plan.proposer);
   add(plan.residual_norm);
   add(plan.linear);
   add(plan.mlp);
@@ -32,6 +34,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.step_runner);
   add(plan.lm_head_rows);
   add(plan.token_choice);
+  add(plan.acceptance);
   add(plan.read_back);
   add(plan.rng);
   add(plan.token_mask);

@@ -74,6 +74,7 @@ struct EnginePlan {
   Slot<PrefillLayout> prefill_layout{"prefill_layout"};
   Slot<AttentionFactory> prefill_attention{"prefill_attention"};
   Slot<AttentionFactory> decode_attention{"decode_attention"};
+  Slot<AttentionFactory> verify_attention{"verify_attention"};
   Slot<SoftmaxFactory> softmax{"softmax"};
   Slot<KvCacheFactory> kv_growth{"kv_growth"};
   Slot<KvLayout> kv_layout{"kv_layout"};
@@ -81,6 +82,7 @@ struct EnginePlan {
   Slot<PrefixReuse> prefix_reuse{"prefix_reuse"};
   Slot<ForkWay> fork{"fork"};
   Slot<BatchingRule> batching{"batching"};
+  Slot<ProposerFactory> proposer{"proposer"};
   Slot<ResidualNormFactory> residual_norm{"residual_norm"};
   Slot<LinearFactory> linear{"linear"};
   Slot<MlpFactory> mlp{"mlp"};
@@ -89,6 +91,7 @@ struct EnginePlan {
   Slot<StepRunnerFactory> step_runner{"step_runner"};
   Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};
   Slot<TokenChoiceFactory> token_choice{"token_choice"};
+  Slot<AcceptanceFactory> acceptance{"acceptance"};
   Slot<ReadBack> read_back{"read_back"};
   Slot<RngFactory> rng{"rng"};
   Slot<TokenMaskFactory> token_mask{"token_mask"};

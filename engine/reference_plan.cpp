@@ -11,6 +11,7 @@
 #include "engine/layers/workspace.h"
 #include "engine/masks/token_mask.h"
 #include "engine/plan.h"
+#include "engine/sampling/acceptance.h"
 #include "engine/sampling/rng.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
@@ -24,6 +25,7 @@ EnginePlan reference_plan() {
   plan.prefill_layout.set_reference(PrefillLayout::padded);
   plan.prefill_attention.set_reference(make_math_attention);
   plan.decode_attention.set_reference(make_math_attention);
+  plan.verify_attention.set_reference(make_math_attention);
   plan.softmax.set_reference(make_unfused_softmax);
   plan.kv_growth.set_reference(make_concatenated_cache);
   plan.kv_layout.set_reference(KvLayout::split);
@@ -31,6 +33,7 @@ EnginePlan reference_plan() {
   plan.prefix_reuse.set_reference(PrefixReuse::none);
   plan.fork.set_reference(ForkWay::prefill_each);
   plan.batching.set_reference({});
+  plan.proposer.set_reference({});
   plan.read_back.set_reference(ReadBack::each);
   plan.residual_norm.set_reference(make_plain_residual_norm);
   plan.linear.set_reference(make_plain_linear);
@@ -40,6 +43,7 @@ EnginePlan reference_plan() {
   plan.step_runner.set_reference(make_eager_runner);
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);
   plan.token_choice.set_reference(make_row_by_row_choice);
+  plan.acceptance.set_reference(make_match_acceptance);
   plan.rng.set_reference(make_row_rng);
   plan.token_mask.set_reference(make_scan_masks);
   plan.token_details.set_reference(make_details_always);

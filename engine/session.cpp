@@ -1,6 +1,7 @@
 // One batch of sequences from prompt to last token: a forward step, the choice, and the details.
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 
@@ -32,6 +33,9 @@ Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
     state.fed = std::make_unique<RowTokens>();
     state.fed->values.resize(static_cast<std::size_t>(asked.batch_size));
   }
+  if (engine.make_proposer) {
+    state.proposer = engine.make_proposer(asked.batch_size);
+  }
   if (state.penalizes()) {
     state.history = new_history();
   }
@@ -50,6 +54,12 @@ StepRows Session::Impl::rows(std::vector<std::int64_t> added) const {
 
 StepRows Session::Impl::rows_of_one_length(std::int64_t added) const {
   return rows(std::vector<std::int64_t>(static_cast<std::size_t>(batch_size()), added));
+}
+
+std::vector<std::int64_t> Session::Impl::all_rows() const {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(batch_size()));
+  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  return rows;
 }
 
 std::unique_ptr<TokenHistory> Session::Impl::new_history() const {
@@ -89,6 +99,17 @@ void Session::Impl::refuse_unread(const char* what) const {
   if (!unread.empty()) {
     throw std::logic_error(fmt::format("{} while tokens are unread: read_last() comes before it", what));
   }
+}
+
+void Session::Impl::refuse_without_next(const char* what) const {
+  if (!state.next_ids.value.defined()) {
+    throw std::logic_error(fmt::format("{} needs a prefill(), choose() or force_tokens() before it", what));
+  }
+}
+
+std::vector<std::int64_t> Session::Impl::next_tokens() const {
+  const at::Tensor next = state.next_ids.value.to(at::kCPU).contiguous();
+  return {next.const_data_ptr<std::int64_t>(), next.const_data_ptr<std::int64_t>() + next.numel()};
 }
 
 ForwardStep Session::Impl::step_of(const StepRows& rows) const {
@@ -189,7 +210,7 @@ void Session::force_tokens(std::span<const std::int64_t> token_ids) {
                                     .unsqueeze(1)
                                     .to(impl_->model().device);
   if (impl_->state.masks) {
-    impl_->state.masks->take(token_ids, impl_->state.cache->lengths());
+    impl_->state.masks->take(token_ids, impl_->state.cache->lengths(), impl_->all_rows());
   }
 }
 

@@ -31,6 +31,11 @@ struct UnreadStep {
   StepResult read(const TokenText* text);
 };
 
+/// Returns the tokens of all rows as one tensor [B, T], each row padded at its end with token 0. Throws
+/// std::invalid_argument for ids outside of the vocabulary.
+at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> tokens, std::int64_t longest,
+                      std::int64_t vocabulary_size);
+
 struct Session::Impl {
   /// What steps of so many rows were run with.
   struct StepMemory {
@@ -58,6 +63,7 @@ struct Session::Impl {
 
   StepRows rows(std::vector<std::int64_t> added) const;
   StepRows rows_of_one_length(std::int64_t added) const;
+  std::vector<std::int64_t> all_rows() const;
   std::unique_ptr<TokenHistory> new_history() const;
   /// Makes the choice anew, with the sampling parameters of the state.
   void renew_choice();
@@ -67,6 +73,8 @@ struct Session::Impl {
   /// Prepares decode steps on the cache as it is now, unless rows will join another session first.
   void prepare_steps();
   void refuse_unread(const char* what) const;
+  /// Refuses to feed what was chosen last where nothing was.
+  void refuse_without_next(const char* what) const;
   /// Checks that the rows of `other` can join, for the function `what`, and gives both sides the same parts.
   void make_alike(Impl& other, const char* what);
 
@@ -82,6 +90,7 @@ struct Session::Impl {
     StepRows rows;
     std::vector<std::int64_t> again{};  ///< Tokens of each row that were fed before; empty: none.
   };
+  ForwardStep step_of(const StepRows& rows) const;
   /// Checks tokens to feed, and brings them to the device. Where an encoder reads them, returns what the decoder begins
   /// with.
   Feed begin_tokens(std::span<const std::vector<std::int64_t>> tokens);
@@ -89,23 +98,42 @@ struct Session::Impl {
   void feed(const Feed& fed);
   /// Runs a decode step up to its logits. Throws std::logic_error where it does not know its input.
   void decode_forward();
+  /// Returns the logits of hidden states [N, d].
+  at::Tensor head(const at::Tensor& hidden) { return engine.transformer->head(hidden, *workspace); }
   /// Chooses a token for each row. Leaves tokens and details in `unread`.
   void choose();
+  /// What some rows say next.
+  struct Chosen {
+    at::Tensor ids;  ///< [N, 1] int64 on the device.
+    UnreadStep step;
+  };
+  /// Chooses for `rows`, in rising order, which will be fed their tokens at `positions`, from `logits` [N, V]; null:
+  /// for all rows.
+  Chosen choose_from(const at::Tensor& logits, std::span<const std::int64_t> positions,
+                     const std::vector<std::int64_t>* rows);
+  class PassRound;  ///< The logits of a pass over guesses, and what rows say from them.
+  /// Tells the proposer, if any, what each row is fed.
+  void tell_proposer(std::span<const std::vector<std::int64_t>> tokens);
+  /// Tells it the tokens that rows are fed next.
+  void tell_next();
+  /// Does what Session::verify() does, once the proposer knows the next tokens.
+  std::vector<RowRun> verify(std::span<const std::vector<std::int64_t>> guesses);
+  /// Returns the tokens that rows will be fed next. Throws std::logic_error where they are not known.
+  std::vector<std::int64_t> next_tokens() const;
   /// Returns what a step left, and leaves nothing.
   StepResult read() { return std::exchange(unread, {}).read(text.get()); }
 
  private:
-  ForwardStep step_of(const StepRows& rows) const;
   Feed encode(const at::Tensor& ids, StepRows& prompts);
   /// Feeds all tokens of every row from position 0, where the cache keeps nothing.
   Feed all_tokens_again();
   StepRows begin_decode();
   /// Runs the layers on tokens and sets last_logits; `logits_before` are those of the tokens before them.
   void set_logits(const Feed& fed, const at::Tensor& logits_before, bool adds_details);
-  /// Starts the details of the tokens that a step chose among those that `allowed` leaves, the logits after masks.
-  PendingDetails start_details(const at::Tensor& allowed);
-  /// Returns the logits of hidden states [N, d].
-  at::Tensor head(const at::Tensor& hidden) { return engine.transformer->head(hidden, *workspace); }
+  /// Starts the details of the tokens `ids` that `rows` chose from `logits`, or of these from `allowed`, the logits
+  /// after masks.
+  PendingDetails start_details(const at::Tensor& logits, const at::Tensor& allowed, const at::Tensor& ids,
+                               const std::vector<std::int64_t>& rows);
   /// Computes the details of tokens that were fed, `piece` of a row at a time; `logits_of` returns the logits [count,
   /// V] of positions in [B * T] or [S].
   void add_prompt_details(const Feed& fed, const at::Tensor& logits_before, std::int64_t piece,

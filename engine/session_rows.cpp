@@ -145,6 +145,7 @@ void Session::begin_with(std::span<const HeldPrefix> prefixes) {
   if (impl_->state.history) {
     impl_->state.history->add(tokens, cache.lengths());
   }
+  impl_->tell_proposer(tokens);
   for (std::size_t row = 0; row < prefixes.size(); ++row) {
     for (const float log_prob : prefixes[row].log_probs) {
       impl_->state.prompt_details.values[row].push_back({.log_prob = log_prob});

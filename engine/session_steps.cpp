@@ -17,23 +17,6 @@ std::vector<std::int64_t> ones(std::int64_t count) {
   return std::vector<std::int64_t>(static_cast<std::size_t>(count), 1);
 }
 
-/// Returns the tokens of all rows as one tensor [B, T], each row padded at its end with token 0.
-at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> tokens, std::int64_t longest,
-                      std::int64_t vocabulary_size) {
-  at::Tensor ids = at::zeros({std::ssize(tokens), longest}, at::kLong);
-  auto* row = ids.mutable_data_ptr<std::int64_t>();
-  for (std::size_t index = 0; index < tokens.size(); ++index, row += longest) {
-    for (const std::int64_t id : tokens[index]) {
-      if (id < 0 || id >= vocabulary_size) {
-        throw std::invalid_argument(fmt::format("prompt {} has the token id {}, but the vocabulary has the ids 0 to {}",
-                                                index + 1, id, vocabulary_size - 1));
-      }
-    }
-    std::ranges::copy(tokens[index], row);
-  }
-  return ids;
-}
-
 /// Adds the texts of the tokens that rows chose, and of the most probable ones.
 void add_texts(StepResult& step, const std::vector<bool>& wanted, const TokenText& text) {
   std::vector<std::vector<std::int64_t>> ids(step.details.size());
@@ -69,6 +52,39 @@ void add_texts(StepResult& step, const std::vector<bool>& wanted, const TokenTex
 
 }  // namespace
 
+at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> tokens, std::int64_t longest,
+                      std::int64_t vocabulary_size) {
+  at::Tensor ids = at::zeros({std::ssize(tokens), longest}, at::kLong);
+  auto* row = ids.mutable_data_ptr<std::int64_t>();
+  for (std::size_t index = 0; index < tokens.size(); ++index, row += longest) {
+    for (const std::int64_t id : tokens[index]) {
+      if (id < 0 || id >= vocabulary_size) {
+        throw std::invalid_argument(fmt::format("prompt {} has the token id {}, but the vocabulary has the ids 0 to {}",
+                                                index + 1, id, vocabulary_size - 1));
+      }
+    }
+    std::ranges::copy(tokens[index], row);
+  }
+  return ids;
+}
+
+void Session::Impl::tell_proposer(std::span<const std::vector<std::int64_t>> tokens) {
+  if (state.proposer) {
+    for (std::size_t row = 0; row < tokens.size(); ++row) {
+      state.proposer->add(static_cast<std::int64_t>(row), tokens[row]);
+    }
+  }
+}
+
+void Session::Impl::tell_next() {
+  if (state.proposer) {
+    const std::vector<std::int64_t> next = next_tokens();
+    for (std::size_t row = 0; row < next.size(); ++row) {
+      state.proposer->add(static_cast<std::int64_t>(row), {&next[row], 1});
+    }
+  }
+}
+
 Session::Impl::Feed Session::Impl::begin_tokens(std::span<const std::vector<std::int64_t>> tokens) {
   if (std::ssize(tokens) != batch_size()) {
     throw std::invalid_argument(
@@ -90,6 +106,7 @@ Session::Impl::Feed Session::Impl::begin_tokens(std::span<const std::vector<std:
   if (state.history) {
     state.history->add({tokens.begin(), tokens.end()}, state.cache->lengths());
   }
+  tell_proposer(tokens);
   if (state.fed) {
     for (std::size_t row = 0; row < tokens.size(); ++row) {
       std::vector<std::int64_t>& all = state.fed->values[row];
@@ -134,12 +151,11 @@ Session::Impl::Feed Session::Impl::encode(const at::Tensor& ids, StepRows& promp
 }
 
 StepRows Session::Impl::begin_decode() {
-  if (!state.next_ids.value.defined()) {
-    throw std::logic_error("decode() needs a prefill(), choose() or force_tokens() before it");
-  }
+  refuse_without_next("decode()");
   if (state.history) {
     state.history->add(state.next_ids.value, state.cache->lengths());
   }
+  tell_next();
   return in_stage(Stage::host, [&] { return rows(ones(batch_size())); });
 }
 
@@ -248,50 +264,61 @@ void Session::Impl::decode_forward() {
 }
 
 void Session::Impl::choose() {
-  at::Tensor allowed = state.last_logits.value;
-  ChosenTokens chosen = in_stage(Stage::choice, [&] {
+  Chosen chosen = choose_from(state.last_logits.value, state.cache->lengths(), nullptr);
+  state.next_ids.value = std::move(chosen.ids);
+  unread = std::move(chosen.step);
+}
+
+Session::Impl::Chosen Session::Impl::choose_from(const at::Tensor& logits, std::span<const std::int64_t> positions,
+                                                 const std::vector<std::int64_t>* some) {
+  const std::vector<std::int64_t> rows = some == nullptr ? all_rows() : *some;
+  at::Tensor allowed = logits;
+  ChosenTokens tokens = in_stage(Stage::choice, [&] {
     if (state.masks) {
-      allowed = state.masks->apply(allowed);
+      allowed = state.masks->apply(logits, rows);
     }
-    return state.choice->choose(allowed, state.history.get(), *workspace);
+    return state.choice->choose(
+        {.logits = allowed, .history = state.history.get(), .workspace = *workspace, .rows = some});
   });
-  state.next_ids.value = std::move(chosen.device);
-  unread = {.tokens = std::move(chosen.host)};
+  Chosen chosen{.ids = std::move(tokens.device), .step = {.tokens = std::move(tokens.host)}};
   if (state.masks) {
     // The masks of the next step depend on the tokens of this one, which the host therefore waits for.
-    std::vector<std::int64_t> token_ids = unread.tokens.read();
-    state.masks->take(token_ids, state.cache->lengths());
-    unread.exhausted = state.masks->exhausted();
-    unread.tokens = HostTokens(std::move(token_ids));
+    std::vector<std::int64_t> token_ids = chosen.step.tokens.read();
+    state.masks->take(token_ids, positions, rows);
+    chosen.step.exhausted = state.masks->exhausted();
+    chosen.step.tokens = HostTokens(std::move(token_ids));
   }
   if (std::ranges::any_of(state.details.values, &DetailsRequest::any)) {
     const Range range(Stage::details);
-    unread.details = start_details(allowed);
-    for (std::size_t row = 0; row < state.prompt_details.values.size(); ++row) {
-      unread.prompts.push_back(std::exchange(state.prompt_details.values[row], {}));
-      unread.texts.push_back(state.details.values[row].text);
+    chosen.step.details = start_details(logits, allowed, chosen.ids, rows);
+    for (const std::int64_t index : rows) {
+      const auto row = static_cast<std::size_t>(index);
+      chosen.step.prompts.push_back(std::exchange(state.prompt_details.values[row], {}));
+      chosen.step.texts.push_back(state.details.values[row].text);
     }
   }
+  return chosen;
 }
 
-PendingDetails Session::Impl::start_details(const at::Tensor& allowed) {
-  const std::vector<DetailsRequest>& of_rows = state.details.values;
+PendingDetails Session::Impl::start_details(const at::Tensor& logits, const at::Tensor& allowed, const at::Tensor& ids,
+                                            const std::vector<std::int64_t>& rows) {
   std::vector<const TokenRequest*> wanted;
   std::vector<std::uint8_t> processed;
-  for (const DetailsRequest& of_row : of_rows) {
+  for (const std::int64_t row : rows) {
+    const DetailsRequest& of_row = state.details.values[static_cast<std::size_t>(row)];
     wanted.push_back(&of_row.generated);
     processed.push_back(of_row.processed ? 1 : 0);
   }
   if (std::ranges::none_of(wanted, &TokenRequest::any)) {
     return {};
   }
-  at::Tensor logits = state.last_logits.value;
-  if (std::ranges::count(processed, 1) > 0) {
-    const at::Tensor scores = processed_logits(allowed, state.history.get(), state.sampling.values);
-    const at::Tensor takes = at::tensor(processed, at::kByte).to(logits.device(), at::kBool).unsqueeze(1);
-    logits = at::where(takes, scores, logits.to(at::kFloat));
+  if (std::ranges::count(processed, 1) == 0) {
+    return engine.top_tokens->start({.logits = logits, .ids = ids, .wanted = std::move(wanted)});
   }
-  return engine.top_tokens->start({.logits = logits, .ids = state.next_ids.value, .wanted = std::move(wanted)});
+  const at::Tensor scores = processed_logits(allowed, state.history.get(), state.sampling.values, rows);
+  const at::Tensor takes = at::tensor(processed, at::kByte).to(logits.device(), at::kBool).unsqueeze(1);
+  return engine.top_tokens->start(
+      {.logits = at::where(takes, scores, logits.to(at::kFloat)), .ids = ids, .wanted = std::move(wanted)});
 }
 
 StepResult UnreadStep::read(const TokenText* text) {

@@ -60,12 +60,18 @@ enum class Amount : std::uint8_t {
   tokenizer_calls,     ///< Calls of the tokenizer for the texts of tokens.
   listed_tokens,       ///< Chosen tokens that came with the most probable ones.
   tied_tokens,         ///< Of these, those where more tokens than were asked for are as probable as the last.
+  rounds,              ///< Rounds of speculation, of all rows together.
+  proposed_tokens,     ///< Guesses that such a round checked.
+  accepted_tokens,     ///< Of these, those that stood.
+  emitted_tokens,      ///< Tokens that rounds said: the guesses that stood, and one more of each row.
+  verified_rows,       ///< Tokens that rounds fed, whose logits were all computed.
 };
-inline constexpr std::array<const char*, 24> kAmountNames{
+inline constexpr std::array<const char*, 29> kAmountNames{
     "lm_head_rows",   "copied_cache_bytes", "cache_writes",      "padding_keys",     "padding_tokens", "random_draws",
     "graph_launches", "late_reads",         "recomputed_tokens", "host_logit_bytes", "idle_rows",      "joined_rows",
     "placed_rows",    "dropped_rows",       "forked_rows",       "walked_masks",     "kept_masks",     "prefix_lookups",
-    "prefix_tokens",  "prefix_pages",       "scanned_logits",    "tokenizer_calls",  "listed_tokens",  "tied_tokens"};
+    "prefix_tokens",  "prefix_pages",       "scanned_logits",    "tokenizer_calls",  "listed_tokens",  "tied_tokens",
+    "rounds",         "proposed_tokens",    "accepted_tokens",   "emitted_tokens",   "verified_rows"};
 
 /// Receives every range and amount of one thread. The calls that enter and leave come in pairs, properly nested. Layers
 /// and steps are optional: their functions do nothing unless a listener overrides them, and counters do not.

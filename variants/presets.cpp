@@ -34,10 +34,17 @@ const std::vector<Preset>& presets() {
       {.name = "native",
        .summary = "The fastest valid set: own kernels for products, norms and attention, nothing allocated in a "
                   "decode step.",
-       .variants = {"cached-trie-masks", "chunked-lm-head", "concatenate-filter", "copied-fork", "copied-prefix",
-                    "details-on-request", "fused-gelu", "fused-layer-norm", "fused-rotary", "kv-preallocated",
-                    "packed-linear", "scan-details", "split-kv-decode", "table-text", "tile-prefill",
-                    "vectorized-choice", "workspace-forward"}},
+       .variants = {"batched-accept", "cached-trie-masks", "chunked-lm-head", "concatenate-filter", "copied-fork",
+                    "copied-prefix", "details-on-request", "fused-gelu", "fused-layer-norm", "fused-rotary",
+                    "kv-preallocated", "packed-linear", "scan-details", "split-kv-decode", "split-kv-verify",
+                    "table-text", "tile-prefill", "vectorized-choice", "workspace-forward"}},
+      {.name = "speculate",
+       .summary = "native, with guesses of what repeats what was said.",
+       .variants = {"batched-accept",   "cached-trie-masks", "chunked-lm-head",    "concatenate-filter",
+                    "copied-fork",      "copied-prefix",     "details-on-request", "fused-gelu",
+                    "fused-layer-norm", "fused-rotary",      "kv-preallocated",    "packed-linear",
+                    "scan-details",     "split-kv-decode",   "split-kv-verify",    "suffix-automaton",
+                    "table-text",       "tile-prefill",      "vectorized-choice",  "workspace-forward"}},
   };
   return table;
 }

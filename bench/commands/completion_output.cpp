@@ -56,6 +56,10 @@ void add_to_json(const Sample& sample, const CompletionKeys& keys, nlohmann::ord
   if (keys.ranked) {
     json["mean_log_prob"] = completion.token_ids.empty() ? nullptr : nlohmann::ordered_json(mean_log_prob(completion));
   }
+  if (keys.speculates) {
+    json["proposed_tokens"] = completion.proposed;
+    json["skipped_tokens"] = completion.skipped;
+  }
   if (completion.details.empty()) {
     return;
   }
@@ -66,6 +70,18 @@ void add_to_json(const Sample& sample, const CompletionKeys& keys, nlohmann::ord
 }
 
 }  // namespace
+
+void SkippedTokens::add(const std::vector<Completion>& completions) {
+  for (const Completion& completion : completions) {
+    tokens_ += std::ssize(completion.token_ids);
+    proposed_ += completion.proposed;
+    skipped_ += completion.skipped;
+  }
+}
+
+std::string SkippedTokens::told() const {
+  return fmt::format("{} of {} tokens were skipped: so many of {} guesses stood", skipped_, tokens_, proposed_);
+}
 
 std::vector<Sample> given_samples(const std::vector<Completion>& drawn, const CompletionKeys& keys,
                                   const std::function<std::optional<std::string>(std::size_t sample)>& text_of) {

@@ -26,6 +26,7 @@ struct CompletionKeys {
   bool ranked = false;       ///< The best of more are given, the best first, with `mean_log_prob`.
   DetailsRequest details{};  ///< Those that are shown.
   bool has_text = false;     ///< There is a tokenizer: tokens have texts.
+  bool speculates = false;   ///< Tokens were guessed: how many, and how many of them stood.
 };
 
 /// Returns the samples of one prompt that are given: all, in the order of their seeds, or the best. `text_of` returns
@@ -39,6 +40,19 @@ nlohmann::ordered_json to_json(const std::vector<Sample>& samples, const std::ve
 
 /// Returns the object of a prompt as one line of JSON, with the prompt's index before its keys.
 std::string to_json_line(std::size_t index, const nlohmann::ordered_json& object);
+
+/// Counts the tokens that took no step of the model, since they were guessed.
+class SkippedTokens {
+ public:
+  void add(const std::vector<Completion>& completions);
+  /// Returns one sentence.
+  std::string told() const;
+
+ private:
+  std::int64_t tokens_ = 0;
+  std::int64_t proposed_ = 0;
+  std::int64_t skipped_ = 0;
+};
 
 /// Returns the line that stands for a sample where only text is written: its text, or its ids.
 std::string to_text(const Sample& sample);

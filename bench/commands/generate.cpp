@@ -97,6 +97,20 @@ std::shared_ptr<const MaskVocabulary> vocabulary_of(const GenerateOptions& optio
       patterns && text.tokenizer ? text.token_bytes("regex") : std::vector<std::string>(), eos);
 }
 
+/// Returns the arm of the options with the guesses that --speculate asks for.
+std::string speculating_arm(const GenerateOptions& options) {
+  if (options.speculate == 0) {
+    return options.arm;
+  }
+  const std::string bound = bind_arm(parse_arm(options.arm), EnginePlan{}).proposer.variant();
+  if (!bound.empty()) {
+    throw std::invalid_argument(fmt::format(
+        "--speculate guesses by suffix-automaton, and the arm {} guesses by {} already: leave out one of the two",
+        options.arm, bound));
+  }
+  return with_words(options.arm, fmt::format(",+suffix-automaton:tokens={}", options.speculate));
+}
+
 /// Completes the prompts of the command line as one batch.
 ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, const ModelText& text,
                           GenerationRequest request, nlohmann::ordered_json document) {
@@ -109,6 +123,11 @@ ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, 
     request.stops = [&](std::size_t row, std::int64_t id) { return stop->add(row, id); };
   }
   const std::vector<Completion> completions = generate(engine, request);
+  if (options.speculates) {
+    SkippedTokens skipped;
+    skipped.add(completions);
+    fmt::print(stderr, "decodelab: {}\n", skipped.told());
+  }
   if (request.keep_prefill_logits) {
     write_logits(options.logits_file, completions, request.samples);
   }
@@ -141,10 +160,11 @@ ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, 
   return ExitCode::ok;
 }
 
-ExitCode run_generate(const GenerateOptions& options) {
+ExitCode run_generate(GenerateOptions options) {
   if (options.output != "text" && options.output != "json" && options.output != "jsonl") {
     throw std::invalid_argument(fmt::format("-o '{}': generate prints text, json or jsonl", options.output));
   }
+  options.arm = speculating_arm(options);
   const Arm arm = parse_plain_arm(options.arm, "generate has flags for them: --regex, --samples, --prefix-store");
   const std::string device = require_device(options.device);
   const ElementType dtype = dtype_from_name(options.dtype);
@@ -193,6 +213,7 @@ ExitCode run_generate(const GenerateOptions& options) {
                         [&](std::int64_t done, std::int64_t total) { progress(done, total); });
   }
   const Engine engine(model, bind_arm(arm, reference_plan()));
+  options.speculates = engine.speculates();
   const nlohmann::ordered_json document{{"schema_version", 1},
                                         {"model", options.model},
                                         {"arm", arm.label},
@@ -254,6 +275,11 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--max-tokens", options->max_tokens, "Tokens of each completion")->capture_default_str();
   command->add_option("--arm", options->arm, "PRESET[,+variant][,-variant]")->capture_default_str();
+  command
+      ->add_option("--speculate", options->speculate,
+                   "Guess so many tokens ahead, which one step of the model checks: the same completion, sooner where "
+                   "it repeats what was said; 0: as the arm says")
+      ->check(CLI::Range(0, 64));
   command->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
   command->add_option("--device", options->device, "cpu or cuda:N")->capture_default_str();
   command->add_option("--threads", options->threads, "Threads of every operator; 0: one for each core")

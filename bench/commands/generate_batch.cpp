@@ -188,8 +188,10 @@ ExitCode generate_batch(const GenerateOptions& options, const Engine& engine, co
   }
   BatchProgress progress(index_of.size());
   std::size_t ended = 0;
+  SkippedTokens skipped;
   while (!batch.idle()) {
     for (const FinishedRequest& finished : batch.step()) {
+      skipped.add(finished.samples);
       const std::size_t index = index_of.at(finished.id);
       const Line& line = known[index];
       const auto text_of = [&](std::size_t sample) -> std::optional<std::string> {
@@ -204,7 +206,11 @@ ExitCode generate_batch(const GenerateOptions& options, const Engine& engine, co
     }
     progress.show(ended, batch);
   }
-  return output.finish();
+  const ExitCode exit_code = output.finish();
+  if (options.speculates) {
+    fmt::print(stderr, "decodelab: {}\n", skipped.told());
+  }
+  return exit_code;
 }
 
 }  // namespace decodelab

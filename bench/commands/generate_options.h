@@ -32,10 +32,16 @@ struct GenerateOptions {
   std::int64_t max_tokens_in_flight = 0;
   std::optional<std::int64_t> prefill_chunk{};
   double prefix_store_mb = 0;
+  std::int64_t speculate = 0;  ///< Guesses of a row in a round; 0: as the arm says.
+  bool speculates = false;     ///< The arm guesses, be it by this flag.
 
   /// Returns the keys of completions of which these details were asked for.
   CompletionKeys keys(const DetailsRequest& asked, bool has_text) const {
-    return {.samples = sampling.samples, .ranked = sampling.best_of != 0, .details = asked, .has_text = has_text};
+    return {.samples = sampling.samples,
+            .ranked = sampling.best_of != 0,
+            .details = asked,
+            .has_text = has_text,
+            .speculates = speculates};
   }
   /// Returns what must be computed to answer that, and to rank samples.
   DetailsRequest computed(DetailsRequest asked) const {

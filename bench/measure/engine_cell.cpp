@@ -60,6 +60,10 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
       held_(held_tokens(engine.model().config(), cell)),
       snapshots_(snapshots) {
   const ModelConfig& config = engine.model().config();
+  if (cell.phase == Phase::decode && engine.speculates()) {
+    throw WorkerError(RowStatus::unsupported,
+                      "the arm guesses several tokens ahead, and a decode step has one: measure phase generate");
+  }
   if (cell.phase == Phase::batching) {
     work_ = batch_work(input, cell, config.vocabulary_size);
     batching_ = batching_scope_from_string(cell.scope);
@@ -81,6 +85,7 @@ void CellRunner::prepare(std::int64_t steps) {
   steps_left_ = cell_.phase == Phase::decode ? steps : 1;
   if (cell_.phase != Phase::decode) {
     prepare_prefixes();
+    foresee();
     return;
   }
   make_session(held_ + steps);
@@ -218,12 +223,66 @@ StepResult CellRunner::step() {
   if (scope_.forward) {
     return {};
   }
+  if (!foreseen_.empty()) {
+    session_->foretell(foreseen_);
+  }
   StepResult result = session_->choose();
   refuse_dead_end(result);
+  if (engine_.speculates()) {
+    return speculate(result, 1 + new_tokens);
+  }
   for (std::int64_t token = 0; token < new_tokens; ++token) {
     result = decode_step();
   }
   return engine_.has_async_read_back() && new_tokens > 0 ? session_->read_last() : result;
+}
+
+StepResult CellRunner::speculate(const StepResult& first, std::int64_t tokens) {
+  said_.clear();
+  for (const std::int64_t token : first.token_ids) {
+    said_.push_back({token});
+  }
+  const auto left = [&](std::size_t row) { return tokens - std::ssize(said_[row]); };
+  while (std::ranges::min(said_, {}, &std::vector<std::int64_t>::size).size() < static_cast<std::size_t>(tokens)) {
+    std::vector<std::int64_t> budgets;
+    for (std::size_t row = 0; row < said_.size(); ++row) {
+      budgets.push_back(std::max<std::int64_t>(0, left(row) - 1));
+      if (left(row) == 0) {  // It waits for the others, and its last token is fed again.
+        session_->truncate(static_cast<std::int64_t>(row), session_->lengths()[row] - 1);
+      }
+    }
+    const std::vector<RowRun> runs = session_->speculate(budgets);
+    for (std::size_t row = 0; row < said_.size(); ++row) {
+      if (left(row) > 0) {
+        refuse_dead_end({.token_ids = {}, .details = {}, .exhausted = {runs[row].exhausted}});
+        std::ranges::copy(runs[row].token_ids, std::back_inserter(said_[row]));
+      }
+    }
+  }
+  StepResult last;
+  for (const std::vector<std::int64_t>& row : said_) {
+    last.token_ids.push_back(row.back());
+  }
+  return last;
+}
+
+void CellRunner::foresee() {
+  if (cell_.phase != Phase::generate || !engine_.speculates() || !foreseen_.empty()) {
+    return;
+  }
+  begin(held_ + input_.max_tokens - 1);
+  if (!session_->listens()) {
+    return;
+  }
+  for (const std::int64_t token : session_->choose().token_ids) {
+    foreseen_.push_back({token});
+  }
+  for (std::int64_t token = 1; token < input_.max_tokens; ++token) {
+    const std::vector<std::int64_t> next = session_->decode().token_ids;
+    for (std::size_t row = 0; row < next.size(); ++row) {
+      foreseen_[row].push_back(next[row]);
+    }
+  }
 }
 
 StepResult CellRunner::decode_step() {

@@ -80,6 +80,8 @@ class CellRunner final {
   StepTime timed_step();
   /// Lets the requests of phase batching come by decode steps from now on, not by the clock.
   void count_arrivals_in_steps() { arrivals_ = ArrivalClock::decode_steps; }
+  /// Returns what each row said in the last step of an arm that speculates.
+  const std::vector<std::vector<std::int64_t>>& said() const { return said_; }
   /// Returns what the last step of phase batching served.
   const ServedRequests& served() const { return served_; }
   const BatchWork& work() const { return work_; }
@@ -103,6 +105,11 @@ class CellRunner final {
  private:
   SessionOptions session_options(std::int64_t max_tokens) const;
   StepResult decode_step();
+  /// Goes on in rounds of speculation until each row has said so many tokens, behind the one of `first`; returns the
+  /// last.
+  StepResult speculate(const StepResult& first, std::int64_t tokens);
+  /// Finds by plain decoding what rows will say, where the arm's guesses are made of it. Never timed.
+  void foresee();
   void fill();
   /// Feeds the session of a decode cell its first tokens.
   void force_first();
@@ -120,6 +127,8 @@ class CellRunner final {
   const CellRecord& cell_;
   std::vector<std::vector<std::int64_t>> prompts_;
   std::vector<std::int64_t> first_tokens_;
+  std::vector<std::vector<std::int64_t>> said_;
+  std::vector<std::vector<std::int64_t>> foreseen_;  ///< Empty where nobody wants to know.
   std::optional<Session> session_;
   std::int64_t session_tokens_ = 0;
   std::int64_t steps_left_ = 0;

@@ -232,6 +232,10 @@ class EngineWorker final : public Worker {
       steps_of_a_batch.scope = scope_of(Phase::generate, {});
       return run_outputs(steps_of_a_batch, steps, forced, logits);
     }
+    if (cell.phase == Phase::generate && engine_->speculates() && forced == nullptr && !logits &&
+        cell.dtype == "fp32") {
+      return said_tokens(greedy, cell, total);
+    }
     const std::int64_t rows = rows_of(cell);
     OutputTrace trace{.first = {}, .tokens = {}, .logits = {}, .batch = rows, .vocabulary = config.vocabulary_size};
     CellRunner runner(*engine_, greedy, cell, arm_.slow_ns, snapshots_);
@@ -268,6 +272,22 @@ class EngineWorker final : public Worker {
         runner.session().force_tokens(forced->tokens.at(static_cast<std::size_t>(step - 1)));
       }
       keep(runner.session().decode());
+    }
+    return trace;
+  }
+
+  /// Completes the rows of a cell in rounds of speculation.
+  OutputTrace said_tokens(CellInput greedy, const CellRecord& cell, std::int64_t tokens) {
+    greedy.max_tokens = tokens;
+    CellRunner runner(*engine_, greedy, cell, 0, snapshots_);
+    runner.prepare(1);
+    runner.step();
+    OutputTrace trace{.first = {}, .tokens = {}, .logits = {}, .batch = std::ssize(runner.said()), .vocabulary = 0};
+    for (std::size_t step = 0; step < static_cast<std::size_t>(tokens); ++step) {
+      std::vector<std::int64_t>& of_step = trace.tokens.emplace_back();
+      for (const std::vector<std::int64_t>& row : runner.said()) {
+        of_step.push_back(row[step]);
+      }
     }
     return trace;
   }

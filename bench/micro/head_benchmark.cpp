@@ -30,7 +30,7 @@ void run_choice(benchmark::State& state, const TokenChoiceFactory& factory) {
   const auto choice = factory({});
   PlainWorkspace workspace;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(choice->choose(logits, nullptr, workspace));
+    benchmark::DoNotOptimize(choice->choose({.logits = logits, .workspace = workspace}));
   }
 }
 

@@ -41,7 +41,7 @@ void run_choice(benchmark::State& state, const TokenChoiceFactory& factory, cons
   const at::Tensor logits = logits_of(state.range(0));
   PlainWorkspace workspace;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(choice->choose(logits, nullptr, workspace));
+    benchmark::DoNotOptimize(choice->choose({.logits = logits, .workspace = workspace}));
   }
   count_rows(state);
 }

@@ -68,9 +68,20 @@ ArmRecord parse_worker(const std::string& text) {
   return {.label = name + to_string(request), .command = text.substr(equals + 1)};
 }
 
-/// Returns the slots that do nothing in the cells of a sweep whose arms ask for `asked`.
-std::set<std::string> idle_slots(const SweepRequest& request, const ArmRequest& asked) {
+bool has_phase(const SweepRequest& request, Phase phase) {
+  return std::ranges::find(request.phases, phase) != request.phases.end();
+}
+
+/// Returns the slots that do nothing in the cells of a sweep whose arms are made of `first`.
+std::set<std::string> idle_slots(const SweepRequest& request, const Arm& first) {
+  const ArmRequest& asked = first.request;
   std::set<std::string> idle;
+  if (bind_arm(first, EnginePlan{}).proposer.variant().empty()) {
+    idle = {"verify_attention", "acceptance"};
+  }
+  if (!has_phase(request, Phase::generate) && !has_phase(request, Phase::batching)) {
+    idle.insert("proposer");
+  }
   if (asked.regex.empty()) {
     idle.insert("token_mask");
   }
@@ -86,7 +97,7 @@ std::set<std::string> idle_slots(const SweepRequest& request, const ArmRequest& 
   if (request.scope.samples == 1 && asked.samples == 1) {
     idle.insert("fork");
   }
-  if (std::ranges::find(request.phases, Phase::batching) == request.phases.end()) {
+  if (!has_phase(request, Phase::batching)) {
     idle.insert("batching");
   }
   return idle;
@@ -100,7 +111,7 @@ std::vector<ArmRecord> make_arms(const SweepRequest& request, const RunsOn& wher
   if (!request.ablate.empty()) {
     const Ablation ablation = ablation_from_name(request.ablate);
     const Arm first = parse_arm(request.arms.empty() ? default_arm(ablation) : request.arms.front());
-    for (const Arm& arm : ablated_arms(ablation, first, where, idle_slots(request, first.request))) {
+    for (const Arm& arm : ablated_arms(ablation, first, where, idle_slots(request, first))) {
       arms.push_back({.id = 0, .label = arm.label, .baseline = false});
     }
   }
@@ -152,15 +163,38 @@ void set_apart(const std::function<std::string(const std::string&)>& command, st
   }
 }
 
+/// Returns why what an arm guesses cannot be measured in a cell; `text`: its rows are cut from prompts of people.
+std::string reason_against_guesses(const Arm& arm, const CellRecord& cell, bool text) {
+  const std::string proposer = bind_arm(arm, EnginePlan{}).proposer.variant();
+  if (proposer.empty()) {
+    return "";
+  }
+  if (cell.phase != Phase::generate && cell.phase != Phase::batching) {
+    return fmt::format("{} guesses several tokens ahead, and a step of phase {} has one: measure phase generate",
+                       proposer, to_string(cell.phase));
+  }
+  if (proposer == "oracle-draft") {
+    return cell.phase == Phase::generate ? "" : "oracle-draft knows completions in phase generate only";
+  }
+  return text ? ""
+              : fmt::format(
+                    "{} looks for text that repeats itself, and rows of random ids have none: give --prompts FILE, "
+                    "or measure oracle-draft:percent=N",
+                    proposer);
+}
+
 /// Returns why an arm of our own cannot run in a cell; empty where it can.
-std::string reason_against(const Arm& arm, const CellRecord& cell, const RunsOn& where) {
+std::string reason_against(const Arm& arm, const CellRecord& cell, const RunsOn& where, bool text) {
   if (std::string reason = unsupported_reason(arm.request, cell.phase); !reason.empty()) {
     return reason;
   }
   if (arm.request.prefix && where.config.encoder) {
     return "@prefix: an encoder reads each prompt as a whole";
   }
-  return unsupported_reason(arm, where);
+  if (std::string reason = unsupported_reason(arm, where); !reason.empty()) {
+    return reason;
+  }
+  return reason_against_guesses(arm, cell, text);
 }
 
 void check_counts(const SweepRequest& request) {
@@ -383,7 +417,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
       CellArmRecord row{.cell_id = static_cast<std::int64_t>(cell), .arm_id = static_cast<std::int64_t>(arm)};
       row.reason = needed > config.positions
                        ? fmt::format("needs {} positions, and the model has {}", needed, config.positions)
-                   : own[arm] ? reason_against(*own[arm], data.cells[cell], where)
+                   : own[arm] ? reason_against(*own[arm], data.cells[cell], where, !request.prompts.empty())
                               : "";
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
       data.cell_arms.push_back(std::move(row));

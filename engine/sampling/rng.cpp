@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "engine/tensor.h"
 #include "profiles/range.h"
@@ -24,11 +25,19 @@ class RowRng final : public Rng {
   }
 
   at::Tensor draw(const at::Tensor& probabilities) override {
+    std::vector<std::int64_t> all(generators_.size());
+    std::iota(all.begin(), all.end(), std::int64_t{0});
+    return draw(probabilities, all);
+  }
+
+  at::Tensor draw(const at::Tensor& probabilities, const std::vector<std::int64_t>& rows) override {
     at::Tensor tokens = at::empty({probabilities.size(0), 1}, probabilities.options().dtype(at::kLong));
-    for (std::size_t row = 0; row < generators_.size(); ++row) {
-      const at::Tensor mine = probabilities[static_cast<std::int64_t>(row)];
-      const at::Tensor exponential = at::empty_like(mine).exponential_(1, generators_[row]);
-      tokens[static_cast<std::int64_t>(row)].copy_((mine / exponential).argmax());
+    for (std::size_t index = 0; index < rows.size(); ++index) {
+      const auto line = static_cast<std::int64_t>(index);
+      const at::Tensor mine = probabilities[line];
+      at::Generator& generator = generators_.at(static_cast<std::size_t>(rows[index]));
+      const at::Tensor exponential = at::empty_like(mine).exponential_(1, generator);
+      tokens[line].copy_((mine / exponential).argmax());
       count_amount(Amount::random_draws, 1);
     }
     return tokens;

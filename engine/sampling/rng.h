@@ -30,6 +30,9 @@ class Rng {
   /// Draws one token per row, [S, 1] int64 on the device, from `probabilities` [S, V] fp32, contiguous. Every call uses
   /// new numbers.
   virtual at::Tensor draw(const at::Tensor& probabilities) = 0;
+  /// Draws for some of its S rows only, which are named in order: `probabilities` has one line for each of them. The
+  /// state of the others stays as it is, unless one state serves all rows.
+  virtual at::Tensor draw(const at::Tensor& probabilities, const std::vector<std::int64_t>& rows) = 0;
   /// Keeps these of its S rows, in this order, each with its state. A row that is named twice draws the same numbers
   /// twice.
   virtual void select(const std::vector<std::int64_t>& rows) = 0;

@@ -51,7 +51,7 @@ void forbid_on_host(const MaskBits& bits, const at::Tensor& row) {
 }  // namespace
 
 RowMasks::RowMasks(const std::vector<TokenRules>& rules, PatternMasks& masks, std::int64_t vocabulary_size)
-    : exhausted_(rules.size()), bits_(vocabulary_size) {
+    : bits_(vocabulary_size) {
   static const auto without_bytes =
       std::make_shared<const MaskVocabulary>(std::vector<std::string>(), std::vector<std::int64_t>());
   for (const TokenRules& row : rules) {
@@ -62,24 +62,23 @@ RowMasks::RowMasks(const std::vector<TokenRules>& rules, PatternMasks& masks, st
 }
 
 RowMasks::RowMasks(std::int64_t batch_size, std::int64_t vocabulary_size)
-    : rows_(static_cast<std::size_t>(batch_size)),
-      exhausted_(static_cast<std::size_t>(batch_size)),
-      bits_(vocabulary_size) {}
+    : rows_(static_cast<std::size_t>(batch_size)), bits_(vocabulary_size) {}
 
-at::Tensor RowMasks::apply(const at::Tensor& logits) {
+at::Tensor RowMasks::apply(const at::Tensor& logits, const std::vector<std::int64_t>& rows) {
   at::Tensor masked = logits.clone(at::MemoryFormat::Contiguous);
-  for (std::size_t row = 0; row < rows_.size(); ++row) {
-    exhausted_[row] = false;
-    if (!rows_[row].any()) {
+  exhausted_.assign(rows.size(), false);
+  for (std::size_t line = 0; line < rows.size(); ++line) {
+    RowRules& row = rows_[static_cast<std::size_t>(rows[line])];
+    if (!row.any()) {
       continue;
     }
-    rows_[row].find_allowed(bits_);
-    exhausted_[row] = bits_.none();
-    if (exhausted_[row]) {
+    row.find_allowed(bits_);
+    exhausted_[line] = bits_.none();
+    if (exhausted_[line]) {
       continue;
     }
-    const at::Tensor of_row = masked.select(0, static_cast<std::int64_t>(row));
-    const TokenMask* const mask = rows_[row].mask();
+    const at::Tensor of_row = masked.select(0, static_cast<std::int64_t>(line));
+    const TokenMask* const mask = row.mask();
     if (!of_row.is_cpu() || (mask != nullptr && mask->adds_tensor())) {
       of_row.copy_(of_row.to(at::kFloat) + as_tensor(bits_).to(of_row.device()));
     } else {
@@ -89,10 +88,12 @@ at::Tensor RowMasks::apply(const at::Tensor& logits) {
   return masked;
 }
 
-void RowMasks::take(std::span<const std::int64_t> token_ids, const std::vector<std::int64_t>& positions) {
-  for (std::size_t row = 0; row < rows_.size(); ++row) {
-    if (rows_[row].any()) {
-      rows_[row].take(token_ids[row], positions[row]);
+void RowMasks::take(std::span<const std::int64_t> token_ids, std::span<const std::int64_t> positions,
+                    const std::vector<std::int64_t>& rows) {
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    RowRules& row = rows_[static_cast<std::size_t>(rows[index])];
+    if (row.any()) {
+      row.take(token_ids[index], positions[index]);
     }
   }
 }
@@ -103,14 +104,10 @@ void RowMasks::begin() {
   }
 }
 
-void RowMasks::select(const std::vector<std::int64_t>& rows) {
-  rows_ = select_rows(rows_, rows);
-  exhausted_.assign(rows_.size(), false);
-}
+void RowMasks::select(const std::vector<std::int64_t>& rows) { rows_ = select_rows(rows_, rows); }
 
 void RowMasks::append(RowPart& other) {
   std::ranges::move(dynamic_cast<RowMasks&>(other).rows_, std::back_inserter(rows_));
-  exhausted_.assign(rows_.size(), false);
 }
 
 void RowMasks::truncate(std::int64_t row, std::int64_t length) {

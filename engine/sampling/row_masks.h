@@ -22,13 +22,14 @@ class RowMasks final : public RowPart {
   /// Rows without rules.
   RowMasks(std::int64_t batch_size, std::int64_t vocabulary_size);
 
-  /// Returns `logits` [B, V] with -infinity for what may not come; those of a row that may be told nothing more stay as
-  /// they are. `logits` is not modified.
-  at::Tensor apply(const at::Tensor& logits);
-  /// Returns which rows the last apply() left no token.
+  /// Returns `logits` [N, V], a line for each of `rows`, with -infinity for what may not come; those of a row that may
+  /// be told nothing more stay as they are. `logits` is not modified.
+  at::Tensor apply(const at::Tensor& logits, const std::vector<std::int64_t>& rows);
+  /// Returns which of its rows the last apply() left no token.
   const std::vector<bool>& exhausted() const { return exhausted_; }
-  /// Takes note of what each row will be fed at its position.
-  void take(std::span<const std::int64_t> token_ids, const std::vector<std::int64_t>& positions);
+  /// Takes note of what each of `rows` will be fed at its position; both have a value for each of them.
+  void take(std::span<const std::int64_t> token_ids, std::span<const std::int64_t> positions,
+            const std::vector<std::int64_t>& rows);
   /// Forgets all that was taken note of: rows begin anew.
   void begin();
 
@@ -38,7 +39,7 @@ class RowMasks final : public RowPart {
 
  private:
   std::vector<RowRules> rows_;
-  std::vector<bool> exhausted_;
+  std::vector<bool> exhausted_;  ///< Of the rows of the last apply().
   MaskBits bits_;
 };
 

@@ -9,6 +9,7 @@
 
 namespace decodelab {
 
+class Acceptance;
 struct ChoiceOptions;
 struct RngOptions;
 class Rng;
@@ -22,6 +23,7 @@ class TopTokens;
 /// was launched on the device, which then never waits for the host to read; the end of a row is noticed one step late.
 enum class ReadBack : std::uint8_t { each, async };
 
+using AcceptanceFactory = std::function<std::unique_ptr<Acceptance>()>;
 using TokenChoiceFactory = std::function<std::unique_ptr<TokenChoice>(const ChoiceOptions&)>;
 using RngFactory = std::function<std::unique_ptr<Rng>(const RngOptions&)>;
 using TokenDetailsFactory = std::function<std::unique_ptr<TokenDetailsPolicy>()>;

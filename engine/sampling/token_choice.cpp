@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <stdexcept>
 
 #include "base/select_rows.h"
@@ -20,29 +21,37 @@ at::Tensor penalized(const at::Tensor& logits, const TokenHistory* history, std:
                             : logits;
 }
 
+std::vector<std::int64_t> all_of(std::int64_t count) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  return all;
+}
+
 class RowByRowChoice final : public TokenChoice {
  public:
   explicit RowByRowChoice(const ChoiceOptions& options) : rows_(options) {}
 
-  ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace&) override {
+  ChosenTokens choose(const ChoiceTask& task) override {
+    const std::vector<std::int64_t> rows = task.rows == nullptr ? all_of(task.logits.size(0)) : *task.rows;
+    const ChoiceRows::Part part = rows_.part(rows);
     std::vector<std::int64_t> chosen;
-    const std::vector<SamplingParameters>& asked = rows_.parameters();
     std::vector<at::Tensor> probabilities;  // Of the sampled rows, [V] each.
-    for (std::int64_t row = 0; row < logits.size(0); ++row) {
-      const SamplingParameters wishes = asked.empty() ? SamplingParameters{} : asked[static_cast<std::size_t>(row)];
-      const at::Tensor scores = penalized(logits[row], history, row, wishes);
+    for (std::size_t index = 0; index < rows.size(); ++index) {
+      const SamplingParameters wishes = part.parameters.empty() ? SamplingParameters{} : part.parameters[index];
+      const at::Tensor scores =
+          penalized(task.logits[static_cast<std::int64_t>(index)], task.history, rows[index], wishes);
       if (wishes.sample) {
         probabilities.push_back(at::softmax(warp_row(scores.to(at::kFloat), wishes), 0));
       }
       chosen.push_back(wishes.sample ? 0 : scores.argmax().item<std::int64_t>());
     }
-    if (rows_.rng() != nullptr) {
-      const at::Tensor drawn = rows_.rng()->draw(at::stack(probabilities)).cpu();
-      for (std::size_t index = 0; index < rows_.sampled().size(); ++index) {
-        chosen[static_cast<std::size_t>(rows_.sampled()[index])] = drawn.const_data_ptr<std::int64_t>()[index];
+    if (!probabilities.empty()) {
+      const at::Tensor drawn = rows_.rng()->draw(at::stack(probabilities), part.draws).cpu();
+      for (std::size_t index = 0; index < part.sampled.size(); ++index) {
+        chosen[static_cast<std::size_t>(part.sampled[index])] = drawn.const_data_ptr<std::int64_t>()[index];
       }
     }
-    at::Tensor device = at::tensor(chosen, at::kLong).to(logits.device()).unsqueeze(1);
+    at::Tensor device = at::tensor(chosen, at::kLong).to(task.logits.device()).unsqueeze(1);
     return {.host = HostTokens(std::move(chosen)), .device = std::move(device)};
   }
 
@@ -80,23 +89,32 @@ void ChoiceRows::find_sampled() {
   }
 }
 
+ChoiceRows::Part ChoiceRows::part(const std::vector<std::int64_t>& rows) const {
+  if (parameters_.empty()) {
+    return {};
+  }
+  Part part{.parameters = select_rows(parameters_, rows), .sampled = {}, .draws = {}};
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const auto found = std::ranges::find(sampled_, rows[index]);
+    if (found != sampled_.end()) {
+      part.sampled.push_back(static_cast<std::int64_t>(index));
+      part.draws.push_back(found - sampled_.begin());
+    }
+  }
+  return part;
+}
+
 void ChoiceRows::select(const std::vector<std::int64_t>& rows) {
   if (parameters_.empty()) {
     return;
   }
-  std::vector<std::int64_t> kept_draws;
-  for (const std::int64_t row : rows) {
-    const auto found = std::ranges::find(sampled_, row);
-    if (found != sampled_.end()) {
-      kept_draws.push_back(found - sampled_.begin());
-    }
-  }
-  if (kept_draws.empty()) {
+  Part kept = part(rows);
+  if (kept.draws.empty()) {
     rng_ = nullptr;
   } else {
-    rng_->select(kept_draws);
+    rng_->select(kept.draws);
   }
-  parameters_ = select_rows(parameters_, rows);
+  parameters_ = std::move(kept.parameters);
   find_sampled();
 }
 
@@ -114,12 +132,13 @@ void ChoiceRows::append(ChoiceRows&& other) {
 }
 
 at::Tensor processed_logits(const at::Tensor& logits, const TokenHistory* history,
-                            std::span<const SamplingParameters> rows) {
+                            std::span<const SamplingParameters> asked, const std::vector<std::int64_t>& rows) {
   std::vector<at::Tensor> processed;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto index = static_cast<std::int64_t>(row);
-    const at::Tensor scores = penalized(logits[index], history, index, rows[row]).to(at::kFloat);
-    processed.push_back(rows[row].sample ? warp_row(scores, rows[row]) : scores);
+  for (std::size_t line = 0; line < rows.size(); ++line) {
+    const SamplingParameters& wishes = asked[static_cast<std::size_t>(rows[line])];
+    const at::Tensor scores =
+        penalized(logits[static_cast<std::int64_t>(line)], history, rows[line], wishes).to(at::kFloat);
+    processed.push_back(wishes.sample ? warp_row(scores, wishes) : scores);
   }
   return at::stack(processed);
 }

@@ -48,6 +48,14 @@ class ChoiceRows {
   /// Returns the generator of the sampled rows, in their order; null where there are none.
   Rng* rng() const { return rng_.get(); }
 
+  /// Some of the rows, by what each of them asks.
+  struct Part {
+    std::vector<SamplingParameters> parameters;  ///< Of each of them; empty: all are greedy.
+    std::vector<std::int64_t> sampled;           ///< Which of them are sampled.
+    std::vector<std::int64_t> draws;             ///< The rows of rng() that those are.
+  };
+  Part part(const std::vector<std::int64_t>& rows) const;
+
   /// Do what TokenChoice::select() and TokenChoice::append() do.
   void select(const std::vector<std::int64_t>& rows);
   void append(ChoiceRows&& other);
@@ -60,14 +68,21 @@ class ChoiceRows {
   std::unique_ptr<Rng> rng_;
 };
 
+/// What N rows of a session choose from.
+struct ChoiceTask {
+  const at::Tensor& logits;               ///< [N, V], one line for each row; not modified.
+  const TokenHistory* history = nullptr;  ///< Of all rows of the session; null where none penalizes.
+  Workspace& workspace;
+  /// Which rows choose, in rising order; null: all. No other row draws a random number.
+  const std::vector<std::int64_t>* rows = nullptr;
+};
+
 /// Chooses one token per row, for one session: in greedy rows the token of the highest logit, ties to the lowest id; in
 /// sampled rows a random one. B rows, V vocabulary. Greedy rows consume no random numbers, and a plain greedy session
 /// does no work for sampling.
 class TokenChoice : public RowPart {
  public:
-  /// `logits` is [B, V], the last real position of each row, and is not modified; `history` is null where no row
-  /// penalizes.
-  virtual ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace& workspace) = 0;
+  virtual ChosenTokens choose(const ChoiceTask& task) = 0;
   /// Keeps these rows; each keeps its parameters and the state of its random numbers.
   void select(const std::vector<std::int64_t>& rows) override = 0;
   void append(RowPart& other) override = 0;
@@ -75,9 +90,10 @@ class TokenChoice : public RowPart {
   void truncate(std::int64_t, std::int64_t) override {}
 };
 
-/// Returns what the rows are chosen from, [B, V] fp32: the logits after penalties and, in sampled rows, after warpers.
+/// Returns what `rows` are chosen from, [N, V] fp32: the logits, a line for each of them, after penalties and, in
+/// sampled rows, after warpers. `asked` and `history` are of all rows of the session.
 at::Tensor processed_logits(const at::Tensor& logits, const TokenHistory* history,
-                            std::span<const SamplingParameters> rows);
+                            std::span<const SamplingParameters> asked, const std::vector<std::int64_t>& rows);
 
 /// The reference: handles one row at a time, with its warpers, one reduction and one read-back each.
 std::unique_ptr<TokenChoice> make_row_by_row_choice(const ChoiceOptions& options);

@@ -1,9 +1,13 @@
-// The slots of a plan that say how sequences begin, join and leave: settings.
+// The slots of a plan that say how sequences begin, go on, join and leave: settings, and factories.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 
 namespace decodelab {
+
+class Proposer;
 
 /// Whether prompts begin with keys and values that an earlier one left, where the caller keeps a PrefixStore.
 enum class PrefixReuse : std::uint8_t {
@@ -33,5 +37,8 @@ struct BatchingRule {
   std::int64_t every = 1;  ///< Decode steps from one change of the rows to the next.
   std::int64_t chunk = 0;  ///< As BatchingOptions::prefill_chunk, where that is not given.
 };
+
+/// Makes the guesses of a session of so many rows; without a function nobody guesses (the reference).
+using ProposerFactory = std::function<std::unique_ptr<Proposer>(std::int64_t rows)>;
 
 }  // namespace decodelab

@@ -14,9 +14,9 @@ class FaultyChoice final : public TokenChoice {
  public:
   FaultyChoice(Mistake mistake, const ChoiceOptions& options)
       : mistake_(mistake), right_(make_row_by_row_choice(options)) {}
-  ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace& workspace) override {
-    mistake_(logits);
-    return right_->choose(logits, history, workspace);
+  ChosenTokens choose(const ChoiceTask& task) override {
+    mistake_(task.logits);
+    return right_->choose(task);
   }
   void select(const std::vector<std::int64_t>& rows) override { right_->select(rows); }
   void append(RowPart& other) override { right_->append(*dynamic_cast<FaultyChoice&>(other).right_); }

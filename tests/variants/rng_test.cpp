@@ -109,7 +109,8 @@ TEST(EveryRng, DrawsFromTheWarpedLogitsInBothChoices) {
       }
       const auto chooser = plan.token_choice.factory()({.rows = rows, .device = "cpu", .make_rng = plan.rng.factory()});
       PlainWorkspace workspace;
-      const at::Tensor counts = counts_of([&] { return chooser->choose(logits, nullptr, workspace).device; }, 10);
+      const at::Tensor counts =
+          counts_of([&] { return chooser->choose({.logits = logits, .workspace = workspace}).device; }, 10);
       EXPECT_GT(p_of(counts, expected), kLeastP) << rng << choice;
     }
   }

@@ -31,6 +31,10 @@ class BatchRng final : public Rng {
     return (probabilities / exponential).argmax(1, /*keepdim=*/true);
   }
 
+  at::Tensor draw(const at::Tensor& probabilities, const std::vector<std::int64_t>&) override {
+    return draw(probabilities);
+  }
+
   /// One generator draws for all rows, so no row has a state of its own to keep.
   void select(const std::vector<std::int64_t>&) override {}
   void append(Rng&&) override {}

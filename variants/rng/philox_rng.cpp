@@ -49,6 +49,14 @@ class PhiloxRng final : public Rng {
 #endif
   }
 
+  at::Tensor draw(const at::Tensor& probabilities, const std::vector<std::int64_t>& rows) override {
+    PhiloxRng some = *this;
+    some.select(rows);
+    at::Tensor tokens = some.draw(probabilities);
+    steps_.index_copy_(0, at::tensor(rows, at::kLong).to(steps_.device()), some.steps_);
+    return tokens;
+  }
+
   void select(const std::vector<std::int64_t>& rows) override {
     const at::Tensor index = at::tensor(rows, at::kLong).to(seeds_.device());
     seeds_ = seeds_.index_select(0, index);

@@ -16,11 +16,12 @@ class HostChoice final : public TokenChoice {
   explicit HostChoice(const ChoiceOptions& options)
       : rows_(make_row_by_row_choice({.rows = options.rows, .device = "cpu", .make_rng = options.make_rng})) {}
 
-  ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace& workspace) override {
-    const at::Tensor host = logits.to(at::kCPU, logits.scalar_type(), false, true);
+  ChosenTokens choose(const ChoiceTask& task) override {
+    const at::Tensor host = task.logits.to(at::kCPU, task.logits.scalar_type(), false, true);
     count_amount(Amount::host_logit_bytes, static_cast<std::int64_t>(host.nbytes()));
-    ChosenTokens chosen = rows_->choose(host, history, workspace);
-    chosen.device = chosen.device.to(logits.device());
+    ChosenTokens chosen =
+        rows_->choose({.logits = host, .history = task.history, .workspace = task.workspace, .rows = task.rows});
+    chosen.device = chosen.device.to(task.logits.device());
     return chosen;
   }
 

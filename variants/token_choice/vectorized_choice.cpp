@@ -22,52 +22,73 @@ class VectorizedChoice final : public TokenChoice {
  public:
   VectorizedChoice(const ChoiceOptions& options, KeepTypical keep_typical)
       : rows_(options), device_(options.device), keep_typical_(std::move(keep_typical)) {
-    prepare();
+    prepare_all();
   }
 
-  ChosenTokens choose(const at::Tensor& logits, const TokenHistory* history, Workspace& workspace) override {
-    at::Tensor scores = logits;
-    if (penalty_) {
-      scores = penalty_->penalize(logits.to(at::kFloat), history->seen());
+  ChosenTokens choose(const ChoiceTask& task) override {
+    if (task.rows == nullptr) {
+      return choose(task, all_, nullptr);
     }
-    ChosenTokens chosen;
-    if (rows_.rng() == nullptr || some_rows_) {
-      chosen.device = arg_max(scores, workspace);
-    }
-    if (rows_.rng() != nullptr && some_rows_) {
-      chosen.device.index_copy_(0, *some_rows_, draw(scores.index_select(0, *some_rows_)));
-    } else if (rows_.rng() != nullptr) {
-      chosen.device = draw(scores);
-    }
-    chosen.host = HostTokens(chosen.device);
-    return chosen;
+    const ChoiceRows::Part part = rows_.part(*task.rows);
+    return choose(task, prepare(part.parameters, part.sampled), &part.draws);
   }
 
   void select(const std::vector<std::int64_t>& rows) override {
     rows_.select(rows);
-    prepare();
+    prepare_all();
   }
   void append(RowPart& other) override {
     rows_.append(std::move(dynamic_cast<VectorizedChoice&>(other).rows_));
-    prepare();
+    prepare_all();
   }
 
  private:
-  /// Brings the parameters of the rows to the device.
-  void prepare() {
-    penalty_.reset();
-    warpers_.reset();
-    some_rows_.reset();
-    if (rows_.penalizes()) {
-      penalty_.emplace(rows_.parameters(), device_);
+  /// What rows ask, on the device.
+  struct Prepared {
+    std::optional<BatchPenalty> penalty;
+    std::optional<BatchWarpers> warpers;  ///< Of the sampled rows; none where all are greedy.
+    std::optional<at::Tensor> some_rows;  ///< The sampled rows, int64, where others are greedy.
+  };
+
+  Prepared prepare(const std::vector<SamplingParameters>& parameters, const std::vector<std::int64_t>& sampled) const {
+    Prepared prepared;
+    if (std::ranges::any_of(parameters, &SamplingParameters::penalizes)) {
+      prepared.penalty.emplace(parameters, device_);
     }
-    if (rows_.rng() == nullptr) {
-      return;
+    if (!sampled.empty()) {
+      prepared.warpers.emplace(select_rows(parameters, sampled), device_, keep_typical_);
     }
-    warpers_.emplace(select_rows(rows_.parameters(), rows_.sampled()), device_, keep_typical_);
-    if (rows_.sampled().size() < rows_.parameters().size()) {
-      some_rows_ = at::tensor(rows_.sampled(), at::kLong).to(device_);
+    if (!sampled.empty() && sampled.size() < parameters.size()) {
+      prepared.some_rows = at::tensor(sampled, at::kLong).to(device_);
     }
+    return prepared;
+  }
+  void prepare_all() { all_ = prepare(rows_.parameters(), rows_.sampled()); }
+
+  /// `draws` names the rows of the generator that draw; null: all.
+  ChosenTokens choose(const ChoiceTask& task, const Prepared& prepared, const std::vector<std::int64_t>* draws) {
+    at::Tensor scores = task.logits;
+    if (prepared.penalty) {
+      const at::Tensor& seen = task.history->seen();
+      scores = prepared.penalty->penalize(
+          scores.to(at::kFloat),
+          task.rows == nullptr ? seen : seen.index_select(0, at::tensor(*task.rows, at::kLong).to(seen.device())));
+    }
+    const auto draw = [&](const at::Tensor& of_rows) {
+      const at::Tensor probabilities = at::softmax(prepared.warpers->warp(of_rows.to(at::kFloat)), 1);
+      return draws == nullptr ? rows_.rng()->draw(probabilities) : rows_.rng()->draw(probabilities, *draws);
+    };
+    ChosenTokens chosen;
+    if (!prepared.warpers || prepared.some_rows) {
+      chosen.device = arg_max(scores, task.workspace);
+    }
+    if (prepared.some_rows) {
+      chosen.device.index_copy_(0, *prepared.some_rows, draw(scores.index_select(0, *prepared.some_rows)));
+    } else if (prepared.warpers) {
+      chosen.device = draw(scores);
+    }
+    chosen.host = HostTokens(chosen.device);
+    return chosen;
   }
 
   /// Returns the arg-max of each row, [B, 1] int64.
@@ -86,16 +107,10 @@ class VectorizedChoice final : public TokenChoice {
     return result;
   }
 
-  at::Tensor draw(const at::Tensor& scores) {
-    return rows_.rng()->draw(at::softmax(warpers_->warp(scores.to(at::kFloat)), 1));
-  }
-
   ChoiceRows rows_;
   at::Device device_;
   KeepTypical keep_typical_;
-  std::optional<BatchPenalty> penalty_;
-  std::optional<BatchWarpers> warpers_;
-  std::optional<at::Tensor> some_rows_;  ///< The sampled rows, int64, where others are greedy.
+  Prepared all_;
 };
 
 void apply(EnginePlan& plan, const Parameters&) {

@@ -36,7 +36,8 @@ Variant fake_gelu() {
 
 /// Every variant that a preset names, and a second one on a slot.
 bool register_fakes() {
-  for (const Variant& variant : {fake("cached-trie-masks", &EnginePlan::token_mask),
+  for (const Variant& variant : {fake("batched-accept", &EnginePlan::acceptance),
+                                 fake("cached-trie-masks", &EnginePlan::token_mask),
                                  fake("copied-prefix", &EnginePlan::prefix_reuse),
                                  fake("copied-fork", &EnginePlan::fork),
                                  fake("chunked-lm-head", &EnginePlan::lm_head_rows),
@@ -59,6 +60,8 @@ bool register_fakes() {
                                  fake("packed-prefill", &EnginePlan::prefill_layout),
                                  fake("padded-keys", &EnginePlan::key_padding),
                                  fake("split-kv-decode", &EnginePlan::decode_attention),
+                                 fake("split-kv-verify", &EnginePlan::verify_attention),
+                                 fake("suffix-automaton", &EnginePlan::proposer),
                                  fake("tile-prefill", &EnginePlan::prefill_attention),
                                  fake("transposed-linear", &EnginePlan::linear),
                                  fake("vectorized-choice", &EnginePlan::token_choice),

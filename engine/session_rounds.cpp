@@ -1,0 +1,232 @@
+// Rounds of speculation: one pass over guesses of several tokens a row, of which those stand that the row would have
+// said.
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/layers/transformer.h"
+#include "engine/sampling/acceptance.h"
+#include "engine/sampling/token_choice.h"
+#include "engine/session_impl.h"
+#include "profiles/range.h"
+
+namespace decodelab {
+namespace {
+
+void count(const std::vector<RowRun>& runs) {
+  std::int64_t proposed = 0;
+  std::int64_t accepted = 0;
+  std::int64_t emitted = 0;
+  for (const RowRun& run : runs) {
+    proposed += run.proposed;
+    accepted += run.accepted;
+    emitted += std::ssize(run.token_ids);
+  }
+  count_amount(Amount::rounds, 1);
+  count_amount(Amount::proposed_tokens, proposed);
+  count_amount(Amount::accepted_tokens, accepted);
+  count_amount(Amount::emitted_tokens, emitted);
+  count_amount(Amount::verified_rows, proposed + std::ssize(runs));
+}
+
+}  // namespace
+
+/// The logits of a pass, and what rows say from them.
+class Session::Impl::PassRound final : public Round {
+ public:
+  /// `logits` [S, V] are those of the tokens that each row was fed: row after row, the guesses behind one other token.
+  /// `past` counts what each row held before.
+  PassRound(Session::Impl& session, std::span<const std::vector<std::int64_t>> guesses, at::Tensor logits,
+            std::vector<std::int64_t> past)
+      : session_(session),
+        guesses_(guesses.begin(), guesses.end()),
+        logits_(std::move(logits)),
+        past_(std::move(past)),
+        runs_(guesses_.size()) {
+    std::int64_t begin = 0;
+    for (const std::vector<std::int64_t>& row : guesses_) {
+      begins_.push_back(begin);
+      begin += 1 + std::ssize(row);
+    }
+    last_lines_ = begins_;
+  }
+
+  const std::vector<std::vector<std::int64_t>>& guesses() const override { return guesses_; }
+
+  std::vector<std::int64_t> choose(std::int64_t position, const std::vector<std::int64_t>& rows) override {
+    std::vector<std::int64_t> lines;
+    std::vector<std::int64_t> positions;  // That the tokens will be fed at.
+    for (const std::int64_t index : rows) {
+      const auto row = static_cast<std::size_t>(index);
+      lines.push_back(begins_[row] + position);
+      positions.push_back(past_[row] + 1 + position);
+      last_lines_[row] = lines.back();
+    }
+    note_guesses(position, rows);
+    const at::Tensor of_lines = logits_.index_select(0, at::tensor(lines, at::kLong).to(logits_.device()));
+    const bool all = rows.size() == guesses_.size();
+    StepResult said = session_.choose_from(of_lines, positions, all ? nullptr : &rows).step.read(session_.text.get());
+    for (std::size_t index = 0; index < rows.size(); ++index) {
+      RowRun& run = runs_[static_cast<std::size_t>(rows[index])];
+      if (!said.exhausted.empty() && said.exhausted[index]) {
+        run.exhausted = true;
+        said.token_ids[index] = kNoToken;
+      } else if (!said.details.empty()) {
+        run.details.push_back(std::move(said.details[index]));
+      }
+    }
+    return std::move(said.token_ids);
+  }
+
+  bool is_plain() const override {
+    const BatchState& state = session_.state;
+    return state.masks == nullptr && state.history == nullptr &&
+           std::ranges::none_of(state.sampling.values, &SamplingParameters::sample) &&
+           std::ranges::none_of(state.details.values, &DetailsRequest::any);
+  }
+
+  std::vector<std::vector<std::int64_t>> choose_all() override {
+    if (!is_plain()) {
+      throw std::logic_error(
+          "rows that draw, or have masks, penalties or details, choose one position after the other");
+    }
+    const at::Tensor best = in_stage(Stage::choice, [&] { return logits_.argmax(-1).to(at::kCPU); });
+    const auto* token = best.const_data_ptr<std::int64_t>();
+    std::vector<std::vector<std::int64_t>> tokens;
+    for (const std::vector<std::int64_t>& row : guesses_) {
+      tokens.emplace_back(token, token + 1 + std::ssize(row));
+      token += 1 + std::ssize(row);
+    }
+    return tokens;
+  }
+
+  /// Returns what rows said, where they said `said`; ends the round.
+  std::vector<RowRun> runs(std::vector<std::vector<std::int64_t>> said) {
+    for (std::size_t row = 0; row < runs_.size(); ++row) {
+      RowRun& run = runs_[row];
+      run.token_ids = std::move(said[row]);
+      run.proposed = std::ssize(guesses_[row]);
+      run.accepted = std::ssize(run.token_ids) - (run.exhausted ? 0 : 1);
+      last_lines_[row] = begins_[row] + run.accepted;
+    }
+    return std::move(runs_);
+  }
+
+  /// Returns the logits that each row chose its last token from, [B, V]; after runs().
+  at::Tensor last_logits() const {
+    return logits_.index_select(0, at::tensor(last_lines_, at::kLong).to(logits_.device()));
+  }
+
+ private:
+  /// Lets penalties know the guesses that stand before `position`: a row that comes so far has said them.
+  void note_guesses(std::int64_t position, const std::vector<std::int64_t>& rows) {
+    if (position == 0 || session_.state.history == nullptr) {
+      return;
+    }
+    std::vector<std::vector<std::int64_t>> tokens(guesses_.size());
+    std::vector<std::int64_t> positions = past_;
+    for (const std::int64_t index : rows) {
+      const auto row = static_cast<std::size_t>(index);
+      tokens[row] = {guesses_[row][static_cast<std::size_t>(position - 1)]};
+      positions[row] += position;
+    }
+    session_.state.history->add(tokens, positions);
+  }
+
+  Session::Impl& session_;
+  std::vector<std::vector<std::int64_t>> guesses_;
+  at::Tensor logits_;
+  std::vector<std::int64_t> past_;
+  std::vector<std::int64_t> begins_;      ///< The line of each row's first logits.
+  std::vector<std::int64_t> last_lines_;  ///< The line that each row chose its last token from.
+  std::vector<RowRun> runs_;
+};
+
+std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64_t>> guesses) {
+  std::vector<std::vector<std::int64_t>> tokens;
+  std::vector<std::int64_t> added;
+  const std::vector<std::int64_t> next = next_tokens();
+  for (std::size_t row = 0; row < next.size(); ++row) {
+    tokens.push_back({next[row]});
+    std::ranges::copy(guesses[row], std::back_inserter(tokens.back()));
+    added.push_back(std::ssize(tokens.back()));
+  }
+  const StepRows step_rows = rows(std::move(added));
+  const at::Tensor ids = padded_ids(tokens, step_rows.tokens(), model().config.vocabulary_size).to(step_rows.device());
+  state.cache->check_room(step_rows);
+  std::vector<std::int64_t> past = state.cache->lengths();
+  if (state.history) {
+    state.history->add(state.next_ids.value, past);
+  }
+  workspace->begin_step(false);
+  at::Tensor hidden = decodelab::forward(*engine.transformer, *engine.verify_attention, *state.cache,
+                                         step_rows.packed(ids), step_of(step_rows))
+                          .flatten(0, 1);
+  if (step_rows.padding_tokens() > 0) {
+    hidden = hidden.index_select(0, step_rows.scatter().source);
+  }
+  PassRound round(*this, guesses, head(hidden), past);
+  in_stage(Stage::host, [&] { state.cache->advance(step_rows); });
+  std::vector<RowRun> runs = round.runs(engine.acceptance->accept(round));
+  state.last_logits.value = round.last_logits();
+  std::vector<std::int64_t> chosen;
+  for (std::size_t row = 0; row < runs.size(); ++row) {
+    // A row whose rules left no token is not fed again: any id will do.
+    chosen.push_back(runs[row].exhausted ? 0 : runs[row].token_ids.back());
+    state.cache->truncate(static_cast<std::int64_t>(row), past[row] + 1 + runs[row].accepted);
+    if (state.proposer) {
+      state.proposer->add(static_cast<std::int64_t>(row),
+                          std::span(runs[row].token_ids).first(static_cast<std::size_t>(runs[row].accepted)));
+    }
+  }
+  state.next_ids.value = at::tensor(chosen, at::kLong).unsqueeze(1).to(step_rows.device());
+  count(runs);
+  return runs;
+}
+
+std::vector<RowRun> Session::verify(std::span<const std::vector<std::int64_t>> guesses) {
+  const c10::InferenceMode inference;
+  impl_->refuse_unread("verify()");
+  impl_->refuse_without_cache("verify()");
+  impl_->refuse_without_next("verify()");
+  if (std::ssize(guesses) != impl_->batch_size()) {
+    throw std::invalid_argument(
+        fmt::format("the session has {} rows, but guesses of {} came", impl_->batch_size(), guesses.size()));
+  }
+  impl_->tell_next();
+  return impl_->verify(guesses);
+}
+
+bool Session::listens() const { return impl_->state.proposer != nullptr && impl_->state.proposer->listens(); }
+
+void Session::foretell(std::span<const std::vector<std::int64_t>> completions) {
+  if (std::ssize(completions) != impl_->batch_size()) {
+    throw std::invalid_argument(
+        fmt::format("the session has {} rows, but completions of {} came", impl_->batch_size(), completions.size()));
+  }
+  if (impl_->state.proposer) {
+    impl_->state.proposer->foretell(completions);
+  }
+}
+
+std::vector<RowRun> Session::speculate(std::span<const std::int64_t> budgets) {
+  const c10::InferenceMode inference;
+  impl_->refuse_unread("speculate()");
+  impl_->refuse_without_cache("speculate()");
+  impl_->refuse_without_next("speculate()");
+  if (impl_->state.proposer == nullptr) {
+    throw std::logic_error("speculate() needs guesses, and the plan has no proposer: give them to verify()");
+  }
+  if (std::ssize(budgets) != impl_->batch_size()) {
+    throw std::invalid_argument(
+        fmt::format("the session has {} rows, but budgets of {} came", impl_->batch_size(), budgets.size()));
+  }
+  impl_->tell_next();
+  return impl_->verify(impl_->state.proposer->propose(budgets));
+}
+
+}  // namespace decodelab

@@ -1,0 +1,102 @@
+// Guesses of proposers are those of a plain search.
+#include "engine/sequences/proposer.h"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "bench/plan/arm.h"
+
+namespace decodelab {
+namespace {
+
+using Tokens = std::vector<std::int64_t>;
+
+std::unique_ptr<Proposer> proposer_of(const std::string& variant, std::int64_t rows = 1) {
+  return bind_arm(parse_arm("causal,+" + variant), reference_plan()).proposer.factory()(rows);
+}
+
+/// What follows the first place where the last `length` tokens end, unless that is the end of all.
+Tokens after_first(const Tokens& tokens, std::size_t length, std::size_t most) {
+  for (std::size_t end = length; end < tokens.size(); ++end) {
+    if (std::equal(tokens.end() - static_cast<std::ptrdiff_t>(length), tokens.end(),
+                   tokens.begin() + static_cast<std::ptrdiff_t>(end - length))) {
+      return {tokens.begin() + static_cast<std::ptrdiff_t>(end),
+              tokens.begin() + static_cast<std::ptrdiff_t>(std::min(tokens.size(), end + most))};
+    }
+  }
+  return {};
+}
+
+Tokens after_longest(const Tokens& tokens, std::size_t longest, std::size_t most) {
+  for (std::size_t length = std::min(longest, tokens.size() - 1); length > 0; --length) {
+    if (Tokens found = after_first(tokens, length, most); !found.empty()) {
+      return found;
+    }
+  }
+  return {};
+}
+
+Tokens random_tokens(std::mt19937& random, std::size_t length, std::int64_t different) {
+  Tokens tokens;
+  for (std::size_t token = 0; token < length; ++token) {
+    tokens.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(different)));
+  }
+  return tokens;
+}
+
+/// Adds tokens one by one and holds each guess against a search; sometimes goes back.
+void expect_guesses(const std::string& variant, std::size_t longest, std::size_t most) {
+  std::mt19937 random(5);
+  for (const std::int64_t different : {1, 2, 3, 7, 50000}) {
+    const auto proposer = proposer_of(variant);
+    Tokens so_far;
+    for (const std::int64_t token : random_tokens(random, 300, different)) {
+      if (random() % 50 == 0) {
+        so_far.resize(so_far.size() / 2);
+        proposer->truncate(0, std::ssize(so_far));
+      }
+      so_far.push_back(token);
+      proposer->add(0, {&token, 1});
+      const std::int64_t budget = static_cast<std::int64_t>(random() % 20);
+      const Tokens guess = proposer->propose({&budget, 1}).front();
+      ASSERT_EQ(guess, after_longest(so_far, longest, std::min(most, static_cast<std::size_t>(budget))))
+          << variant << ", " << different << " tokens, after " << so_far.size();
+    }
+  }
+}
+
+TEST(Proposers, LookUpFindsTheLongestOfAFewLastTokensWhereItStoodFirst) {
+  expect_guesses("ngram-lookup", 2, 10);
+  expect_guesses("ngram-lookup:match=1:tokens=3", 1, 3);
+  expect_guesses("ngram-lookup:match=5:tokens=64", 5, 64);
+}
+
+TEST(Proposers, TheAutomatonFindsTheLongestRunThatStoodBefore) {
+  expect_guesses("suffix-automaton", 1000, 8);
+  expect_guesses("suffix-automaton:tokens=1", 1000, 1);
+}
+
+TEST(Proposers, RowsKeepTheirTokensWhenTheyMove) {
+  for (const std::string variant : {"ngram-lookup:tokens=2", "suffix-automaton:tokens=2"}) {
+    const auto proposer = proposer_of(variant, 2);
+    proposer->add(0, Tokens{1, 2, 3, 1});
+    proposer->add(1, Tokens{7, 8, 9, 7});
+    const std::vector<std::int64_t> budgets{5, 5};
+    EXPECT_EQ(proposer->propose(budgets), (std::vector<Tokens>{{2, 3}, {8, 9}}));
+    proposer->select({1, 0});
+    EXPECT_EQ(proposer->propose(budgets), (std::vector<Tokens>{{8, 9}, {2, 3}}));
+    proposer->select({1, 1});
+    proposer->add(0, Tokens{5});
+    EXPECT_EQ(proposer->propose(budgets), (std::vector<Tokens>{{}, {2, 3}})) << "a copy goes on by itself";
+    const auto other = proposer_of(variant, 1);
+    other->add(0, Tokens{4, 4});
+    proposer->append(*other);
+    EXPECT_EQ(proposer->propose(std::vector<std::int64_t>{5, 5, 5}), (std::vector<Tokens>{{}, {2, 3}, {4}}));
+    EXPECT_EQ(proposer->propose(std::vector<std::int64_t>{0, 1, 0}), (std::vector<Tokens>{{}, {2}, {}}));
+  }
+}
+
+}  // namespace
+}  // namespace decodelab

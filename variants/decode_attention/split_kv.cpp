@@ -1,0 +1,218 @@
+// Attention of one token a row by our own kernel, which reads each key once for all the heads that share it and splits
+// long rows among threads; of several tokens, one after the other.
+#include "variants/decode_attention/split_kv.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/kernels/attention/decode_attention.cuh"
+#include "engine/kernels/attention/decode_attention.h"
+#include "engine/kernels/device_element.h"
+#include "engine/kernels/scalar_type.h"
+#include "engine/layers/attention.h"
+#include "engine/layers/kv_pages.h"
+#include "engine/layers/sdpa_attention.h"
+#include "engine/layers/step_rows.h"
+#include "engine/layers/workspace.h"
+#include "engine/tensor.h"
+#include "variants/attention_limits.h"
+
+namespace decodelab {
+namespace {
+
+class SplitKv final : public Attention {
+ public:
+  SplitKv(const AttentionShape& shape, const std::string& variant)
+      : shape_(shape), biased_(make_sdpa_attention(shape, SdpaKernel::flash, variant)) {}
+
+  at::Tensor forward(const AttentionCall& call) const override {
+    if (call.bias != nullptr) {
+      return biased_->forward(call);
+    }
+    const std::int64_t T = call.query.size(1);
+    if (T == 1) {
+      return attend(call, 0);
+    }
+    at::Tensor out = call.workspace.allocate({call.query.size(0), T, shape_.query_width()}, call.query.options());
+    for (std::int64_t token = 0; token < T; ++token) {
+      out.narrow(1, token, 1).copy_(attend(call, token));
+    }
+    return out;
+  }
+
+  bool reads_pages() const override { return true; }
+
+  std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
+                               std::int64_t element_bytes) const override {
+    // A GPU's splits are longer, or too few to matter.
+    DecodeAttention attention{};
+    attention.batch_size = batch_size;
+    attention.kv_heads = shape_.kv_heads;
+    attention.shared_heads = shape_.shared_heads();
+    attention.head_dim = shape_.head_dim;
+    attention.splits = splits_of(keys);
+    return std::max(2 * partial_floats(attention) * static_cast<std::int64_t>(sizeof(float)),
+                    biased_->workspace_bytes(batch_size, tokens, keys, element_bytes));
+  }
+
+ private:
+  /// A merge takes a few microseconds: fewer than this many are not worth another thread.
+  static constexpr std::int64_t kMergesOfATask = 8;
+
+  /// Attends for one token of each row, with the bits of a decode step at its position: [B, 1, H * k].
+  at::Tensor attend(const AttentionCall& call, std::int64_t token) const {
+    const at::Tensor query = call.query.select(1, token);
+    const at::Tensor out = call.workspace.allocate({call.query.size(0), 1, shape_.query_width()}, call.query.options());
+    DecodeAttention attention{.dtype = element_type(call.query.scalar_type()),
+                              .batch_size = call.rows.batch_size(),
+                              .kv_heads = shape_.kv_heads,
+                              .shared_heads = shape_.shared_heads(),
+                              .head_dim = shape_.head_dim,
+                              .scale = static_cast<float>(shape_.scale),
+                              .query = query.const_data_ptr(),
+                              .query_stride = query.stride(0),
+                              .keys = nullptr,
+                              .values = nullptr,
+                              .row_stride = 0,
+                              .token_stride = 0,
+                              .held = nullptr,
+                              .splits = splits_of(most_seen(call, call.rows.keys())),
+                              .partials = nullptr,
+                              .out = out.mutable_data_ptr(),
+                              .window = call.window};
+    if (call.pages != nullptr) {
+      attention.pages = call.pages->at.data();
+      attention.pages_of_a_row = call.pages->of_a_row;
+      run(attention, call, token);
+      return out;
+    }
+    const at::Tensor keys = packed_tokens(call.keys);
+    const at::Tensor values = call.values.strides() == keys.strides() ? call.values : call.values.contiguous();
+    if (!out.is_cpu()) {
+      run_on_device(call, token, keys, values, out);
+      return out;
+    }
+    attention.keys = keys.const_data_ptr();
+    attention.values = values.const_data_ptr();
+    attention.row_stride = keys.stride(0);
+    attention.token_stride = keys.stride(1);
+    run(attention, call, token);
+    return out;
+  }
+
+  /// Returns the keys that each row holds before a token of its own. Queries of padding see what the row's last one
+  /// sees.
+  static std::vector<std::int64_t> held_before(const StepRows& rows, std::int64_t token) {
+    std::vector<std::int64_t> held = rows.past();
+    for (std::size_t row = 0; row < held.size(); ++row) {
+      held[row] += std::max<std::int64_t>(0, std::min(token, rows.added()[row] - 1));
+    }
+    return held;
+  }
+
+  /// Runs on the CPU.
+  static void run(DecodeAttention& attention, const AttentionCall& call, std::int64_t token) {
+    const std::vector<std::int64_t> held = held_before(call.rows, token);
+    attention.held = held.data();
+    const at::Tensor partials = room_for(partial_floats(attention), call);
+    attention.partials = partials.mutable_data_ptr<float>();
+    const CpuIsa isa = best_cpu_isa(attention.dtype);
+    at::parallel_for(0, split_items(attention), 1, [&](std::int64_t first, std::int64_t last) {
+      if (attention.pages == nullptr) {
+        attend_splits(attention, first, last, isa);
+        return;
+      }
+      // Rows that share a page read it one after the other, while it is in a cache.
+      const std::int64_t rows = attention.batch_size;
+      for (std::int64_t next = first; next < last; ++next) {
+        const std::int64_t of_row = next / rows;  // key heads within splits
+        const std::int64_t item = (next % rows * attention.kv_heads + of_row % attention.kv_heads) * attention.splits +
+                                  of_row / attention.kv_heads;
+        attend_splits(attention, item, item + 1, isa);
+      }
+    });
+    at::parallel_for(0, merge_items(attention), kMergesOfATask,
+                     [&](std::int64_t first, std::int64_t last) { merge_splits(attention, first, last, isa); });
+  }
+
+  /// Returns the most keys that a query sees of `keys`.
+  static std::int64_t most_seen(const AttentionCall& call, std::int64_t keys) {
+    return call.window > 0 ? std::min(call.window, keys) : keys;
+  }
+
+  /// Allocates a power of two of floats, so that a workspace holds few different sizes.
+  static at::Tensor room_for(std::int64_t floats, const AttentionCall& call) {
+    const auto size = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(floats)));
+    return call.workspace.allocate({size}, call.query.options().dtype(at::kFloat));
+  }
+
+  void run_on_device([[maybe_unused]] const AttentionCall& call, [[maybe_unused]] std::int64_t token,
+                     [[maybe_unused]] const at::Tensor& keys, [[maybe_unused]] const at::Tensor& values,
+                     [[maybe_unused]] const at::Tensor& out) const {
+#ifdef DECODELAB_HAS_CUDA
+    const std::int64_t B = call.query.size(0);
+    const std::int64_t G = shape_.kv_heads;
+    const std::int64_t R = shape_.shared_heads();
+    const std::int64_t k = shape_.head_dim;
+    // A recorded step knows its lengths on the device only, and adds one token.
+    const at::Tensor held = token == 0 ? call.rows.held_on_device()
+                                       : at::tensor(held_before(call.rows, token), at::kLong).to(keys.device());
+    const at::Tensor query = call.query.select(1, token);
+    // Splits depend on the number of shown keys, not of held keys: a captured launch stays valid while rows grow.
+    const DecodeLaunch launch = decode_launch(B, G, R, k, most_seen(call, keys.size(1)), processors_of(keys));
+    const at::Tensor partials = room_for(device_partial_floats(B, G, R, k, launch.splits), call);
+    const DeviceDecodeAttention attention{.element = device_element(call.query.scalar_type()),
+                                          .batch_size = B,
+                                          .kv_heads = G,
+                                          .shared_heads = R,
+                                          .head_dim = k,
+                                          .scale = static_cast<float>(shape_.scale),
+                                          .query = query.const_data_ptr(),
+                                          .query_stride = query.stride(0),
+                                          .keys = keys.const_data_ptr(),
+                                          .values = values.const_data_ptr(),
+                                          .row_stride = keys.stride(0),
+                                          .token_stride = keys.stride(1),
+                                          .held = held.const_data_ptr<std::int64_t>(),
+                                          .held_stride = held.stride(0),
+                                          .launch = launch,
+                                          .partials = partials.mutable_data_ptr<float>(),
+                                          .out = out.mutable_data_ptr(),
+                                          .window = call.window};
+    on_stream_of(out, [&](CUstream_st* stream) { launch_decode_attention(attention, stream); });
+#else
+    throw std::invalid_argument("split-kv-decode on a GPU needs a build with CUDA");
+#endif
+  }
+
+  /// Returns the tensor with the elements of a token contiguous, as every cache returns them.
+  static at::Tensor packed_tokens(const at::Tensor& tokens) {
+    return tokens.stride(2) == 1 ? tokens : tokens.contiguous();
+  }
+
+  AttentionShape shape_;
+  std::unique_ptr<Attention> biased_;  ///< For scores with a bias, which the kernel does not add; on a CPU.
+};
+
+}  // namespace
+
+std::unique_ptr<Attention> make_split_kv_attention(const AttentionShape& shape, const std::string& variant) {
+  return std::make_unique<SplitKv>(shape, variant);
+}
+
+std::string split_kv_unsupported(const RunsOn& where) {
+  if (where.device != "cpu") {
+    if (std::string reason = score_bias_unsupported(where.config); !reason.empty()) {
+      return reason;
+    }
+    return decode_shape_refused(where.config.heads / where.config.kv_heads, where.config.head_dim);
+  }
+  return where.config.head_dim > kMostHeadDim ? "its kernel for a CPU takes heads of at most 256 elements" : "";
+}
+
+}  // namespace decodelab

@@ -1,0 +1,25 @@
+// Attention of a pass that verifies guesses, by the kernel of decode steps: each token has the bits of its own step.
+#include "variants/decode_attention/split_kv.h"
+
+namespace decodelab {
+namespace {
+
+void apply(EnginePlan& plan, const Parameters&) {
+  plan.verify_attention.bind("split-kv-verify", [](const AttentionShape& shape, const SoftmaxFactory&) {
+    return make_split_kv_attention(shape, "split-kv-verify");
+  });
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = "split-kv-verify",
+    .summary = "The attention of guesses is that of decode steps, one position after the other.",
+    .source = "flash-decoding (Dao et al. 2023, https://pytorch.org/blog/flash-decoding/)",
+    .parameters = {},
+    .expects = {},
+    .unsupported = split_kv_unsupported,
+    .conflict = {},
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab
