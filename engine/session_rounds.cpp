@@ -10,6 +10,7 @@
 
 #include "engine/layers/transformer.h"
 #include "engine/sampling/acceptance.h"
+#include "engine/sampling/highest_logits.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/session_impl.h"
 #include "profiles/range.h"
@@ -94,7 +95,8 @@ class Session::Impl::PassRound final : public Round {
       throw std::logic_error(
           "rows that draw, or have masks, penalties or details, choose one position after the other");
     }
-    const at::Tensor best = in_stage(Stage::choice, [&] { return logits_.argmax(-1).to(at::kCPU); });
+    const at::Tensor best =
+        in_stage(Stage::choice, [&] { return highest_logits(logits_, *session_.workspace).to(at::kCPU); });
     const auto* token = best.const_data_ptr<std::int64_t>();
     std::vector<std::vector<std::int64_t>> tokens;
     for (const std::vector<std::int64_t>& row : guesses_) {

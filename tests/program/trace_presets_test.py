@@ -23,7 +23,7 @@ class PresetsInPerfetto(ProgramTest):
         listed = self.run_program("list", "presets").stdout
         names = re.findall(r"^  (\w+) +\S", listed, re.MULTILINE)
         self.assertGreaterEqual(set(names), {"causal", "vector", "flash", "bigcode", "bigcode2", "bigcode3", "native"})
-        return names
+        return [name for name in names if name != "speculate"]  # native with guesses, which steps of these phases have none of
 
     def test_engine_holds_what_sqlite_holds(self):
         engine = need_perfetto()

@@ -34,13 +34,17 @@ class SplitKv final : public Attention {
     if (call.bias != nullptr) {
       return biased_->forward(call);
     }
+    const std::int64_t B = call.query.size(0);
     const std::int64_t T = call.query.size(1);
-    if (T == 1) {
-      return attend(call, 0);
+    if (call.query.is_cpu()) {
+      return attend(call);
     }
-    at::Tensor out = call.workspace.allocate({call.query.size(0), T, shape_.query_width()}, call.query.options());
+    if (T == 1) {
+      return attend_on_device(call, 0);
+    }
+    at::Tensor out = call.workspace.allocate({B, T, shape_.query_width()}, call.query.options());
     for (std::int64_t token = 0; token < T; ++token) {
-      out.narrow(1, token, 1).copy_(attend(call, token));
+      out.narrow(1, token, 1).copy_(attend_on_device(call, token));
     }
     return out;
   }
@@ -64,61 +68,60 @@ class SplitKv final : public Attention {
   /// A merge takes a few microseconds: fewer than this many are not worth another thread.
   static constexpr std::int64_t kMergesOfATask = 8;
 
-  /// Attends for one token of each row, with the bits of a decode step at its position: [B, 1, H * k].
-  at::Tensor attend(const AttentionCall& call, std::int64_t token) const {
-    const at::Tensor query = call.query.select(1, token);
-    const at::Tensor out = call.workspace.allocate({call.query.size(0), 1, shape_.query_width()}, call.query.options());
-    DecodeAttention attention{.dtype = element_type(call.query.scalar_type()),
-                              .batch_size = call.rows.batch_size(),
+  /// Attends on the CPU, for each token with the bits of a decode step at its position: [B, T, H * k].
+  at::Tensor attend(const AttentionCall& call) const {
+    const std::int64_t B = call.query.size(0);
+    const std::int64_t T = call.query.size(1);
+    const at::Tensor out = call.workspace.allocate({B, T, shape_.query_width()}, call.query.options());
+    const bool even = T == 1 || B == 1 || call.query.stride(0) == T * call.query.stride(1);
+    const at::Tensor query = even ? call.query : call.query.contiguous();
+    std::vector<std::int64_t> held;  // Of each query: row after row, and of each its tokens.
+    for (std::int64_t row = 0; T > 1 && row < B; ++row) {
+      for (std::int64_t token = 0; token < T; ++token) {
+        held.push_back(held_before(call.rows, row, token));
+      }
+    }
+    DecodeAttention attention{.dtype = element_type(query.scalar_type()),
+                              .batch_size = B * T,
                               .kv_heads = shape_.kv_heads,
                               .shared_heads = shape_.shared_heads(),
                               .head_dim = shape_.head_dim,
                               .scale = static_cast<float>(shape_.scale),
                               .query = query.const_data_ptr(),
-                              .query_stride = query.stride(0),
+                              .query_stride = T == 1 ? query.stride(0) : query.stride(1),
                               .keys = nullptr,
                               .values = nullptr,
                               .row_stride = 0,
                               .token_stride = 0,
-                              .held = nullptr,
+                              .held = T == 1 ? call.rows.past().data() : held.data(),
                               .splits = splits_of(most_seen(call, call.rows.keys())),
                               .partials = nullptr,
                               .out = out.mutable_data_ptr(),
-                              .window = call.window};
+                              .window = call.window,
+                              .queries_of_keys = T};
     if (call.pages != nullptr) {
       attention.pages = call.pages->at.data();
       attention.pages_of_a_row = call.pages->of_a_row;
-      run(attention, call, token);
+      run(attention, call);
       return out;
     }
     const at::Tensor keys = packed_tokens(call.keys);
     const at::Tensor values = call.values.strides() == keys.strides() ? call.values : call.values.contiguous();
-    if (!out.is_cpu()) {
-      run_on_device(call, token, keys, values, out);
-      return out;
-    }
     attention.keys = keys.const_data_ptr();
     attention.values = values.const_data_ptr();
     attention.row_stride = keys.stride(0);
     attention.token_stride = keys.stride(1);
-    run(attention, call, token);
+    run(attention, call);
     return out;
   }
 
-  /// Returns the keys that each row holds before a token of its own. Queries of padding see what the row's last one
-  /// sees.
-  static std::vector<std::int64_t> held_before(const StepRows& rows, std::int64_t token) {
-    std::vector<std::int64_t> held = rows.past();
-    for (std::size_t row = 0; row < held.size(); ++row) {
-      held[row] += std::max<std::int64_t>(0, std::min(token, rows.added()[row] - 1));
-    }
-    return held;
+  /// Returns the keys that a row holds before a token of its own. A query of padding sees what the row's last one sees.
+  static std::int64_t held_before(const StepRows& rows, std::int64_t row, std::int64_t token) {
+    const auto index = static_cast<std::size_t>(row);
+    return rows.past()[index] + std::max<std::int64_t>(0, std::min(token, rows.added()[index] - 1));
   }
 
-  /// Runs on the CPU.
-  static void run(DecodeAttention& attention, const AttentionCall& call, std::int64_t token) {
-    const std::vector<std::int64_t> held = held_before(call.rows, token);
-    attention.held = held.data();
+  static void run(DecodeAttention& attention, const AttentionCall& call) {
     const at::Tensor partials = room_for(partial_floats(attention), call);
     attention.partials = partials.mutable_data_ptr<float>();
     const CpuIsa isa = best_cpu_isa(attention.dtype);
@@ -151,18 +154,26 @@ class SplitKv final : public Attention {
     return call.workspace.allocate({size}, call.query.options().dtype(at::kFloat));
   }
 
-  void run_on_device([[maybe_unused]] const AttentionCall& call, [[maybe_unused]] std::int64_t token,
-                     [[maybe_unused]] const at::Tensor& keys, [[maybe_unused]] const at::Tensor& values,
-                     [[maybe_unused]] const at::Tensor& out) const {
+  /// Attends on a GPU for one token of each row: [B, 1, H * k].
+  at::Tensor attend_on_device([[maybe_unused]] const AttentionCall& call, [[maybe_unused]] std::int64_t token) const {
 #ifdef DECODELAB_HAS_CUDA
     const std::int64_t B = call.query.size(0);
     const std::int64_t G = shape_.kv_heads;
     const std::int64_t R = shape_.shared_heads();
     const std::int64_t k = shape_.head_dim;
-    // A recorded step knows its lengths on the device only, and adds one token.
-    const at::Tensor held = token == 0 ? call.rows.held_on_device()
-                                       : at::tensor(held_before(call.rows, token), at::kLong).to(keys.device());
+    const at::Tensor keys = packed_tokens(call.keys);
+    const at::Tensor values = call.values.strides() == keys.strides() ? call.values : call.values.contiguous();
     const at::Tensor query = call.query.select(1, token);
+    at::Tensor out = call.workspace.allocate({B, 1, shape_.query_width()}, call.query.options());
+    at::Tensor held =
+        call.rows.held_on_device();  // All that a recorded step knows of its lengths, with one token a row.
+    if (token > 0) {
+      std::vector<std::int64_t> before;
+      for (std::int64_t row = 0; row < B; ++row) {
+        before.push_back(held_before(call.rows, row, token));
+      }
+      held = at::tensor(before, at::kLong).to(keys.device());
+    }
     // Splits depend on the number of shown keys, not of held keys: a captured launch stays valid while rows grow.
     const DecodeLaunch launch = decode_launch(B, G, R, k, most_seen(call, keys.size(1)), processors_of(keys));
     const at::Tensor partials = room_for(device_partial_floats(B, G, R, k, launch.splits), call);
@@ -185,8 +196,9 @@ class SplitKv final : public Attention {
                                           .out = out.mutable_data_ptr(),
                                           .window = call.window};
     on_stream_of(out, [&](CUstream_st* stream) { launch_decode_attention(attention, stream); });
+    return out;
 #else
-    throw std::invalid_argument("split-kv-decode on a GPU needs a build with CUDA");
+    throw std::invalid_argument("split-kv attention on a GPU needs a build with CUDA");
 #endif
   }
 

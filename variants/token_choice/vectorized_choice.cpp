@@ -5,18 +5,13 @@
 #include <utility>
 
 #include "base/select_rows.h"
-#include "engine/kernels/elementwise/arg_max.h"
-#include "engine/kernels/scalar_type.h"
-#include "engine/layers/workspace.h"
 #include "engine/sampling/chosen_tokens.h"
+#include "engine/sampling/highest_logits.h"
 #include "engine/sampling/token_history.h"
 #include "variants/registry.h"
 
 namespace decodelab {
 namespace {
-
-/// Rows of logits that are worth another thread.
-constexpr std::int64_t kRowsOfATask = 4;
 
 class VectorizedChoice final : public TokenChoice {
  public:
@@ -80,7 +75,7 @@ class VectorizedChoice final : public TokenChoice {
     };
     ChosenTokens chosen;
     if (!prepared.warpers || prepared.some_rows) {
-      chosen.device = arg_max(scores, task.workspace);
+      chosen.device = highest_logits(scores, task.workspace);
     }
     if (prepared.some_rows) {
       chosen.device.index_copy_(0, *prepared.some_rows, draw(scores.index_select(0, *prepared.some_rows)));
@@ -89,22 +84,6 @@ class VectorizedChoice final : public TokenChoice {
     }
     chosen.host = HostTokens(chosen.device);
     return chosen;
-  }
-
-  /// Returns the arg-max of each row, [B, 1] int64.
-  static at::Tensor arg_max(const at::Tensor& scores, Workspace& workspace) {
-    at::Tensor result = workspace.allocate({scores.size(0), 1}, scores.options().dtype(at::kLong));
-    if (!scores.is_cpu()) {
-      return at::argmax_out(result, scores, -1, /*keepdim=*/true);
-    }
-    // libtorch's reduction takes a millisecond for 16 rows of 49152 numbers, as long as reading 40 MB of weights.
-    const ElementType dtype = element_type(scores.scalar_type());
-    const CpuIsa isa = best_cpu_isa();
-    auto* indices = result.mutable_data_ptr<std::int64_t>();
-    at::parallel_for(0, scores.size(0), kRowsOfATask, [&](std::int64_t first, std::int64_t last) {
-      arg_max_of_rows(scores.const_data_ptr(), scores.size(1), scores.stride(0), dtype, first, last, indices, isa);
-    });
-    return result;
   }
 
   ChoiceRows rows_;

@@ -11,8 +11,8 @@ namespace decodelab {
 /// rows.
 inline constexpr std::int64_t kSplitKeys = 256;
 
-/// Describes one step of one layer on a CPU. B rows, G key heads, R query heads for each, k elements per head; fp32,
-/// fp16 or bf16.
+/// Describes one step of one layer on a CPU. B rows of queries, G key heads, R query heads for each, k elements per
+/// head; fp32, fp16 or bf16.
 struct DecodeAttention {
   ElementType dtype;
   std::int64_t batch_size;
@@ -22,7 +22,7 @@ struct DecodeAttention {
   float scale;
   const void* query;  ///< [B, G * R * k], rows `query_stride` elements apart
   std::int64_t query_stride;
-  const void* keys;    ///< [B, L, G * k], with these strides between rows and tokens, in elements:
+  const void* keys;    ///< [B / queries_of_keys, L, G * k], with these strides between rows and tokens, in elements:
   const void* values;  ///< likewise
   std::int64_t row_stride;
   std::int64_t token_stride;
@@ -35,6 +35,8 @@ struct DecodeAttention {
   /// values and their strides; null: none. There is no window then.
   const void* const* pages = nullptr;
   std::int64_t pages_of_a_row = 0;
+  /// So many rows of queries, one behind the other, have one row of keys: the guesses of a row that are verified.
+  std::int64_t queries_of_keys = 1;
 };
 inline constexpr std::int64_t kMostHeadDim = 256;
 

@@ -28,12 +28,13 @@ template <typename Element>
 [[gnu::always_inline]] inline PieceTokens<Element> piece_tokens(const DecodeAttention& a, std::int64_t row,
                                                                 std::int64_t kv_head, std::int64_t begin) {
   const std::int64_t head = kv_head * a.head_dim;
+  const std::int64_t of_keys = row / a.queries_of_keys;
   if (a.pages != nullptr) {
     const std::int64_t width = a.kv_heads * a.head_dim;
-    const auto* const page = static_cast<const Element*>(a.pages[row * a.pages_of_a_row + begin / kSplitKeys]);
+    const auto* const page = static_cast<const Element*>(a.pages[of_keys * a.pages_of_a_row + begin / kSplitKeys]);
     return {page + head, page + kSplitKeys * width + head, width};
   }
-  const std::int64_t offset = row * a.row_stride + begin * a.token_stride + head;
+  const std::int64_t offset = of_keys * a.row_stride + begin * a.token_stride + head;
   return {static_cast<const Element*>(a.keys) + offset, static_cast<const Element*>(a.values) + offset, a.token_stride};
 }
 

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import pathlib
+import shutil
+import tempfile
 
 from validation import program
 
@@ -29,6 +31,9 @@ class Answers:
     def path(self, question):
         return self.folder / f"{question.name}.jsonl"
 
+    def figure(self, question):
+        return self.folder / f"{question.name}.svg"
+
     def get(self, question):
         """None where it was not measured."""
         path = self.path(question)
@@ -51,6 +56,10 @@ class Answers:
         whole = self.path(question).with_suffix(".part")
         whole.write_text("".join(json.dumps(line) + "\n" for line in ({"sweep": words, "where": place_of(store, run), "engines": engines_of(store, run)}, *rows)))
         whole.replace(self.path(question))
+        if question.figure:
+            with tempfile.TemporaryDirectory() as report:
+                program.run("report", run, "--store", store, "--out", report, "--format", "svg")
+                shutil.copy(pathlib.Path(report) / "figures" / f"{question.figure}.svg", self.figure(question))
 
 
 def engines_of(store, run):

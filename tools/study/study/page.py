@@ -177,9 +177,11 @@ def judged(claim, rows):
 LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked}
 
 
-def section(question, answer, claimed_by):
+def section(question, answer, claimed_by, figure=None):
     rows = answer.rows
     lines = [f"## {question.title}\n", "```\ndecodelab " + shlex.join(answer.words) + "\n```\n", f"On {answer.where}.\n", LAYOUTS[question.shows](rows), peers.computed(answer)]
+    if figure and figure.exists():
+        lines.append(f"![{question.title}]({figure.parent.name}/{figure.name})\n")
     if question.claims:
         lines.append(markdown([claimed_by, "here", "95 % intervals"], [judged(claim, rows) for claim in question.claims]))
     reasons = sorted({f"{row['arm']}: {row['status']}, {row['reason']}" for row in rows if row["status"] != "ok"})
@@ -192,5 +194,5 @@ def whole(study, answers):
     found = [(question, answers.get(question)) for question in study.questions]
     head = f"# {study.title}\n\nMade by `{study.command}`. Ratios are times over the first arm's, below 1 is faster, with 95 % intervals over launches.\n{study.head}"
     missing = [question.title for question, answer in found if answer is None]
-    sections = [section(question, answer, study.claimed_by) for question, answer in found if answer is not None]
+    sections = [section(question, answer, study.claimed_by, question.figure and answers.figure(question)) for question, answer in found if answer is not None]
     return head + "\n" + "\n".join(sections + ([f"Not measured here: {'; '.join(missing)}\n"] if missing else [])), not missing
