@@ -54,9 +54,10 @@ class OpenRows {
 
   /// Takes back a token of each row that has ended, since a round feeds it one more and others may have many to go.
   void hold_ended(Session& session) const {
+    const std::vector<std::int64_t> lengths = session.lengths();
     for (std::size_t place = 0; place < rows_.size(); ++place) {
       if (!completions_[rows_[place]].open()) {
-        session.truncate(static_cast<std::int64_t>(place), session.lengths()[place] - 1);
+        session.truncate(static_cast<std::int64_t>(place), lengths[place] - 1);
       }
     }
   }

@@ -116,6 +116,8 @@ struct Session::Impl {
   void tell_proposer(std::span<const std::vector<std::int64_t>> tokens);
   /// Tells it the tokens that rows are fed next.
   void tell_next();
+  /// Throws what the function `what` throws where no round can begin, or `values` came of another number of rows.
+  void check_round(const char* what, const char* values, std::size_t rows) const;
   /// Does what Session::verify() does, once the proposer knows the next tokens.
   std::vector<RowRun> verify(std::span<const std::vector<std::int64_t>> guesses);
   /// Returns the tokens that rows will be fed next. Throws std::logic_error where they are not known.

@@ -53,7 +53,6 @@ class Session::Impl::PassRound final : public Round {
       begins_.push_back(begin);
       begin += 1 + std::ssize(row);
     }
-    last_lines_ = begins_;
   }
 
   const std::vector<std::vector<std::int64_t>>& guesses() const override { return guesses_; }
@@ -65,7 +64,6 @@ class Session::Impl::PassRound final : public Round {
       const auto row = static_cast<std::size_t>(index);
       lines.push_back(begins_[row] + position);
       positions.push_back(past_[row] + 1 + position);
-      last_lines_[row] = lines.back();
     }
     note_guesses(position, rows);
     const at::Tensor of_lines = logits_.index_select(0, at::tensor(lines, at::kLong).to(logits_.device()));
@@ -113,7 +111,7 @@ class Session::Impl::PassRound final : public Round {
       run.token_ids = std::move(said[row]);
       run.proposed = std::ssize(guesses_[row]);
       run.accepted = std::ssize(run.token_ids) - (run.exhausted ? 0 : 1);
-      last_lines_[row] = begins_[row] + run.accepted;
+      last_lines_.push_back(begins_[row] + run.accepted);
     }
     return std::move(runs_);
   }
@@ -144,7 +142,7 @@ class Session::Impl::PassRound final : public Round {
   at::Tensor logits_;
   std::vector<std::int64_t> past_;
   std::vector<std::int64_t> begins_;      ///< The line of each row's first logits.
-  std::vector<std::int64_t> last_lines_;  ///< The line that each row chose its last token from.
+  std::vector<std::int64_t> last_lines_;  ///< The line that each row chose its last token from, after runs().
   std::vector<RowRun> runs_;
 };
 
@@ -190,15 +188,18 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
   return runs;
 }
 
+void Session::Impl::check_round(const char* what, const char* values, std::size_t rows) const {
+  refuse_unread(what);
+  refuse_without_cache(what);
+  refuse_without_next(what);
+  if (static_cast<std::int64_t>(rows) != batch_size()) {
+    throw std::invalid_argument(fmt::format("the session has {} rows, but {} of {} came", batch_size(), values, rows));
+  }
+}
+
 std::vector<RowRun> Session::verify(std::span<const std::vector<std::int64_t>> guesses) {
   const c10::InferenceMode inference;
-  impl_->refuse_unread("verify()");
-  impl_->refuse_without_cache("verify()");
-  impl_->refuse_without_next("verify()");
-  if (std::ssize(guesses) != impl_->batch_size()) {
-    throw std::invalid_argument(
-        fmt::format("the session has {} rows, but guesses of {} came", impl_->batch_size(), guesses.size()));
-  }
+  impl_->check_round("verify()", "guesses", guesses.size());
   impl_->tell_next();
   return impl_->verify(guesses);
 }
@@ -217,16 +218,10 @@ void Session::foretell(std::span<const std::vector<std::int64_t>> completions) {
 
 std::vector<RowRun> Session::speculate(std::span<const std::int64_t> budgets) {
   const c10::InferenceMode inference;
-  impl_->refuse_unread("speculate()");
-  impl_->refuse_without_cache("speculate()");
-  impl_->refuse_without_next("speculate()");
   if (impl_->state.proposer == nullptr) {
     throw std::logic_error("speculate() needs guesses, and the plan has no proposer: give them to verify()");
   }
-  if (std::ssize(budgets) != impl_->batch_size()) {
-    throw std::invalid_argument(
-        fmt::format("the session has {} rows, but budgets of {} came", impl_->batch_size(), budgets.size()));
-  }
+  impl_->check_round("speculate()", "budgets", budgets.size());
   impl_->tell_next();
   return impl_->verify(impl_->state.proposer->propose(budgets));
 }

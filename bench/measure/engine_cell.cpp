@@ -244,11 +244,12 @@ StepResult CellRunner::speculate(const StepResult& first, std::int64_t tokens) {
   }
   const auto left = [&](std::size_t row) { return tokens - std::ssize(said_[row]); };
   while (std::ranges::min(said_, {}, &std::vector<std::int64_t>::size).size() < static_cast<std::size_t>(tokens)) {
+    const std::vector<std::int64_t> lengths = session_->lengths();
     std::vector<std::int64_t> budgets;
     for (std::size_t row = 0; row < said_.size(); ++row) {
       budgets.push_back(std::max<std::int64_t>(0, left(row) - 1));
       if (left(row) == 0) {  // It waits for the others, and its last token is fed again.
-        session_->truncate(static_cast<std::int64_t>(row), session_->lengths()[row] - 1);
+        session_->truncate(static_cast<std::int64_t>(row), lengths[row] - 1);
       }
     }
     const std::vector<RowRun> runs = session_->speculate(budgets);

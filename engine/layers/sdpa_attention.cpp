@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/round_up.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/softmax.h"
 #include "engine/layers/step_rows.h"
@@ -55,8 +56,7 @@ class SdpaAttention final : public Attention {
       mask = masked_bias(call, folds);
     } else if (!all_seen) {
       // The kernels of CUDA read rows of masks that begin at multiples of 16 numbers.
-      const std::int64_t room =
-          call.query.is_cpu() ? shown : (shown + kMaskMultiple - 1) / kMaskMultiple * kMaskMultiple;
+      const std::int64_t room = call.query.is_cpu() ? shown : rounded_up(shown, kMaskMultiple);
       mask = at::zeros({B, 1, 1, room}, query.options()).narrow(3, 0, shown);
       mask->masked_fill_(rows.visible(shown).unsqueeze(1).logical_not(), -std::numeric_limits<float>::infinity());
     }

@@ -15,12 +15,12 @@ class Round {
  public:
   virtual ~Round() = default;
 
-  /// The guesses of each row, maybe none.
+  /// Returns the guesses of each row, maybe none.
   virtual const std::vector<std::vector<std::int64_t>>& guesses() const = 0;
   /// Chooses what each of `rows`, in rising order, says at `position`, as a decode step would: with its masks,
   /// penalties and random numbers. Called for each row from position 0 on, and only while it says what was guessed.
   virtual std::vector<std::int64_t> choose(std::int64_t position, const std::vector<std::int64_t>& rows) = 0;
-  /// Whether the highest logit alone decides in all rows, so that positions may be chosen in any order.
+  /// Returns whether the highest logit alone decides in all rows, so that positions may be chosen in any order.
   virtual bool is_plain() const = 0;
   /// Chooses all positions of all rows at once. Throws std::logic_error unless is_plain().
   virtual std::vector<std::vector<std::int64_t>> choose_all() = 0;

@@ -10,14 +10,14 @@
 
 namespace decodelab {
 
-/// Keeps one `Row` for each row: a copyable object with add(token), guess(most) and truncate(length), where `length`
-/// counts the tokens that were added.
+/// Keeps one `Row` for each row: a copyable object with add(token), guess(most), and tokens(), which returns those that
+/// were added.
 template <typename Row>
 class RowProposer final : public Proposer {
  public:
   /// Rows begin as copies of `fresh`, and guess at most `most` tokens.
   RowProposer(std::int64_t rows, const Row& fresh, std::int64_t most)
-      : rows_(static_cast<std::size_t>(rows), fresh), most_(most) {}
+      : fresh_(fresh), rows_(static_cast<std::size_t>(rows), fresh), most_(most) {}
 
   void add(std::int64_t row, std::span<const std::int64_t> tokens) override {
     for (const std::int64_t token : tokens) {
@@ -37,10 +37,19 @@ class RowProposer final : public Proposer {
     std::ranges::move(dynamic_cast<RowProposer&>(other).rows_, std::back_inserter(rows_));
   }
   void truncate(std::int64_t row, std::int64_t length) override {
-    rows_[static_cast<std::size_t>(row)].truncate(length);
+    Row& whole = rows_[static_cast<std::size_t>(row)];
+    if (length >= std::ssize(whole.tokens())) {
+      return;
+    }
+    Row kept = fresh_;
+    for (std::int64_t token = 0; token < length; ++token) {
+      kept.add(whole.tokens()[static_cast<std::size_t>(token)]);
+    }
+    whole = std::move(kept);
   }
 
  private:
+  Row fresh_;
   std::vector<Row> rows_;
   std::int64_t most_;
 };

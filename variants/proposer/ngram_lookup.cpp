@@ -16,7 +16,7 @@ constexpr std::int64_t kMostMatch = 16;
 /// run before its last token, and that token, so that each token costs `longest` look-ups.
 class LookupRow {
  public:
-  explicit LookupRow(std::int64_t longest) : longest_(static_cast<std::size_t>(longest)) { clear(); }
+  explicit LookupRow(std::int64_t longest) : longest_(static_cast<std::size_t>(longest)), runs_(longest_) {}
 
   void add(std::int64_t token) {
     tokens_.push_back(token);
@@ -47,25 +47,9 @@ class LookupRow {
     return {};
   }
 
-  void truncate(std::int64_t length) {
-    if (length >= std::ssize(tokens_)) {
-      return;
-    }
-    std::vector<std::int64_t> kept(tokens_.begin(), tokens_.begin() + length);
-    clear();
-    for (const std::int64_t token : kept) {
-      add(token);
-    }
-  }
+  const std::vector<std::int64_t>& tokens() const { return tokens_; }
 
  private:
-  void clear() {
-    tokens_.clear();
-    last_runs_.clear();
-    ends_.clear();
-    runs_.assign(longest_, {});
-  }
-
   std::size_t longest_;
   std::vector<std::int64_t> tokens_;
   std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> runs_;  ///< Numbers of the runs of each length.

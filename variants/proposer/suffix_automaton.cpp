@@ -16,8 +16,6 @@ constexpr std::int64_t kDefaultTokens = 8;
 /// one is the longest run at the end that also stands before.
 class AutomatonRow {
  public:
-  AutomatonRow() { clear(); }
-
   void add(std::int64_t token) {
     tokens_.push_back(token);
     const std::size_t added = new_state({.length = states_[last_].length + 1, .end = tokens_.size()});
@@ -45,16 +43,7 @@ class AutomatonRow {
     return {tokens_.begin() + static_cast<std::ptrdiff_t>(begin), tokens_.begin() + static_cast<std::ptrdiff_t>(end)};
   }
 
-  void truncate(std::int64_t length) {
-    if (length >= std::ssize(tokens_)) {
-      return;
-    }
-    std::vector<std::int64_t> kept(tokens_.begin(), tokens_.begin() + length);
-    clear();
-    for (const std::int64_t token : kept) {
-      add(token);
-    }
-  }
+  const std::vector<std::int64_t>& tokens() const { return tokens_; }
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -87,15 +76,9 @@ class AutomatonRow {
     return clone;
   }
 
-  void clear() {
-    tokens_.clear();
-    states_.assign(1, State{});
-    last_ = 0;
-  }
-
   std::vector<std::int64_t> tokens_;
-  std::vector<State> states_;  ///< The first stands for no token.
-  std::size_t last_ = 0;       ///< Of all tokens so far.
+  std::vector<State> states_{1};  ///< The first stands for no token.
+  std::size_t last_ = 0;          ///< Of all tokens so far.
 };
 
 void apply(EnginePlan& plan, const Parameters& parameters) {
