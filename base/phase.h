@@ -13,6 +13,8 @@ enum class Phase {
   decode,    ///< A step feeds each row its last token and chooses the next.
   generate,  ///< A step is a whole completion, prefill included.
   batching,  ///< A step serves several requests, which join and leave a batch.
+  /// A step goes on behind what rows hold, for so many tokens of each; what is measured is the time of one of them.
+  continuation,
 };
 
 /// Holds what a phase and its parts are called, wherever they are shown.
@@ -25,16 +27,20 @@ struct PhaseWords {
   double unit_ns;      ///< Nanoseconds of that unit.
 };
 
-inline constexpr std::array<PhaseWords, 4> kPhaseWords{{
+inline constexpr std::array<PhaseWords, 5> kPhaseWords{{
     {Phase::prefill, "prefill", "Prefill", "prompt (tokens)", "ms per prefill", 1e6},
     {Phase::decode, "decode", "Decode (token)", "keys held (tokens)", "ms per step", 1e6},
     {Phase::generate, "generate", "Decode (total)", "prompt (tokens)", "s per completion", 1e9},
     {Phase::batching, "batching", "Batching", "prompt (tokens)", "ms", 1e6},
+    {Phase::continuation, "continue", "Continue (token)", "keys held (tokens)", "ms per token", 1e6},
 }};
 
 inline constexpr const PhaseWords& words_of(Phase phase) { return kPhaseWords.at(static_cast<std::size_t>(phase)); }
 
 inline constexpr const char* to_string(Phase phase) { return words_of(phase).name; }
+
+/// Returns whether rows hold tokens before a step of the phase begins; else a step begins with prompts.
+inline constexpr bool begins_with_keys(Phase phase) { return phase == Phase::decode || phase == Phase::continuation; }
 
 /// Writes the name: without this, nlohmann's JSON would take the number of the enumerator.
 template <typename Json>

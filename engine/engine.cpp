@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include "engine/checkpoint/packed_files.h"
 #include "engine/checkpoint/synthetic_cache.h"
 #include "engine/checkpoint/weights.h"
+#include "engine/drafts.h"
 #include "engine/engine_impl.h"
 #include "engine/layers/layer_slots.h"
 #include "engine/tensor.h"
@@ -21,6 +24,22 @@ std::unique_ptr<PackedFiles> packed_files(const std::filesystem::path& checkpoin
   } catch (const std::invalid_argument&) {
     return nullptr;
   }
+}
+
+/// Returns the engine that makes the guesses of a plan: its own plan on another model. Null where no model guesses.
+std::shared_ptr<const Engine> draft_engine(const std::shared_ptr<const Model>& model, const EnginePlan& plan,
+                                           const Drafts& drafts) {
+  const ProposerRule& rule = plan.proposer.value();
+  if (!rule.draft && rule.first_layers == 0) {
+    return nullptr;
+  }
+  const std::shared_ptr<const Model> guesses = rule.first_layers > 0       ? model->first_layers(rule.first_layers)
+                                               : *rule.draft == kSelfDraft ? model
+                                                                           : draft_named(*rule.draft, drafts);
+  check_draft(model->config(), guesses->config());
+  EnginePlan plain = plan;
+  plain.proposer = Slot<ProposerRule>(plan.proposer.name());
+  return std::make_shared<const Engine>(guesses, plain);
 }
 
 }  // namespace
@@ -39,9 +58,22 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory,
       std::make_unique<Impl>(Impl{.config = config,
                                   .dtype = dtype,
                                   .device = device,
-                                  .weights = std::move(weights),
+                                  .weights = std::make_shared<const Weights>(std::move(weights)),
                                   .weight_bytes = bytes,
-                                  .prepared = std::make_unique<PreparedWeights>(at_hand, packed_files(directory))});
+                                  .prepared = std::make_shared<PreparedWeights>(at_hand, packed_files(directory))});
+  return std::shared_ptr<const Model>(new Model(std::move(impl)));
+}
+
+std::shared_ptr<const Model> Model::first_layers(std::int64_t layers) const {
+  if (layers < 1 || layers > config().layers) {
+    throw std::invalid_argument(
+        fmt::format("the first {} layers of a model that has {} are not there", layers, config().layers));
+  }
+  auto impl = std::make_unique<Impl>(*impl_);
+  impl->config.layers = layers;
+  if (!impl->config.recipes.empty()) {
+    impl->config.recipes.resize(static_cast<std::size_t>(layers));
+  }
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }
 
@@ -53,14 +85,15 @@ const ModelConfig& Model::config() const { return impl_->config; }
 ElementType Model::dtype() const { return impl_->dtype; }
 const std::string& Model::device() const { return impl_->device; }
 std::int64_t Model::weight_bytes() const { return impl_->weight_bytes; }
-std::int64_t Model::loading_ns() const { return impl_->weights.loading_ns(); }
+std::int64_t Model::loading_ns() const { return impl_->weights->loading_ns(); }
 std::int64_t Model::packing_ns() const { return impl_->prepared->packing_ns(); }
 
-Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : impl_(std::make_unique<Impl>()) {
+Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts)
+    : impl_(std::make_unique<Impl>()) {
   const ModelConfig& config = model->config();
   const Model::Impl& parts = model->impl();
   impl_->model = std::move(model);
-  impl_->transformer = make_transformer(config, parts.weights,
+  impl_->transformer = make_transformer(config, *parts.weights,
                                         {.linear = plan.linear.factory(),
                                          .mlp = plan.mlp.factory(),
                                          .residual_norm = plan.residual_norm.factory(),
@@ -76,7 +109,9 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan) : imp
   impl_->prefix_reuse = plan.prefix_reuse.value();
   impl_->fork = plan.fork.value();
   impl_->batching = plan.batching.value();
-  impl_->make_proposer = plan.proposer.factory();
+  impl_->proposer = plan.proposer.value();
+  impl_->draft = draft_engine(impl_->model, plan, drafts);
+  impl_->make_draft_length = plan.draft_length.factory();
   impl_->read_back = plan.read_back.value();
   impl_->make_workspace = plan.workspace.factory();
   impl_->make_runner = plan.step_runner.factory();
@@ -99,7 +134,7 @@ std::shared_ptr<PatternMasks> Engine::pattern_masks(std::shared_ptr<const MaskVo
 bool Engine::forks() const { return impl_->fork != ForkWay::prefill_each; }
 const BatchingRule& Engine::batching() const { return impl_->batching; }
 bool Engine::keeps_keys() const { return impl_->cache(0, 1, 0)->keeps(); }
-bool Engine::speculates() const { return impl_->make_proposer != nullptr; }
+bool Engine::speculates() const { return impl_->proposer.make != nullptr; }
 bool Engine::has_async_read_back() const { return impl_->read_back == ReadBack::async; }
 
 std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,
@@ -132,7 +167,9 @@ std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, st
   const std::int64_t in_head = 2 * hidden + (logits_rows + batch_size) * config.vocabulary_size * bytes +
                                std::max(details_workspace_bytes(details.prompt, tokens, config.vocabulary_size, bytes),
                                         details_workspace_bytes(details.generated, 1, config.vocabulary_size, bytes));
-  return cache + std::max({in_attention, in_mlp, in_head});
+  const std::int64_t in_draft =
+      impl_->draft == nullptr ? 0 : impl_->draft->step_bytes(batch_size, tokens, past, max_tokens);
+  return cache + std::max({in_attention, in_mlp, in_head}) + in_draft;
 }
 
 }  // namespace decodelab

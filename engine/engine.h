@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -40,6 +41,9 @@ class Model {
   /// Return the time spent so far on bringing weights into memory and on packing them.
   std::int64_t loading_ns() const;
   std::int64_t packing_ns() const;
+  /// Returns the model of the first `layers` layers, with the last norm and the head behind them: the weights are
+  /// shared. Throws std::invalid_argument for layers that it does not have.
+  std::shared_ptr<const Model> first_layers(std::int64_t layers) const;
 
   struct Impl;
   const Impl& impl() const { return *impl_; }
@@ -48,6 +52,9 @@ class Model {
   explicit Model(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+/// Models that guess what another one says, by name.
+using Drafts = std::map<std::string, std::shared_ptr<const Model>>;
 
 /// Throws what Model::load() would throw for a malformed checkpoint, without copying any weight.
 void check_checkpoint(const std::filesystem::path& directory);
@@ -211,7 +218,9 @@ class Session {
   /// Fills every layer of a fresh session, through the plan's own growth rule, with what filled() copied, and so
   /// restores the cache as it was then. The prompts themselves are not copied, so a session that penalizes repetitions
   /// does not know them.
-  void fill(const FilledCache& filled);
+  /// Who guesses what comes next is told that rows hold `tokens`; without them, as after fill_random(), that they hold
+  /// so many of which nothing is known.
+  void fill(const FilledCache& filled, std::span<const std::vector<std::int64_t>> tokens = {});
   /// Copies the keys and values of tokens that a row holds, from `begin` to before `end`, or shares their pages where
   /// the plan's prefixes are shared. Throws std::invalid_argument for a row or tokens that are not there.
   FilledCache held(std::int64_t row, std::int64_t begin, std::int64_t end) const;
@@ -271,7 +280,8 @@ class Session {
 /// Decodes a model under a plan. Immutable, so any number of sessions may use it.
 class Engine {
  public:
-  Engine(std::shared_ptr<const Model> model, const EnginePlan& plan);
+  /// Throws what check_draft() throws, and std::invalid_argument where the plan's draft is not among `drafts`.
+  Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts = {});
   ~Engine();
 
   const Model& model() const;

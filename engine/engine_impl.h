@@ -28,9 +28,9 @@ struct Model::Impl {
   ModelConfig config;
   ElementType dtype;
   std::string device;
-  Weights weights;
+  std::shared_ptr<const Weights> weights;
   std::int64_t weight_bytes;
-  std::unique_ptr<PreparedWeights> prepared;  ///< Shared by all engines of the model.
+  std::shared_ptr<PreparedWeights> prepared;  ///< Shared by all engines of the model.
 };
 
 struct FilledCache::Impl {
@@ -51,7 +51,9 @@ struct Engine::Impl {
   PrefixReuse prefix_reuse;
   ForkWay fork;
   BatchingRule batching;
-  ProposerFactory make_proposer;  ///< Empty where nobody guesses.
+  ProposerRule proposer;
+  std::shared_ptr<const Engine> draft;  ///< Null unless the rule names a model.
+  DraftLengthFactory make_draft_length;
   WorkspaceFactory make_workspace;
   StepRunnerFactory make_runner;
   std::unique_ptr<LmHeadRows> lm_head_rows;

@@ -3,13 +3,17 @@
 
 namespace decodelab {
 
-std::int64_t Parameters::integer(std::string_view name) const {
+template <typename Value>
+const Value& Parameters::value(std::string_view name) const {
   const auto found = values_.find(std::string(name));
-  if (found == values_.end()) {
+  if (found == values_.end() || !std::holds_alternative<Value>(found->second)) {
     throw std::logic_error("a variant asked for its parameter '" + std::string(name) + "' but never declared it");
   }
-  return found->second;
+  return std::get<Value>(found->second);
 }
+
+std::int64_t Parameters::integer(std::string_view name) const { return value<std::int64_t>(name); }
+const std::string& Parameters::word(std::string_view name) const { return value<std::string>(name); }
 
 std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   std::vector<BoundSlot> slots;
@@ -26,6 +30,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.fork);
   add(plan.batching);
   add(plan.proposer);
+  add(plan.draft_length);
   add(plan.residual_norm);
   add(plan.linear);
   add(plan.mlp);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "engine/layers/layer_slots.h"
@@ -20,17 +21,24 @@ namespace decodelab {
 struct StepRunnerOptions;
 class StepRunner;
 
+/// Parameters of one variant, by name: numbers and words.
+using ParameterValues = std::map<std::string, std::variant<std::int64_t, std::string>>;
+
 /// The parameters of one variant in one arm, defaults filled in.
 class Parameters {
  public:
   Parameters() = default;
-  explicit Parameters(std::map<std::string, std::int64_t> values) : values_(std::move(values)) {}
+  explicit Parameters(ParameterValues values) : values_(std::move(values)) {}
 
-  /// Throws std::logic_error for a name that the variant did not declare.
+  /// Return a number and a word. Throw std::logic_error for a name that the variant did not declare as such.
   std::int64_t integer(std::string_view name) const;
+  const std::string& word(std::string_view name) const;
 
  private:
-  std::map<std::string, std::int64_t> values_;
+  template <typename Value>
+  const Value& value(std::string_view name) const;
+
+  ParameterValues values_;
 };
 
 /// One replaceable part of the engine: the reference until a variant binds it, and then that variant for good.
@@ -82,7 +90,8 @@ struct EnginePlan {
   Slot<PrefixReuse> prefix_reuse{"prefix_reuse"};
   Slot<ForkWay> fork{"fork"};
   Slot<BatchingRule> batching{"batching"};
-  Slot<ProposerFactory> proposer{"proposer"};
+  Slot<ProposerRule> proposer{"proposer"};
+  Slot<DraftLengthFactory> draft_length{"draft_length"};
   Slot<ResidualNormFactory> residual_norm{"residual_norm"};
   Slot<LinearFactory> linear{"linear"};
   Slot<MlpFactory> mlp{"mlp"};

@@ -34,6 +34,7 @@ EnginePlan reference_plan() {
   plan.fork.set_reference(ForkWay::prefill_each);
   plan.batching.set_reference({});
   plan.proposer.set_reference({});
+  plan.draft_length.set_reference({});
   plan.read_back.set_reference(ReadBack::each);
   plan.residual_norm.set_reference(make_plain_residual_norm);
   plan.linear.set_reference(make_plain_linear);

@@ -33,8 +33,15 @@ Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
     state.fed = std::make_unique<RowTokens>();
     state.fed->values.resize(static_cast<std::size_t>(asked.batch_size));
   }
-  if (engine.make_proposer) {
-    state.proposer = engine.make_proposer(asked.batch_size);
+  if (engine.proposer.make) {
+    state.proposer = engine.proposer.make({.rows = asked.batch_size,
+                                           .max_tokens = asked.max_tokens,
+                                           .draft = engine.draft.get(),
+                                           .sampling = state.sampling.values,
+                                           .draws = engine.acceptance->wants_drawn_guesses()});
+    if (engine.make_draft_length) {
+      state.draft_length = engine.make_draft_length(asked.batch_size);
+    }
   }
   if (state.penalizes()) {
     state.history = new_history();
@@ -171,7 +178,7 @@ StepResult Session::choose() {
 StepResult Session::decode() {
   const c10::InferenceMode inference;
   impl_->refuse_unread("decode()");
-  impl_->decode_forward();
+  impl_->decode_step();
   impl_->choose();
   return impl_->read();
 }
@@ -179,7 +186,7 @@ StepResult Session::decode() {
 StepResult Session::decode_ahead() {
   const c10::InferenceMode inference;
   UnreadStep before = std::exchange(impl_->unread, {});
-  impl_->decode_forward();
+  impl_->decode_step();
   impl_->choose();
   if (!before.empty()) {
     count_amount(Amount::late_reads, 1);
@@ -189,7 +196,7 @@ StepResult Session::decode_ahead() {
 
 void Session::start_step() {
   const c10::InferenceMode inference;
-  impl_->decode_forward();
+  impl_->decode_step();
   impl_->choose();
 }
 
@@ -197,7 +204,7 @@ StepResult Session::read_last() { return impl_->read(); }
 
 void Session::forward() {
   const c10::InferenceMode inference;
-  impl_->decode_forward();
+  impl_->decode_step();
 }
 
 void Session::force_tokens(std::span<const std::int64_t> token_ids) {
@@ -241,7 +248,9 @@ std::vector<float> Session::prompt_log_probs(std::int64_t row) const {
 
 std::vector<std::int64_t> Session::lengths() const { return impl_->state.cache->lengths(); }
 std::int64_t Session::cache_bytes() const {
-  return impl_->state.cache->bytes() + (impl_->state.encoded ? impl_->state.encoded->bytes() : 0);
+  const BatchState& state = impl_->state;
+  return state.cache->bytes() + (state.encoded ? state.encoded->bytes() : 0) +
+         (state.proposer ? state.proposer->bytes() : 0);
 }
 
 }  // namespace decodelab

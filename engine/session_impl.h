@@ -96,10 +96,13 @@ struct Session::Impl {
   Feed begin_tokens(std::span<const std::vector<std::int64_t>> tokens);
   /// Feeds tokens, and sets last_logits of the rows that got some.
   void feed(const Feed& fed);
-  /// Runs a decode step up to its logits. Throws std::logic_error where it does not know its input.
+  /// Runs a decode step up to its logits, once the proposer knows the next tokens. Throws std::logic_error where it
+  /// does not know its input.
   void decode_forward();
   /// Returns the logits of hidden states [N, d].
   at::Tensor head(const at::Tensor& hidden) { return engine.transformer->head(hidden, *workspace); }
+  /// Tells the proposer the next tokens, and runs a decode step up to its logits.
+  void decode_step();
   /// Chooses a token for each row. Leaves tokens and details in `unread`.
   void choose();
   /// What some rows say next.
@@ -107,19 +110,27 @@ struct Session::Impl {
     at::Tensor ids;  ///< [N, 1] int64 on the device.
     UnreadStep step;
   };
+  /// Names a token for each line of logits [N, V], which are those after masks.
+  using Chooser = std::function<ChosenTokens(const at::Tensor& allowed)>;
   /// Chooses for `rows`, in rising order, which will be fed their tokens at `positions`, from `logits` [N, V]; null:
-  /// for all rows.
+  /// for all rows. Without a chooser, the session's own choice.
   Chosen choose_from(const at::Tensor& logits, std::span<const std::int64_t> positions,
-                     const std::vector<std::int64_t>* rows);
+                     const std::vector<std::int64_t>* rows, const Chooser& chooser = {});
   class PassRound;  ///< The logits of a pass over guesses, and what rows say from them.
   /// Tells the proposer, if any, what each row is fed.
   void tell_proposer(std::span<const std::vector<std::int64_t>> tokens);
+  /// Tells it that each row holds so many tokens, of which nothing is known.
+  void tell_unknown(std::int64_t tokens);
   /// Tells it the tokens that rows are fed next.
   void tell_next();
   /// Throws what the function `what` throws where no round can begin, or `values` came of another number of rows.
   void check_round(const char* what, const char* values, std::size_t rows) const;
-  /// Does what Session::verify() does, once the proposer knows the next tokens.
-  std::vector<RowRun> verify(std::span<const std::vector<std::int64_t>> guesses);
+  /// Returns the proposer's guesses, at most budgets[row] of each row.
+  std::vector<std::vector<std::int64_t>> propose(std::span<const std::int64_t> budgets);
+  /// Does what Session::verify() does, once the proposer knows the next tokens; `proposer` made the guesses, if any.
+  std::vector<RowRun> verify(std::span<const std::vector<std::int64_t>> guesses, const Proposer* proposer);
+  /// The same without guesses: a decode step.
+  std::vector<RowRun> step_alone();
   /// Returns the tokens that rows will be fed next. Throws std::logic_error where they are not known.
   std::vector<std::int64_t> next_tokens() const;
   /// Returns what a step left, and leaves nothing.

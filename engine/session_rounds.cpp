@@ -1,6 +1,7 @@
 // Rounds of speculation: one pass over guesses of several tokens a row, of which those stand that the row would have
 // said.
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <numeric>
 #include <stdexcept>
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/kernels/philox.h"
 #include "engine/layers/transformer.h"
 #include "engine/sampling/acceptance.h"
 #include "engine/sampling/highest_logits.h"
@@ -17,6 +19,9 @@
 
 namespace decodelab {
 namespace {
+
+/// Parts the random numbers of rounds from those of a row's own choice.
+constexpr std::uint64_t kSeedOfRounds = 0x726f756e64;
 
 void count(const std::vector<RowRun>& runs) {
   std::int64_t proposed = 0;
@@ -41,9 +46,10 @@ class Session::Impl::PassRound final : public Round {
  public:
   /// `logits` [S, V] are those of the tokens that each row was fed: row after row, the guesses behind one other token.
   /// `past` counts what each row held before.
-  PassRound(Session::Impl& session, std::span<const std::vector<std::int64_t>> guesses, at::Tensor logits,
-            std::vector<std::int64_t> past)
+  PassRound(Session::Impl& session, std::span<const std::vector<std::int64_t>> guesses, const Proposer* proposer,
+            at::Tensor logits, std::vector<std::int64_t> past)
       : session_(session),
+        proposer_(proposer),
         guesses_(guesses.begin(), guesses.end()),
         logits_(std::move(logits)),
         past_(std::move(past)),
@@ -58,6 +64,41 @@ class Session::Impl::PassRound final : public Round {
   const std::vector<std::vector<std::int64_t>>& guesses() const override { return guesses_; }
 
   std::vector<std::int64_t> choose(std::int64_t position, const std::vector<std::int64_t>& rows) override {
+    return choose_by({}, position, rows);
+  }
+
+  bool draws(std::int64_t row) const override {
+    return session_.state.sampling.values[static_cast<std::size_t>(row)].sample;
+  }
+
+  std::vector<std::int64_t> pick(std::int64_t position, const std::vector<std::int64_t>& rows,
+                                 const Picker& picker) override {
+    const auto chooser = [&](const at::Tensor& allowed) -> ChosenTokens {
+      const at::Tensor scores =
+          processed_logits(allowed, session_.state.history.get(), session_.state.sampling.values, rows);
+      std::vector<std::int64_t> picked = picker(at::softmax(scores, 1).to(at::kCPU, at::kDouble));
+      at::Tensor device = at::tensor(picked, at::kLong).unsqueeze(1).to(allowed.device());
+      return {.host = HostTokens(std::move(picked)), .device = std::move(device)};
+    };
+    return choose_by(chooser, position, rows);
+  }
+
+  const at::Tensor* drawn_from(std::int64_t row) const override {
+    return proposer_ == nullptr ? nullptr : proposer_->drawn_from(row);
+  }
+
+  double uniform(std::int64_t row, std::int64_t position, Use use) const override {
+    const auto index = static_cast<std::size_t>(row);
+    const std::uint64_t seed = session_.state.sampling.values[index].seed.value();
+    const PhiloxWords words = philox4x32(
+        philox_counter(static_cast<std::uint64_t>(past_[index] + 1 + position), static_cast<std::uint64_t>(use)),
+        fork_seed(seed, kSeedOfRounds));
+    return unit_double(words.word[0], words.word[1]);
+  }
+
+ private:
+  std::vector<std::int64_t> choose_by(const Chooser& chooser, std::int64_t position,
+                                      const std::vector<std::int64_t>& rows) {
     std::vector<std::int64_t> lines;
     std::vector<std::int64_t> positions;  // That the tokens will be fed at.
     for (const std::int64_t index : rows) {
@@ -68,7 +109,8 @@ class Session::Impl::PassRound final : public Round {
     note_guesses(position, rows);
     const at::Tensor of_lines = logits_.index_select(0, at::tensor(lines, at::kLong).to(logits_.device()));
     const bool all = rows.size() == guesses_.size();
-    StepResult said = session_.choose_from(of_lines, positions, all ? nullptr : &rows).step.read(session_.text.get());
+    StepResult said =
+        session_.choose_from(of_lines, positions, all ? nullptr : &rows, chooser).step.read(session_.text.get());
     for (std::size_t index = 0; index < rows.size(); ++index) {
       RowRun& run = runs_[static_cast<std::size_t>(rows[index])];
       if (!said.exhausted.empty() && said.exhausted[index]) {
@@ -81,6 +123,7 @@ class Session::Impl::PassRound final : public Round {
     return std::move(said.token_ids);
   }
 
+ public:
   bool is_plain() const override {
     const BatchState& state = session_.state;
     return state.masks == nullptr && state.history == nullptr &&
@@ -138,6 +181,7 @@ class Session::Impl::PassRound final : public Round {
   }
 
   Session::Impl& session_;
+  const Proposer* proposer_;  ///< Made the guesses; null: somebody else did.
   std::vector<std::vector<std::int64_t>> guesses_;
   at::Tensor logits_;
   std::vector<std::int64_t> past_;
@@ -146,7 +190,8 @@ class Session::Impl::PassRound final : public Round {
   std::vector<RowRun> runs_;
 };
 
-std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64_t>> guesses) {
+std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64_t>> guesses,
+                                          const Proposer* proposer) {
   std::vector<std::vector<std::int64_t>> tokens;
   std::vector<std::int64_t> added;
   const std::vector<std::int64_t> next = next_tokens();
@@ -169,7 +214,7 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
   if (step_rows.padding_tokens() > 0) {
     hidden = hidden.index_select(0, step_rows.scatter().source);
   }
-  PassRound round(*this, guesses, head(hidden), past);
+  PassRound round(*this, guesses, proposer, head(hidden), past);
   in_stage(Stage::host, [&] { state.cache->advance(step_rows); });
   std::vector<RowRun> runs = round.runs(engine.acceptance->accept(round));
   state.last_logits.value = round.last_logits();
@@ -188,6 +233,31 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
   return runs;
 }
 
+std::vector<RowRun> Session::Impl::step_alone() {
+  decode_forward();
+  choose();
+  StepResult step = read();
+  std::vector<RowRun> runs(step.token_ids.size());
+  for (std::size_t row = 0; row < runs.size(); ++row) {
+    runs[row].exhausted = !step.exhausted.empty() && step.exhausted[row];
+    if (runs[row].exhausted) {
+      continue;
+    }
+    runs[row].token_ids.push_back(step.token_ids[row]);
+    if (!step.details.empty()) {
+      runs[row].details.push_back(std::move(step.details[row]));
+    }
+  }
+  count(runs);
+  return runs;
+}
+
+std::vector<std::vector<std::int64_t>> Session::Impl::propose(std::span<const std::int64_t> budgets) {
+  const Range range(Stage::draft);
+  const Unheard draft;  // What a draft does is not what the model does.
+  return state.proposer->propose(budgets);
+}
+
 void Session::Impl::check_round(const char* what, const char* values, std::size_t rows) const {
   refuse_unread(what);
   refuse_without_cache(what);
@@ -200,8 +270,17 @@ void Session::Impl::check_round(const char* what, const char* values, std::size_
 std::vector<RowRun> Session::verify(std::span<const std::vector<std::int64_t>> guesses) {
   const c10::InferenceMode inference;
   impl_->check_round("verify()", "guesses", guesses.size());
+  const std::int64_t vocabulary = impl_->model().config.vocabulary_size;
+  for (std::size_t row = 0; row < guesses.size(); ++row) {
+    for (const std::int64_t id : guesses[row]) {
+      if (id < 0 || id >= vocabulary) {
+        throw std::invalid_argument(fmt::format(
+            "a guess of row {} is the token id {}, but the vocabulary has the ids 0 to {}", row, id, vocabulary - 1));
+      }
+    }
+  }
   impl_->tell_next();
-  return impl_->verify(guesses);
+  return impl_->verify(guesses, nullptr);
 }
 
 bool Session::listens() const { return impl_->state.proposer != nullptr && impl_->state.proposer->listens(); }
@@ -223,7 +302,26 @@ std::vector<RowRun> Session::speculate(std::span<const std::int64_t> budgets) {
   }
   impl_->check_round("speculate()", "budgets", budgets.size());
   impl_->tell_next();
-  return impl_->verify(impl_->state.proposer->propose(budgets));
+  BatchState& state = impl_->state;
+  std::vector<std::int64_t> wanted(budgets.begin(), budgets.end());
+  if (state.draft_length) {
+    wanted = state.draft_length->wanted(budgets);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<std::vector<std::int64_t>> guesses = impl_->propose(wanted);
+  const auto proposed = std::chrono::steady_clock::now();
+  const bool none = std::ranges::all_of(guesses, [](const auto& row) { return row.empty(); });
+  std::vector<RowRun> runs = none ? impl_->step_alone() : impl_->verify(guesses, state.proposer.get());
+  if (state.draft_length) {
+    std::vector<DraftLength::Outcome> outcomes;
+    for (const RowRun& run : runs) {
+      outcomes.push_back({.proposed = run.proposed, .accepted = run.accepted});
+    }
+    const auto nanoseconds = [](auto time) { return std::chrono::nanoseconds(time).count(); };
+    state.draft_length->note(outcomes, nanoseconds(proposed - begin),
+                             nanoseconds(std::chrono::steady_clock::now() - proposed));
+  }
+  return runs;
 }
 
 }  // namespace decodelab

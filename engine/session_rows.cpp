@@ -61,6 +61,7 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed, std::int64_t 
     impl_->state.cache->append(layer, random(held, "kv", layer), rows);
   }
   impl_->state.cache->advance(rows);
+  impl_->tell_unknown(held);
   impl_->prepare_steps();
 }
 
@@ -79,7 +80,7 @@ FilledCache Session::filled() const {
   return filled;
 }
 
-void Session::fill(const FilledCache& filled) {
+void Session::fill(const FilledCache& filled, std::span<const std::vector<std::int64_t>> tokens) {
   const c10::InferenceMode inference;
   impl_->refuse_without_cache("fill()");
   const std::vector<at::Tensor>& layers = filled.impl_->layers;
@@ -100,6 +101,11 @@ void Session::fill(const FilledCache& filled) {
     impl_->state.cache->append(layer, layers[static_cast<std::size_t>(layer)].clone(), rows);
   }
   impl_->state.cache->advance(rows);
+  if (tokens.empty() || encodes) {
+    impl_->tell_unknown(length);
+  } else {
+    impl_->tell_proposer(tokens);
+  }
   impl_->prepare_steps();
 }
 

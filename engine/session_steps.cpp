@@ -76,6 +76,13 @@ void Session::Impl::tell_proposer(std::span<const std::vector<std::int64_t>> tok
   }
 }
 
+void Session::Impl::tell_unknown(std::int64_t tokens) {
+  if (state.proposer) {
+    tell_proposer(std::vector(static_cast<std::size_t>(batch_size()),
+                              std::vector<std::int64_t>(static_cast<std::size_t>(tokens), 0)));
+  }
+}
+
 void Session::Impl::tell_next() {
   if (state.proposer) {
     const std::vector<std::int64_t> next = next_tokens();
@@ -155,7 +162,6 @@ StepRows Session::Impl::begin_decode() {
   if (state.history) {
     state.history->add(state.next_ids.value, state.cache->lengths());
   }
-  tell_next();
   return in_stage(Stage::host, [&] { return rows(ones(batch_size())); });
 }
 
@@ -263,6 +269,12 @@ void Session::Impl::decode_forward() {
   in_stage(Stage::host, [&] { state.cache->advance(rows); });
 }
 
+void Session::Impl::decode_step() {
+  refuse_without_next("decode()");
+  tell_next();
+  decode_forward();
+}
+
 void Session::Impl::choose() {
   Chosen chosen = choose_from(state.last_logits.value, state.cache->lengths(), nullptr);
   state.next_ids.value = std::move(chosen.ids);
@@ -270,15 +282,16 @@ void Session::Impl::choose() {
 }
 
 Session::Impl::Chosen Session::Impl::choose_from(const at::Tensor& logits, std::span<const std::int64_t> positions,
-                                                 const std::vector<std::int64_t>* some) {
+                                                 const std::vector<std::int64_t>* some, const Chooser& chooser) {
   const std::vector<std::int64_t> rows = some == nullptr ? all_rows() : *some;
   at::Tensor allowed = logits;
   ChosenTokens tokens = in_stage(Stage::choice, [&] {
     if (state.masks) {
       allowed = state.masks->apply(logits, rows);
     }
-    return state.choice->choose(
-        {.logits = allowed, .history = state.history.get(), .workspace = *workspace, .rows = some});
+    return chooser ? chooser(allowed)
+                   : state.choice->choose(
+                         {.logits = allowed, .history = state.history.get(), .workspace = *workspace, .rows = some});
   });
   Chosen chosen{.ids = std::move(tokens.device), .step = {.tokens = std::move(tokens.host)}};
   if (state.masks) {

@@ -24,10 +24,11 @@ enum class Stage : std::uint8_t {
   details,
   host,
   text,
+  draft,
 };
-inline constexpr std::array<const char*, 13> kStageNames{"other",      "embed", "qkv",  "kv_write", "attention",
+inline constexpr std::array<const char*, 14> kStageNames{"other",      "embed", "qkv",  "kv_write", "attention",
                                                          "projection", "mlp",   "norm", "head",     "choice",
-                                                         "details",    "host",  "text"};
+                                                         "details",    "host",  "text", "draft"};
 
 /// Returns the name of a stage; the last name for a number that is no stage.
 constexpr const char* stage_name(Stage stage) {
@@ -90,6 +91,18 @@ class RangeListener {
 /// Holds the listener of this thread, or null; set it only while a measurement lasts. It is a variable because
 /// libtorch's callbacks take no argument of ours.
 inline thread_local RangeListener* range_listener = nullptr;
+
+/// Hides from the thread's listener what happens while this object lives.
+class Unheard final {
+ public:
+  Unheard() : listener_(std::exchange(range_listener, nullptr)) {}
+  ~Unheard() { range_listener = listener_; }
+  Unheard(const Unheard&) = delete;
+  Unheard& operator=(const Unheard&) = delete;
+
+ private:
+  RangeListener* listener_;
+};
 
 /// Reports a stage to the thread's listener for as long as this object lives.
 class Range final {

@@ -2,11 +2,26 @@
 #include "variants/presets.h"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include "variants/registry.h"
 
 namespace decodelab {
+namespace {
+
+std::vector<std::string> native_with(std::vector<std::string> more) {
+  std::vector<std::string> variants{"batched-accept",   "cached-trie-masks", "chunked-lm-head",    "concatenate-filter",
+                                    "copied-fork",      "copied-prefix",     "details-on-request", "fused-gelu",
+                                    "fused-layer-norm", "fused-rotary",      "kv-preallocated",    "packed-linear",
+                                    "scan-details",     "split-kv-decode",   "split-kv-verify",    "table-text",
+                                    "tile-prefill",     "vectorized-choice", "workspace-forward"};
+  std::ranges::move(more, std::back_inserter(variants));
+  std::ranges::sort(variants);
+  return variants;
+}
+
+}  // namespace
 
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> table{
@@ -34,17 +49,13 @@ const std::vector<Preset>& presets() {
       {.name = "native",
        .summary = "The fastest valid set: own kernels for products, norms and attention, nothing allocated in a "
                   "decode step.",
-       .variants = {"batched-accept", "cached-trie-masks", "chunked-lm-head", "concatenate-filter", "copied-fork",
-                    "copied-prefix", "details-on-request", "fused-gelu", "fused-layer-norm", "fused-rotary",
-                    "kv-preallocated", "packed-linear", "scan-details", "split-kv-decode", "split-kv-verify",
-                    "table-text", "tile-prefill", "vectorized-choice", "workspace-forward"}},
+       .variants = native_with({})},
       {.name = "speculate",
-       .summary = "native, with guesses of what repeats what was said.",
-       .variants = {"batched-accept",   "cached-trie-masks", "chunked-lm-head",    "concatenate-filter",
-                    "copied-fork",      "copied-prefix",     "details-on-request", "fused-gelu",
-                    "fused-layer-norm", "fused-rotary",      "kv-preallocated",    "packed-linear",
-                    "scan-details",     "split-kv-decode",   "split-kv-verify",    "suffix-automaton",
-                    "table-text",       "tile-prefill",      "vectorized-choice",  "workspace-forward"}},
+       .summary = "native, with guesses of what repeats what was said, where they are worth their time.",
+       .variants = native_with({"goodput-length", "suffix-automaton"})},
+      {.name = "speculate-draft",
+       .summary = "native, with guesses of a smaller model (--draft), where they are worth their time.",
+       .variants = native_with({"draft-model", "goodput-length"})},
   };
   return table;
 }

@@ -60,10 +60,14 @@ std::vector<std::string> slots_bound_by(const Variant& variant) {
   return bound;
 }
 
-Parameters complete_parameters(const Variant& variant, const std::map<std::string, std::int64_t>& given) {
-  std::map<std::string, std::int64_t> values;
+Parameters complete_parameters(const Variant& variant, const ParameterValues& given) {
+  ParameterValues values;
   for (const ParameterSpec& spec : variant.parameters) {
-    values[spec.name] = spec.default_value;
+    if (spec.default_word) {
+      values[spec.name] = *spec.default_word;
+    } else {
+      values[spec.name] = spec.default_value;
+    }
   }
   for (const auto& [name, value] : given) {
     const auto spec = std::ranges::find(variant.parameters, name, &ParameterSpec::name);
@@ -75,8 +79,13 @@ Parameters complete_parameters(const Variant& variant, const std::map<std::strin
       throw std::invalid_argument(fmt::format("variant '{}' has no parameter '{}'; it has {}", variant.name, name,
                                               known.empty() ? "none" : known));
     }
-    if (value < spec->minimum || value > spec->maximum) {
-      throw std::invalid_argument(fmt::format("variant '{}': {}={} is outside of {} to {}", variant.name, name, value,
+    const auto* number = std::get_if<std::int64_t>(&value);
+    if ((number == nullptr) != spec->default_word.has_value()) {
+      throw std::invalid_argument(
+          fmt::format("variant '{}': {} is a {}", variant.name, name, spec->default_word ? "word" : "number"));
+    }
+    if (number != nullptr && (*number < spec->minimum || *number > spec->maximum)) {
+      throw std::invalid_argument(fmt::format("variant '{}': {}={} is outside of {} to {}", variant.name, name, *number,
                                               spec->minimum, spec->maximum));
     }
     values[name] = value;

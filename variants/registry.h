@@ -17,13 +17,15 @@
 
 namespace decodelab {
 
-/// A number that an arm may set after a colon: `kv-grow:tokens=16`.
+/// A number, or a word, that an arm may set after a colon: `kv-grow:tokens=16`, `draft-model:draft=small`.
 struct ParameterSpec {
   std::string name;
   std::int64_t default_value = 0;
   std::int64_t minimum = 1;
   std::int64_t maximum = 0;
   std::string help;  ///< A noun phrase with the unit.
+  /// What it is where no arm sets it, if it is a word; else it is a number, and the three above say which.
+  std::optional<std::string> default_word{};
 };
 
 /// Describes where a variant is to run.
@@ -31,6 +33,8 @@ struct RunsOn {
   const ModelConfig& config;
   ElementType dtype;
   std::string device;
+  /// The models that may guess, by name; null: there are none.
+  const std::map<std::string, ModelConfig>* drafts = nullptr;
   /// The arm's own plan: what else is bound. Filled in by unsupported_reason().
   const EnginePlan* plan = nullptr;
 };
@@ -53,6 +57,7 @@ struct CountedSteps {
   bool at_once = false;       ///< Phase batching: all requests of a step come at its beginning.
   bool masked = false;        ///< A pattern says which tokens may come in each row.
   DetailsRequest details{};   ///< That each row asks for.
+  std::int64_t tokens = 0;    ///< Phase continue: of each row in a step.
   /// Tokens at the beginning of each prompt that a prefix store holds; empty: there is no store.
   std::optional<std::int64_t> stored_tokens{};
 };
@@ -102,7 +107,7 @@ std::string smallest_arm(const Variant& variant, const std::string& parameters =
 std::vector<std::string> slots_bound_by(const Variant& variant);
 
 /// Returns `variant`'s parameters: the given ones checked against their limits, the others at their defaults. Throws
-/// std::invalid_argument for an unknown name or a value outside of its limits.
-Parameters complete_parameters(const Variant& variant, const std::map<std::string, std::int64_t>& given);
+/// std::invalid_argument for an unknown name, a value outside of its limits, and a word for a number.
+Parameters complete_parameters(const Variant& variant, const ParameterValues& given);
 
 }  // namespace decodelab

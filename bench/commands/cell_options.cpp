@@ -7,6 +7,7 @@
 
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
+#include "bench/commands/draft_options.h"
 #include "bench/commands/new_run.h"
 #include "bench/commands/sampling_options.h"
 #include "bench/machine/environment.h"
@@ -54,6 +55,7 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
   command.add_option("--prompts", options.prompt_file,
                      "JSON lines with prompt or prompt_ids, which rows are cut from instead of random ids; the page "
                      "shows what the model says to the first of them");
+  add_draft_option(command, options.drafts);
   command.add_option(
       "--fill", request.fill,
       "How a decode cell's cache is filled: random or generated (by a prefill); random:N gives the decoder beside an "
@@ -103,6 +105,8 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
     request.prompts = real_prompts("--prompts", load_prompt_lines(options.prompt_file), text_of_model(request.model),
                                    config_of(request.model).vocabulary_size);
   }
+  request.drafts = parse_drafts(options.drafts);
+  request.draft_configs = configs_of_drafts(request.drafts, request.model);
   request.request_rates = parse_rates("--request-rate", options.request_rates);
   check_word("--scope", options.scope, kScopes);
   check_word("--token-visible", options.token_visible, kTokenVisible);

@@ -20,6 +20,7 @@ struct CellOptions {
   std::string token_visible = "each";
   bool at_length = false;
   std::optional<double> slice_ms{};
+  std::vector<std::string> drafts{};
   std::string prompt_file{};
   std::string request_rates = "inf";
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
+#include "bench/commands/draft_options.h"
 #include "bench/commands/generate_batch.h"
 #include "bench/commands/generate_options.h"
 #include "bench/commands/output.h"
@@ -97,20 +99,6 @@ std::shared_ptr<const MaskVocabulary> vocabulary_of(const GenerateOptions& optio
       patterns && text.tokenizer ? text.token_bytes("regex") : std::vector<std::string>(), eos);
 }
 
-/// Returns the arm of the options with the guesses that --speculate asks for.
-std::string speculating_arm(const GenerateOptions& options) {
-  if (options.speculate == 0) {
-    return options.arm;
-  }
-  const std::string bound = bind_arm(parse_arm(options.arm), EnginePlan{}).proposer.variant();
-  if (!bound.empty()) {
-    throw std::invalid_argument(fmt::format(
-        "--speculate guesses by suffix-automaton, and the arm {} guesses by {} already: leave out one of the two",
-        options.arm, bound));
-  }
-  return with_words(options.arm, fmt::format(",+suffix-automaton:tokens={}", options.speculate));
-}
-
 /// Completes the prompts of the command line as one batch.
 ExitCode generate_at_once(const GenerateOptions& options, const Engine& engine, const ModelText& text,
                           GenerationRequest request, nlohmann::ordered_json document) {
@@ -164,12 +152,15 @@ ExitCode run_generate(GenerateOptions options) {
   if (options.output != "text" && options.output != "json" && options.output != "jsonl") {
     throw std::invalid_argument(fmt::format("-o '{}': generate prints text, json or jsonl", options.output));
   }
-  options.arm = speculating_arm(options);
+  std::vector<NamedDraft> drafts = parse_drafts(options.drafts);
+  options.arm = speculating_arm(options.arm, options.speculate, drafts);
   const Arm arm = parse_plain_arm(options.arm, "generate has flags for them: --regex, --samples, --prefix-store");
   const std::string device = require_device(options.device);
   const ElementType dtype = dtype_from_name(options.dtype);
   const ModelConfig config = config_of(options.model);
-  if (const std::string reason = unsupported_reason(arm, {.config = config, .dtype = dtype, .device = device});
+  const std::map<std::string, ModelConfig> draft_configs = configs_of_drafts(drafts, options.model);
+  if (const std::string reason =
+          unsupported_reason(arm, {.config = config, .dtype = dtype, .device = device, .drafts = &draft_configs});
       !reason.empty()) {
     throw std::invalid_argument(fmt::format("--arm '{}': {}", options.arm, reason));
   }
@@ -179,6 +170,7 @@ ExitCode run_generate(GenerateOptions options) {
                             .max_tokens = options.max_tokens,
                             .eos_token_ids = options.ignore_eos ? std::vector<std::int64_t>{} : config.eos_token_ids(),
                             .details = {options.computed(asked)}};
+  open_drafts(drafts, options.model, dtype, device);
   const CheckpointSource source = open_checkpoint(options.model, dtype, device);
   const ModelText text = load_model_text(source.path);
   request.prompts = prompts_of(options, text);
@@ -212,7 +204,7 @@ ExitCode run_generate(GenerateOptions options) {
     model = Model::load(source.path, dtype, device, memory_to_take(device),
                         [&](std::int64_t done, std::int64_t total) { progress(done, total); });
   }
-  const Engine engine(model, bind_arm(arm, reference_plan()));
+  const Engine engine(model, bind_arm(arm, reference_plan()), load_drafts(drafts, dtype, device));
   options.speculates = engine.speculates();
   const nlohmann::ordered_json document{{"schema_version", 1},
                                         {"model", options.model},
@@ -280,6 +272,7 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
                    "Guess so many tokens ahead, which one step of the model checks: the same completion, sooner where "
                    "it repeats what was said; 0: as the arm says")
       ->check(CLI::Range(0, 64));
+  add_draft_option(*command, options->drafts);
   command->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
   command->add_option("--device", options->device, "cpu or cuda:N")->capture_default_str();
   command->add_option("--threads", options->threads, "Threads of every operator; 0: one for each core")

@@ -32,8 +32,9 @@ struct GenerateOptions {
   std::int64_t max_tokens_in_flight = 0;
   std::optional<std::int64_t> prefill_chunk{};
   double prefix_store_mb = 0;
-  std::int64_t speculate = 0;  ///< Guesses of a row in a round; 0: as the arm says.
-  bool speculates = false;     ///< The arm guesses, be it by this flag.
+  std::vector<std::string> drafts{};  ///< --draft.
+  std::int64_t speculate = 0;         ///< Guesses of a row in a round; 0: as the arm says.
+  bool speculates = false;            ///< The arm guesses, be it by this flag.
 
   /// Returns the keys of completions of which these details were asked for.
   CompletionKeys keys(const DetailsRequest& asked, bool has_text) const {

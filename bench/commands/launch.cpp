@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "bench/commands/commands.h"
+#include "bench/commands/draft_options.h"
 #include "bench/machine/environment.h"
 #include "bench/measure/engine_completions.h"
 #include "bench/measure/engine_worker.h"
@@ -63,7 +64,7 @@ std::shared_ptr<const KeptOutputs> keep_across_runs(const BuildRecord& build, co
 
 /// Keeps what the arms that are right say to the run's prompts.
 void save_completions(Store& store, std::int64_t run_id, const std::shared_ptr<const Model>& model,
-                      const LaunchPlan& plan) {
+                      const Drafts& drafts, const LaunchPlan& plan) {
   if (plan.prompts.empty()) {
     return;
   }
@@ -75,7 +76,7 @@ void save_completions(Store& store, std::int64_t run_id, const std::shared_ptr<c
     });
     // What an arm asks of each row is a setting of its cells, not of what the model says.
     if (runs && record.command.empty() && !record.roofline() && request_part(record.label).empty()) {
-      const Engine engine(model, bind_arm(parse_arm(record.label), reference_plan()));
+      const Engine engine(model, bind_arm(parse_arm(record.label), reference_plan()), drafts);
       store.save_completions(complete_prompts(engine, record.id, plan.prompts, text));
     }
   }
@@ -91,11 +92,13 @@ ExitCode run_launch(const LaunchOptions& options) {
   set_threads(plan.threads);
   place_threads(places_of(plan));
   std::shared_ptr<const Model> model;
+  Drafts drafts;
   std::exception_ptr no_model;  // Becomes the reason in the rows of the arms that need it.
   // Where every arm is another process, there is nothing to load.
   if (!all_external(planned.arms)) {
     try {
       model = Model::load(plan.checkpoint, dtype_from_name(plan.dtype), plan.device, memory_to_take(plan.device));
+      drafts = load_drafts(plan.drafts, dtype_from_name(plan.dtype), plan.device);
     } catch (const std::exception&) {
       no_model = std::current_exception();
     }
@@ -126,7 +129,7 @@ ExitCode run_launch(const LaunchOptions& options) {
         std::weak_ptr<const Engine>& known = engines[std::string(variants_part(record.label))];
         std::shared_ptr<const Engine> engine = known.lock();
         if (engine == nullptr) {
-          engine = std::make_shared<const Engine>(model, bind_arm(arm, reference_plan()));
+          engine = std::make_shared<const Engine>(model, bind_arm(arm, reference_plan()), drafts);
           known = engine;
         }
         return make_engine_worker(std::move(engine), arm, input);
@@ -170,7 +173,7 @@ ExitCode run_launch(const LaunchOptions& options) {
     return ExitCode::interrupted;
   }
   if (options.launch == 0 && model) {
-    save_completions(store, options.run, model, plan);
+    save_completions(store, options.run, model, drafts, plan);
   }
   return ExitCode::ok;
 }

@@ -20,7 +20,12 @@ void list_variants() {
   for (const auto& [name, variant] : registered_variants()) {
     fmt::print("  {}\n      {}\n      slots: {}\n", name, variant.summary, fmt::join(slots_bound_by(variant), ", "));
     for (const ParameterSpec& parameter : variant.parameters) {
-      fmt::print("      :{}=n  {} (default {})\n", parameter.name, parameter.help, parameter.default_value);
+      if (parameter.default_word) {
+        fmt::print("      :{}=word  {}{}\n", parameter.name, parameter.help,
+                   parameter.default_word->empty() ? "" : fmt::format(" (default {})", *parameter.default_word));
+      } else {
+        fmt::print("      :{}=n  {} (default {})\n", parameter.name, parameter.help, parameter.default_value);
+      }
     }
     fmt::print("      source: {}\n", variant.source);
   }

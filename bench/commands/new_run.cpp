@@ -33,6 +33,7 @@ void describe_run(RunData& data, const SweepRequest& request, const CheckpointSo
                                           .max_tokens = request.max_tokens,
                                           .fill = fill_of(request),
                                           .prompts = request.prompts,
+                                          .drafts = request.drafts,
                                           .worker_seconds = request.worker_seconds,
                                           .affinity = request.affinity,
                                           .slice_ns = slice_ns_of(request),

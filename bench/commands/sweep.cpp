@@ -15,6 +15,7 @@
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/config_file.h"
+#include "bench/commands/draft_options.h"
 #include "bench/commands/gate_measure.h"
 #include "bench/commands/new_run.h"
 #include "bench/commands/output.h"
@@ -96,8 +97,9 @@ struct OpenRun {
 };
 
 /// The checkpoint of a new run. Where its weights would not fit, none is made, and every row of the run says so.
-CheckpointSource source_of(const SweepRequest& request, const ModelConfig& config, RunData& planned) {
+CheckpointSource source_of(SweepRequest& request, const ModelConfig& config, RunData& planned) {
   try {
+    open_drafts(request.drafts, request.model, dtype_from_name(request.dtype), request.device);
     return open_checkpoint(request.model, dtype_from_name(request.dtype), request.device);
   } catch (const NotEnoughMemory& error) {
     for (CellArmRecord& row : planned.cell_arms) {
@@ -146,6 +148,8 @@ OpenRun resume(Store& store, const std::string& selector, std::optional<std::int
     throw std::invalid_argument(fmt::format("--resume: the run measured the checkpoint {}, and '{}' now stands for {}",
                                             plan.checkpoint, plan.model, source.path.string()));
   }
+  std::vector<NamedDraft> drafts = plan.drafts;
+  open_drafts(drafts, plan.model, dtype_from_name(plan.dtype), plan.device);
   if (launches) {
     add_launches(store, id, *launches);
   }

@@ -12,6 +12,7 @@
 
 #include "bench/commands/cell_options.h"
 #include "bench/commands/checkpoint_source.h"
+#include "bench/commands/draft_options.h"
 #include "bench/commands/new_run.h"
 #include "bench/commands/trace_words.h"
 #include "bench/machine/environment.h"
@@ -71,6 +72,7 @@ Plan plan_of_cells(TraceOptions& options) {
                     "every cell of a run with --run",
                     data.cells.size()));
   }
+  open_drafts(request.drafts, request.model, dtype_from_name(request.dtype), request.device);
   const CheckpointSource source = open_checkpoint(request.model, dtype_from_name(request.dtype), request.device);
   Plan plan{.launch = {.model = request.model,
                        .checkpoint = source.path.string(),
@@ -80,7 +82,8 @@ Plan plan_of_cells(TraceOptions& options) {
                        .seed = request.seed,
                        .max_tokens = request.max_tokens,
                        .fill = fill_of(request),
-                       .prompts = request.prompts},
+                       .prompts = request.prompts,
+                       .drafts = request.drafts},
             .jobs = {},
             .run_id = {}};
   for (const CellArmRecord& row : data.cell_arms) {
@@ -147,9 +150,9 @@ void print(const Job& job, const TracedCell& traced, const std::vector<std::stri
 
 /// Traces one job, writes its files, and keeps the account in the store where the job belongs to a run.
 TraceVerdict run_job(const TraceOptions& options, const Plan& plan, const Job& job,
-                     const std::shared_ptr<const Model>& model, Store* store) {
+                     const std::shared_ptr<const Model>& model, const Drafts& drafts, Store* store) {
   const Arm arm = parse_arm(job.arm.label);
-  const Engine engine(model, bind_arm(arm, reference_plan()));
+  const Engine engine(model, bind_arm(arm, reference_plan()), drafts);
   CellInput input = cell_input(plan.launch);
   input.request = arm.request;
   add_token_bytes({&job.arm, 1}, plan.launch.checkpoint, input);
@@ -197,17 +200,20 @@ ExitCode run_trace(TraceOptions& options) {
   place_threads(places_of(plan.launch));
   const auto model = Model::load(plan.launch.checkpoint, dtype_from_name(plan.launch.dtype), plan.launch.device,
                                  memory_to_take(plan.launch.device));
+  const Drafts drafts = load_drafts(plan.launch.drafts, dtype_from_name(plan.launch.dtype), plan.launch.device);
   bool believable = true;
+  bool any = false;
   for (const Job& job : plan.jobs) {
     if (!job.reason.empty()) {
       fmt::print("{}, {}: not traced: {}\n\n", job.arm.label, cell_label(job.cell), job.reason);
       continue;
     }
-    const TraceVerdict verdict = run_job(options, plan, job, model, store ? &*store : nullptr);
+    const TraceVerdict verdict = run_job(options, plan, job, model, drafts, store ? &*store : nullptr);
+    any = true;
     believable = believable && is_believable(verdict);
     std::cout << std::flush;
   }
-  return believable ? ExitCode::ok : ExitCode::invalid;
+  return any && believable ? ExitCode::ok : ExitCode::invalid;
 }
 
 }  // namespace

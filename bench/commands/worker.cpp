@@ -38,7 +38,7 @@ ExitCode run_worker(const WorkerOptions& options) {
                                       {"build_type", build.build_type},
                                       {"libtorch", build.libtorch}}
                            .dump(),
-      .phases = {"prefill", "decode", "generate"},
+      .phases = {"prefill", "decode", "generate", "continue"},
       .fills = {"random", "generated"},
       .dtypes = {"fp32", "fp16", "bf16"},
       .devices = {"cpu", "cuda"},

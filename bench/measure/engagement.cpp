@@ -15,6 +15,14 @@ namespace {
 
 /// Whether a variant's counters mean anything in the counted steps.
 bool counts(const Variant& variant, const CountedSteps& counted) {
+  if (counted.phase == Phase::continuation) {
+    // A pass over guesses has shapes of its own.
+    static constexpr std::array<std::string_view, 4> kOfRounds{"proposer", "draft_length", "verify_attention",
+                                                               "acceptance"};
+    return variant.expects && std::ranges::all_of(slots_bound_by(variant), [](const std::string& slot) {
+             return std::ranges::find(kOfRounds, slot) != kOfRounds.end();
+           });
+  }
   if (counted.phase != Phase::batching && counted.samples == 1) {
     return static_cast<bool>(variant.expects);
   }

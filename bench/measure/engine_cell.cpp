@@ -62,18 +62,18 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
   const ModelConfig& config = engine.model().config();
   if (cell.phase == Phase::decode && engine.speculates()) {
     throw WorkerError(RowStatus::unsupported,
-                      "the arm guesses several tokens ahead, and a decode step has one: measure phase generate");
+                      "the arm guesses several tokens ahead, and a decode step has one: measure phase continue");
   }
   if (cell.phase == Phase::batching) {
     work_ = batch_work(input, cell, config.vocabulary_size);
     batching_ = batching_scope_from_string(cell.scope);
     return;
   }
-  if (cell.phase != Phase::decode || fill_.generated) {
+  if (!begins_with_keys(cell.phase) || fill_.generated) {
     prompts_ = cell_prompts(input.prompts, input.seed, cell.batch, cell.length, config.vocabulary_size);
     begin_alike(input.request, cell.batch, prompts_);
   }
-  if (cell.phase == Phase::decode && !fill_.generated) {
+  if (begins_with_keys(cell.phase) && !fill_.generated) {
     for (const auto& prompt : random_prompts(input.seed + 1, cell.batch, 1, config.vocabulary_size)) {
       first_tokens_.push_back(prompt.front());
     }
@@ -82,17 +82,18 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
 
 void CellRunner::prepare(std::int64_t steps) {
   session_.reset();
-  steps_left_ = cell_.phase == Phase::decode ? steps : 1;
-  if (cell_.phase != Phase::decode) {
+  steps_left_ = begins_with_keys(cell_.phase) ? steps : 1;
+  if (!begins_with_keys(cell_.phase)) {
     prepare_prefixes();
     foresee();
     return;
   }
-  make_session(held_ + steps);
+  make_session(held_ + (cell_.phase == Phase::decode ? steps : input_.max_tokens));
   const auto start = std::chrono::steady_clock::now();
   fill();
   decodelab::synchronize(engine_.model().device());
   snapshots_.filling_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  foresee();
 }
 
 /// A snapshot holds keys and values alone. A prefill that leaves more (the state of random numbers, the history of
@@ -106,7 +107,7 @@ void CellRunner::fill() {
   }
   const bool restores = engine_.keeps_keys() && !(generated && (input_.sampling.sample || input_.sampling.penalizes()));
   if (const CacheSnapshots::Snapshot* snapshot = restores ? snapshots_.find(cell_) : nullptr) {
-    session_->fill(snapshot->cache);
+    session_->fill(snapshot->cache, prompts_);
     first_tokens_ = snapshot->first_tokens;
     force_first();
     return;
@@ -144,7 +145,7 @@ bool CellRunner::restore_kept() {
     BytesReader reader(*bytes);
     std::vector<std::int64_t> first_tokens = reader.numbers();
     FilledCache filled = FilledCache::from_bytes(reader.bytes(), engine_);
-    session_->fill(filled);
+    session_->fill(filled, prompts_);
     first_tokens_ = first_tokens;
     force_first();
     snapshots_.keep(cell_, {.cache = std::move(filled), .first_tokens = std::move(first_tokens)});
@@ -205,6 +206,9 @@ StepResult CellRunner::step() {
   if (cell_.phase == Phase::decode) {
     return decode_step();
   }
+  if (cell_.phase == Phase::continuation) {
+    return go_on();
+  }
   if (cell_.phase == Phase::batching) {
     served_ = serve(engine_, work_,
                     {.max_rows = cell_.batch,
@@ -237,10 +241,24 @@ StepResult CellRunner::step() {
   return engine_.has_async_read_back() && new_tokens > 0 ? session_->read_last() : result;
 }
 
+StepResult CellRunner::go_on() {
+  if (engine_.speculates()) {
+    if (!foreseen_.empty()) {
+      session_->foretell(foreseen_);
+    }
+    return speculate({}, input_.max_tokens);
+  }
+  StepResult result;
+  for (std::int64_t token = 0; token < input_.max_tokens; ++token) {
+    result = decode_step();
+  }
+  return engine_.has_async_read_back() ? session_->read_last() : result;
+}
+
 StepResult CellRunner::speculate(const StepResult& first, std::int64_t tokens) {
-  said_.clear();
-  for (const std::int64_t token : first.token_ids) {
-    said_.push_back({token});
+  said_.assign(session_->lengths().size(), {});
+  for (std::size_t row = 0; row < first.token_ids.size(); ++row) {
+    said_[row] = {first.token_ids[row]};
   }
   const auto left = [&](std::size_t row) { return tokens - std::ssize(said_[row]); };
   while (std::ranges::min(said_, {}, &std::vector<std::int64_t>::size).size() < static_cast<std::size_t>(tokens)) {
@@ -268,22 +286,42 @@ StepResult CellRunner::speculate(const StepResult& first, std::int64_t tokens) {
 }
 
 void CellRunner::foresee() {
-  if (cell_.phase != Phase::generate || !engine_.speculates() || !foreseen_.empty()) {
+  const bool whole = cell_.phase == Phase::generate;
+  if ((!whole && cell_.phase != Phase::continuation) || !engine_.speculates() || !foreseen_.empty()) {
     return;
   }
-  begin(held_ + input_.max_tokens - 1);
+  if (whole) {
+    begin(held_ + input_.max_tokens - 1);
+  }
   if (!session_->listens()) {
     return;
   }
-  for (const std::int64_t token : session_->choose().token_ids) {
-    foreseen_.push_back({token});
+  if (!whole && input_.sampling.sample) {
+    throw WorkerError(RowStatus::unsupported,
+                      "what rows will say is told once, and a step that is taken back takes no random number back: "
+                      "measure phase generate, or rows that do not draw");
   }
-  for (std::int64_t token = 1; token < input_.max_tokens; ++token) {
-    const std::vector<std::int64_t> next = session_->decode().token_ids;
-    for (std::size_t row = 0; row < next.size(); ++row) {
-      foreseen_[row].push_back(next[row]);
+  std::vector<std::vector<std::int64_t>> begun(session_->lengths().size());
+  if (whole) {
+    const std::vector<std::int64_t> first = session_->choose().token_ids;
+    for (std::size_t row = 0; row < begun.size(); ++row) {
+      begun[row].push_back(first[row]);
     }
   }
+  foresee_behind(std::move(begun));
+  if (!whole) {
+    rewind();
+  }
+}
+
+void CellRunner::foresee_behind(std::vector<std::vector<std::int64_t>> begun) {
+  while (std::ssize(begun.front()) < input_.max_tokens) {
+    const std::vector<std::int64_t> next = session_->decode().token_ids;
+    for (std::size_t row = 0; row < next.size(); ++row) {
+      begun[row].push_back(next[row]);
+    }
+  }
+  foreseen_ = std::move(begun);
 }
 
 StepResult CellRunner::decode_step() {
@@ -297,7 +335,7 @@ StepResult CellRunner::decode_step() {
 }
 
 void CellRunner::rewind() {
-  if (scope_.at_length) {
+  if (scope_.at_length || cell_.phase == Phase::continuation) {
     session_->truncate(held_);
     force_first();
   }
@@ -321,6 +359,10 @@ std::vector<std::int64_t> CellRunner::visible_end_ns(std::int64_t steps, std::in
 StepTime CellRunner::timed_step() {
   const bool serves = cell_.phase == Phase::batching;  // Its steps wait by themselves where an arm is slow on purpose.
   const std::int64_t wall_ns = timed_ns([this] { step(); }, engine_.model().device(), serves ? 0 : slow_ns_);
+  if (cell_.phase == Phase::continuation) {
+    rewind();
+    return {.wall_ns = wall_ns, .sample_ns = wall_ns / input_.max_tokens};
+  }
   return {.wall_ns = wall_ns, .sample_ns = serves ? served_.sample_ns(batching_.sample) : wall_ns};
 }
 

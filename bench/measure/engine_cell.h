@@ -63,8 +63,8 @@ class CellRunner final {
   CellRunner(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns,
              CacheSnapshots& snapshots);
 
-  /// Makes and fills the session of a decode cell, with room for `steps` decode steps. In other phases the next step
-  /// makes its own session. Never timed.
+  /// Makes and fills the session of a cell that begins with keys, with room for `steps` decode steps or for one
+  /// continuation. In other phases the next step makes its own session. Never timed.
   void prepare(std::int64_t steps);
 
   /// Runs one decode step and takes it back, so that what a session makes only in its first step is not counted later.
@@ -73,10 +73,12 @@ class CellRunner final {
 
   bool has_room() const { return steps_left_ > 0; }
 
-  /// Runs one step: a decode step, a prefill with its session's allocation, a completion, or all requests of a batch.
+  /// Runs one step: a decode step, a prefill with its session's allocation, a completion, some tokens more of each row,
+  /// or all requests of a batch.
   /// Returns no tokens in the scope `forward` and in phase batching. With asynchronous read-back, a decode step returns
   /// the tokens of the step before it.
   StepResult step();
+  /// Runs step(), and takes back what a continuation added, which is not timed.
   StepTime timed_step();
   /// Lets the requests of phase batching come by decode steps from now on, not by the clock.
   void count_arrivals_in_steps() { arrivals_ = ArrivalClock::decode_steps; }
@@ -85,7 +87,7 @@ class CellRunner final {
   /// Returns what the last step of phase batching served.
   const ServedRequests& served() const { return served_; }
   const BatchWork& work() const { return work_; }
-  /// Takes the last decode step back, if the scope starts every step from the cell's length. Never timed.
+  /// Takes the last step back, if every step starts from the cell's length. Never timed.
   void rewind();
   /// Runs `steps` decode steps whose tokens are read only after the last one, and returns the nanoseconds of each,
   /// measured by events on the device, which must not be a CPU. Sets `whole_ns` to the time of all of them by the
@@ -105,9 +107,13 @@ class CellRunner final {
  private:
   SessionOptions session_options(std::int64_t max_tokens) const;
   StepResult decode_step();
+  /// Goes on behind what rows hold, by as many tokens as the cells' completions have.
+  StepResult go_on();
   /// Goes on in rounds of speculation until each row has said so many tokens, behind the one of `first`; returns the
   /// last.
   StepResult speculate(const StepResult& first, std::int64_t tokens);
+  /// Decodes what rows will say behind the tokens `begun`, until there are as many as a completion has.
+  void foresee_behind(std::vector<std::vector<std::int64_t>> begun);
   /// Finds by plain decoding what rows will say, where the arm's guesses are made of it. Never timed.
   void foresee();
   void fill();

@@ -219,7 +219,7 @@ Perturbation measure_perturbation(StepSource& source, Collectors& collectors, co
 /// Writes the modelled bytes of a stage to the first span of that stage in its layer and step. Completions have no
 /// modelled bytes, and neither have the layers of an encoder.
 void add_expected_bytes(TraceEvents& events, const ModelConfig& config, const CellRecord& cell) {
-  if (cell.phase == Phase::generate || config.encoder) {
+  if (cell.phase == Phase::generate || cell.phase == Phase::continuation || config.encoder) {
     return;
   }
   std::vector<StageBytes> of_step;

@@ -113,6 +113,9 @@ class EngineWorker final : public Worker {
     if (cell.phase == Phase::decode) {
       return engine_->step_bytes(cell.batch, 1, cell.length, held(cell) + room(cell)) + snapshot_bytes(cell);
     }
+    if (cell.phase == Phase::continuation) {
+      return engine_->step_bytes(cell.batch, 1, cell.length, held(cell) + input_.max_tokens) + snapshot_bytes(cell);
+    }
     const std::int64_t positions = positions_needed(engine_->model().config(), cell, input_.max_tokens);
     if (cell.phase == Phase::batching) {
       // While rows join, those that decode and all of them together are there.
@@ -184,11 +187,15 @@ class EngineWorker final : public Worker {
         .at_once = cell.phase == Phase::batching && batching_scope_from_string(cell.scope).request_rate == 0,
         .masked = !input_.request.regex.empty(),
         .details = input_.request.details(),
+        .tokens = input_.max_tokens,
         .stored_tokens =
             input_.request.prefix ? std::optional(input_.request.prefix_tokens(cell.length)) : std::nullopt};
     Engagement engagement = check_engagement(arm_, counted, probe.counters);
     probe.engaged = engagement.engaged;
     probe.missing = std::move(engagement.missing);
+    if (cell.phase == Phase::continuation) {
+      return probe;
+    }
     if (cell.phase == Phase::batching) {
       probe.counters["new_tokens"] = runner.work().new_tokens();
       return probe;
@@ -219,10 +226,14 @@ class EngineWorker final : public Worker {
  private:
   OutputTrace run_outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced, bool logits) {
     const ModelConfig& config = engine_->model().config();
-    const std::int64_t total =
-        std::min(steps, cell.phase == Phase::decode ? room(cell) : config.positions - held(cell) + 1);
+    const std::int64_t total = std::min(steps, cell.phase == Phase::decode         ? room(cell)
+                                               : cell.phase == Phase::continuation ? config.positions - held(cell)
+                                                                                   : config.positions - held(cell) + 1);
     CellInput greedy = input_;
     greedy.sampling = {};
+    if (cell.phase == Phase::continuation) {
+      greedy.max_tokens = total;
+    }
     if (cell.phase == Phase::batching) {
       if (forced == nullptr && cell.dtype == "fp32") {
         return served_tokens(greedy, cell, steps);
@@ -232,8 +243,8 @@ class EngineWorker final : public Worker {
       steps_of_a_batch.scope = scope_of(Phase::generate, {});
       return run_outputs(steps_of_a_batch, steps, forced, logits);
     }
-    if (cell.phase == Phase::generate && engine_->speculates() && forced == nullptr && !logits &&
-        cell.dtype == "fp32") {
+    if ((cell.phase == Phase::generate || cell.phase == Phase::continuation) && engine_->speculates() &&
+        forced == nullptr && !logits && cell.dtype == "fp32") {
       return said_tokens(greedy, cell, total);
     }
     const std::int64_t rows = rows_of(cell);
@@ -256,7 +267,7 @@ class EngineWorker final : public Worker {
       }
     };
     runner.prepare(total);
-    if (cell.phase == Phase::decode) {
+    if (begins_with_keys(cell.phase)) {
       if (forced != nullptr && !forced->first.empty()) {
         runner.session().force_tokens(forced->first);
         runner.session().begin_rules();
@@ -282,7 +293,11 @@ class EngineWorker final : public Worker {
     CellRunner runner(*engine_, greedy, cell, 0, snapshots_);
     runner.prepare(1);
     runner.step();
-    OutputTrace trace{.first = {}, .tokens = {}, .logits = {}, .batch = std::ssize(runner.said()), .vocabulary = 0};
+    OutputTrace trace{.first = runner.first_tokens(),
+                      .tokens = {},
+                      .logits = {},
+                      .batch = std::ssize(runner.said()),
+                      .vocabulary = 0};
     for (std::size_t step = 0; step < static_cast<std::size_t>(tokens); ++step) {
       std::vector<std::int64_t>& of_step = trace.tokens.emplace_back();
       for (const std::vector<std::int64_t>& row : runner.said()) {

@@ -250,7 +250,7 @@ class LaunchRunner {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t index) {
       const CellRecord& cell = data_.cells[index];
-      return cell.batch * (cell.phase == Phase::decode ? 1 : cell.length);
+      return cell.batch * (begins_with_keys(cell.phase) ? 1 : cell.length);
     });
     for (const std::size_t index : order) {
       CellRecord& cell = data_.cells[index];

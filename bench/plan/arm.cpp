@@ -66,24 +66,40 @@ const Preset& preset_named(std::string_view arm, const std::string& name) {
              fmt::format("there is no preset '{}'{} ('decodelab list presets' shows all)", name, nearest(name, names)));
 }
 
-/// Parses `name[:parameter=n]...` and checks it; parameters at their defaults are left out.
-std::pair<std::string, std::map<std::string, std::int64_t>> parse_variant(std::string_view arm, std::string_view text) {
+/// Parses `name=value`; the value is a word where the variant says so, and else a number.
+std::pair<std::string, ParameterValues::mapped_type> parse_parameter(std::string_view arm, const Variant& variant,
+                                                                     const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
+  const auto spec = std::ranges::find(variant.parameters, name, &ParameterSpec::name);
+  const bool is_word = spec != variant.parameters.end() && spec->default_word;
+  if (is_word && !value.empty()) {
+    return {name, value};
+  }
+  std::int64_t number = 0;
+  const char* end = value.data() + value.size();
+  const auto parsed = std::from_chars(value.data(), end, number);
+  if (value.empty() || parsed.ec != std::errc() || parsed.ptr != end) {
+    refuse_arm(arm, fmt::format("'{}' is no parameter: expected name={}, as in '{}:{}={}'", text,
+                                is_word ? "word" : "number", variant.name,
+                                is_word                      ? name
+                                : variant.parameters.empty() ? "name"
+                                                             : variant.parameters.front().name,
+                                is_word ? "word" : "8"));
+  }
+  return {name, number};
+}
+
+/// Parses `name[:parameter=value]...` and checks it; parameters at their defaults are left out.
+std::pair<std::string, ParameterValues> parse_variant(std::string_view arm, std::string_view text) {
   const std::vector<std::string> parts = split(text, ':');
   const Variant& variant = variant_named(arm, parts.front());
-  std::map<std::string, std::int64_t> given;
+  ParameterValues given;
   for (std::size_t index = 1; index < parts.size(); ++index) {
-    const std::size_t equals = parts[index].find('=');
-    std::int64_t value = 0;
-    const char* end = parts[index].data() + parts[index].size();
-    const char* begin = equals == std::string::npos ? end : parts[index].data() + equals + 1;
-    const auto parsed = std::from_chars(begin, end, value);
-    if (begin == end || parsed.ec != std::errc() || parsed.ptr != end) {
-      refuse_arm(arm, fmt::format("'{}' is no parameter: expected name=number, as in '{}:{}=8'", parts[index],
-                                  variant.name, variant.parameters.empty() ? "name" : variant.parameters.front().name));
-    }
-    if (!given.emplace(parts[index].substr(0, equals), value).second) {
-      refuse_arm(arm,
-                 fmt::format("the parameter '{}' of '{}' is set twice", parts[index].substr(0, equals), variant.name));
+    auto [name, value] = parse_parameter(arm, variant, parts[index]);
+    if (!given.emplace(name, std::move(value)).second) {
+      refuse_arm(arm, fmt::format("the parameter '{}' of '{}' is set twice", name, variant.name));
     }
   }
   try {
@@ -93,17 +109,19 @@ std::pair<std::string, std::map<std::string, std::int64_t>> parse_variant(std::s
   }
   for (const ParameterSpec& spec : variant.parameters) {
     const auto set = given.find(spec.name);
-    if (set != given.end() && set->second == spec.default_value) {
+    const ParameterValues::mapped_type at_rest =
+        spec.default_word ? ParameterValues::mapped_type(*spec.default_word) : spec.default_value;
+    if (set != given.end() && set->second == at_rest) {
       given.erase(set);
     }
   }
   return {variant.name, given};
 }
 
-std::string spell(const std::string& name, const std::map<std::string, std::int64_t>& parameters) {
+std::string spell(const std::string& name, const ParameterValues& parameters) {
   std::string text = name;
   for (const auto& [parameter, value] : parameters) {
-    text += fmt::format(":{}={}", parameter, value);
+    std::visit([&](const auto& set) { text += fmt::format(":{}={}", parameter, set); }, value);
   }
   return text;
 }
@@ -223,6 +241,39 @@ EnginePlan bind_arm(const Arm& arm, EnginePlan base) {
   return base;
 }
 
+namespace {
+
+/// Returns the draft that guesses by an arm's plan, if it is one of those given.
+const std::pair<const std::string, ModelConfig>* draft_of(const RunsOn& where) {
+  const std::optional<std::string>& name = where.plan->proposer.value().draft;
+  if (!name || where.drafts == nullptr) {
+    return nullptr;
+  }
+  const auto found = name->empty() ? where.drafts->begin() : where.drafts->find(*name);
+  return found == where.drafts->end() ? nullptr : &*found;
+}
+
+/// Returns why the arm's other variants cannot run on its draft; empty where they can.
+std::string reason_against_variants_of_draft(const Arm& arm, const RunsOn& where) {
+  const auto* draft = draft_of(where);
+  if (draft == nullptr) {
+    return "";
+  }
+  const RunsOn on_draft{.config = draft->second, .dtype = where.dtype, .device = where.device, .plan = where.plan};
+  for (const auto& [name, parameters] : arm.variants) {
+    const Variant& variant = registered_variants().at(name);
+    if (name == where.plan->proposer.variant() || !variant.unsupported) {
+      continue;
+    }
+    if (const std::string reason = variant.unsupported(on_draft); !reason.empty()) {
+      return fmt::format("the draft {}, which decodes as the model does: {}: {}", draft->first, name, reason);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string unsupported_reason(const Arm& arm, RunsOn where) {
   EnginePlan plan;
   try {
@@ -239,7 +290,7 @@ std::string unsupported_reason(const Arm& arm, RunsOn where) {
       }
     }
   }
-  return "";
+  return reason_against_variants_of_draft(arm, where);
 }
 
 }  // namespace decodelab

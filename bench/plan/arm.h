@@ -13,7 +13,7 @@
 namespace decodelab {
 
 /// The variants of an arm with the parameters that were set, by name.
-using VariantSet = std::map<std::string, std::map<std::string, std::int64_t>>;
+using VariantSet = std::map<std::string, ParameterValues>;
 
 /// What a sweep compares. Two arms are the same when their labels are.
 struct Arm {
@@ -33,7 +33,7 @@ inline constexpr std::string_view kNullPrefix = "null:";
 /// that anybody can see what a slow-down of known size looks like.
 inline constexpr std::string_view kSlowPrefix = "slow-";
 
-/// Parses `[null:|slow-NS:]preset[,+variant[:parameter=n]...][,-variant]...[@setting=value]...`, one shell word;
+/// Parses `[null:|slow-NS:]preset[,+variant[:parameter=value]...][,-variant]...[@setting=value]...`, one shell word;
 /// parse_arm_request() has the settings.
 ///
 /// A variant that the preset has may be added again to change its parameters. Throws std::invalid_argument in one

@@ -199,14 +199,14 @@ std::int64_t samples_of(const ArmRequest& request, Phase phase, std::string_view
 }
 
 std::string unsupported_reason(const ArmRequest& request, Phase phase) {
-  if (phase == Phase::decode && request.samples > 1) {
-    return "@samples: rows of a decode cell have no prompt that they could share; ask for --phase prefill or generate";
+  if (begins_with_keys(phase) && request.samples > 1) {
+    return "@samples: rows of such a cell have no prompt that they could share; ask for --phase prefill or generate";
   }
-  if (phase == Phase::decode && request.prefix) {
-    return "@prefix: a decode cell begins behind its prompt; ask for --phase prefill, generate or batching";
+  if (begins_with_keys(phase) && request.prefix) {
+    return "@prefix: such a cell begins behind its prompt; ask for --phase prefill, generate or batching";
   }
-  if (phase == Phase::decode && request.prompt_top_tokens > 0) {
-    return "@prompt-top-tokens: a decode cell begins behind its prompt; ask for --phase prefill, generate or batching";
+  if (begins_with_keys(phase) && request.prompt_top_tokens > 0) {
+    return "@prompt-top-tokens: such a cell begins behind its prompt; ask for --phase prefill, generate or batching";
   }
   if (phase == Phase::batching && request.samples > 1) {
     return "@samples: a request of phase batching is one row; ask for --phase prefill or generate";

@@ -13,7 +13,7 @@ namespace decodelab {
 /// prefill of another phase. A cell's length counts the tokens of the prompt, which an encoder may have read.
 inline std::int64_t held_tokens(const ModelConfig& config, const CellRecord& cell) {
   const CellFill fill = cell_fill_from_string(cell.fill);
-  const bool filled = cell.phase == Phase::decode && !fill.generated;
+  const bool filled = begins_with_keys(cell.phase) && !fill.generated;
   return config.encoder && filled ? fill.decoder_tokens : config.held_after_prefill(cell.length);
 }
 

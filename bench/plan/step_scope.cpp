@@ -64,6 +64,9 @@ std::string scope_of(Phase phase, const StepScope& asked) {
   if (phase == Phase::generate) {
     return (asked.warped ? "generate-warped" : "generate") + samples_word(asked.samples);
   }
+  if (phase == Phase::continuation) {
+    return asked.warped ? "continue-warped" : "continue";
+  }
   StepScope scope = asked;
   scope.samples = phase == Phase::prefill ? asked.samples : 1;
   if (phase == Phase::prefill) {
@@ -77,7 +80,7 @@ StepScope scope_of_cell(Phase phase, std::string_view scope) {
   if (phase == Phase::generate) {
     return {.samples = take_samples(scope)};
   }
-  return phase == Phase::batching ? StepScope{} : step_scope_from_string(scope);
+  return phase == Phase::batching || phase == Phase::continuation ? StepScope{} : step_scope_from_string(scope);
 }
 
 }  // namespace decodelab

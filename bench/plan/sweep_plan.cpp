@@ -7,16 +7,12 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "base/json_text.h"
-#include "bench/machine/environment.h"
 #include "bench/plan/ablation.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/batch_work.h"
 #include "bench/plan/cell_fill.h"
 #include "bench/plan/held_tokens.h"
-#include "bench/plan/sampling_json.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/engine.h"
 #include "reports/statistics/batching_scope.h"
@@ -79,7 +75,8 @@ std::set<std::string> idle_slots(const SweepRequest& request, const Arm& first) 
   if (bind_arm(first, EnginePlan{}).proposer.variant().empty()) {
     idle = {"verify_attention", "acceptance"};
   }
-  if (!has_phase(request, Phase::generate) && !has_phase(request, Phase::batching)) {
+  if (std::ranges::all_of(request.phases,
+                          [](Phase phase) { return phase == Phase::prefill || phase == Phase::decode; })) {
     idle.insert("proposer");
   }
   if (asked.regex.empty()) {
@@ -165,22 +162,28 @@ void set_apart(const std::function<std::string(const std::string&)>& command, st
 
 /// Returns why what an arm guesses cannot be measured in a cell; `text`: its rows are cut from prompts of people.
 std::string reason_against_guesses(const Arm& arm, const CellRecord& cell, bool text) {
-  const std::string proposer = bind_arm(arm, EnginePlan{}).proposer.variant();
+  const EnginePlan plan = bind_arm(arm, EnginePlan{});
+  const std::string& proposer = plan.proposer.variant();
   if (proposer.empty()) {
     return "";
   }
-  if (cell.phase != Phase::generate && cell.phase != Phase::batching) {
-    return fmt::format("{} guesses several tokens ahead, and a step of phase {} has one: measure phase generate",
+  const GuessesFrom from = plan.proposer.value().from;
+  if (cell.phase == Phase::prefill || cell.phase == Phase::decode) {
+    return fmt::format("{} guesses several tokens ahead, and a step of phase {} has one: measure phase continue",
                        proposer, to_string(cell.phase));
   }
-  if (proposer == "oracle-draft") {
-    return cell.phase == Phase::generate ? "" : "oracle-draft knows completions in phase generate only";
+  if (from == GuessesFrom::told && cell.phase == Phase::batching) {
+    return fmt::format(
+        "{} must be told what rows will say, and requests that come and go are not: measure phase "
+        "continue",
+        proposer);
   }
-  return text ? ""
-              : fmt::format(
-                    "{} looks for text that repeats itself, and rows of random ids have none: give --prompts FILE, "
-                    "or measure oracle-draft:percent=N",
-                    proposer);
+  return text || from != GuessesFrom::text
+             ? ""
+             : fmt::format(
+                   "{} looks for text that repeats itself, and rows of random ids have none: give --prompts FILE, "
+                   "or measure oracle-draft:percent=N",
+                   proposer);
 }
 
 /// Returns why an arm of our own cannot run in a cell; empty where it can.
@@ -209,9 +212,10 @@ void check_counts(const SweepRequest& request) {
   at_least_one("--max-tokens", request.max_tokens);
   at_least_one("--worker-timeout", request.worker_seconds);
   at_least_one("--samples", request.scope.samples);
-  if (request.scope.samples > 1 && std::ranges::find(request.phases, Phase::decode) != request.phases.end()) {
+  if (request.scope.samples > 1 && std::ranges::any_of(request.phases, begins_with_keys)) {
     throw std::invalid_argument(
-        "--samples: rows of a decode cell have no prompt that they could share; ask for --phase prefill, generate, or "
+        "--samples: rows of a decode or continue cell have no prompt that they could share; ask for --phase prefill, "
+        "generate, or "
         "both");
   }
   if (request.slice_ns.value_or(0) < 0) {
@@ -225,6 +229,11 @@ void check_counts(const SweepRequest& request) {
     throw std::invalid_argument(
         "--token-visible end: a CPU runs nothing ahead of the host; leave it away, or measure on a GPU");
   }
+  if (request.apart && !request.drafts.empty()) {
+    throw std::invalid_argument(
+        "--draft: processes of our own (--apart, a gate's builds) load one model each; measure arms with drafts in one "
+        "process");
+  }
   step_scope_from_string(to_string(request.scope));  // refuses what does not go together
   if (request.scope.warped && request.apart) {
     throw std::invalid_argument(
@@ -232,22 +241,6 @@ void check_counts(const SweepRequest& request) {
         "or "
         "measure arms of this build in one process");
   }
-}
-
-}  // namespace
-
-std::vector<std::int64_t> places_of(const LaunchPlan& plan) {
-  return plan.pin && plan.device == "cpu" ? thread_places(plan.threads) : std::vector<std::int64_t>();
-}
-
-namespace {
-
-std::vector<RealPrompt> prompts_of(const nlohmann::json& json) {
-  std::vector<RealPrompt> prompts;
-  for (const nlohmann::json& prompt : json.value("prompts", nlohmann::json::array())) {
-    prompts.push_back({.text = prompt.at("text"), .prompt_class = prompt.at("class"), .ids = prompt.at("ids")});
-  }
-  return prompts;
 }
 
 /// Returns the scopes of the cells of a phase: one, or in phase batching one for each rate and what is timed of it.
@@ -266,71 +259,6 @@ std::vector<std::string> scopes_of(Phase phase, const SweepRequest& request) {
 }
 
 }  // namespace
-
-std::string to_json(const LaunchPlan& plan) {
-  nlohmann::json json{
-      {"model", plan.model},   {"checkpoint", plan.checkpoint}, {"dtype", plan.dtype},
-      {"device", plan.device}, {"threads", plan.threads},       {"seed", plan.seed},
-      {"fill", plan.fill},     {"max_tokens", plan.max_tokens}, {"worker_seconds", plan.worker_seconds}};
-  if (!plan.affinity.empty()) {
-    json["affinity"] = plan.affinity;
-  }
-  for (const RealPrompt& prompt : plan.prompts) {
-    json["prompts"].push_back({{"text", prompt.text}, {"class", prompt.prompt_class}, {"ids", prompt.ids}});
-  }
-  if (plan.slice_ns > 0) {
-    json["turn_ns"] = plan.slice_ns;
-  }
-  if (plan.pin) {
-    json["pin"] = true;
-  }
-  if (plan.tail) {
-    json["tail"] = true;
-  }
-  if (!plan.sampling.plain_greedy()) {
-    json["sampling"] = sampling_to_json(plan.sampling);
-  }
-  if (plan.adaptive) {
-    json["adaptive"] = true;
-  }
-  if (!plan.ablate.empty()) {
-    json["ablate"] = plan.ablate;
-  }
-  if (plan.shard) {
-    json["shard"] = to_string(*plan.shard);
-  }
-  return json.dump();
-}
-
-LaunchPlan launch_plan_from_json(const std::string& text) {
-  try {
-    const auto json = parse_json(text);
-    return {.model = json.at("model"),
-            .checkpoint = json.at("checkpoint"),
-            .dtype = json.at("dtype"),
-            .device = json.at("device"),
-            .threads = json.at("threads"),
-            .seed = json.at("seed"),
-            .max_tokens = json.at("max_tokens"),
-            .fill = json.at("fill"),
-            .prompts = prompts_of(json),
-            // Runs of older programs had no workers.
-            .worker_seconds = json.value("worker_seconds", std::int64_t{0}),
-            .affinity = json.value("affinity", std::vector<std::int64_t>{}),
-            // Runs of older programs timed whole visits, on threads that the system placed.
-            .slice_ns = json.value("turn_ns", std::int64_t{0}),
-            .pin = json.value("pin", false),
-            .tail = json.value("tail", false),
-            .sampling = json.contains("sampling") ? sampling_from_json(json.at("sampling")) : SamplingParameters(),
-            .adaptive = json.value("adaptive", false),
-            .ablate = json.value("ablate", std::string()),
-            .shard = json.contains("shard") ? std::optional(parse_shard(json.at("shard").get<std::string>()))
-                                            : std::nullopt};
-  } catch (const nlohmann::json::exception& error) {
-    throw std::invalid_argument(fmt::format(
-        "the plan that the store holds for this run cannot be read ({}): the store is damaged", error.what()));
-  }
-}
 
 std::int64_t slice_ns_of(const SweepRequest& request) {
   return request.slice_ns.value_or(request.workers.empty() ? kSliceNs : 0);
@@ -365,6 +293,9 @@ std::int64_t positions_needed(const ModelConfig& config, const CellRecord& cell,
   if (cell.phase == Phase::prefill) {
     return held;
   }
+  if (cell.phase == Phase::continuation) {
+    return held + max_tokens;
+  }
   return held + (cell.phase == Phase::generate ? max_tokens - 1 : kFewestDecodeSteps);
 }
 
@@ -378,7 +309,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
               .launches = request.launches,
               .blocks_per_launch = request.blocks,
               .quick = request.quick};
-  const RunsOn where{.config = config, .dtype = dtype, .device = request.device};
+  const RunsOn where{.config = config, .dtype = dtype, .device = request.device, .drafts = &request.draft_configs};
   data.arms = make_arms(request, where);
   const std::string fill = fill_of(request);
   if (!config.encoder && cell_fill_from_string(fill).decoder_tokens != kHeldByDecoder) {
@@ -455,6 +386,9 @@ double prior_step_seconds(const CellRecord& cell, const ModelConfig& config, std
            (seconds(length, length) + static_cast<double>(max_tokens) * seconds(1, length));
   }
   const double step = seconds(1, length);
+  if (cell.phase == Phase::continuation) {
+    return static_cast<double>(max_tokens) * step;
+  }
   return cell.phase == Phase::decode ? step : seconds(length, length) + static_cast<double>(max_tokens - 1) * step;
 }
 

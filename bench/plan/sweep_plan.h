@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/phase.h"
+#include "bench/plan/named_draft.h"
 #include "bench/plan/prompts.h"
 #include "bench/plan/step_scope.h"
 #include "engine/checkpoint/model_config.h"
@@ -48,6 +50,8 @@ struct SweepRequest {
   std::string fill;  ///< random or generated; empty: generated where there are workers, since another engine's cache
                      ///< cannot be filled, where there are prompts, and where the model is not synthetic.
   std::vector<RealPrompt> prompts{};  ///< What rows are cut from; none: random ids.
+  std::vector<NamedDraft> drafts{};
+  std::map<std::string, ModelConfig> draft_configs{};  ///< Of each draft.
   /// `NAME=CMD`: arms that are processes of their own.
   std::vector<std::string> workers;
   std::int64_t worker_seconds = 300;  ///< A worker that takes longer for one reply is a row `timeout`.
@@ -82,6 +86,7 @@ struct LaunchPlan {
   std::int64_t max_tokens = 0;
   std::string fill;
   std::vector<RealPrompt> prompts{};  ///< As in SweepRequest.
+  std::vector<NamedDraft> drafts{};   ///< As in SweepRequest, opened.
   std::int64_t worker_seconds = 0;
   std::vector<std::int64_t> affinity{};
   std::int64_t slice_ns = 0;      ///< As in SweepRequest.

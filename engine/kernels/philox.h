@@ -67,4 +67,10 @@ DECODELAB_HOST_DEVICE inline float uniform_float(std::uint32_t bits, float mean,
   return std::fma(half_width, unit, mean);
 }
 
+/// Returns a number in [0, 1) with 53 random bits, all that a double holds exactly.
+inline double unit_double(std::uint32_t high, std::uint32_t low) {
+  constexpr double kUnit = 1.0 / static_cast<double>(std::uint64_t{1} << 53);
+  return static_cast<double>((std::uint64_t{high} << 21) | (low >> 11)) * kUnit;
+}
+
 }  // namespace decodelab

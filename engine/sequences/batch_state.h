@@ -15,6 +15,7 @@
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
 #include "engine/sampling/token_history.h"
+#include "engine/sequences/draft_length.h"
 #include "engine/sequences/proposer.h"
 #include "engine/sequences/row_values.h"
 
@@ -28,6 +29,7 @@ struct BatchState {
   std::unique_ptr<RowMasks> masks;                      ///< Null where no row has rules.
   std::unique_ptr<RowTokens> fed;                       ///< Null where the cache keeps keys and values.
   std::unique_ptr<Proposer> proposer;                   ///< Null where nobody guesses.
+  std::unique_ptr<DraftLength> draft_length;            ///< Null where the proposer alone says how much it guesses.
   RowValues<SamplingParameters> sampling;               ///< Of each row, as complete_sampling() returns them.
   RowValues<DetailsRequest> asked;                      ///< Of each row.
   RowValues<DetailsRequest> details;                    ///< What the policy computes of each row.

@@ -7,6 +7,10 @@
 
 #include "engine/layers/row_part.h"
 
+namespace at {
+class Tensor;
+}
+
 namespace decodelab {
 
 /// Guesses the next tokens of each row of a session, for speculative decoding (Leviathan et al. 2023,
@@ -17,6 +21,14 @@ class Proposer : public RowPart {
   virtual void add(std::int64_t row, std::span<const std::int64_t> tokens) = 0;
   /// Returns at most budgets[row] >= 0 guesses of each row, none where it has none: what follows the tokens so far.
   virtual std::vector<std::vector<std::int64_t>> propose(std::span<const std::int64_t> budgets) = 0;
+  /// Returns the probabilities that the row's last guesses were drawn from, [guesses, V] fp32 on the host; null where
+  /// they were not drawn.
+  virtual const at::Tensor* drawn_from(std::int64_t row) const {
+    static_cast<void>(row);
+    return nullptr;
+  }
+  /// Returns the bytes of keys and values that it holds.
+  virtual std::int64_t bytes() const { return 0; }
   /// Returns whether foretell() has any effect.
   virtual bool listens() const { return false; }
   /// Tells what each row will say behind the tokens so far. For measurements at a given rate of right guesses; whoever

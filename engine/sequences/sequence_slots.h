@@ -4,9 +4,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/sampling/sampling_parameters.h"
 
 namespace decodelab {
 
+class DraftLength;
+class Engine;
 class Proposer;
 
 /// Whether prompts begin with keys and values that an earlier one left, where the caller keeps a PrefixStore.
@@ -38,7 +45,37 @@ struct BatchingRule {
   std::int64_t chunk = 0;  ///< As BatchingOptions::prefill_chunk, where that is not given.
 };
 
-/// Makes the guesses of a session of so many rows; without a function nobody guesses (the reference).
-using ProposerFactory = std::function<std::unique_ptr<Proposer>(std::int64_t rows)>;
+/// What guesses are made of, which says where a measurement of them means anything.
+enum class GuessesFrom : std::uint8_t {
+  text,   ///< What a row has said, which must repeat itself: rows of random ids do not.
+  told,   ///< What foretell() told.
+  model,  ///< A model.
+};
+
+/// What the guesses of a session are made for.
+struct ProposerOptions {
+  std::int64_t rows = 0;
+  std::int64_t max_tokens = 0;                 ///< As in SessionOptions.
+  const Engine* draft = nullptr;               ///< The model that guesses, where the rule names one.
+  std::vector<SamplingParameters> sampling{};  ///< Of each row, complete.
+  bool draws = false;  ///< Guesses of sampled rows are drawn, and come with what they were drawn from.
+};
+
+using ProposerFactory = std::function<std::unique_ptr<Proposer>(const ProposerOptions&)>;
+
+/// The draft that is the model itself.
+inline constexpr const char* kSelfDraft = "self";
+
+/// Who guesses the tokens of a session.
+struct ProposerRule {
+  ProposerFactory make{};  ///< Empty: nobody guesses (the reference).
+  GuessesFrom from = GuessesFrom::text;
+  /// The draft that guesses: one of those that the engine was given, or kSelfDraft; an empty name: the only one given.
+  std::optional<std::string> draft{};
+  std::int64_t first_layers = 0;  ///< Above 0: so many of the model's own layers guess.
+};
+
+/// Makes what says how many guesses a session makes; without a function, as many as the proposer likes (the reference).
+using DraftLengthFactory = std::function<std::unique_ptr<DraftLength>(std::int64_t rows)>;
 
 }  // namespace decodelab

@@ -327,7 +327,8 @@ double GatePolicy::margin_of(const CellRecord& cell) const {
   }
   switch (cell.phase) {
     case Phase::prefill: return prefill_margin;
-    case Phase::decode: return decode_margin;
+    case Phase::decode:
+    case Phase::continuation: return decode_margin;
     case Phase::generate:
     case Phase::batching: break;
   }

@@ -87,7 +87,8 @@ std::string cell_label(const CellRecord& cell) {
     return fmt::format("b{} {} @ p{}{}", cell.batch, sample, cell.length,
                        scope.request_rate > 0 ? fmt::format(", {}/s", scope.request_rate) : "");
   }
-  return fmt::format("b{} {} @ d{}", cell.batch, cell.phase == Phase::decode ? "tg" : "gen", cell.length);
+  const char* const what = cell.phase == Phase::decode ? "tg" : cell.phase == Phase::continuation ? "cont" : "gen";
+  return fmt::format("b{} {} @ d{}", cell.batch, what, cell.length);
 }
 
 std::string setting_label(const CellRecord& cell) {

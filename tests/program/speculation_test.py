@@ -63,11 +63,42 @@ class Speculation(ProgramTest):
             self.assertEqual(right["rounds"], steps * 3, "11 tokens behind the first, 4 a round")
             self.assertEqual(wrong["rounds"], steps * 11)
 
+    def test_goes_on_behind_what_rows_hold(self):
+        arms = ["native", *(f"native,+oracle-draft:percent={percent}:tokens=3{more}" for percent, more in ((0, ""), (100, ""), (100, ",+goodput-length")))]
+        for fill in ("random", "generated"):
+            rows = self.run_json("sweep", "--store", self.store, "-m", "synthetic:tiny", "--phase", "continue", "--batch", "1,3", "--length", 8, "--max-tokens", 12, "--launches", 1, "--blocks", 1,
+                                 "--fill", fill, *[word for arm in arms for word in ("--arm", arm)])["rows"]
+            for row in rows:
+                self.assertEqual((row["status"], row["phase"]), ("ok", "continue"), row["reason"])
+            for row in rows:
+                if row["arm"] in arms[1:3]:
+                    self.assertIs(row["engaged"], True)
+                    self.assertEqual(row["counters"]["rounds"], 12 if row["arm"] == arms[1] else 3, "12 tokens, one or four a round")
+                    self.assertEqual(row["counters"]["emitted_tokens"], 12 * row["batch"])
+
+    def test_lets_a_second_model_guess(self):
+        plain = self.completions("--arm", "causal")
+        for arguments in (["--draft", "synthetic:tiny"], ["--draft", "small=synthetic:tiny", "--speculate", 3, "--arm", "native"],
+                          ["--draft", "a=synthetic:tiny", "--draft", "b=synthetic:tiny", "--arm", "native,+draft-model:draft=b"], ["--draft", "synthetic:tiny", "--arm", "speculate-draft"]):
+            got = self.completions(*arguments)
+            self.assertEqual([row["token_ids"] for row in got], [row["token_ids"] for row in plain], arguments)
+            for row in got:
+                self.assertEqual(row["skipped_tokens"], row["proposed_tokens"], "the draft is the model")
+        rows = self.run_json(*SWEEP, "--store", self.store, "--draft", "small=synthetic:tiny", "--arm", "native", "--arm", "native,+draft-model", "--arm", "native,+early-exit")["rows"]
+        self.assertEqual({row["status"] for row in rows}, {"ok"}, rows)
+
+    def test_refuses_a_draft_that_cannot_guess_in_a_sentence(self):
+        for arguments, named in ((["--arm", "native,+draft-model"], "--draft NAME=MODEL"), (["--draft", "synthetic:gpt2"], "a vocabulary of 50257"),
+                                 (["--draft", "self=synthetic:tiny"], "the model itself"), (["--draft", "no/such/model"], "--draft model=no/such/model"),
+                                 (["--draft", "a=synthetic:tiny", "--draft", "b=synthetic:tiny"], "which of the 2 drafts"),
+                                 (["--draft", "synthetic:tiny", "--arm", "native,+ngram-lookup"], "ngram-lookup")):
+            self.assert_one_sentence(self.run_program(*REQUEST, *arguments, expect=2), named)
+
     def test_has_rows_with_a_reason_where_it_means_nothing(self):
         rows = self.run_json("sweep", "--store", self.store, "-m", "synthetic:tiny", "--phase", "decode,generate", "--batch", 1, "--length", 8, "--max-tokens", 4, "--launches", 1, "--blocks", 1,
                              "--arm", "native", "--arm", "speculate")["rows"]
         reasons = {row["phase"]: row["reason"] for row in rows if row["arm"] == "speculate"}
-        self.assertIn("measure phase generate", reasons["decode"])
+        self.assertIn("measure phase continue", reasons["decode"])
         self.assertTrue(re.search("--prompts FILE", reasons["generate"]), reasons)
 
 

@@ -10,7 +10,7 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path[:0] = [str(TOOLS / "study"), str(TOOLS / "validation")]
 os.environ.setdefault("DECODELAB", "decodelab")
-from study import engines, page, peers, sequences  # noqa: E402
+from study import engines, page, peers, prediction, sequences  # noqa: E402
 from study.answers import Answer, Answers  # noqa: E402
 from study.questions import Claim, Question, Study  # noqa: E402
 
@@ -60,6 +60,33 @@ class FindingsTest(unittest.TestCase):
         self.assertIn("| native | decodelab | bf16 | bf16 | bf16 | fp32 | 2 | - | - | - | - |", text)
         self.assertEqual(peers.computed(Answer([], "here", rows)), "")
         self.assertEqual(peers.computed(Answer([], "here", rows[1:], said)), "", "without an arm of ours the reference was another's")
+
+    def test_a_speed_up_is_predicted_from_rounds_that_say_one_token_each(self):
+        said = 32
+
+        def price(guesses):
+            return 1 + 0.03 * guesses
+
+        def spoken(guesses, percent):
+            """A row of rounds that say one token or all that they may, each at its price."""
+            left, rounds, time, proposed = said, 0, 0, 0
+            while left:
+                checked = min(guesses, left - 1)
+                rounds, time, proposed = rounds + 1, time + price(checked), proposed + checked
+                left -= 1 if percent == 0 else checked + 1
+            ratio = time / said
+            counters = {"rounds": rounds, "proposed_tokens": proposed, "emitted_tokens": said}
+            return row(f"native,+oracle-draft:percent={percent}:tokens={guesses}", ratio=(ratio, 0.99 * ratio, 1.01 * ratio), counters=counters)
+
+        rows = [row("native"), *(spoken(guesses, percent) for percent in (0, 100) for guesses in (1, 3, 7))]
+        prices = prediction.prices({each["arm"]: each for each in rows}, said)
+        for guesses in (1, 3, 7):
+            self.assertAlmostEqual(prices[guesses], price(guesses))
+        text = page.predicted(rows)
+        self.assertIn("| decode b1 L128 | 100 % | 7 | 1.210 | 4 | 6.61 | 6.61 | 6.61 [6.55, 6.68] | 1.000 [0.990, 1.010] |", text)
+        self.assertIn("| decode b1 L128 | 0 % | 3 | 1.090 | 32 | 0.92 | - |", text)
+        self.assertEqual(prediction.oracle("native,+oracle-draft"), (80, 4))
+        self.assertIsNone(prediction.oracle("native"))
 
     def test_a_worker_is_validated_only_by_its_own_tool_in_the_same_phase_and_dtype(self):
         checks = [{"engine": "llama.cpp", "phase": "prefill", "dtype": "fp32", "ratio": "1.01 [1.00, 1.02]", "ok": True},

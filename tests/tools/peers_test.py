@@ -79,7 +79,7 @@ class ServerTest(unittest.TestCase):
 
     def test_hello_says_what_the_engine_can_do(self):
         self.assertEqual(self.ask("hello", protocol=1), {"reply": "hello", "protocol": 1, "engine": "fake", "version": "1.0", "settings": {"colour": "none"},
-                                                         "phases": ["prefill", "decode", "generate"], "scopes": ["step", "generate"], "fills": ["generated"],
+                                                         "phases": ["prefill", "decode", "generate", "continue"], "scopes": ["step", "generate", "continue"], "fills": ["generated"],
                                                          "dtypes": ["fp32", "bf16"], "devices": ["cpu"], "turns": True})
 
     def test_speaks_the_newest_protocol_that_both_sides_know(self):

@@ -14,7 +14,7 @@ namespace {
 using Tokens = std::vector<std::int64_t>;
 
 std::unique_ptr<Proposer> proposer_of(const std::string& variant, std::int64_t rows = 1) {
-  return bind_arm(parse_arm("causal,+" + variant), reference_plan()).proposer.factory()(rows);
+  return bind_arm(parse_arm("causal,+" + variant), reference_plan()).proposer.value().make({.rows = rows});
 }
 
 /// What follows the first place where the last `length` tokens end, unless that is the end of all.

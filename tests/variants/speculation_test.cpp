@@ -53,8 +53,14 @@ Rows said_by(const std::vector<Completion>& completions) {
 }
 
 std::vector<std::string> proposers() {
-  return {",+ngram-lookup:tokens=3", ",+ngram-lookup:match=1:tokens=8", ",+suffix-automaton:tokens=1",
-          ",+suffix-automaton:tokens=16"};
+  return {",+ngram-lookup:tokens=3",
+          ",+ngram-lookup:match=1:tokens=8",
+          ",+suffix-automaton:tokens=1",
+          ",+suffix-automaton:tokens=16",
+          ",+draft-model:draft=self:tokens=3",
+          ",+early-exit:tokens=5",
+          ",+suffix-automaton,+goodput-length",
+          ",+early-exit,+adaptive-length:start=1"};
 }
 
 TEST(Speculation, GivesTheReferencesTokensUnderEveryPresetAndFamilyInEveryBatch) {
@@ -65,7 +71,7 @@ TEST(Speculation, GivesTheReferencesTokensUnderEveryPresetAndFamilyInEveryBatch)
       const Rows expected = said_by(generate(engine_for("causal", model), request));
       for (const Preset& preset : presets()) {
         for (const std::string& proposer : proposers()) {
-          if (preset.name == "speculate") {
+          if (!bind_preset(preset.name, EnginePlan{}).proposer.variant().empty()) {
             continue;  // It is native with a proposer.
           }
           const std::string arm = preset.name + proposer;
@@ -162,7 +168,7 @@ TEST(Speculation, DrawsTheTokensOfPlainDecodingWithThatSeed) {
                                  "causal,+vectorized-choice,+philox-rng", "causal,+host-choice", "native"}) {
     const Rows expected = said_by(generate(engine_for(base, model), request));
     for (const std::string& proposer : proposers()) {
-      for (const std::string acceptance : {"", ",+batched-accept"}) {
+      for (const std::string acceptance : {"", ",+batched-accept", ",+lockstep-accept"}) {
         const std::string arm = base + proposer + (base == "native" ? "" : acceptance);
         EXPECT_EQ(said_by(generate(engine_for(arm, model), request)), expected) << arm;
       }

@@ -5,6 +5,7 @@ The context belongs to the cell and is made once, as every user of llama.cpp doe
 
 example:
   decodelab sweep ... --worker lc='tools/peers/run llama_cpp --flash-attention off'
+  decodelab sweep ... --phase continue --prompts FILE --worker look-up='tools/peers/run llama_cpp --prompt-lookup 10'
 """
 
 import argparse
@@ -30,10 +31,13 @@ class LlamaCppEngine(StepEngine):
     prefixes = True
     llama = model = context = None
 
-    def __init__(self, flash_attention, mmap, kv_unified, kv_dtype, ubatch):
+    def __init__(self, flash_attention, mmap, kv_unified, kv_dtype, ubatch, lookup=0):
         self.version = version("llama_cpp_python")
         self.flash_attention, self.mmap, self.kv_unified, self.kv_dtype, self.ubatch = flash_attention, mmap, kv_unified, kv_dtype, ubatch
-        self.settings = {"package": "llama-cpp-python", "mmap": mmap, "kv_unified": kv_unified, "ubatch": ubatch}
+        self.settings = {"package": "llama-cpp-python", "mmap": mmap, "kv_unified": kv_unified, "ubatch": ubatch, **({"prompt_lookup": lookup} if lookup else {})}
+        self.lookup = lookup
+        if lookup:
+            self.phases = ("generate", "continue")
         self.last_error = ""
 
     def load(self, model, dtype, device, threads, seed):
@@ -170,6 +174,32 @@ class LlamaCppEngine(StepEngine):
         self.token_batch.positions += 1
         return answer
 
+    def go_on(self, count):
+        if not self.lookup:
+            super().go_on(count)
+            return
+        if self.cell.batch != 1:
+            raise NotImplementedError("llama-cpp-python guesses for one row; ask for --batch 1")
+        from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
+
+        numpy, draft = self.numpy, LlamaPromptLookupDecoding(num_pred_tokens=self.lookup)
+        position, token, left = int(self.token_batch.positions[0]), self.tokens[0], count
+        text = numpy.concatenate([self.cell.prompts[0], numpy.zeros(count, numpy.int64)]).astype(numpy.intc)
+        while left:
+            text[position] = token
+            guesses = draft(text[: position + 1])[: left - 1].tolist()
+            tokens = [token, *guesses]
+            batch = Batch(self.llama, numpy, numpy.zeros(len(tokens), numpy.int64), numpy.arange(position, position + len(tokens)), numpy.arange(len(tokens)))
+            chosen = self.call(batch, tokens)
+            right = 0
+            while right < len(guesses) and guesses[right] == chosen[right]:
+                right += 1
+            text[position + 1 : position + 1 + right] = guesses[:right]
+            position, token, left = position + 1 + right, chosen[right], left - 1 - right
+            self.llama.llama_memory_seq_rm(self.memory, 0, position, -1)
+        self.token_batch.positions[:] = position
+        self.tokens = [token]
+
     def call(self, batch, tokens):
         batch.tokens[:] = tokens
         code = self.llama.llama_decode(self.context, batch.struct)
@@ -221,8 +251,9 @@ def main():
     parser.add_argument("--kv-unified", default="off", help="one cache for all rows instead of one each (default off)", **switch)
     parser.add_argument("--kv", choices=list(ELEMENT_BYTES), help="dtype of keys and values; the cell's where nothing is said")
     parser.add_argument("--ubatch", type=int, default=512, help="most tokens in one pass through the model (default 512, as llama.cpp's)")
+    parser.add_argument("--prompt-lookup", type=int, default=0, metavar="N", help="guess N tokens by llama-cpp-python's LlamaPromptLookupDecoding, and check them in one pass (default 0: do not)")
     arguments = parser.parse_args()
-    return serve(LlamaCppEngine(arguments.flash_attention, arguments.mmap == "on", arguments.kv_unified == "on", arguments.kv, arguments.ubatch))
+    return serve(LlamaCppEngine(arguments.flash_attention, arguments.mmap == "on", arguments.kv_unified == "on", arguments.kv, arguments.ubatch, arguments.prompt_lookup))
 
 
 if __name__ == "__main__":

@@ -29,12 +29,14 @@ class TransformersEngine(StepEngine):
     name = "transformers"
     dtypes = tuple(ELEMENT_BYTES)
 
-    def __init__(self, attention, cache, compiled, loop):
+    def __init__(self, attention, cache, compiled, loop, lookup=0, assistant=None):
         self.version = version("transformers")
         self.attention, self.cache_kind, self.compiled, self.loop = attention, cache, compiled, loop
-        self.settings = {"attention": attention, "cache": cache, "compile": compiled, "loop": loop, "torch": version("torch")}
+        self.settings = {"attention": attention, "cache": cache, "compile": compiled, "loop": loop, "torch": version("torch"),
+                         **({"prompt_lookup": lookup} if lookup else {}), **({"assistant": assistant} if assistant else {})}
+        self.lookup, self.assistant_name, self.assistant = lookup, assistant, None
         if loop == "generate":
-            self.phases, self.sampling = ("generate",), tuple(NEUTRAL)
+            self.phases, self.sampling = ("generate", "continue"), tuple(NEUTRAL)
         self.devices = ("cpu", "cuda") if os.path.exists("/dev/nvidiactl") else ("cpu",)
         self.prefixes = cache == "dynamic" and not compiled and loop == "forward"
         self.model = self.forward = self.past = self.held = self.last_logits = self.encoded = None
@@ -61,6 +63,8 @@ class TransformersEngine(StepEngine):
             raise NotImplementedError("a model with an encoder runs with a dynamic cache and without --compile")
         kinds = AutoModelForSeq2SeqLM if self.encodes else AutoModelForCausalLM
         self.model = kinds.from_pretrained(model, dtype=kind, attn_implementation=self.attention, local_files_only=True).to(self.device).eval()
+        if self.assistant_name:
+            self.assistant = AutoModelForCausalLM.from_pretrained(self.directory_of(self.assistant_name), dtype=kind, attn_implementation=self.attention, local_files_only=True).to(self.device).eval()
         self.forward = self.compile() if self.compiled else self.model.forward
         config = self.model.config
         self.positions, self.vocabulary = getattr(config, "max_position_embeddings", UNBOUND_POSITIONS), config.vocab_size
@@ -142,16 +146,22 @@ class TransformersEngine(StepEngine):
             super().step()
 
     def generate(self):
-        """One call of generate() for all samples of the cell's prompts; it stops at no token, so that every row gets as many as ours."""
+        """One call of generate() for all samples of the cell's prompts; it stops at no token, so that every row gets as many as ours. A continuation goes on with the cache that the fill left."""
         cell, config = self.cell, self.model.generation_config
+        guesses = {"prompt_lookup_num_tokens": self.lookup} if self.lookup else {"assistant_model": self.assistant} if self.assistant else {}
+        if guesses and cell.batch != 1:
+            raise NotImplementedError("generate() guesses for one row; ask for --batch 1")
         config.eos_token_id = None
         config.pad_token_id = 0
         sampling = dict(NEUTRAL, **(cell.sampling or {}))
         drawn = {"do_sample": True, **{name: sampling[name] for name in ("temperature", "top_k", "top_p", "typical_p")}} if sampling["sample"] else {"do_sample": False}
         prompts = self.ids[:: cell.samples]
+        if cell.phase == "continue":
+            prompts = self.torch.cat([self.ids, self.torch.tensor(self.tokens, device=self.device).unsqueeze(1)], dim=1)
+            guesses["past_key_values"] = self.past
         with self.torch.inference_mode():
             rows = self.model.generate(input_ids=prompts, attention_mask=self.torch.ones_like(prompts), num_return_sequences=cell.samples, max_new_tokens=cell.max_tokens,
-                                       repetition_penalty=float(sampling["repetition_penalty"]), use_cache=self.cache_kind != "none", **drawn)
+                                       repetition_penalty=float(sampling["repetition_penalty"]), use_cache=self.cache_kind != "none", **guesses, **drawn)
         return rows[:, -1].tolist()
 
     def prefill(self):
@@ -188,14 +198,20 @@ def main():
     parser.add_argument("--cache", choices=["dynamic", "static", "none"], default="dynamic", help="none (use_cache=False) with --loop generate only")
     parser.add_argument("--loop", choices=["forward", "generate"], default="forward", help="who runs the steps: this worker, or the library's generate(), in phase generate, which also draws samples")
     parser.add_argument("--compile", action="store_true", help="torch.compile of the model's forward; goes best with --cache static")
+    parser.add_argument("--prompt-lookup", type=int, default=0, metavar="N", help="with --loop generate: prompt_lookup_num_tokens, guesses of what followed before (default 0: none)")
+    parser.add_argument("--assistant", metavar="MODEL", help="with --loop generate: assistant_model, a directory or GGUF file of a smaller model that guesses")
     arguments = parser.parse_args()
+    if (arguments.prompt_lookup or arguments.assistant) and arguments.loop != "generate":
+        parser.error("--prompt-lookup and --assistant are of generate(): add --loop generate")
+    if arguments.prompt_lookup and arguments.assistant:
+        parser.error("--prompt-lookup and --assistant: generate() takes guesses of one of them")
     if arguments.loop == "generate" and (arguments.cache == "static" or arguments.compile):
         parser.error("--loop generate goes with --cache dynamic or none, and without --compile")
     if arguments.cache == "none" and arguments.loop != "generate":
         parser.error("--cache none goes with --loop generate: the steps of this worker feed one token")
     # No network, no threads of the tokenizer, no pool of compiler processes beside the timed one.
     os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TORCHINDUCTOR_COMPILE_THREADS="1")
-    return serve(TransformersEngine(arguments.attention, arguments.cache, arguments.compile, arguments.loop))
+    return serve(TransformersEngine(arguments.attention, arguments.cache, arguments.compile, arguments.loop, arguments.prompt_lookup, arguments.assistant))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 clock_ns = time.monotonic_ns  # the clock of std::chrono::steady_clock, so that both sides read the same
 # What a worker keeps of filled cells, beside the one at hand.
 MOST_KEPT_BYTES = 1 << 30
-PHASE_SCOPES = (("prefill", "step"), ("decode", "step"), ("generate", "generate"))
+PHASE_SCOPES = (("prefill", "step"), ("decode", "step"), ("generate", "generate"), ("continue", "continue"))
+# Phases whose steps begin behind the prompts, which an untimed fill brought.
+FILLED_PHASES = ("decode", "continue")
 # Words behind a scope: tokens are drawn or chosen under a penalty, and each prompt has several rows.
 WARPED, SAMPLES = "-warped", "-samples-"
 
@@ -21,7 +23,7 @@ class Cell:
     batch: int
     length: int
     prompts: list
-    max_tokens: int  # tokens of one completion, in phase generate
+    max_tokens: int  # tokens of one completion, in phase generate, or of one continuation
     room: int  # decode steps that may follow one fill, or one prefill
     samples: int = 1
     prefix: int | None = None  # tokens of each prompt whose keys are held before each prefill, untimed; None: nothing is held
@@ -53,7 +55,7 @@ class Engine:
         raise NotImplementedError
 
     def fill(self):
-        """Begins afresh, untimed: a decode cell then holds the keys of its prompts and the greedy choice after them."""
+        """Begins afresh, untimed: a cell that begins behind its prompts then holds their keys and the greedy choice after them."""
         raise NotImplementedError
 
     def run(self, limit, sink):
@@ -72,13 +74,14 @@ class Engine:
         return None
 
     def capacity(self, cell):
-        """Steps that fit after one fill; a prefill or a completion begins afresh each time and has no limit."""
-        return cell.room if cell.phase == "decode" else None
+        """Steps that fit after one fill; a prefill or a completion begins afresh each time and has no limit, and a continuation needs a fill of its own."""
+        return {"decode": cell.room, "continue": 1}.get(cell.phase)
 
 
 class StepEngine(Engine):
     """An engine whose prefill and decode steps are calls of their own; token ids are lists with one id a row."""
 
+    phases = (*Engine.phases, "continue")
     turns = True
     cell = None
     tokens = None
@@ -134,7 +137,7 @@ class StepEngine(Engine):
 
     def fill(self):
         """The first fill of a cell is a prefill, which is kept; later ones restore it."""
-        if self.cell.phase != "decode":
+        if self.cell.phase not in FILLED_PHASES:
             return
         begin = clock_ns()
         kept = self.kept = {} if self.kept is None else self.kept
@@ -154,32 +157,40 @@ class StepEngine(Engine):
     def forget(self):
         self.kept = None
 
+    def go_on(self, count):
+        """Says `count` tokens more of each row; who guesses several at a time does it in another way."""
+        for _ in range(count):
+            self.tokens = self.decode(self.tokens)
+
     def step(self):
         if self.cell.phase == "decode":
             self.tokens = self.decode(self.tokens)
-            return
-        self.tokens = self.prefill()
-        if self.cell.phase == "generate":
-            for _ in range(self.cell.max_tokens - 1):
-                self.tokens = self.decode(self.tokens)
+        elif self.cell.phase == "continue":
+            self.go_on(self.cell.max_tokens)
+        else:
+            self.tokens = self.prefill()
+            if self.cell.phase == "generate":
+                self.go_on(self.cell.max_tokens - 1)
 
     def run(self, limit, sink):
         begin = end = clock_ns()
+        parts = self.cell.max_tokens if self.cell.phase == "continue" else 1  # the sample of a continuation is the time of a token
         for _ in range(limit):
             start = clock_ns()
             self.step()
             end = clock_ns()
-            if sink(end - start):
+            if sink((end - start) // parts):
                 break
         return end - begin
 
     def outputs(self, steps, forced, keep_logits, first=None):
         self.fill()
-        if first and self.cell.phase == "decode":
+        filled = self.cell.phase in FILLED_PHASES
+        if first and filled:
             self.tokens = first
         tokens, logits = [], []
         for step in range(steps):
-            if step == 0 and self.cell.phase != "decode":
+            if step == 0 and not filled:
                 self.tokens = self.prefill()
             else:
                 self.tokens = self.decode(forced[step - 1] if forced and step else self.tokens)

@@ -8,7 +8,7 @@ import statistics
 import sys
 import tempfile
 
-from worker_engine import PHASE_SCOPES, SAMPLES, WARPED, Cell
+from worker_engine import FILLED_PHASES, PHASE_SCOPES, SAMPLES, WARPED, Cell
 
 OLDEST, NEWEST = 1, 2
 # Values of the parameters of sampling that change nothing.
@@ -185,11 +185,11 @@ class Server:
         if any(not isinstance(token, int) or not 0 <= token < engine.vocabulary for row in prompts for token in row):
             raise Refusal(f"a prompt holds an id outside 0 to {engine.vocabulary - 1}")
         room, most = max(0, request["room"]), max(1, request["max_tokens"])
-        needed = cell["length"] + {"prefill": 0, "decode": 1, "generate": most - 1}[cell["phase"]]
+        needed = cell["length"] + {"prefill": 0, "decode": 1, "generate": most - 1, "continue": most}[cell["phase"]]
         if needed > engine.positions or (cell["phase"] == "decode" and room < 1):
             raise Refusal(f"the cell needs {needed} positions and room for a step; the model has {engine.positions} positions, room is {room}", "unsupported")
         if cell["phase"] != "decode":
-            room = max(room, most - 1)
+            room = max(room, most)
         room = min(room, engine.positions - cell["length"])
         prefix = request.get("prefix_tokens")
         if prefix is not None and not engine.prefixes:
@@ -207,7 +207,7 @@ class Server:
 
     def on_outputs(self, request):
         cell, steps, forced = self.prepared("outputs"), request["steps"], request["forced"]
-        most = cell.room + (cell.phase != "decode")  # the prefill is a step of its own
+        most = cell.room + (cell.phase not in FILLED_PHASES)  # the prefill is a step of its own
         if not 1 <= steps <= most:
             raise Refusal(f"{steps} steps of outputs were asked for; the cell has room for 1 to {most}")
         if forced is not None and (len(forced) < steps - 1 or any(len(row) != cell.batch for row in forced)):

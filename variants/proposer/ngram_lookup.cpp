@@ -60,9 +60,9 @@ class LookupRow {
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t tokens = parameters.integer("tokens");
   const std::int64_t match = parameters.integer("match");
-  plan.proposer.bind(kName, [=](std::int64_t rows) {
-    return std::make_unique<RowProposer<LookupRow>>(rows, LookupRow(match), tokens);
-  });
+  plan.proposer.bind(kName, {.make = [=](const ProposerOptions& options) {
+                       return std::make_unique<RowProposer<LookupRow>>(options.rows, LookupRow(match), tokens);
+                     }});
 }
 
 [[maybe_unused]] const bool registered = register_variant({
@@ -75,7 +75,7 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
                     .minimum = 1,
                     .maximum = kMostMatch,
                     .help = "the most last tokens that are looked for"}},
-    .expects = {},
+    .expects = [](const CountedSteps& counted, const Parameters&) { return expected_rounds(counted, false); },
     .unsupported = {},
     .conflict = [](const EnginePlan& plan) { return proposer_conflict(kName, plan); },
     .apply = apply,

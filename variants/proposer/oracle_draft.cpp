@@ -83,7 +83,11 @@ class OracleDraft final : public Proposer {
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t percent = parameters.integer("percent");
   const std::int64_t tokens = parameters.integer("tokens");
-  plan.proposer.bind(kName, [=](std::int64_t rows) { return std::make_unique<OracleDraft>(rows, percent, tokens); });
+  plan.proposer.bind(kName, {.make =
+                                 [=](const ProposerOptions& options) {
+                                   return std::make_unique<OracleDraft>(options.rows, percent, tokens);
+                                 },
+                             .from = GuessesFrom::told});
 }
 
 [[maybe_unused]] const bool registered = register_variant({
@@ -96,7 +100,7 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
                     .maximum = 100,
                     .help = "right guesses of 100"},
                    guesses_parameter(kDefaultTokens)},
-    .expects = {},
+    .expects = [](const CountedSteps& counted, const Parameters&) { return expected_rounds(counted, true); },
     .unsupported = {},
     .conflict = [](const EnginePlan& plan) { return proposer_conflict(kName, plan); },
     .apply = apply,

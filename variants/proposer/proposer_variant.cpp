@@ -1,7 +1,12 @@
 // Limits of the variants that guess tokens.
 #include "variants/proposer/proposer_variant.h"
 
+#include <map>
+#include <stdexcept>
+
 #include <fmt/format.h>
+
+#include "engine/drafts.h"
 
 namespace decodelab {
 
@@ -11,6 +16,31 @@ ParameterSpec guesses_parameter(std::int64_t default_value) {
           .minimum = 1,
           .maximum = kMostGuesses,
           .help = "the most guesses of a row in a round"};
+}
+
+std::vector<Expectation> expected_rounds(const CountedSteps& counted, bool always) {
+  if (counted.phase != Phase::continuation || counted.tokens < 2) {
+    return {};
+  }
+  std::vector<Expectation> expected{{.counter = "rounds", .value = counted.steps, .or_more = true}};
+  if (always && counted.plan.draft_length.variant().empty()) {
+    expected.push_back({.counter = "proposed_tokens", .value = counted.steps * counted.batch_size, .or_more = true});
+  }
+  return expected;
+}
+
+std::string reason_against_draft(const RunsOn& where) {
+  const ProposerRule& rule = where.plan->proposer.value();
+  try {
+    const bool own = !rule.draft || *rule.draft == kSelfDraft;
+    check_draft(
+        where.config,
+        own ? where.config
+            : draft_named(*rule.draft, where.drafts == nullptr ? std::map<std::string, ModelConfig>() : *where.drafts));
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
 }
 
 std::string proposer_conflict(const std::string& name, const EnginePlan& plan) {

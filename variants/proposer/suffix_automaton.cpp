@@ -83,9 +83,9 @@ class AutomatonRow {
 
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t tokens = parameters.integer("tokens");
-  plan.proposer.bind(kName, [=](std::int64_t rows) {
-    return std::make_unique<RowProposer<AutomatonRow>>(rows, AutomatonRow(), tokens);
-  });
+  plan.proposer.bind(kName, {.make = [=](const ProposerOptions& options) {
+                       return std::make_unique<RowProposer<AutomatonRow>>(options.rows, AutomatonRow(), tokens);
+                     }});
 }
 
 [[maybe_unused]] const bool registered = register_variant({
@@ -93,7 +93,7 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
     .summary = "A row is guessed to go on as it did where the longest run of its last tokens stood before.",
     .source = "SAM decoding (Hu et al. 2024, arXiv:2411.10666), without its static part",
     .parameters = {guesses_parameter(kDefaultTokens)},
-    .expects = {},
+    .expects = [](const CountedSteps& counted, const Parameters&) { return expected_rounds(counted, false); },
     .unsupported = {},
     .conflict = [](const EnginePlan& plan) { return proposer_conflict(kName, plan); },
     .apply = apply,

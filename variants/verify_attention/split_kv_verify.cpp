@@ -10,12 +10,20 @@ void apply(EnginePlan& plan, const Parameters&) {
   });
 }
 
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  const bool alone = counted.plan.decode_attention.variant() != "split-kv-decode";
+  if (counted.phase != Phase::continuation || counted.plan.proposer.variant().empty() || alone) {
+    return {};  // Nobody guesses, or the last step, which checks nothing, has the reference's products.
+  }
+  return {{"op.aten::baddbmm", 0}};
+}
+
 [[maybe_unused]] const bool registered = register_variant({
     .name = "split-kv-verify",
     .summary = "The attention of guesses is that of decode steps, one position after the other.",
     .source = "flash-decoding (Dao et al. 2023, https://pytorch.org/blog/flash-decoding/)",
     .parameters = {},
-    .expects = {},
+    .expects = expects,
     .unsupported = split_kv_unsupported,
     .conflict = {},
     .apply = apply,

@@ -116,9 +116,10 @@ void ProcessWorker::prepare(const CellRecord& cell) {
     }
   }
   require("fill", kind_of_fill(cell_fill_from_string(cell.fill)), hello_->fills);
-  const std::int64_t room = cell.phase == Phase::decode ? std::min(options_.positions - cell.length,
-                                                                   std::max(kMaximumSteps, kWarmupMaximumSteps))
-                                                        : options_.positions - cell.length + 1;
+  const std::int64_t room = cell.phase == Phase::decode         ? std::min(options_.positions - cell.length,
+                                                                           std::max(kMaximumSteps, kWarmupMaximumSteps))
+                            : cell.phase == Phase::continuation ? options_.load.max_tokens
+                                                                : options_.positions - cell.length + 1;
   std::vector<std::vector<std::int64_t>> prompts = cell_prompts(
       options_.prompts, static_cast<std::uint64_t>(options_.load.seed), cell.batch, cell.length, options_.vocabulary);
   begin_alike(options_.load.request, cell.batch, prompts);

@@ -25,6 +25,12 @@ std::vector<ParameterSpec> parameter(const std::string& name) {
   return {{.name = name, .default_value = 8, .minimum = 1, .maximum = 64, .help = "tokens"}};
 }
 
+/// A number and a word.
+std::vector<ParameterSpec> words() {
+  return {{.name = "tokens", .default_value = 8, .minimum = 1, .maximum = 64, .help = "tokens"},
+          {.name = "draft", .help = "a name", .default_word = ""}};
+}
+
 /// Needs packed-linear beside it, as the real one does on a CPU.
 Variant fake_gelu() {
   Variant variant = fake("fused-gelu", &EnginePlan::mlp);
@@ -62,6 +68,8 @@ bool register_fakes() {
                                  fake("split-kv-decode", &EnginePlan::decode_attention),
                                  fake("split-kv-verify", &EnginePlan::verify_attention),
                                  fake("suffix-automaton", &EnginePlan::proposer),
+                                 fake("draft-model", &EnginePlan::proposer, words()),
+                                 fake("goodput-length", &EnginePlan::draft_length),
                                  fake("tile-prefill", &EnginePlan::prefill_attention),
                                  fake("transposed-linear", &EnginePlan::linear),
                                  fake("vectorized-choice", &EnginePlan::token_choice),

@@ -11,9 +11,10 @@ from .engines import ENGINES
 from .families import FAMILIES
 from .questions import STUDY
 from .sequences import SEQUENCES
+from .speculation import SPECULATION
 from .top_tokens import TOP_TOKENS
 
-STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES, "sequences": SEQUENCES, "top-tokens": TOP_TOKENS}
+STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES, "sequences": SEQUENCES, "speculation": SPECULATION, "top-tokens": TOP_TOKENS}
 DEFAULT_MODEL = "synthetic:tiny-starcoder"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 

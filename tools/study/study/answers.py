@@ -8,12 +8,14 @@ import tempfile
 
 from validation import program
 
+from . import drawing
+
 # Of a row of `store export`: what the pages use, and what tells a reader how sure it is.
 KEPT = ("arm", "phase", "scope", "batch", "length", "dtype", "threads", "status", "reason", "engaged", "launches", "steps", "median_ns", "mean_ns", "min_ns", "time_ratio", "time_ratio_low",
         "time_ratio_high", "mde", "verdict", "bound_share", "bound_share_low", "bound_share_high", "peak_bytes", "flags",
         "ties", "logit_error", "kl_divergence", "top_1_agreement")
 OUTPUTS_DIFFER = 5  # the exit code
-COUNTERS = ("counted_steps", "choice.operators", "details.operators", "listed_tokens", "tied_tokens")
+COUNTERS = ("counted_steps", "choice.operators", "details.operators", "listed_tokens", "tied_tokens", "rounds", "proposed_tokens", "accepted_tokens", "emitted_tokens")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +35,15 @@ class Answers:
 
     def figure(self, question):
         return self.folder / f"{question.name}.svg"
+
+    def draw(self, question, rows_by_cell):
+        """Draws the figures of the page that a question asks for; returns their files."""
+        files = []
+        for name in question.draws:
+            files.append(self.folder / f"{question.name}-{name}.svg")
+            with tempfile.TemporaryDirectory() as folder:
+                shutil.copy(drawing.drawn(name, rows_by_cell, pathlib.Path(folder)), files[-1])
+        return files
 
     def get(self, question):
         """None where it was not measured."""

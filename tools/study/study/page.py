@@ -6,7 +6,7 @@ import statistics
 
 from validation.table import markdown
 
-from . import peers
+from . import peers, prediction
 
 # Two arms whose ratio's interval lies within this are the same.
 SAME = 0.02
@@ -174,14 +174,30 @@ def judged(claim, rows):
     return [claim.text, word, ", ".join(f"{count} {name}" for name, count in counts.items() if count) + f" of {total} cells"]
 
 
-LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked}
+def accepted(rows):
+    """What became of the guesses of a continuation, as it was counted."""
+    lines = []
+    for name, arms in by_cell(rows).items():
+        for arm, row in arms.items():
+            counts = row["counters"]
+            if counts.get("rounds"):
+                proposed, kept = counts.get("proposed_tokens", 0), counts.get("accepted_tokens", 0)
+                said = counts["emitted_tokens"]
+                lines.append([name, arm, str(counts["rounds"]), str(proposed), f"{kept} ({100 * kept / proposed:.0f} %)" if proposed else "-", f"{100 * kept / said:.0f} %"])
+    return times(rows) + "\n" + markdown(["cell", "arm", "rounds", "guesses", "of these right", "skipped tokens of all"], lines)
 
 
-def section(question, answer, claimed_by, figure=None):
+def predicted(rows):
+    return times(rows) + "\n" + prediction.table(by_cell(rows))
+
+
+LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked, "accepted": accepted, "predicted": predicted}
+
+
+def section(question, answer, claimed_by, figures=()):
     rows = answer.rows
     lines = [f"## {question.title}\n", "```\ndecodelab " + shlex.join(answer.words) + "\n```\n", f"On {answer.where}.\n", LAYOUTS[question.shows](rows), peers.computed(answer)]
-    if figure and figure.exists():
-        lines.append(f"![{question.title}]({figure.parent.name}/{figure.name})\n")
+    lines += [f"![{question.title}]({figure.parent.name}/{figure.name})\n" for figure in figures if figure.exists()]
     if question.claims:
         lines.append(markdown([claimed_by, "here", "95 % intervals"], [judged(claim, rows) for claim in question.claims]))
     reasons = sorted({f"{row['arm']}: {row['status']}, {row['reason']}" for row in rows if row["status"] != "ok"})
@@ -189,10 +205,14 @@ def section(question, answer, claimed_by, figure=None):
     return "\n".join(line for line in lines if line)
 
 
+def figures_of(question, answer, answers):
+    return [*([answers.figure(question)] if question.figure else []), *answers.draw(question, by_cell(answer.rows))]
+
+
 def whole(study, answers):
     """The page, and whether every question has its answer."""
     found = [(question, answers.get(question)) for question in study.questions]
     head = f"# {study.title}\n\nMade by `{study.command}`. Ratios are times over the first arm's, below 1 is faster, with 95 % intervals over launches.\n{study.head}"
     missing = [question.title for question, answer in found if answer is None]
-    sections = [section(question, answer, study.claimed_by, question.figure and answers.figure(question)) for question, answer in found if answer is not None]
+    sections = [section(question, answer, study.claimed_by, figures_of(question, answer, answers)) for question, answer in found if answer is not None]
     return head + "\n" + "\n".join(sections + ([f"Not measured here: {'; '.join(missing)}\n"] if missing else [])), not missing

@@ -39,6 +39,7 @@ class Question:
     shows: str = "times"  # how the rows are laid out: a name of page.LAYOUTS
     model: str = ""  # this one, unless another was asked for by -m
     figure: str = ""  # of the run's report, kept beside the rows
+    draws: tuple = ()  # figures of the page itself: names of drawing.DRAWINGS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,58 @@
+"""Speculative decoding: what it is worth where a known share of guesses is right, as predicted and as measured; and on real text, beside other engines that guess by the same rule."""
+
+from .questions import Claim, Question, Study, sweep
+
+CONTINUE = "continue"
+SAID = 32
+BASE = "native"
+
+
+def oracle(percent, tokens):
+    """The arm's label, which leaves out what is the default: 80 % and 4 tokens."""
+    return f"{BASE},+oracle-draft{'' if percent == 80 else f':percent={percent}'}{'' if tokens == 4 else f':tokens={tokens}'}"
+
+
+GUESSES = (1, 3, 7)
+RATES = (0, 50, 80, 100)
+ARMS = [BASE, *(oracle(percent, tokens) for percent in RATES for tokens in GUESSES)]
+
+
+def cells(batch, dtype, **more):
+    return sweep(ARMS, CONTINUE, batch, "128", dtype=dtype, fill="random", launches=3, **{"max-tokens": SAID, **more})
+
+
+def best_case():
+    return (Claim("7 guesses of which 80 % are right save time", oracle(80, 7), CONTINUE, "faster"),
+            Claim("7 guesses of which none is right cost time", oracle(0, 7), CONTINUE, "slower"))
+
+
+LOOKUP = f"{BASE},+ngram-lookup:match=2"
+PEERS = ["llama.cpp=tools/peers/run llama_cpp", "llama.cpp-look-up=tools/peers/run llama_cpp --prompt-lookup 10",
+         "transformers=tools/peers/run transformers --loop generate", "transformers-look-up=tools/peers/run transformers --loop generate --prompt-lookup 10"]
+
+SPECULATION = Study(
+    "Speculative decoding",
+    "tools/findings --study speculation",
+    (
+        Question("oracle-bf16", "164 M parameters, bf16: what are guesses worth of which a known share is right?", cells("1,8,32", "bf16"), best_case(), "predicted", "synthetic:tiny-starcoder",
+                 draws=("speed-up", "price", "break-even")),
+        Question("oracle-fp32", "The same in fp32", cells("1,8", "fp32"), best_case(), "predicted", "synthetic:tiny-starcoder", draws=("speed-up",)),
+        Question("oracle-santacoder", "The same on SantaCoder's shape in bf16", cells("1,8", "bf16"), best_case(), "predicted", "synthetic:santacoder", draws=("speed-up",)),
+        Question("lengths", "Does it harm to guess where nothing is right?",
+                 sweep([BASE, *(f"{oracle(percent, 7)},+{length}" for percent in (0, 80) for length in ("adaptive-length", "goodput-length"))], CONTINUE, "1,32", "128", dtype="bf16",
+                       fill="random", launches=3, **{"max-tokens": SAID}),
+                 (Claim("guesses that adapt cost nothing where none is right", f"{oracle(0, 7)},+goodput-length", CONTINUE, "same"),), model="synthetic:tiny-starcoder"),
+        Question("layers", "Are a model's own first layers a good draft?",
+                 {**sweep([BASE, *(f"{BASE},+early-exit{'' if layers == 1 else f':layers={layers}'}" for layers in (1, 8, 16)), f"{BASE},+draft-model:draft=self"], CONTINUE, "1", "256", launches=3,
+                          **{"max-tokens": SAID}), "--prompts": "tests/data/prompts.jsonl"},
+                 (Claim("the first 8 layers save no time", f"{BASE},+early-exit:layers=8", CONTINUE, "slower"),), "accepted", "smollm2"),
+        Question("look-up", "Look-up on real text: who gains how much?",
+                 {**sweep([BASE, LOOKUP, "speculate", "causal", "causal,+ngram-lookup:match=2"], CONTINUE, "1", "256", launches=3, worker=PEERS, **{"max-tokens": 64}),
+                  "--prompts": "tests/data/prompts.jsonl"},
+                 (Claim("look-up saves time", LOOKUP, CONTINUE, "faster"), Claim("llama.cpp's look-up takes longer than plain steps of ours", "llama.cpp-look-up", CONTINUE, "slower"),
+                  Claim("Transformers' look-up takes longer than plain steps of ours", "transformers-look-up", CONTINUE, "slower")), "accepted", "smollm2"),
+    ),
+    claimed_by="asked",
+    head=f"A sample is the time of a token: {SAID} tokens of each row behind what it holds, in one time, and back again. Outputs are proved equal first. `oracle-draft` is told what rows will say and "
+         "guesses wrongly as often as it was asked to; the price of a round is fixed by the arm none of whose guesses is right, and its number by a count, before the predicted arm is timed.\n",
+)
