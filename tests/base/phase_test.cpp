@@ -25,7 +25,7 @@ TEST(Phase, IsRefusedByAnUnknownNameWithAllThatThereAre) {
       ADD_FAILURE() << name;
     } catch (const std::invalid_argument& error) {
       EXPECT_EQ(error.what(), "the phase '" + std::string(name) +
-                                  "' is unknown; expected one of prefill, decode, generate, batching");
+                                  "' is unknown; expected one of prefill, decode, generate, batching, continue");
     }
   }
 }
