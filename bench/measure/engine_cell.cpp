@@ -301,27 +301,20 @@ void CellRunner::foresee() {
                       "what rows will say is told once, and a step that is taken back takes no random number back: "
                       "measure phase generate, or rows that do not draw");
   }
-  std::vector<std::vector<std::int64_t>> begun(session_->lengths().size());
-  if (whole) {
-    const std::vector<std::int64_t> first = session_->choose().token_ids;
-    for (std::size_t row = 0; row < begun.size(); ++row) {
-      begun[row].push_back(first[row]);
+  // What is said first was fed by nobody yet, and the token that a continuation begins with counts for none of its own.
+  const std::vector<std::int64_t> first = whole ? session_->choose().token_ids : first_tokens_;
+  for (const std::int64_t token : first) {
+    foreseen_.push_back({token});
+  }
+  for (std::int64_t step = whole ? 1 : 0; step < input_.max_tokens; ++step) {
+    const std::vector<std::int64_t> next = session_->decode().token_ids;
+    for (std::size_t row = 0; row < next.size(); ++row) {
+      foreseen_[row].push_back(next[row]);
     }
   }
-  foresee_behind(std::move(begun));
   if (!whole) {
     rewind();
   }
-}
-
-void CellRunner::foresee_behind(std::vector<std::vector<std::int64_t>> begun) {
-  while (std::ssize(begun.front()) < input_.max_tokens) {
-    const std::vector<std::int64_t> next = session_->decode().token_ids;
-    for (std::size_t row = 0; row < next.size(); ++row) {
-      begun[row].push_back(next[row]);
-    }
-  }
-  foreseen_ = std::move(begun);
 }
 
 StepResult CellRunner::decode_step() {

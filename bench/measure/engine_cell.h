@@ -112,8 +112,6 @@ class CellRunner final {
   /// Goes on in rounds of speculation until each row has said so many tokens, behind the one of `first`; returns the
   /// last.
   StepResult speculate(const StepResult& first, std::int64_t tokens);
-  /// Decodes what rows will say behind the tokens `begun`, until there are as many as a completion has.
-  void foresee_behind(std::vector<std::vector<std::int64_t>> begun);
   /// Finds by plain decoding what rows will say, where the arm's guesses are made of it. Never timed.
   void foresee();
   void fill();
