@@ -44,7 +44,10 @@ void add_step(Completion& completion, const CompletionLimits& limits, const Step
 }
 
 void add_run(Completion& completion, const CompletionLimits& limits, const RowRun& run) {
-  completion.proposed += completion.open() ? run.proposed : 0;
+  if (completion.open()) {
+    completion.proposed += run.proposed;
+    completion.rounds.push_back({.proposed = run.proposed, .accepted = run.accepted});
+  }
   for (std::size_t token = 0; token < run.token_ids.size() && completion.open(); ++token) {
     const std::size_t before = completion.token_ids.size();
     add_token(completion, limits, run.token_ids[token], run.details.empty() ? nullptr : &run.details[token]);

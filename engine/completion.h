@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/sequences/round_trace.h"
 
 namespace decodelab {
 
@@ -22,6 +23,7 @@ struct Completion {
   std::vector<TokenDetails> details;         ///< One per token, where requested.
   std::vector<float> prefill_logits;         ///< [V], of the prompt's last token, where requested.
   std::int64_t proposed = 0;                 ///< Guesses that were checked for it.
+  RoundCounts rounds;                        ///< What became of them, round by round.
   std::int64_t skipped = 0;                  ///< Its tokens that were guessed right: no step of the model was theirs.
 
   bool open() const { return finish_reason.empty(); }

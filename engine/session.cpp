@@ -38,6 +38,14 @@ Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
                                            .max_tokens = asked.max_tokens,
                                            .draft = engine.draft.get(),
                                            .sampling = state.sampling.values,
+                                           .config = &model().config,
+                                           .dtype = model().dtype,
+                                           .device = model().device,
+                                           .logits_of =
+                                               [transformer = engine.transformer.get()](const at::Tensor& states) {
+                                                 PlainWorkspace workspace;  // The session's may hold other logits.
+                                                 return transformer->logits(states, workspace);
+                                               },
                                            .draws = engine.acceptance->wants_drawn_guesses()});
     if (engine.make_draft_length) {
       state.draft_length = engine.make_draft_length(asked.batch_size);

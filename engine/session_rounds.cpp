@@ -96,34 +96,6 @@ class Session::Impl::PassRound final : public Round {
     return unit_double(words.word[0], words.word[1]);
   }
 
- private:
-  std::vector<std::int64_t> choose_by(const Chooser& chooser, std::int64_t position,
-                                      const std::vector<std::int64_t>& rows) {
-    std::vector<std::int64_t> lines;
-    std::vector<std::int64_t> positions;  // That the tokens will be fed at.
-    for (const std::int64_t index : rows) {
-      const auto row = static_cast<std::size_t>(index);
-      lines.push_back(begins_[row] + position);
-      positions.push_back(past_[row] + 1 + position);
-    }
-    note_guesses(position, rows);
-    const at::Tensor of_lines = logits_.index_select(0, at::tensor(lines, at::kLong).to(logits_.device()));
-    const bool all = rows.size() == guesses_.size();
-    StepResult said =
-        session_.choose_from(of_lines, positions, all ? nullptr : &rows, chooser).step.read(session_.text.get());
-    for (std::size_t index = 0; index < rows.size(); ++index) {
-      RowRun& run = runs_[static_cast<std::size_t>(rows[index])];
-      if (!said.exhausted.empty() && said.exhausted[index]) {
-        run.exhausted = true;
-        said.token_ids[index] = kNoToken;
-      } else if (!said.details.empty()) {
-        run.details.push_back(std::move(said.details[index]));
-      }
-    }
-    return std::move(said.token_ids);
-  }
-
- public:
   bool is_plain() const override {
     const BatchState& state = session_.state;
     return state.masks == nullptr && state.history == nullptr &&
@@ -159,12 +131,40 @@ class Session::Impl::PassRound final : public Round {
     return std::move(runs_);
   }
 
-  /// Returns the logits that each row chose its last token from, [B, V]; after runs().
-  at::Tensor last_logits() const {
-    return logits_.index_select(0, at::tensor(last_lines_, at::kLong).to(logits_.device()));
+  const at::Tensor& logits() const { return logits_; }
+  /// Returns the lines [B, ..] of `lines` [S, ..] that each row chose its last token from; after runs().
+  at::Tensor last_of(const at::Tensor& lines) const {
+    return lines.index_select(0, at::tensor(last_lines_, at::kLong).to(lines.device()));
   }
 
  private:
+  /// Does what choose() does; without a chooser, by the session's own choice.
+  std::vector<std::int64_t> choose_by(const Chooser& chooser, std::int64_t position,
+                                      const std::vector<std::int64_t>& rows) {
+    std::vector<std::int64_t> lines;
+    std::vector<std::int64_t> positions;  // That the tokens will be fed at.
+    for (const std::int64_t index : rows) {
+      const auto row = static_cast<std::size_t>(index);
+      lines.push_back(begins_[row] + position);
+      positions.push_back(past_[row] + 1 + position);
+    }
+    note_guesses(position, rows);
+    const at::Tensor of_lines = logits_.index_select(0, at::tensor(lines, at::kLong).to(logits_.device()));
+    const bool all = rows.size() == guesses_.size();
+    StepResult said =
+        session_.choose_from(of_lines, positions, all ? nullptr : &rows, chooser).step.read(session_.text.get());
+    for (std::size_t index = 0; index < rows.size(); ++index) {
+      RowRun& run = runs_[static_cast<std::size_t>(rows[index])];
+      if (!said.exhausted.empty() && said.exhausted[index]) {
+        run.exhausted = true;
+        said.token_ids[index] = kNoToken;
+      } else if (!said.details.empty()) {
+        run.details.push_back(std::move(said.details[index]));
+      }
+    }
+    return std::move(said.token_ids);
+  }
+
   /// Lets penalties know the guesses that stand before `position`: a row that comes so far has said them.
   void note_guesses(std::int64_t position, const std::vector<std::int64_t>& rows) {
     if (position == 0 || session_.state.history == nullptr) {
@@ -208,6 +208,7 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
     state.history->add(state.next_ids.value, past);
   }
   workspace->begin_step(false);
+  workspace->set_decode_rows(batch_size());
   at::Tensor hidden = decodelab::forward(*engine.transformer, *engine.verify_attention, *state.cache,
                                          step_rows.packed(ids), step_of(step_rows))
                           .flatten(0, 1);
@@ -215,9 +216,13 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
     hidden = hidden.index_select(0, step_rows.scatter().source);
   }
   PassRound round(*this, guesses, proposer, head(hidden), past);
+  workspace->set_decode_rows(0);
   in_stage(Stage::host, [&] { state.cache->advance(step_rows); });
   std::vector<RowRun> runs = round.runs(engine.acceptance->accept(round));
-  state.last_logits.value = round.last_logits();
+  state.last_logits.value = round.last_of(round.logits());
+  if (engine.proposer.sees_states) {
+    state.last_hidden.value = round.last_of(hidden);
+  }
   std::vector<std::int64_t> chosen;
   for (std::size_t row = 0; row < runs.size(); ++row) {
     // A row whose rules left no token is not fed again: any id will do.
@@ -255,6 +260,11 @@ std::vector<RowRun> Session::Impl::step_alone() {
 std::vector<std::vector<std::int64_t>> Session::Impl::propose(std::span<const std::int64_t> budgets) {
   const Range range(Stage::draft);
   const Unheard draft;  // What a draft does is not what the model does.
+  if (engine.proposer.sees_states) {
+    PlainWorkspace own;  // The session's may hold other states.
+    const at::Tensor& hidden = state.last_hidden.value;
+    state.proposer->see(hidden.defined() ? engine.transformer->last_norm(hidden, own) : hidden);
+  }
   return state.proposer->propose(budgets);
 }
 
@@ -311,7 +321,9 @@ std::vector<RowRun> Session::speculate(std::span<const std::int64_t> budgets) {
   const std::vector<std::vector<std::int64_t>> guesses = impl_->propose(wanted);
   const auto proposed = std::chrono::steady_clock::now();
   const bool none = std::ranges::all_of(guesses, [](const auto& row) { return row.empty(); });
-  std::vector<RowRun> runs = none ? impl_->step_alone() : impl_->verify(guesses, state.proposer.get());
+  // A decode step would not show what its tokens are chosen from.
+  std::vector<RowRun> runs =
+      none && !impl_->engine.proposer.sees_states ? impl_->step_alone() : impl_->verify(guesses, state.proposer.get());
   if (state.draft_length) {
     std::vector<DraftLength::Outcome> outcomes;
     for (const RowRun& run : runs) {

@@ -174,6 +174,9 @@ void Session::Impl::set_logits(const Feed& fed, const at::Tensor& logits_before,
   const auto last_of = [&](const at::Tensor& positions) {
     return rows.tokens() == 1 ? positions : positions.index_select(0, rows.last_token_index());
   };
+  if (engine.proposer.sees_states) {
+    state.last_hidden.value = last_of(hidden).clone();  // A workspace may write the next step over it.
+  }
   const LmHeadRows& head_rows = *engine.lm_head_rows;
   const bool all = std::ranges::any_of(state.asked.values,
                                        [&](const DetailsRequest& of_row) { return head_rows.all_positions(of_row); });
@@ -231,6 +234,7 @@ void Session::Impl::add_prompt_details(
 void Session::Impl::feed(const Feed& fed) {
   const StepRows& rows = fed.rows;
   workspace->begin_step(false);
+  workspace->set_decode_rows(0);  // A pass over guesses may have ended early.
   const bool continues =
       !rows.all_add() || std::ranges::any_of(rows.past(), [](std::int64_t held) { return held != 0; });
   // A workspace may write the new logits over the old ones.
@@ -240,6 +244,7 @@ void Session::Impl::feed(const Feed& fed) {
   if (before.defined() && !rows.all_add()) {
     at::Tensor adds = at::tensor(rows.added(), at::kLong).to(before.device()).gt(0).unsqueeze(1);
     state.last_logits.value = at::where(adds, state.last_logits.value, before);
+    state.last_hidden.value = at::Tensor();
   }
   in_stage(Stage::host, [&] { state.cache->advance(rows); });
   prepare_steps();
@@ -261,6 +266,7 @@ void Session::Impl::decode_forward() {
     return;
   }
   workspace->begin_step(true);
+  state.last_hidden.value = at::Tensor();
   state.last_logits.value = runner->decode({.ids = state.next_ids.value,
                                             .rows = rows,
                                             .cache = *state.cache,

@@ -59,6 +59,10 @@ void add_to_json(const Sample& sample, const CompletionKeys& keys, nlohmann::ord
   if (keys.speculates) {
     json["proposed_tokens"] = completion.proposed;
     json["skipped_tokens"] = completion.skipped;
+    json["rounds"] = Json::array();
+    for (const RoundCount& round : completion.rounds) {
+      json["rounds"].push_back({round.proposed, round.accepted});
+    }
   }
   if (completion.details.empty()) {
     return;

@@ -118,10 +118,11 @@ class Decoder final : public Transformer {
     }
   }
 
-  at::Tensor head(const at::Tensor& hidden, Workspace& workspace) const override {
-    const Range range(Stage::head);
-    count_amount(Amount::lm_head_rows, hidden.size(0));
-    return head_->forward(last_norm_->norm(hidden, workspace), workspace);
+  at::Tensor last_norm(const at::Tensor& hidden, Workspace& workspace) const override {
+    return last_norm_->norm(hidden, workspace);
+  }
+  at::Tensor logits(const at::Tensor& normed, Workspace& workspace) const override {
+    return head_->forward(normed, workspace);
   }
 
   const ModelConfig& config() const override { return config_; }

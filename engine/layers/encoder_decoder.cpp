@@ -119,10 +119,10 @@ class EncoderDecoder final : public Transformer {
     return std::make_unique<EncodedPrompts>(std::move(keys_values), step.rows.added());
   }
 
-  at::Tensor head(const at::Tensor& hidden, Workspace& workspace) const override {
-    const Range range(Stage::head);
-    count_amount(Amount::lm_head_rows, hidden.size(0));
-    const at::Tensor normed = last_norm_->norm(hidden, workspace);
+  at::Tensor last_norm(const at::Tensor& hidden, Workspace& workspace) const override {
+    return last_norm_->norm(hidden, workspace);
+  }
+  at::Tensor logits(const at::Tensor& normed, Workspace& workspace) const override {
     return head_->forward(config_.head_scale == 1 ? normed : normed * config_.head_scale, workspace);
   }
 

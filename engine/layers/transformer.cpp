@@ -15,6 +15,12 @@ namespace decodelab {
 
 at::Tensor Transformer::score_bias(std::int64_t, std::int64_t, const ForwardStep&) const { return {}; }
 
+at::Tensor Transformer::head(const at::Tensor& hidden, Workspace& workspace) const {
+  const Range range(Stage::head);
+  count_amount(Amount::lm_head_rows, hidden.size(0));
+  return logits(last_norm(hidden, workspace), workspace);
+}
+
 std::unique_ptr<EncodedPrompts> Transformer::encode(const at::Tensor&, const Attention&, const ForwardStep&) const {
   throw std::logic_error("a decoder alone has no encoder to run");
 }

@@ -56,8 +56,12 @@ class Transformer {
   /// each layer of the decoder attends to. Throws std::logic_error for a decoder alone.
   virtual std::unique_ptr<EncodedPrompts> encode(const at::Tensor& token_ids, const Attention& attention,
                                                  const ForwardStep& step) const;
-  /// Runs the last norm and the language-model head: [R, d] -> logits [R, V].
-  virtual at::Tensor head(const at::Tensor& hidden, Workspace& workspace) const = 0;
+  /// Runs the last norm: [R, d] -> [R, d].
+  virtual at::Tensor last_norm(const at::Tensor& hidden, Workspace& workspace) const = 0;
+  /// Runs the language-model head behind it: [R, d] -> logits [R, V].
+  virtual at::Tensor logits(const at::Tensor& normed, Workspace& workspace) const = 0;
+  /// Runs both, and counts the rows.
+  at::Tensor head(const at::Tensor& hidden, Workspace& workspace) const;
 
   virtual const ModelConfig& config() const = 0;
 };

@@ -30,8 +30,16 @@ class Workspace {
   }
   /// Returns true while allocate() reuses memory: operators then write into it instead of allocating.
   virtual bool reuses() const = 0;
+  /// Says that what follows must have the bits that a decode step of `rows` rows gives it, although it has more: a pass
+  /// over guesses, which stand or fall by what decode steps would have said. 0: it need not.
+  void set_decode_rows(std::int64_t rows) { decode_rows_ = rows; }
+  /// Returns the number of rows by which a product of `rows` rows chooses its kernel.
+  std::int64_t rows_like(std::int64_t rows) const { return decode_rows_ > 0 ? decode_rows_ : rows; }
   /// Returns positions and masks that were made once for the session, or null where each step makes its own.
   virtual const StepTables* tables() const { return nullptr; }
+
+ private:
+  std::int64_t decode_rows_ = 0;
 };
 
 /// The reference: every operator allocates its own result.

@@ -35,6 +35,8 @@ struct BatchState {
   RowValues<DetailsRequest> details;                    ///< What the policy computes of each row.
   RowValues<std::vector<TokenDetails>> prompt_details;  ///< Not yet returned; of tokens that were fed.
   RowTensor next_ids;                                   ///< [B, 1] int64 on the device: what decode() will feed.
+  RowTensor last_hidden;                                ///< [B, d], of the same tokens before the last norm; undefined
+                                                        ///< where nobody looks at it, or a decode step left none.
   RowTensor last_logits;                                ///< [B, V], of the last token that each row was fed.
 
   std::int64_t batch_size() const { return cache->options().batch_size; }

@@ -21,6 +21,9 @@ class Proposer : public RowPart {
   virtual void add(std::int64_t row, std::span<const std::int64_t> tokens) = 0;
   /// Returns at most budgets[row] >= 0 guesses of each row, none where it has none: what follows the tokens so far.
   virtual std::vector<std::vector<std::int64_t>> propose(std::span<const std::int64_t> budgets) = 0;
+  /// Shows the states [B, d] after the last norm that the rows' next tokens were chosen from, before it is asked for
+  /// guesses; undefined where they are not known. Only where ProposerRule::sees_states says so.
+  virtual void see(const at::Tensor& states) { static_cast<void>(states); }
   /// Returns the probabilities that the row's last guesses were drawn from, [guesses, V] fp32 on the host; null where
   /// they were not drawn.
   virtual const at::Tensor* drawn_from(std::int64_t row) const {

@@ -8,13 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "engine/kernels/element_type.h"
 #include "engine/sampling/sampling_parameters.h"
+
+namespace at {
+class Tensor;
+}
 
 namespace decodelab {
 
 class DraftLength;
 class Engine;
 class Proposer;
+struct ModelConfig;
 
 /// Whether prompts begin with keys and values that an earlier one left, where the caller keeps a PrefixStore.
 enum class PrefixReuse : std::uint8_t {
@@ -58,6 +64,11 @@ struct ProposerOptions {
   std::int64_t max_tokens = 0;                 ///< As in SessionOptions.
   const Engine* draft = nullptr;               ///< The model that guesses, where the rule names one.
   std::vector<SamplingParameters> sampling{};  ///< Of each row, complete.
+  const ModelConfig* config = nullptr;         ///< Of the model that checks the guesses.
+  ElementType dtype = ElementType::float32;    ///< Of its weights.
+  std::string device;                          ///< That it is on.
+  /// Returns the logits [N, V] that the model's head computes from states [N, d] after the last norm.
+  std::function<at::Tensor(const at::Tensor& states)> logits_of{};
   bool draws = false;  ///< Guesses of sampled rows are drawn, and come with what they were drawn from.
 };
 
@@ -72,6 +83,8 @@ struct ProposerRule {
   GuessesFrom from = GuessesFrom::text;
   /// The draft that guesses: one of those that the engine was given, or kSelfDraft; an empty name: the only one given.
   std::optional<std::string> draft{};
+  bool sees_states = false;       ///< It wants what Proposer::see() shows.
+  std::string folder{};           ///< Where its heads are, if it has some.
   std::int64_t first_layers = 0;  ///< Above 0: so many of the model's own layers guess.
 };
 

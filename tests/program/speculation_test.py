@@ -76,6 +76,22 @@ class Speculation(ProgramTest):
                     self.assertEqual(row["counters"]["rounds"], 12 if row["arm"] == arms[1] else 3, "12 tokens, one or four a round")
                     self.assertEqual(row["counters"]["emitted_tokens"], 12 * row["batch"])
 
+    def test_guesses_the_rounds_of_real_text_again(self):
+        file = self.path("rounds.jsonl")
+        lines = self.run_program(*REQUEST, "--arm", "native", "--speculate", 6, "-o", "jsonl").stdout
+        with open(file, "w") as trace:
+            trace.write(lines)
+        rounds = [json.loads(line)["rounds"] for line in lines.splitlines()]
+        for row, line in zip(rounds, map(json.loads, lines.splitlines()), strict=True):
+            self.assertEqual(sum(proposed for proposed, _ in row), line["proposed_tokens"])
+            self.assertEqual(sum(accepted for _, accepted in row), line["skipped_tokens"], "no end cut a run")
+        rows = self.run_json("sweep", "--store", self.store, "-m", "synthetic:tiny", "--phase", "continue", "--batch", 2, "--length", 8, "--max-tokens", 23, "--launches", 1, "--blocks", 1,
+                             "--arm", "native", "--arm", f"native,+oracle-draft:tokens=6:trace={file}")["rows"]
+        counters = rows[1]["counters"]
+        self.assertEqual(rows[1]["status"], "ok", rows[1]["reason"])
+        self.assertEqual(counters["proposed_tokens"], sum(proposed for row in rounds for proposed, _ in row))
+        self.assertEqual(counters["rounds"], max(len(row) for row in rounds))
+
     def test_lets_a_second_model_guess(self):
         plain = self.completions("--arm", "causal")
         for arguments in (["--draft", "synthetic:tiny"], ["--draft", "small=synthetic:tiny", "--speculate", 3, "--arm", "native"],

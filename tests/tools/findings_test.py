@@ -83,7 +83,7 @@ class FindingsTest(unittest.TestCase):
         for guesses in (1, 3, 7):
             self.assertAlmostEqual(prices[guesses], price(guesses))
         text = page.predicted(rows)
-        self.assertIn("| decode b1 L128 | 100 % | 7 | 1.210 | 4 | 6.61 | 6.61 | 6.61 [6.55, 6.68] | 1.000 [0.990, 1.010] |", text)
+        self.assertIn("| decode b1 L128 | 100 % | 7 | 1.210 | 4 | 6.61 | 6.61 | 6.61 [6.55, 6.68] | 1.000 [0.986, 1.014] |", text)
         self.assertIn("| decode b1 L128 | 0 % | 3 | 1.090 | 32 | 0.92 | - |", text)
         self.assertEqual(prediction.oracle("native,+oracle-draft"), (80, 4))
         self.assertIsNone(prediction.oracle("native"))

@@ -2,11 +2,13 @@
 #include "engine/sequences/proposer.h"
 
 #include <algorithm>
+#include <fstream>
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include "bench/plan/arm.h"
+#include "tests/temporary_folder.h"
 
 namespace decodelab {
 namespace {
@@ -96,6 +98,33 @@ TEST(Proposers, RowsKeepTheirTokensWhenTheyMove) {
     EXPECT_EQ(proposer->propose(std::vector<std::int64_t>{5, 5, 5}), (std::vector<Tokens>{{}, {2, 3}, {4}}));
     EXPECT_EQ(proposer->propose(std::vector<std::int64_t>{0, 1, 0}), (std::vector<Tokens>{{}, {2}, {}}));
   }
+}
+
+TEST(Proposers, TheOracleGuessesTheRoundsOfATraceAgain) {
+  const testing::TemporaryFolder folder;
+  const std::string file = (folder.path() / "rounds.jsonl").string();
+  std::ofstream(file) << "{\"rounds\":[[3,2],[2,0],[0,0],[4,4]]}\n{\"rounds\":[[1,1]]}\n";
+  const auto proposer = proposer_of("oracle-draft:tokens=3:trace=" + file, 3);
+  const Tokens prompt{9, 9};
+  for (std::int64_t row = 0; row < 3; ++row) {
+    proposer->add(row, prompt);
+  }
+  const std::vector<Tokens> truth(3, {1, 2, 3, 4, 5, 6, 7, 8});
+  const std::vector<std::int64_t> budgets(3, 8);
+  for (int step = 0; step < 2; ++step) {  // Whoever is told again begins again.
+    proposer->foretell(truth);
+    const std::vector<Tokens> first = proposer->propose(budgets);
+    EXPECT_EQ(first[0], (Tokens{1, 2, 2})) << "two of three are right";
+    EXPECT_EQ(first[1], (Tokens{1}));
+    EXPECT_EQ(first[2], first[0]) << "there are two completions for three rows";
+    proposer->add(0, Tokens{1, 2, 3});
+    EXPECT_EQ(proposer->propose(budgets)[0], (Tokens{3, 4})) << "none of two is right";
+    EXPECT_EQ(proposer->propose(budgets)[0], Tokens{}) << "nothing was guessed";
+    for (std::int64_t row = 0; row < 3; ++row) {
+      proposer->truncate(row, 2);
+    }
+  }
+  EXPECT_THROW(proposer_of("oracle-draft:trace=no/such/file"), std::invalid_argument);
 }
 
 }  // namespace

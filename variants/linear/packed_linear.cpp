@@ -57,7 +57,7 @@ class PackedLinear final : public Linear {
     const std::int64_t inputs = packed_->inputs();
     const std::int64_t rows = x.numel() / inputs;
     const bool tiles = multiplies_many_rows(packed_->order());
-    if (rows > kFewRows && !tiles) {
+    if (workspace.rows_like(rows) > kFewRows && !tiles) {
       std::call_once(many_rows_made_, [this] { make_many_rows(); });
       if (many_rows_ != nullptr) {
         return packed_->gated() ? gate(many_rows_->forward(x, bias_, std::nullopt), *activation, workspace)

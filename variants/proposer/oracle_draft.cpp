@@ -2,11 +2,16 @@
 // right guesses that is known.
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/select_rows.h"
 #include "engine/kernels/philox.h"
 #include "engine/sequences/proposer.h"
+#include "engine/sequences/round_trace.h"
 #include "variants/proposer/proposer_variant.h"
 
 namespace decodelab {
@@ -23,10 +28,13 @@ bool is_right(std::uint64_t row, std::int64_t token, std::int64_t percent) {
   return words.word[0] % 100 < static_cast<std::uint64_t>(percent);
 }
 
+/// Completions whose rounds are guessed again; none: guesses are right at a rate.
+using RoundTrace = std::vector<RoundCounts>;
+
 class OracleDraft final : public Proposer {
  public:
-  OracleDraft(std::int64_t rows, std::int64_t percent, std::int64_t most)
-      : rows_(static_cast<std::size_t>(rows)), percent_(percent), most_(most) {}
+  OracleDraft(std::int64_t rows, std::int64_t percent, std::int64_t most, std::shared_ptr<const RoundTrace> trace)
+      : rows_(static_cast<std::size_t>(rows)), percent_(percent), most_(most), trace_(std::move(trace)) {}
 
   void add(std::int64_t row, std::span<const std::int64_t> tokens) override {
     rows_[static_cast<std::size_t>(row)].held += std::ssize(tokens);
@@ -38,21 +46,25 @@ class OracleDraft final : public Proposer {
       rows_[row].begin = rows_[row].held;
       rows_[row].number = row;
       rows_[row].completion = completions[row];
+      rows_[row].round = 0;
     }
   }
 
   std::vector<std::vector<std::int64_t>> propose(std::span<const std::int64_t> budgets) override {
     std::vector<std::vector<std::int64_t>> guesses;
     for (std::size_t row = 0; row < rows_.size(); ++row) {
-      const Row& of = rows_[row];
+      Row& of = rows_[row];
       const std::int64_t said = of.held - of.begin;
       const std::int64_t known = std::ssize(of.completion) - said;
+      const RoundCount replayed = next_round(of);
       std::vector<std::int64_t> guess;
-      for (std::int64_t token = said; token < said + std::min({known, budgets[row], most_}); ++token) {
-        const std::int64_t right = of.completion[static_cast<std::size_t>(token)];
+      for (std::int64_t index = 0; index < std::min({known, budgets[row], replayed.proposed}); ++index) {
+        const std::int64_t right = of.completion[static_cast<std::size_t>(said + index)];
+        const bool stands = trace_ ? index < replayed.accepted : is_right(of.number, said + index, percent_);
         // Any other token of every vocabulary will do.
-        guess.push_back(is_right(of.number, token, percent_) ? right : (right == 0 ? 1 : right - 1));
+        guess.push_back(stands ? right : (right == 0 ? 1 : right - 1));
       }
+      of.round += budgets[row] > 0 ? 1 : 0;
       guesses.push_back(std::move(guess));
     }
     return guesses;
@@ -72,20 +84,53 @@ class OracleDraft final : public Proposer {
     std::int64_t held = 0;   ///< Tokens that it was fed.
     std::int64_t begin = 0;  ///< Of these, those before the completion.
     std::uint64_t number = 0;
+    std::int64_t round = 0;                  ///< Of its trace.
     std::vector<std::int64_t> completion{};  ///< Empty: unknown, and nothing is guessed.
   };
+
+  /// Returns the guesses of a row's next round, and with a trace how many of them are right.
+  RoundCount next_round(const Row& row) const {
+    if (trace_ == nullptr) {
+      return {.proposed = most_};
+    }
+    const RoundCounts& rounds = (*trace_)[row.number % trace_->size()];
+    RoundCount round = rounds[static_cast<std::size_t>(row.round) % rounds.size()];
+    round.proposed = std::min(round.proposed, most_);
+    return round;
+  }
 
   std::vector<Row> rows_;
   std::int64_t percent_;
   std::int64_t most_;
+  std::shared_ptr<const RoundTrace> trace_;
+};
+
+/// Reads a trace once for all sessions of an engine, when the first of them is made.
+class LazyTrace {
+ public:
+  explicit LazyTrace(std::string file) : file_(std::move(file)) {}
+
+  std::shared_ptr<const RoundTrace> get() {
+    const std::lock_guard lock(mutex_);
+    if (trace_ == nullptr && !file_.empty()) {
+      trace_ = std::make_shared<const RoundTrace>(load_round_trace(file_));
+    }
+    return trace_;
+  }
+
+ private:
+  std::string file_;
+  std::mutex mutex_;
+  std::shared_ptr<const RoundTrace> trace_;
 };
 
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t percent = parameters.integer("percent");
   const std::int64_t tokens = parameters.integer("tokens");
+  const auto trace = std::make_shared<LazyTrace>(parameters.word("trace"));
   plan.proposer.bind(kName, {.make =
                                  [=](const ProposerOptions& options) {
-                                   return std::make_unique<OracleDraft>(options.rows, percent, tokens);
+                                   return std::make_unique<OracleDraft>(options.rows, percent, tokens, trace->get());
                                  },
                              .from = GuessesFrom::told});
 }
@@ -99,7 +144,11 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
                     .minimum = 0,
                     .maximum = 100,
                     .help = "right guesses of 100"},
-                   guesses_parameter(kDefaultTokens)},
+                   guesses_parameter(kDefaultTokens),
+                   {.name = "trace",
+                    .help =
+                        "a file of 'generate --speculate N -o jsonl', whose rounds are guessed again, not at a rate",
+                    .default_word = ""}},
     .expects = [](const CountedSteps& counted, const Parameters&) { return expected_rounds(counted, true); },
     .unsupported = {},
     .conflict = [](const EnginePlan& plan) { return proposer_conflict(kName, plan); },

@@ -1,5 +1,6 @@
 """What speculation should be worth, from what rounds cost where no guess is right, beside what it was measured to be worth."""
 
+import math
 import re
 
 from validation.table import markdown
@@ -51,6 +52,16 @@ def expected_tokens(right, guesses):
     return guesses + 1 if right == 1 else (1 - right ** (guesses + 1)) / (1 - right)
 
 
+def priced_by(arms, guesses):
+    """The row of the arm that fixes the price of so many guesses."""
+    return next(row for arm, row in arms.items() if oracle(arm) == (0, guesses))
+
+
+def half_width(row):
+    """Of the interval of a ratio, as a logarithm."""
+    return math.log(row["time_ratio_high"] / row["time_ratio_low"]) / 2
+
+
 def interval(row, factor):
     return f"{factor / row['time_ratio']:.2f} [{factor / row['time_ratio_high']:.2f}, {factor / row['time_ratio_low']:.2f}]"
 
@@ -71,9 +82,12 @@ def table(cells):
                 continue
             percent, guesses = right
             predicted = predicted_ratio(price, row, guesses, said)
-            low, high = predicted / row["time_ratio_high"], predicted / row["time_ratio_low"]
+            share = predicted / row["time_ratio"]
+            # The price is measured too, by another arm of the same launches.
+            width = math.hypot(half_width(row), half_width(priced_by(arms, guesses)))
+            low, high = share * math.exp(-width), share * math.exp(width)
             lines.append([name, f"{percent} %", str(guesses), f"{price[guesses]:.3f}", str(row["counters"]["rounds"]),
                           f"{expected_tokens(percent / 100, guesses) / price[guesses]:.2f}", f"{1 / predicted:.2f}" if percent else "-", interval(row, 1),
-                          f"{predicted / row['time_ratio']:.3f} [{low:.3f}, {high:.3f}]" if percent else "fixes the price"])
+                          f"{share:.3f} [{low:.3f}, {high:.3f}]" if percent else "fixes the price"])
     head = ["cell", "right", "guesses", "a round, in steps", "rounds", "closed form", "predicted", "measured", "measured / predicted"]
     return f"Speed-ups of {said} tokens:\n\n" + markdown(head, lines)
