@@ -29,8 +29,9 @@ inline std::vector<std::string> arms_of_every_variant() {
   return arms;
 }
 
-inline Engine engine_for(const std::string& arm, std::shared_ptr<const Model> model) {
-  return Engine(std::move(model), bind_arm(parse_arm(arm), reference_plan()));
+/// Where the arm wants a draft, the model guesses for itself.
+inline Engine engine_for(const std::string& arm, const std::shared_ptr<const Model>& model) {
+  return Engine(model, bind_arm(parse_arm(arm), reference_plan()), {{"itself", model}});
 }
 
 /// Logits of `steps` steps after the ragged prompts, each step fed `forced` where there are tokens.

@@ -143,6 +143,9 @@ TEST(EveryVariant, BindsASlotAndSaysWhereItComesFrom) {
 TEST(EveryVariant, StaysBelowItsClosedFormOfMemory) {
   const auto model = small_model(small_config());
   for (const std::string& arm : arms_and_presets()) {
+    if (arm.find("early-exit:layers") != std::string::npos && !runs_on(arm, *model)) {
+      continue;  // The model has fewer layers.
+    }
     const Engine engine = engine_for(arm, model);
     EXPECT_GT(engine.step_bytes(4, 32, 0, 40), 0) << arm;
     EXPECT_GT(engine.step_bytes(8, 32, 0, 40), engine.step_bytes(4, 32, 0, 40)) << arm;
