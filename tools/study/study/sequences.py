@@ -49,7 +49,7 @@ SEQUENCES = Study(
         Question("samples-gpt2", "10 samples of 100 tokens, gpt2's shape, keys kept: who is fastest?",
                  samples(["native", "causal", "causal,+copied-fork", "vector,-vectorized-choice,+host-choice"], [ON], launches=3),
                  (Claim("generate() takes longer", "hf-generate", GENERATE, "slower"),
-                  Claim("logits that cross to the host cost time", "vector,-vectorized-choice,+host-choice", GENERATE, "slower")), model="synthetic:gpt2"),
+                  Claim("logits that cross to the host cost time", "vector,+host-choice,-vectorized-choice", GENERATE, "slower")), model="synthetic:gpt2"),
         Question("samples-gpt2-no-cache", "The same without keys, one launch: what do keys that are kept save?",
                  samples(["native", "causal,+no-cache"], [OFF], launches=1), (), model="synthetic:gpt2"),
         Question("samples-redpajama", "10 samples of 100 tokens on RedPajama's shape (2.8 B parameters), bf16, keys kept",
