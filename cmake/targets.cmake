@@ -90,7 +90,7 @@ decodelab_library(checkpoint_formats SOURCES ${checkpoint_sources} LINK base ${P
 # Which tokens a pattern or other rules allow next.
 decodelab_library(masks SOURCES ${mask_sources} LINK base ${PCRE2_LIBRARY})
 # What names slots and variants without touching a tensor: the grammar of arms is tested without torch.
-decodelab_library(plan_core SOURCES engine/plan.cpp variants/registry.cpp variants/presets.cpp LINK base)
+decodelab_library(plan_core SOURCES engine/drafts.cpp engine/plan.cpp variants/registry.cpp variants/presets.cpp LINK base)
 decodelab_library(bench_core SOURCES ${bench_core_sources}
   LINK plan_core masks checkpoint_formats reports_statistics profiles)
 # The commands include no header of libtorch; the program links the engine that they call.
@@ -116,7 +116,7 @@ endif()
 
 # --- on libtorch -------------------------------------------------------------------------------------------------------
 file(GLOB_RECURSE engine_sources CONFIGURE_DEPENDS engine/*.cpp)
-list(REMOVE_ITEM engine_sources ${checkpoint_sources} ${mask_sources} ${CMAKE_SOURCE_DIR}/engine/plan.cpp)
+list(REMOVE_ITEM engine_sources ${checkpoint_sources} ${mask_sources} ${CMAKE_SOURCE_DIR}/engine/drafts.cpp ${CMAKE_SOURCE_DIR}/engine/plan.cpp)
 # What names symbols of libtorch's CUDA part is a module, which is loaded where there is a GPU.
 set(cuda_module_sources ${CMAKE_SOURCE_DIR}/engine/generation/cuda_graph.cpp)
 list(REMOVE_ITEM engine_sources ${cuda_module_sources})

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/nearest_names.h"
+#include "engine/drafts.h"
 #include "variants/presets.h"
 
 namespace decodelab {
@@ -243,30 +244,21 @@ EnginePlan bind_arm(const Arm& arm, EnginePlan base) {
 
 namespace {
 
-/// Returns the draft that guesses by an arm's plan, if it is one of those given.
-const std::pair<const std::string, ModelConfig>* draft_of(const RunsOn& where) {
-  const std::optional<std::string>& name = where.plan->proposer.value().draft;
-  if (!name || where.drafts == nullptr) {
-    return nullptr;
-  }
-  const auto found = name->empty() ? where.drafts->begin() : where.drafts->find(*name);
-  return found == where.drafts->end() ? nullptr : &*found;
-}
-
-/// Returns why the arm's other variants cannot run on its draft; empty where they can.
+/// Returns why the arm's other variants cannot run on its draft, which is there; empty where they can.
 std::string reason_against_variants_of_draft(const Arm& arm, const RunsOn& where) {
-  const auto* draft = draft_of(where);
-  if (draft == nullptr) {
+  const std::optional<std::string>& draft = where.plan->proposer.value().draft;
+  if (!draft || *draft == kSelfDraft) {
     return "";
   }
-  const RunsOn on_draft{.config = draft->second, .dtype = where.dtype, .device = where.device, .plan = where.plan};
+  const RunsOn on_draft{
+      .config = draft_named(*draft, *where.drafts), .dtype = where.dtype, .device = where.device, .plan = where.plan};
   for (const auto& [name, parameters] : arm.variants) {
     const Variant& variant = registered_variants().at(name);
     if (name == where.plan->proposer.variant() || !variant.unsupported) {
       continue;
     }
     if (const std::string reason = variant.unsupported(on_draft); !reason.empty()) {
-      return fmt::format("the draft {}, which decodes as the model does: {}: {}", draft->first, name, reason);
+      return fmt::format("the draft decodes as the model does: {}: {}", name, reason);
     }
   }
   return "";

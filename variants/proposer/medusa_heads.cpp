@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,39 +75,24 @@ class MedusaProposer final : public Proposer {
   at::Tensor states_;  ///< [B, d]; undefined where they are not known.
 };
 
-/// Reads the heads once for all sessions of an engine, when the first of them is made.
-class LazyHeads {
- public:
-  explicit LazyHeads(std::string folder) : folder_(std::move(folder)) {}
-
-  std::shared_ptr<const std::vector<MedusaHead>> get(const ProposerOptions& options) {
-    const std::lock_guard lock(mutex_);
-    if (heads_ == nullptr) {
-      heads_ = std::make_shared<const std::vector<MedusaHead>>(
-          load_medusa_heads(folder_, {.hidden_size = options.config->hidden_size,
-                                      .vocabulary_size = options.config->vocabulary_size,
-                                      .dtype = options.dtype,
-                                      .device = options.device}));
-    }
-    return heads_;
-  }
-
- private:
-  std::string folder_;
-  std::mutex mutex_;
-  std::shared_ptr<const std::vector<MedusaHead>> heads_;
-};
-
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t tokens = parameters.integer("tokens");
-  const auto heads = std::make_shared<LazyHeads>(parameters.word("folder"));
+  const std::string folder = parameters.word("folder");
+  const auto heads = std::make_shared<LoadedOnce<std::vector<MedusaHead>>>();
   plan.proposer.bind(kName, {.make =
                                  [=](const ProposerOptions& options) {
-                                   return std::make_unique<MedusaProposer>(options, heads->get(options), tokens);
+                                   const auto load = [&] {
+                                     return load_medusa_heads(folder,
+                                                              {.hidden_size = options.config->hidden_size,
+                                                               .vocabulary_size = options.config->vocabulary_size,
+                                                               .dtype = options.dtype,
+                                                               .device = options.device});
+                                   };
+                                   return std::make_unique<MedusaProposer>(options, heads->get(load), tokens);
                                  },
                              .from = GuessesFrom::model,
                              .sees_states = true,
-                             .folder = parameters.word("folder")});
+                             .folder = folder});
 }
 
 std::string unsupported(const RunsOn& where) {

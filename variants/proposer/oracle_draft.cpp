@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,32 +104,16 @@ class OracleDraft final : public Proposer {
   std::shared_ptr<const RoundTrace> trace_;
 };
 
-/// Reads a trace once for all sessions of an engine, when the first of them is made.
-class LazyTrace {
- public:
-  explicit LazyTrace(std::string file) : file_(std::move(file)) {}
-
-  std::shared_ptr<const RoundTrace> get() {
-    const std::lock_guard lock(mutex_);
-    if (trace_ == nullptr && !file_.empty()) {
-      trace_ = std::make_shared<const RoundTrace>(load_round_trace(file_));
-    }
-    return trace_;
-  }
-
- private:
-  std::string file_;
-  std::mutex mutex_;
-  std::shared_ptr<const RoundTrace> trace_;
-};
-
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t percent = parameters.integer("percent");
   const std::int64_t tokens = parameters.integer("tokens");
-  const auto trace = std::make_shared<LazyTrace>(parameters.word("trace"));
+  const std::string file = parameters.word("trace");
+  const auto trace = std::make_shared<LoadedOnce<RoundTrace>>();
   plan.proposer.bind(kName, {.make =
                                  [=](const ProposerOptions& options) {
-                                   return std::make_unique<OracleDraft>(options.rows, percent, tokens, trace->get());
+                                   return std::make_unique<OracleDraft>(
+                                       options.rows, percent, tokens,
+                                       file.empty() ? nullptr : trace->get([&] { return load_round_trace(file); }));
                                  },
                              .from = GuessesFrom::told});
 }
