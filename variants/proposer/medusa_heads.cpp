@@ -77,7 +77,7 @@ class MedusaProposer final : public Proposer {
 
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t tokens = parameters.integer("tokens");
-  const std::string folder = parameters.word("folder");
+  const std::string& folder = parameters.word("folder");  // Copied into what is bound.
   const auto heads = std::make_shared<LoadedOnce<std::vector<MedusaHead>>>();
   plan.proposer.bind(kName, {.make =
                                  [=](const ProposerOptions& options) {

@@ -107,7 +107,7 @@ class OracleDraft final : public Proposer {
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t percent = parameters.integer("percent");
   const std::int64_t tokens = parameters.integer("tokens");
-  const std::string file = parameters.word("trace");
+  const std::string& file = parameters.word("trace");  // Copied into what is bound.
   const auto trace = std::make_shared<LoadedOnce<RoundTrace>>();
   plan.proposer.bind(kName, {.make =
                                  [=](const ProposerOptions& options) {
