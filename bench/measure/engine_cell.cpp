@@ -166,7 +166,7 @@ void CellRunner::keep(const FilledCache& filled) const {
 }
 
 void CellRunner::discard_first_step() {
-  if (cell_.phase == Phase::decode) {
+  if (begins_with_keys(cell_.phase)) {
     session_->decode();
     session_->truncate(held_);
     force_first();

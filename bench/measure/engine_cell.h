@@ -68,7 +68,7 @@ class CellRunner final {
   void prepare(std::int64_t steps);
 
   /// Runs one decode step and takes it back, so that what a session makes only in its first step is not counted later.
-  /// Does nothing in other phases.
+  /// Does nothing in phases that begin with a prefill.
   void discard_first_step();
 
   bool has_room() const { return steps_left_ > 0; }

@@ -36,8 +36,9 @@ std::string accept_counters(std::string_view accepted, const RunSummary& summary
 
 /// Compares every row of the run that has counters with its accepted line.
 ///
-/// Counters are costs, of which more is worse, except `lm_head_rows` and `counted_steps`, which prove what ran and must
-/// be equal. Throws std::invalid_argument, with the line's number, for text that counter_lines() did not write.
+/// Counters are costs, of which more is worse; but of what was saved less is worse (`accepted_tokens`, `kept_masks`,
+/// `prefix_tokens`, `prefix_pages`), and `lm_head_rows`, where nobody guesses, and `counted_steps` prove what ran and
+/// must be equal. Throws std::invalid_argument, with the line's number, for text that counter_lines() did not write.
 std::vector<CounterFinding> check_counters(std::string_view accepted, const RunSummary& summary);
 
 }  // namespace decodelab

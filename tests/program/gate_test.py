@@ -53,6 +53,14 @@ class Gate(ProgramTest):
         self.assertIn(result.returncode, (0, 3, 4), result.stdout)
         self.assertIn("fell from", result.stdout)
 
+    def test_guesses_that_stand_less_often_are_a_regression_of_a_continuation(self):
+        right, wrong = (f"native,+oracle-draft:percent={percent}:tokens=3" for percent in (100, 0))
+        continuation = ("--phase", "continue", "--max-tokens", "8")
+        worse = self.gate(*continuation, "--baseline-arm", right, "--candidate-arm", wrong, "-o", "json", expect=1).stdout
+        self.assertRegex(worse, r"\brounds rose from 2 to 8\b")
+        better = self.gate(*continuation, "--baseline-arm", wrong, "--candidate-arm", right, "--time-budget", "1", expect=None)
+        self.assertIn(better.returncode, (0, 3, 4), better.stdout)
+
     def test_other_tokens_are_exit_5(self):
         result = self.gate("--baseline-arm", "bigcode", "--candidate-worker", f"{FAKE} exact", "--fill", "generated", expect=5)
         self.assertIn("OUTPUTS DIFFER", result.stdout)

@@ -62,6 +62,26 @@ TEST(CounterCheck, TakesALowerCostAsANoticeAndALowerProofAsARegression) {
   EXPECT_TRUE(contains(findings[0].words, {"lm_head_rows must not change, and went from 1 to 0"}));
 }
 
+TEST(CounterCheck, TakesFewerGuessesThatStandAsARegressionAndMoreOfThemAsANotice) {
+  RunData data = counted_run();
+  Counters& counters = data.cell_arms[0].counters;
+  counters["rounds"] = 8;
+  counters["accepted_tokens"] = 3;
+  const std::string lines = counter_lines(summarize(data));
+  counters["accepted_tokens"] = 6;
+  counters["rounds"] = 2;
+  counters.erase("lm_head_rows");
+  auto findings = check_counters(lines, summarize(data));
+  ASSERT_EQ(findings.size(), 3U);
+  for (const CounterFinding& finding : findings) {
+    EXPECT_EQ(finding.outcome, CounterOutcome::improved) << finding.words;
+  }
+  counters["accepted_tokens"] = 2;
+  findings = check_counters(lines, summarize(data));
+  EXPECT_EQ(findings[0].outcome, CounterOutcome::regression);
+  EXPECT_EQ(findings[0].words, "accepted_tokens fell from 3 to 2");
+}
+
 TEST(CounterCheck, IsInvalidWithoutALineOrWithACounterThatIsNotSteady) {
   RunData data = counted_run();
   const std::string lines = counter_lines(summarize(data));
