@@ -38,6 +38,10 @@ std::int64_t shared_floats(std::int64_t shared_heads, std::int64_t head_dim) {
   return queries + tile + weights + 3 * shared_heads;
 }
 
+std::int64_t heads_of_thread(std::int64_t shared_heads, std::int64_t columns) {
+  return power_of_two(divided_up(shared_heads, std::max<std::int64_t>(kAttentionThreads / columns, 1)));
+}
+
 }  // namespace
 
 SoftmaxLaunch block_softmax_launch(std::int64_t rows, std::int64_t keys, DeviceElement element,
@@ -65,12 +69,25 @@ DecodeLaunch decode_launch(std::int64_t batch_size, std::int64_t kv_heads, std::
   const std::int64_t wanted_splits =
       std::clamp<std::int64_t>(divided_up(wanted_blocks, batch_size * kv_heads), 1, kMostSplits);
   const std::int64_t split_keys = rounded_up(divided_up(std::max<std::int64_t>(keys, 1), wanted_splits), kTileKeys);
-  return {
-      .split_keys = split_keys,
-      .splits = divided_up(std::max<std::int64_t>(keys, 1), split_keys),
-      .columns = columns,
-      .heads_of_thread = power_of_two(divided_up(shared_heads, std::max<std::int64_t>(kAttentionThreads / columns, 1))),
-      .shared_bytes = shared_floats(shared_heads, head_dim) * static_cast<std::int64_t>(sizeof(float))};
+  return {.split_keys = split_keys,
+          .splits = divided_up(std::max<std::int64_t>(keys, 1), split_keys),
+          .columns = columns,
+          .heads_of_thread = heads_of_thread(shared_heads, columns),
+          .shared_bytes = shared_floats(shared_heads, head_dim) * static_cast<std::int64_t>(sizeof(float))};
+}
+
+DecodeLaunch verify_launch(const DecodeLaunch& step, std::int64_t shared_heads, std::int64_t head_dim,
+                           std::int64_t queries) {
+  std::int64_t most = 1;
+  while (most < queries && decode_shape_refused((most + 1) * shared_heads, head_dim).empty()) {
+    ++most;
+  }
+  DecodeLaunch launch = step;
+  launch.queries = divided_up(queries, divided_up(queries, most));  // Blocks take about as many each.
+  const std::int64_t heads = launch.queries * shared_heads;
+  launch.heads_of_thread = heads_of_thread(heads, launch.columns);
+  launch.shared_bytes = shared_floats(heads, head_dim) * static_cast<std::int64_t>(sizeof(float));
+  return launch;
 }
 
 std::int64_t device_partial_floats(std::int64_t batch_size, std::int64_t kv_heads, std::int64_t shared_heads,

@@ -68,11 +68,16 @@ struct DecodeLaunch {
   std::int64_t columns = 0;          ///< k rounded up to a power of two: threads side by side.
   std::int64_t heads_of_thread = 0;  ///< Heads of a thread in the product with the values; a power of two.
   std::int64_t shared_bytes = 0;
+  std::int64_t queries = 1;  ///< Queries with the same keys that a block takes at once.
 };
 /// Returns the launch for `keys` shown keys on `processors` multiprocessors: the longest splits that still give every
 /// multiprocessor two blocks.
 DecodeLaunch decode_launch(std::int64_t batch_size, std::int64_t kv_heads, std::int64_t shared_heads,
                            std::int64_t head_dim, std::int64_t keys, std::int64_t processors);
+/// Returns the launch of a decode step widened to `queries` of each row, as many a block as it has room for. The splits
+/// stay those of the step, so that each query has the bits of its own.
+DecodeLaunch verify_launch(const DecodeLaunch& step, std::int64_t shared_heads, std::int64_t head_dim,
+                           std::int64_t queries);
 /// Returns the floats of all blocks' parts, which the merge reads: for each query head the largest score, the sum of
 /// weights, and k weighted values.
 std::int64_t device_partial_floats(std::int64_t batch_size, std::int64_t kv_heads, std::int64_t shared_heads,

@@ -59,6 +59,27 @@ const at::Tensor& StepRows::held_on_device() const {
   return held_on_device_;
 }
 
+const std::vector<std::int64_t>& StepRows::held_before_queries(std::int64_t queries) const {
+  std::vector<std::int64_t>& held = held_before_queries_[queries];
+  for (std::size_t row = 0; std::ssize(held) < batch_size() * queries; ++row) {
+    for (std::int64_t query = 0; query < queries; ++query) {
+      held.push_back(past()[row] + std::max<std::int64_t>(0, std::min(query, added_[row] - 1)));
+    }
+  }
+  return held;
+}
+
+const at::Tensor& StepRows::held_before_queries_on_device(std::int64_t queries) const {
+  if (queries == 1) {
+    return held_on_device();  // All that a recorded step knows of its lengths.
+  }
+  at::Tensor& held = held_before_queries_on_device_[queries];
+  if (!held.defined()) {
+    held = to_device(held_before_queries(queries));
+  }
+  return held;
+}
+
 bool StepRows::all_add() const { return std::ranges::find(added_, 0) == added_.end(); }
 
 std::int64_t StepRows::padding_tokens() const {

@@ -50,6 +50,11 @@ class StepRows {
   /// Returns the keys that each row holds before this step, [B] int64 on the device; made at the first call of a step.
   /// Its stride is 0 where one number serves all rows.
   const at::Tensor& held_on_device() const;
+  /// Returns the keys that a row holds before each of `queries` of its own, row after row, [B * queries]; behind the
+  /// row's last token as before that. Queries of a decoder are as many as its tokens, and more where the rows are an
+  /// encoder's. Made at the first call of a step, as is the same on the device.
+  const std::vector<std::int64_t>& held_before_queries(std::int64_t queries) const;
+  const at::Tensor& held_before_queries_on_device(std::int64_t queries) const;
   const std::vector<std::int64_t>& added() const { return added_; }
   /// Returns whether all rows hold the same number of keys and add the same number of tokens.
   bool uniform() const { return uniform_; }
@@ -103,6 +108,8 @@ class StepRows {
   std::int64_t keys_ = 0;
   bool uniform_ = true;
   mutable at::Tensor held_on_device_;
+  mutable std::map<std::int64_t, std::vector<std::int64_t>> held_before_queries_;  ///< By their number.
+  mutable std::map<std::int64_t, at::Tensor> held_before_queries_on_device_;
   mutable at::Tensor position_ids_;
   mutable std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> visible_;  ///< By keys and window.
   mutable at::Tensor last_token_index_;

@@ -21,6 +21,7 @@ struct Case {
   std::size_t skew = 0;      ///< Elements that the cache begins behind a multiple of 16 bytes.
   std::int64_t padding = 8;  ///< Elements between the values of one token and the keys of the next.
   std::int64_t window = 0;   ///< Keys that a query sees; 0: all.
+  std::int64_t queries = 1;  ///< Of each row, each of which sees one key more than the one before.
 };
 
 /// Queries, keys and values as a fused projection and a merged cache hold them. What a row does not see is left
@@ -32,23 +33,28 @@ class Step final {
       : it_(it),
         width_(it.kv_heads * it.head_dim),
         rows_(static_cast<std::int64_t>(it.held.size())),
-        shown_(*std::max_element(it.held.begin(), it.held.end()) + 1),
+        queries_(rows_ * it.queries),
+        shown_(*std::max_element(it.held.begin(), it.held.end()) + it.queries),
         most_seen_(it.window > 0 ? std::min(it.window, shown_) : shown_),
         query_stride_(width_ * it.shared_heads + 2 * width_),
         token_stride_(2 * width_ + it.padding),
         row_stride_((shown_ + 3) * token_stride_),
         launch_(decode_launch(rows_, it.kv_heads, it.shared_heads, it.head_dim, most_seen_, it.processors)),
-        query_("query", rows_ * query_stride_),
+        query_("query", queries_ * query_stride_),
         cache_("cache", rows_ * row_stride_, it.skew * sizeof(Element)),
-        held_("held", it.one_length ? std::vector<std::int64_t>{it.held.front()} : it.held),
-        partials_("partials", device_partial_floats(rows_, it.kv_heads, it.shared_heads, it.head_dim, launch_.splits)),
-        out_("out", rows_ * width_ * it.shared_heads) {
+        held_("held", held_before_queries(it)),
+        partials_("partials",
+                  device_partial_floats(queries_, it.kv_heads, it.shared_heads, it.head_dim, launch_.splits)),
+        out_("out", queries_ * width_ * it.shared_heads) {
     Numbers numbers;
-    for (std::int64_t row = 0; row < rows_; ++row) {
+    for (std::int64_t query = 0; query < queries_; ++query) {
       for (std::int64_t at = 0; at < width_ * it.shared_heads; ++at) {
-        query_.set(row * query_stride_ + at, numbers.next<Element>(2.0f));
+        query_.set(query * query_stride_ + at, numbers.next<Element>(2.0f));
       }
-      for (std::int64_t token = first_of(row); token <= held_of(row); ++token) {
+    }
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      const std::int64_t last = row * it.queries + it.queries - 1;
+      for (std::int64_t token = first_of(row * it.queries); token <= held_of(last); ++token) {
         for (std::int64_t at = 0; at < 2 * width_; ++at) {
           cache_.set(row * row_stride_ + token * token_stride_ + at, numbers.next<Element>());
         }
@@ -56,9 +62,22 @@ class Step final {
     }
   }
 
+  /// Has each block take so many of the queries of a row; 0: as many as it has room for.
+  void take_at_once(std::int64_t queries) {
+    launch_ = verify_launch(launch_, it_.shared_heads, it_.head_dim, queries == 0 ? it_.queries : queries);
+  }
+  std::int64_t taken_at_once() const { return launch_.queries; }
+  std::vector<double> result() const {
+    std::vector<double> numbers;
+    for (std::int64_t at = 0; at < out_.size(); ++at) {
+      numbers.push_back(out_.number(at));
+    }
+    return numbers;
+  }
+
   void run() const {
     launch_decode_attention({.element = OfElement<Element>::kType,
-                             .batch_size = rows_,
+                             .batch_size = queries_,
                              .kv_heads = it_.kv_heads,
                              .shared_heads = it_.shared_heads,
                              .head_dim = it_.head_dim,
@@ -74,13 +93,14 @@ class Step final {
                              .launch = launch_,
                              .partials = partials_.data(),
                              .out = out_.data(),
-                             .window = it_.window},
+                             .window = it_.window,
+                             .queries_of_keys = it_.queries},
                             nullptr);
   }
 
   double difference() const {
     Difference off;
-    for (std::int64_t head = 0; head < rows_ * it_.kv_heads * it_.shared_heads; ++head) {
+    for (std::int64_t head = 0; head < queries_ * it_.kv_heads * it_.shared_heads; ++head) {
       add_head(head, off);
     }
     return off.relative();
@@ -88,21 +108,31 @@ class Step final {
 
  private:
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(it_.head_dim)); }
-  std::int64_t held_of(std::int64_t row) const { return it_.held[it_.one_length ? 0 : static_cast<std::size_t>(row)]; }
+  static std::vector<std::int64_t> held_before_queries(const Case& it) {
+    std::vector<std::int64_t> held;
+    for (const std::int64_t of_row : it.held) {
+      for (std::int64_t query = 0; query < it.queries; ++query) {
+        held.push_back(of_row + query);
+      }
+    }
+    held.resize(it.one_length ? 1 : held.size());
+    return held;
+  }
+  std::int64_t held_of(std::int64_t query) const { return held_[it_.one_length ? 0 : query]; }
 
-  /// The first key that the query of a row sees.
-  std::int64_t first_of(std::int64_t row) const {
-    return it_.window > 0 ? std::max<std::int64_t>(0, held_of(row) + 1 - it_.window) : 0;
+  /// The first key that a query sees.
+  std::int64_t first_of(std::int64_t query) const {
+    return it_.window > 0 ? std::max<std::int64_t>(0, held_of(query) + 1 - it_.window) : 0;
   }
 
   void add_head(std::int64_t head, Difference& off) const {
     const std::int64_t k = it_.head_dim;
-    const std::int64_t row = head / (it_.kv_heads * it_.shared_heads);
-    const std::int64_t query = row * query_stride_ + head % (it_.kv_heads * it_.shared_heads) * k;
-    const std::int64_t keys = row * row_stride_ + head / it_.shared_heads % it_.kv_heads * k;
+    const std::int64_t of = head / (it_.kv_heads * it_.shared_heads);
+    const std::int64_t query = of * query_stride_ + head % (it_.kv_heads * it_.shared_heads) * k;
+    const std::int64_t keys = of / it_.queries * row_stride_ + head / it_.shared_heads % it_.kv_heads * k;
     std::vector<double> sums(static_cast<std::size_t>(k));
     double total = 0.0;
-    for (std::int64_t token = first_of(row); token <= held_of(row); ++token) {
+    for (std::int64_t token = first_of(of); token <= held_of(of); ++token) {
       const std::int64_t key = keys + token * token_stride_;
       double score = 0.0;
       for (std::int64_t at = 0; at < k; ++at) {
@@ -120,8 +150,9 @@ class Step final {
   }
 
   Case it_;
-  std::int64_t width_;  ///< Of the keys of one token.
-  std::int64_t rows_;
+  std::int64_t width_;    ///< Of the keys of one token.
+  std::int64_t rows_;     ///< Of keys.
+  std::int64_t queries_;  ///< Of all rows.
   std::int64_t shown_;
   std::int64_t most_seen_;
   std::int64_t query_stride_;
@@ -178,6 +209,33 @@ TEST_F(DecodeAttention, ReadsOfAWindowItsKeysAlone) {
     expect_attention<Element>(
         {.kv_heads = 2, .shared_heads = 3, .head_dim = 64, .held = {100, 3, 40}, .processors = 4, .window = 41});
     expect_attention<Element>({.kv_heads = 1, .shared_heads = 2, .head_dim = 32, .held = {70}, .window = 1});
+  });
+}
+
+TEST_F(DecodeAttention, GivesEachQueryOfARowTheBitsOfItsOwnStep) {
+  in_every_type_and_order([]<typename Element>() {
+    // Guesses end within a tile, at its end, behind it, and behind the last split of the first of them.
+    for (const Case& it : {
+             Case{.kv_heads = 1, .shared_heads = 4, .head_dim = 64, .held = {30, 3}, .processors = 2, .queries = 5},
+             {.kv_heads = 2, .shared_heads = 1, .head_dim = 32, .held = {29, 64, 0}, .processors = 12, .queries = 3},
+             {.kv_heads = 1, .shared_heads = 3, .head_dim = 20, .held = {0}, .queries = 8},
+         }) {
+      Step<Element> alone(it);
+      Step<Element> together(it);
+      together.take_at_once(0);
+      ASSERT_EQ(alone.taken_at_once(), 1);
+      ASSERT_EQ(together.taken_at_once(), it.queries);
+      alone.run();
+      together.run();
+      EXPECT_LE(alone.difference(), 4 * OfElement<Element>::kTolerance);
+      EXPECT_EQ(together.result(), alone.result());
+    }
+    Step<Element> in_two_blocks({.kv_heads = 1, .shared_heads = 2, .head_dim = 16, .held = {7, 40}, .queries = 5});
+    in_two_blocks.take_at_once(3);
+    in_two_blocks.run();
+    EXPECT_LE(in_two_blocks.difference(), 4 * OfElement<Element>::kTolerance);
+    expect_attention<Element>(
+        {.kv_heads = 1, .shared_heads = 2, .head_dim = 16, .held = {50, 3}, .window = 20, .queries = 4});
   });
 }
 

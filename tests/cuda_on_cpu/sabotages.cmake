@@ -69,14 +69,14 @@ cuda_on_cpu_sabotage(no-barrier-before-values decode_attention.cu AFTER "most[he
 cuda_on_cpu_sabotage(barrier-in-a-branch decode_attention.cu AFTER "const int group = threadIdx.x / columns;"
   INSERT "if (column < k) { __syncthreads(); }" FILTER ${attention}
   FINDS "not all threads reach a barrier; .* wait in __syncthreads at [^ ]*decode_attention\\.cu:[0-9]+")
-cuda_on_cpu_sabotage(index-into-the-next-range decode_attention.cu AFTER "const float weight = lane < count"
+cuda_on_cpu_sabotage(index-into-the-next-range decode_attention.cu AFTER "const float weight = seen"
   REPLACE "head * kTile + lane" BY "(head + 1) * kTile + lane" FILTER ${attention}
   FINDS "write of 4 bytes outside of weights \\(at byte [0-9]+ of [0-9]+\\) at ${line}")
 cuda_on_cpu_sabotage(too-little-shared-memory decode_attention.cu AFTER "dim3 grid("
   REPLACE "static_cast<std::size_t>(a.launch.shared_bytes)" BY "static_cast<std::size_t>(a.launch.shared_bytes) - 4"
   FILTER ${attention} FINDS "range 'rescale' ends at byte [0-9]+ .* asked for [0-9]+, at [^ ]*decode_attention\\.cu:[0-9]+")
-cuda_on_cpu_sabotage(one-key-too-many decode_attention.cu AFTER "const std::int64_t row = blockIdx.z;"
-  REPLACE "a.held[row * a.held_stride] + 1" BY "a.held[row * a.held_stride] + 2" FILTER ${attention}
+cuda_on_cpu_sabotage(one-key-too-many decode_attention.cu AFTER "std::int64_t visible_to("
+  REPLACE "a.held[query * a.held_stride] + 1" BY "a.held[query * a.held_stride] + 2" FILTER ${attention}
   FINDS "read of cache, ${unwritten} [^ ]*device_float\\.cuh:[0-9]+")
 cuda_on_cpu_sabotage(all-splits-merged decode_attention.cu AFTER "std::int64_t splits ="
   REPLACE "splits < a.launch.splits ? splits : a.launch.splits" BY "a.launch.splits" FILTER ${attention}

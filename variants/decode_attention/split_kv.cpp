@@ -1,5 +1,5 @@
 // Attention of one token a row by our own kernel, which reads each key once for all the heads that share it and splits
-// long rows among threads; of several tokens, one after the other.
+// long rows among threads; of several tokens, each with the bits of its own step.
 #include "variants/decode_attention/split_kv.h"
 
 #include <algorithm>
@@ -34,19 +34,7 @@ class SplitKv final : public Attention {
     if (call.bias != nullptr) {
       return biased_->forward(call);
     }
-    const std::int64_t B = call.query.size(0);
-    const std::int64_t T = call.query.size(1);
-    if (call.query.is_cpu()) {
-      return attend(call);
-    }
-    if (T == 1) {
-      return attend_on_device(call, 0);
-    }
-    at::Tensor out = call.workspace.allocate({B, T, shape_.query_width()}, call.query.options());
-    for (std::int64_t token = 0; token < T; ++token) {
-      out.narrow(1, token, 1).copy_(attend_on_device(call, token));
-    }
-    return out;
+    return call.query.is_cpu() ? attend(call) : attend_on_device(call);
   }
 
   bool reads_pages() const override { return true; }
@@ -68,19 +56,19 @@ class SplitKv final : public Attention {
   /// A merge takes a few microseconds: fewer than this many are not worth another thread.
   static constexpr std::int64_t kMergesOfATask = 8;
 
+  /// Returns the queries [B, T, H * k] with the same distance between any two of them, row after row.
+  static at::Tensor even_queries(const at::Tensor& query) {
+    const std::int64_t T = query.size(1);
+    const bool even = T == 1 || query.size(0) == 1 || query.stride(0) == T * query.stride(1);
+    return even ? query : query.contiguous();
+  }
+
   /// Attends on the CPU, for each token with the bits of a decode step at its position: [B, T, H * k].
   at::Tensor attend(const AttentionCall& call) const {
     const std::int64_t B = call.query.size(0);
     const std::int64_t T = call.query.size(1);
     const at::Tensor out = call.workspace.allocate({B, T, shape_.query_width()}, call.query.options());
-    const bool even = T == 1 || B == 1 || call.query.stride(0) == T * call.query.stride(1);
-    const at::Tensor query = even ? call.query : call.query.contiguous();
-    std::vector<std::int64_t> held;  // Of each query: row after row, and of each its tokens.
-    for (std::int64_t row = 0; T > 1 && row < B; ++row) {
-      for (std::int64_t token = 0; token < T; ++token) {
-        held.push_back(held_before(call.rows, row, token));
-      }
-    }
+    const at::Tensor query = even_queries(call.query);
     DecodeAttention attention{.dtype = element_type(query.scalar_type()),
                               .batch_size = B * T,
                               .kv_heads = shape_.kv_heads,
@@ -93,7 +81,7 @@ class SplitKv final : public Attention {
                               .values = nullptr,
                               .row_stride = 0,
                               .token_stride = 0,
-                              .held = T == 1 ? call.rows.past().data() : held.data(),
+                              .held = T == 1 ? call.rows.past().data() : call.rows.held_before_queries(T).data(),
                               .splits = splits_of(most_seen(call, call.rows.keys())),
                               .partials = nullptr,
                               .out = out.mutable_data_ptr(),
@@ -113,12 +101,6 @@ class SplitKv final : public Attention {
     attention.token_stride = keys.stride(1);
     run(attention, call);
     return out;
-  }
-
-  /// Returns the keys that a row holds before a token of its own. A query of padding sees what the row's last one sees.
-  static std::int64_t held_before(const StepRows& rows, std::int64_t row, std::int64_t token) {
-    const auto index = static_cast<std::size_t>(row);
-    return rows.past()[index] + std::max<std::int64_t>(0, std::min(token, rows.added()[index] - 1));
   }
 
   static void run(DecodeAttention& attention, const AttentionCall& call) {
@@ -154,37 +136,31 @@ class SplitKv final : public Attention {
     return call.workspace.allocate({size}, call.query.options().dtype(at::kFloat));
   }
 
-  /// Attends on a GPU for one token of each row: [B, 1, H * k].
-  at::Tensor attend_on_device([[maybe_unused]] const AttentionCall& call, [[maybe_unused]] std::int64_t token) const {
+  /// Does the same on a GPU: each key is read once for several tokens of a row, but where they see a window.
+  at::Tensor attend_on_device([[maybe_unused]] const AttentionCall& call) const {
 #ifdef DECODELAB_HAS_CUDA
     const std::int64_t B = call.query.size(0);
+    const std::int64_t T = call.query.size(1);
     const std::int64_t G = shape_.kv_heads;
     const std::int64_t R = shape_.shared_heads();
     const std::int64_t k = shape_.head_dim;
     const at::Tensor keys = packed_tokens(call.keys);
     const at::Tensor values = call.values.strides() == keys.strides() ? call.values : call.values.contiguous();
-    const at::Tensor query = call.query.select(1, token);
-    at::Tensor out = call.workspace.allocate({B, 1, shape_.query_width()}, call.query.options());
-    at::Tensor held =
-        call.rows.held_on_device();  // All that a recorded step knows of its lengths, with one token a row.
-    if (token > 0) {
-      std::vector<std::int64_t> before;
-      for (std::int64_t row = 0; row < B; ++row) {
-        before.push_back(held_before(call.rows, row, token));
-      }
-      held = at::tensor(before, at::kLong).to(keys.device());
-    }
+    const at::Tensor query = even_queries(call.query);
+    at::Tensor out = call.workspace.allocate({B, T, shape_.query_width()}, call.query.options());
+    const at::Tensor& held = call.rows.held_before_queries_on_device(T);
     // Splits depend on the number of shown keys, not of held keys: a captured launch stays valid while rows grow.
-    const DecodeLaunch launch = decode_launch(B, G, R, k, most_seen(call, keys.size(1)), processors_of(keys));
-    const at::Tensor partials = room_for(device_partial_floats(B, G, R, k, launch.splits), call);
+    const DecodeLaunch step = decode_launch(B, G, R, k, most_seen(call, keys.size(1)), processors_of(keys));
+    const DecodeLaunch launch = call.window > 0 ? step : verify_launch(step, R, k, T);
+    const at::Tensor partials = room_for(device_partial_floats(B * T, G, R, k, launch.splits), call);
     const DeviceDecodeAttention attention{.element = device_element(call.query.scalar_type()),
-                                          .batch_size = B,
+                                          .batch_size = B * T,
                                           .kv_heads = G,
                                           .shared_heads = R,
                                           .head_dim = k,
                                           .scale = static_cast<float>(shape_.scale),
                                           .query = query.const_data_ptr(),
-                                          .query_stride = query.stride(0),
+                                          .query_stride = T == 1 ? query.stride(0) : query.stride(1),
                                           .keys = keys.const_data_ptr(),
                                           .values = values.const_data_ptr(),
                                           .row_stride = keys.stride(0),
@@ -194,7 +170,8 @@ class SplitKv final : public Attention {
                                           .launch = launch,
                                           .partials = partials.mutable_data_ptr<float>(),
                                           .out = out.mutable_data_ptr(),
-                                          .window = call.window};
+                                          .window = call.window,
+                                          .queries_of_keys = T};
     on_stream_of(out, [&](CUstream_st* stream) { launch_decode_attention(attention, stream); });
     return out;
 #else

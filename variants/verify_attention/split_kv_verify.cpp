@@ -20,7 +20,7 @@ std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&)
 
 [[maybe_unused]] const bool registered = register_variant({
     .name = "split-kv-verify",
-    .summary = "The attention of guesses is that of decode steps, one position after the other.",
+    .summary = "Guesses attend by the kernel of decode steps, all of a row at once.",
     .source = "flash-decoding (Dao et al. 2023, https://pytorch.org/blog/flash-decoding/)",
     .parameters = {},
     .expects = expects,

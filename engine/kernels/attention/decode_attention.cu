@@ -18,14 +18,19 @@ constexpr int kMergeThreads = 128;
 /// and 4 more, so that the threads of a warp, one key each, use different banks.
 __device__ __host__ inline int filled(std::int64_t head_dim) { return static_cast<int>((head_dim + 3) / 4 * 4); }
 
-/// Returns one block's parts: for each of R heads the largest score and the sum of weights, then [R, k] weighted
-/// values.
-__device__ inline float* parts_of(const DeviceDecodeAttention& a, std::int64_t row, std::int64_t kv_head,
+/// Returns the parts of one query of a block: for each of R heads the largest score and the sum of weights, then [R, k]
+/// weighted values.
+__device__ inline float* parts_of(const DeviceDecodeAttention& a, std::int64_t query, std::int64_t kv_head,
                                   std::int64_t split) {
-  return a.partials + ((row * a.kv_heads + kv_head) * a.launch.splits + split) * a.shared_heads * (2 + a.head_dim);
+  return a.partials + ((query * a.kv_heads + kv_head) * a.launch.splits + split) * a.shared_heads * (2 + a.head_dim);
 }
 
-/// Returns the first key that the query of a row sees.
+/// Returns the number of keys up to the last one that a query sees.
+__device__ inline std::int64_t visible_to(const DeviceDecodeAttention& a, std::int64_t query) {
+  return a.held[query * a.held_stride] + 1;
+}
+
+/// Returns the first key that a query sees, of those up to its last one.
 __device__ inline std::int64_t first_key(const DeviceDecodeAttention& a, std::int64_t visible) {
   return a.window > 0 && a.window < visible ? visible - a.window : 0;
 }
@@ -68,33 +73,44 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
   const int k = static_cast<int>(a.head_dim);
   const int R = static_cast<int>(a.shared_heads);
   const int width = filled(k);
+  // The block takes some of the queries that have one row of keys; its heads are those of all of them.
+  const int blocks = static_cast<int>((a.queries_of_keys + a.launch.queries - 1) / a.launch.queries);
+  const std::int64_t row = blockIdx.z / blocks;
+  const std::int64_t before_first = blockIdx.z % blocks * a.launch.queries;
+  const std::int64_t first_query = row * a.queries_of_keys + before_first;
+  const std::int64_t end_query = first_query + min(a.launch.queries, a.queries_of_keys - before_first);
+  const int heads = static_cast<int>(end_query - first_query) * R;
+  const int room = static_cast<int>(a.launch.queries) * R;  // For the heads of any block.
   // In the order of shared_floats() in device_kernels.cpp.
   SharedRanges ranges;
-  float* queries = ranges.take<float>("queries", R * width);      // [R, width]
+  float* queries = ranges.take<float>("queries", room * width);   // [room, width]
   float* tile = ranges.take<float>("tile", kTile * (width + 4));  // [kTile, width + 4]
-  float* weights = ranges.take<float>("weights", R * kTile);      // [R, kTile]
-  float* most = ranges.take<float>("most", R);                    // [R]
-  float* total = ranges.take<float>("total", R);                  // [R]
-  float* rescale = ranges.take<float>("rescale", R);              // [R]
+  float* weights = ranges.take<float>("weights", room * kTile);   // [room, kTile]
+  float* most = ranges.take<float>("most", room);                 // [room]
+  float* total = ranges.take<float>("total", room);               // [room]
+  float* rescale = ranges.take<float>("rescale", room);           // [room]
 
   const std::int64_t split = blockIdx.x;
   const std::int64_t kv_head = blockIdx.y;
-  const std::int64_t row = blockIdx.z;
-  const std::int64_t visible = a.held[row * a.held_stride] + 1;
+  std::int64_t visible = 0;
+  for (std::int64_t query = first_query; query < end_query; ++query) {
+    visible = max(visible, visible_to(a, query));
+  }
   const std::int64_t first = first_key(a, visible) + split * a.launch.split_keys;
   if (first >= visible) {
-    return;  // The merge does not read splits without keys of this row.
+    return;  // The merge does not read splits without keys of its query.
   }
   const std::int64_t end = min(first + a.launch.split_keys, visible);
   const int warp = threadIdx.x / kWarpThreads;
   const int lane = threadIdx.x % kWarpThreads;
 
-  const Element* query = static_cast<const Element*>(a.query) + row * a.query_stride + kv_head * R * k;
-  for (int at = threadIdx.x; at < R * width; at += kThreads) {
+  const Element* query = static_cast<const Element*>(a.query) + first_query * a.query_stride + kv_head * R * k;
+  for (int at = threadIdx.x; at < heads * width; at += kThreads) {
+    const int head = at / width;
     const int column = at % width;
-    queries[at] = column < k ? to_float(query[at / width * k + column]) * a.scale : 0.0f;
+    queries[at] = column < k ? to_float(query[head / R * a.query_stride + head % R * k + column]) * a.scale : 0.0f;
   }
-  for (int head = threadIdx.x; head < R; head += kThreads) {
+  for (int head = threadIdx.x; head < heads; head += kThreads) {
     most[head] = kLowest;
     total[head] = 0.0f;
   }
@@ -118,7 +134,8 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
                : load_tile(keys + begin * a.token_stride, a.token_stride, count, k, tile);
     __syncthreads();
     // A warp handles whole heads, a thread one key.
-    for (int head = warp; head < R; head += kWarps) {
+    for (int head = warp; head < heads; head += kWarps) {
+      const bool seen = lane < count && begin + lane < visible_to(a, first_query + head / R);
       const float* q = queries + head * width;
       const float* key = tile + lane * (width + 4);
       float score = 0.0f;
@@ -128,8 +145,8 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
         score += x.x * y.x + x.y * y.y + x.z * y.z + x.w * y.w;
       }
       const float before = most[head];
-      const float largest = fmaxf(before, warp_max(lane < count ? score : kLowest));
-      const float weight = lane < count ? __expf(score - largest) : 0.0f;
+      const float largest = fmaxf(before, warp_max(seen ? score : kLowest));
+      const float weight = seen ? __expf(score - largest) : 0.0f;
       weights[head * kTile + lane] = weight;
       const float added = warp_sum(weight);
       __syncwarp();  // Every thread has read `before`.
@@ -148,7 +165,7 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
 #pragma unroll
       for (int index = 0; index < kHeads; ++index) {
         const int head = group + index * groups;
-        sums[index] *= head < R ? rescale[head] : 0.0f;
+        sums[index] *= head < heads ? rescale[head] : 0.0f;
       }
       for (int at = 0; at < kTile; at += 4) {
         const float v0 = tile[at * (width + 4) + column];
@@ -158,7 +175,7 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
 #pragma unroll
         for (int index = 0; index < kHeads; ++index) {
           const int head = group + index * groups;
-          if (head < R) {
+          if (head < heads) {
             const float4 w = *reinterpret_cast<const float4*>(weights + head * kTile + at);
             sums[index] += w.x * v0 + w.y * v1 + w.z * v2 + w.w * v3;
           }
@@ -167,25 +184,25 @@ __global__ void __launch_bounds__(kThreads) attend_splits(DeviceDecodeAttention 
     }
   }
 
-  float* parts = parts_of(a, row, kv_head, split);
   __syncthreads();
-  for (int head = threadIdx.x; head < R; head += kThreads) {
-    parts[head] = most[head];
-    parts[R + head] = total[head];
+  for (int head = threadIdx.x; head < heads; head += kThreads) {
+    float* parts = parts_of(a, first_query + head / R, kv_head, split);
+    parts[head % R] = most[head];
+    parts[R + head % R] = total[head];
   }
   if (column < k) {
 #pragma unroll
     for (int index = 0; index < kHeads; ++index) {
       const int head = group + index * groups;
-      if (head < R) {
-        parts[2 * R + head * k + column] = sums[index];
+      if (head < heads) {
+        parts_of(a, first_query + head / R, kv_head, split)[2 * R + head % R * k + column] = sums[index];
       }
     }
   }
 }
 
-/// Combines the parts of one row and query head, one block for each, and rounds once. Reads only splits that the row
-/// has keys for.
+/// Combines the parts of one query and head, one block for each, and rounds once. Reads only splits that the query sees
+/// keys of.
 template <typename Element>
 __global__ void merge_splits(DeviceDecodeAttention a) {
   const int R = static_cast<int>(a.shared_heads);
@@ -193,7 +210,7 @@ __global__ void merge_splits(DeviceDecodeAttention a) {
   const int head = blockIdx.x % R;
   const std::int64_t kv_head = blockIdx.x / R;
   const std::int64_t row = blockIdx.y;
-  const std::int64_t visible = a.held[row * a.held_stride] + 1;
+  const std::int64_t visible = visible_to(a, row);
   std::int64_t splits = (visible - first_key(a, visible) + a.launch.split_keys - 1) / a.launch.split_keys;
   splits = splits < a.launch.splits ? splits : a.launch.splits;
   float most = kLowest;
@@ -225,8 +242,10 @@ void run_heads(const DeviceDecodeAttention& a, bool in_vectors, CUstream_st* str
     cudaFuncSetAttribute(reinterpret_cast<const void*>(attend_splits<Element, kHeads>),
                          cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(a.launch.shared_bytes));
   }
+  const std::int64_t rows = a.batch_size / a.queries_of_keys;
+  const std::int64_t blocks_of_a_row = (a.queries_of_keys + a.launch.queries - 1) / a.launch.queries;
   const dim3 grid(static_cast<unsigned>(a.launch.splits), static_cast<unsigned>(a.kv_heads),
-                  static_cast<unsigned>(a.batch_size));
+                  static_cast<unsigned>(rows * blocks_of_a_row));
   launch_kernel(attend_splits<Element, kHeads>, grid, kThreads, static_cast<std::size_t>(a.launch.shared_bytes), stream,
                 a, in_vectors);
 }

@@ -92,6 +92,24 @@ TEST(DecodeLaunch, GivesEveryHeadAndColumnToOneThread) {
   }
 }
 
+TEST(VerifyLaunch, TakesAllQueriesThatABlockHasRoomForAndKeepsTheSplitsOfAStep) {
+  const DecodeLaunch step = decode_launch(1, 1, 16, 128, 2000, kProcessorsOfA100);
+  EXPECT_EQ(step.queries, 1);
+  const DecodeLaunch eight = verify_launch(step, 16, 128, 8);
+  EXPECT_EQ(eight.queries, 8) << "128 heads, 64 for each thread of 256 over 128 columns";
+  EXPECT_EQ(eight.heads_of_thread, 64);
+  EXPECT_EQ(verify_launch(step, 16, 128, 9).queries, 5) << "two blocks share them";
+  EXPECT_EQ(verify_launch(step, 48, 128, 8).queries, 2);
+  EXPECT_EQ(verify_launch(step, 1, 64, 1).queries, 1);
+  for (const std::int64_t queries : {1, 2, 8, 17, 64}) {
+    const DecodeLaunch launch = verify_launch(step, 16, 128, queries);
+    EXPECT_EQ(launch.splits, step.splits);
+    EXPECT_EQ(launch.split_keys, step.split_keys);
+    EXPECT_LE(launch.shared_bytes, kMostSharedBytes);
+    EXPECT_LE(launch.heads_of_thread, kMostHeadsOfAThread);
+  }
+}
+
 TEST(DecodeLaunch, TakesTheModelsOfTheStudyWithinTheSharedMemoryThatComesUnasked) {
   EXPECT_EQ(decode_shape_refused(16, 128), "") << "SantaCoder";
   EXPECT_EQ(decode_shape_refused(48, 128), "") << "StarCoder";
