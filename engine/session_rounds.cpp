@@ -207,18 +207,19 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
   if (state.history) {
     state.history->add(state.next_ids.value, past);
   }
-  workspace->begin_step(false);
-  workspace->set_decode_rows(batch_size());
-  at::Tensor hidden = decodelab::forward(*engine.transformer, *engine.verify_attention, *state.cache,
-                                         step_rows.packed(ids), step_of(step_rows))
-                          .flatten(0, 1);
-  if (step_rows.padding_tokens() > 0) {
-    hidden = hidden.index_select(0, step_rows.scatter().source);
-  }
-  PassRound round(*this, guesses, proposer, head(hidden), past);
-  workspace->set_decode_rows(0);
+  workspace->begin_verification(batch_size());
+  const auto [hidden, logits] = in_stage(Stage::verify, [&] {
+    at::Tensor states = decodelab::forward(*engine.transformer, *engine.verify_attention, *state.cache,
+                                           step_rows.packed(ids), step_of(step_rows))
+                            .flatten(0, 1);
+    if (step_rows.padding_tokens() > 0) {
+      states = states.index_select(0, step_rows.scatter().source);
+    }
+    return std::pair(states, head(states));
+  });
+  PassRound round(*this, guesses, proposer, logits, past);
   in_stage(Stage::host, [&] { state.cache->advance(step_rows); });
-  std::vector<RowRun> runs = round.runs(engine.acceptance->accept(round));
+  std::vector<RowRun> runs = in_stage(Stage::accept, [&] { return round.runs(engine.acceptance->accept(round)); });
   state.last_logits.value = round.last_of(round.logits());
   if (engine.proposer.sees_states) {
     state.last_hidden.value = round.last_of(hidden);

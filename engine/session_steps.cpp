@@ -152,7 +152,7 @@ Session::Impl::Feed Session::Impl::encode(const at::Tensor& ids, StepRows& promp
   if (state.history) {
     state.history->add(first, state.cache->lengths());
   }
-  workspace->begin_step(false);
+  workspace->begin_prefill();
   state.encoded = engine.transformer->encode(prompts.packed(ids), *engine.prefill_attention, step_of(prompts));
   return {.ids = first, .rows = rows(ones(batch_size()))};
 }
@@ -233,8 +233,7 @@ void Session::Impl::add_prompt_details(
 
 void Session::Impl::feed(const Feed& fed) {
   const StepRows& rows = fed.rows;
-  workspace->begin_step(false);
-  workspace->set_decode_rows(0);  // A pass over guesses may have ended early.
+  workspace->begin_prefill();
   const bool continues =
       !rows.all_add() || std::ranges::any_of(rows.past(), [](std::int64_t held) { return held != 0; });
   // A workspace may write the new logits over the old ones.
@@ -260,12 +259,12 @@ void Session::Impl::decode_forward() {
       state.fed->values[row].push_back(next.const_data_ptr<std::int64_t>()[row]);
     }
     const Feed all = all_tokens_again();
-    workspace->begin_step(false);
+    workspace->begin_prefill();
     set_logits(all, {}, false);
     in_stage(Stage::host, [&] { state.cache->advance(all.rows); });
     return;
   }
-  workspace->begin_step(true);
+  workspace->begin_decode();
   state.last_hidden.value = at::Tensor();
   state.last_logits.value = runner->decode({.ids = state.next_ids.value,
                                             .rows = rows,

@@ -24,11 +24,13 @@ enum class Stage : std::uint8_t {
   details,
   host,
   text,
-  draft,
+  draft,   ///< Guesses are made.
+  verify,  ///< What lies in no other part of the pass over guesses.
+  accept,  ///< What lies in no other part of the choice of guesses that stand.
 };
-inline constexpr std::array<const char*, 14> kStageNames{"other",      "embed", "qkv",  "kv_write", "attention",
-                                                         "projection", "mlp",   "norm", "head",     "choice",
-                                                         "details",    "host",  "text", "draft"};
+inline constexpr std::array<const char*, 16> kStageNames{
+    "other", "embed",  "qkv",     "kv_write", "attention", "projection", "mlp",    "norm",
+    "head",  "choice", "details", "host",     "text",      "draft",      "verify", "accept"};
 
 /// Returns the name of a stage; the last name for a number that is no stage.
 constexpr const char* stage_name(Stage stage) {

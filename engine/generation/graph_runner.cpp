@@ -224,7 +224,7 @@ class WholeStepRunner final : public GraphRunner {
     if (graph == nullptr) {
       auto fresh = std::make_unique<Graph>();
       const auto step = [this, keys, &cache, to = fresh.get()] {
-        workspace_->begin_step(true);
+        workspace_->begin_decode();
         const StepRows rows = inputs_->step_rows(keys);
         const at::Tensor hidden =
             forward(transformer_, attention_, cache, inputs_->ids(), {.rows = rows, .workspace = *workspace_});
@@ -304,7 +304,7 @@ class PartialRunner final : public GraphRunner {
       const LayerRange range(*part.segment.after);
       transformer_.after(*part.segment.after, stream_, attended_, step());
     } else {
-      workspace_->begin_step(true);
+      workspace_->begin_decode();
       // Positions alone are asked of these rows, so that any number of keys is right.
       rows_.emplace(inputs_->step_rows(1));
       stream_ = in_stage(Stage::embed, [&] { return transformer_.embed(inputs_->ids(), step()); });

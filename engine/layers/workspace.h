@@ -14,8 +14,13 @@ class Workspace {
  public:
   virtual ~Workspace() = default;
 
-  /// Begins a step; `decodes` is false for a prefill.
-  virtual void begin_step(bool decodes) = 0;
+  /// Begins a step that feeds each row one token.
+  void begin_decode() { begin(true, 0); }
+  /// Begins a step that feeds prompts, or what was said before.
+  void begin_prefill() { begin(false, 0); }
+  /// Begins a pass over guesses of `rows` rows, which stand or fall by what decode steps would have said: it must have
+  /// the bits that a decode step of so many rows gives it, although it has more.
+  void begin_verification(std::int64_t rows) { begin(false, rows); }
   /// Begins a layer, counted from 0. A tensor allocated in a layer stays valid until the end of the next layer, one
   /// allocated outside of layers until the next step.
   virtual void begin_layer(std::int64_t layer) = 0;
@@ -30,28 +35,36 @@ class Workspace {
   }
   /// Returns true while allocate() reuses memory: operators then write into it instead of allocating.
   virtual bool reuses() const = 0;
-  /// Says that what follows must have the bits that a decode step of `rows` rows gives it, although it has more: a pass
-  /// over guesses, which stand or fall by what decode steps would have said. 0: it need not.
-  void set_decode_rows(std::int64_t rows) { decode_rows_ = rows; }
   /// Returns the number of rows by which a product of `rows` rows chooses its kernel.
   std::int64_t rows_like(std::int64_t rows) const { return decode_rows_ > 0 ? decode_rows_ : rows; }
   /// Returns positions and masks that were made once for the session, or null where each step makes its own.
   virtual const StepTables* tables() const { return nullptr; }
 
+ protected:
+  /// Takes note of what begins; `decodes`: a step whose shape is that of the next one.
+  virtual void begin_step(bool decodes) = 0;
+
  private:
-  std::int64_t decode_rows_ = 0;
+  void begin(bool decodes, std::int64_t decode_rows) {
+    decode_rows_ = decode_rows;
+    begin_step(decodes);
+  }
+
+  std::int64_t decode_rows_ = 0;  ///< Of the decode step whose bits are asked for; 0: of none.
 };
 
 /// The reference: every operator allocates its own result.
 class PlainWorkspace : public Workspace {
  public:
-  void begin_step(bool) override {}
   void begin_layer(std::int64_t) override {}
   void end_layers() override {}
   at::Tensor allocate(at::IntArrayRef shape, const at::TensorOptions& options) override {
     return at::empty(shape, options);
   }
   bool reuses() const override { return false; }
+
+ protected:
+  void begin_step(bool) override {}
 };
 
 }  // namespace decodelab

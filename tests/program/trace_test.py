@@ -51,6 +51,14 @@ class TraceTest(ProgramTest):
         self.assertIn("kv_write", difference)
         self.assertIn("sum", difference)
 
+    def test_a_continuation_shows_what_was_guessed_checked_and_accepted(self):
+        continuation = ["trace", *("continue" if word == "decode" else word for word in CELL), *UNDISTURBED, "--max-tokens", "8", "--arm"]
+        printed = self.run_program(*continuation, "native,+oracle-draft:tokens=3").stdout
+        self.assertIn("verdict ok", printed)
+        for stage in ("draft", "verify", "accept", "attention"):
+            self.assertRegex(printed, rf"\b{stage}\b")
+        self.assertNotRegex(self.run_program(*continuation, "native").stdout, r"\bverify\b")
+
     def test_bytes_that_cannot_be_counted_are_a_sentence(self):
         printed = self.trace("--arm", "causal", "--bytes").stdout
         self.assertIn("verdict ok", printed)

@@ -45,11 +45,6 @@ class ReusedWorkspace final : public Workspace {
  public:
   ReusedWorkspace(std::int64_t positions, at::Device device) : tables_(positions, device) {}
 
-  void begin_step(bool decodes) override {
-    decodes_ = decodes;
-    outside_.rewind();
-    current_ = &outside_;
-  }
   void begin_layer(std::int64_t layer) override {
     current_ = &layers_[static_cast<std::size_t>(layer % 2)];
     current_->rewind();
@@ -61,6 +56,13 @@ class ReusedWorkspace final : public Workspace {
   }
   bool reuses() const override { return decodes_; }
   const StepTables* tables() const override { return &tables_; }
+
+ protected:
+  void begin_step(bool decodes) override {
+    decodes_ = decodes;
+    outside_.rewind();
+    current_ = &outside_;
+  }
 
  private:
   StepTables tables_;
