@@ -211,6 +211,15 @@ if(DECODELAB_TORCH)
   set_tests_properties(variants.warpers_transformers_test PROPERTIES LABELS torch
     ENVIRONMENT "WARPER_VALUES=$<TARGET_FILE:warper_values>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300)
 
+  # Answers tests/variants/guesses_transformers_test.py, which has the guesses of Hugging Face Transformers.
+  add_executable(guess_values tests/variants/guess_values.cpp)
+  target_link_libraries(guess_values PRIVATE variants bench_torch)
+  target_precompile_headers(guess_values REUSE_FROM engine)
+  add_test(NAME variants.guesses_transformers_test COMMAND ${DECODELAB_PYTHON} -m unittest -v guesses_transformers_test
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/variants)
+  set_tests_properties(variants.guesses_transformers_test PROPERTIES LABELS torch
+    ENVIRONMENT "GUESS_VALUES=$<TARGET_FILE:guess_values>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300)
+
   file(GLOB tools_tests CONFIGURE_DEPENDS tests/tools/*_test.py)
   foreach(test ${tools_tests})
     get_filename_component(name ${test} NAME_WE)

@@ -2,6 +2,7 @@
 #include "engine/sequences/proposer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <random>
 
@@ -97,6 +98,49 @@ TEST(Proposers, RowsKeepTheirTokensWhenTheyMove) {
     proposer->append(*other);
     EXPECT_EQ(proposer->propose(std::vector<std::int64_t>{5, 5, 5}), (std::vector<Tokens>{{}, {2, 3}, {4}}));
     EXPECT_EQ(proposer->propose(std::vector<std::int64_t>{0, 1, 0}), (std::vector<Tokens>{{}, {2}, {}}));
+  }
+}
+
+/// The probability that of `count` guesses, each right with probability `rate`, at most `right` are right.
+double at_most(std::int64_t right, std::int64_t count, double rate) {
+  double sum = 0;
+  for (std::int64_t of = 0; of <= right; ++of) {
+    const auto n = static_cast<double>(count);
+    const auto k = static_cast<double>(of);
+    sum += std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) + k * std::log(rate) +
+                    (n - k) * std::log1p(-rate));
+  }
+  return sum;
+}
+
+TEST(Proposers, TheOracleIsRightAsOftenAsItWasAskedTo) {
+  constexpr std::int64_t kRows = 8;
+  constexpr std::int64_t kTokens = 400;
+  std::mt19937 random(9);
+  std::vector<Tokens> truth;
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    truth.push_back(random_tokens(random, kTokens, 1000));
+  }
+  for (const std::int64_t percent : {0, 5, 50, 80, 95, 100}) {
+    const auto proposer = proposer_of("oracle-draft:tokens=1:percent=" + std::to_string(percent), kRows);
+    proposer->foretell(truth);
+    std::int64_t right = 0;
+    for (std::int64_t token = 0; token < kTokens; ++token) {
+      const std::vector<Tokens> guesses = proposer->propose(std::vector<std::int64_t>(kRows, 1));
+      for (std::int64_t row = 0; row < kRows; ++row) {
+        const std::int64_t said = truth[static_cast<std::size_t>(row)][static_cast<std::size_t>(token)];
+        right += guesses[static_cast<std::size_t>(row)] == Tokens{said} ? 1 : 0;
+        proposer->add(row, {&said, 1});
+      }
+    }
+    constexpr std::int64_t kAll = kRows * kTokens;
+    if (percent == 0 || percent == 100) {
+      EXPECT_EQ(right, kAll * percent / 100);
+      continue;
+    }
+    const double rate = static_cast<double>(percent) / 100;
+    EXPECT_GT(at_most(right, kAll, rate), 0.0005) << right << " of " << kAll << " at " << percent << " %";
+    EXPECT_LT(at_most(right - 1, kAll, rate), 0.9995) << right << " of " << kAll << " at " << percent << " %";
   }
 }
 
