@@ -10,7 +10,7 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path[:0] = [str(TOOLS / "study"), str(TOOLS / "validation")]
 os.environ.setdefault("DECODELAB", "decodelab")
-from study import engines, page, peers, prediction, sequences  # noqa: E402
+from study import classes, engines, page, peers, prediction, sequences  # noqa: E402
 from study.answers import Answer, Answers  # noqa: E402
 from study.questions import Claim, Question, Study  # noqa: E402
 
@@ -87,6 +87,27 @@ class FindingsTest(unittest.TestCase):
         self.assertIn("| decode b1 L128 | 0 % | 3 | 1.090 | 32 | 0.92 | - |", text)
         self.assertEqual(prediction.oracle("native,+oracle-draft"), (80, 4))
         self.assertIsNone(prediction.oracle("native"))
+
+    def test_a_guess_is_counted_at_its_position_only_where_all_before_it_stood(self):
+        completions = [{"class": "open", "rounds": [[3, 3], [3, 1], [0, 0]]}, {"class": "open", "rounds": [[2, 0]]}]
+        self.assertEqual(classes.by_position(completions), {1: (3, 2), 2: (2, 1), 3: (1, 1)})
+        right, tokens, skipped = classes.rates(completions)
+        self.assertEqual((right, tokens, skipped), (4 / 8, 8 / 4, 4 / 8))
+
+    def test_acceptance_has_an_interval_over_prompts(self):
+        rows = [{"class": "edits", "rounds": [[4, kept]] * 20} for kept in (0, 4, 4, 4)] + [{"class": "open", "rounds": [[4, 2]] * 3}] * 5
+        text = classes.table(rows)
+        self.assertIn("| open | 5 | 60 | 50% [50%, 50%] | 3.00 [3.00, 3.00] | 67% [67%, 67%] |", text)
+        self.assertRegex(text, r"\| edits \| 4 \| 320 \| 75% \[(0|25)%, 100%\] \|")
+        points = {(point["class"], point["position"]): point for point in classes.positions(rows)}
+        self.assertEqual(points["edits", 1]["share"], 0.75)
+        self.assertEqual(points["edits", 4]["share"], 1, "whose first stood, all stood")
+        self.assertEqual([points["open", position]["share"] for position in (1, 2, 3)], [1, 1, 0])
+        self.assertNotIn(("open", 4), points, "nothing came so far")
+
+    def test_each_class_of_text_has_as_many_prompts_as_the_figure_says(self):
+        self.assertEqual({name: len(pairs) for name, pairs in classes.texts().items()}, dict.fromkeys(classes.HELD, 6))
+        self.assertEqual([classes.class_of(index) for index in (0, 5, 6, 23)], ["summaries", "summaries", "edits", "open"])
 
     def test_a_worker_is_validated_only_by_its_own_tool_in_the_same_phase_and_dtype(self):
         checks = [{"engine": "llama.cpp", "phase": "prefill", "dtype": "fp32", "ratio": "1.01 [1.00, 1.02]", "ok": True},

@@ -20,9 +20,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def arguments_of(question, options, answers):
-    words = ["sweep", "-m", options.model or question.model or DEFAULT_MODEL, "--device", options.device]
+    words = [question.command, "-m", options.model or question.model or DEFAULT_MODEL, "--device", options.device]
     sweep = question.sweep(answers) if callable(question.sweep) else question.sweep
-    for flag, value in {"--launches": options.launches, "--blocks": 1, **sweep}.items():
+    repeats = {"--launches": options.launches, "--blocks": 1} if question.command == "sweep" else {}
+    for flag, value in {**repeats, **sweep}.items():
         if value is True:
             words.append(flag)
         else:

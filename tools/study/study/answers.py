@@ -8,7 +8,7 @@ import tempfile
 
 from validation import program
 
-from . import drawing
+from . import classes, drawing
 
 # Of a row of `store export`: what the pages use, and what tells a reader how sure it is.
 KEPT = ("arm", "phase", "scope", "batch", "length", "dtype", "threads", "status", "reason", "engaged", "launches", "steps", "median_ns", "mean_ns", "min_ns", "time_ratio", "time_ratio_low",
@@ -36,13 +36,13 @@ class Answers:
     def figure(self, question):
         return self.folder / f"{question.name}.svg"
 
-    def draw(self, question, rows_by_cell):
+    def draw(self, question, rows):
         """Draws the figures of the page that a question asks for; returns their files."""
         files = []
         for name in question.draws:
             files.append(self.folder / f"{question.name}-{name}.svg")
             with tempfile.TemporaryDirectory() as folder:
-                shutil.copy(drawing.drawn(name, rows_by_cell, pathlib.Path(folder)), files[-1])
+                shutil.copy(drawing.drawn(name, rows, pathlib.Path(folder)), files[-1])
         return files
 
     def get(self, question):
@@ -54,19 +54,26 @@ class Answers:
         return Answer(head["sweep"], head["where"], rows, head.get("engines", {}))
 
     def measure(self, question, words, store):
+        if question.command == "generate":
+            lines = map(json.loads, program.run(*words, "-o", "jsonl")[0].splitlines())
+            self.write(question, {"sweep": words, "where": program.build()}, [classes.completion(line) for line in lines])
+            return
         # An arm whose tokens or logits are not ours is a row that says so, and no reason to have none of the others.
         program.run(*words, "--name", question.name, "--store", store, allowed=(0, OUTPUTS_DIFFER))
         self.keep(question, words, store)
+
+    def write(self, question, head, rows):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        whole = self.path(question).with_suffix(".part")
+        whole.write_text("".join(json.dumps(line) + "\n" for line in (head, *rows)))
+        whole.replace(self.path(question))
 
     def keep(self, question, words, store):
         """Writes down the newest run of a question that the store has."""
         [[run]] = program.query(store, "SELECT max(id) FROM runs WHERE name = ?", question.name)
         exported = map(json.loads, program.run("store", "export", run, "--store", store, "-o", "jsonl")[0].splitlines())
         rows = [{key: row[key] for key in KEPT} | {"counters": {name: row["counters"][name] for name in COUNTERS if name in row["counters"]}} for row in exported]
-        self.folder.mkdir(parents=True, exist_ok=True)
-        whole = self.path(question).with_suffix(".part")
-        whole.write_text("".join(json.dumps(line) + "\n" for line in ({"sweep": words, "where": place_of(store, run), "engines": engines_of(store, run)}, *rows)))
-        whole.replace(self.path(question))
+        self.write(question, {"sweep": words, "where": place_of(store, run), "engines": engines_of(store, run)}, rows)
         if question.figure:
             with tempfile.TemporaryDirectory() as report:
                 program.run("report", run, "--store", store, "--out", report, "--format", "svg")

@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 import sys
 
-from . import prediction
+from . import classes, prediction
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLORS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7")
@@ -86,12 +86,26 @@ def break_even(cells):
                              color=encoded("name", "guesses", "nominal", scale={"range": list(COLORS)}, sort=None))
 
 
-def drawn(name, rows_by_cell, folder):
-    """Draws a figure into a folder; returns the file."""
+def positions(rows):
+    """Of each class, the share of guesses that stood, by their position in a round, where all before them did."""
+    values = classes.positions(rows)
+    x = encoded("position", "position of a guess, where all before it were right", axis={"values": sorted({value["position"] for value in values}), "format": "d"})
+    title = "right guesses"
+    color = encoded("class", "text", "nominal", scale={"range": list(COLORS)}, sort=None)
+    share = encoded("share", title, scale={"domain": [0, 1]}, axis={"format": "%"})
+    return figure(values, width=2 * WIDTH, height=HEIGHT, encoding={"x": x, "color": color}, layer=[
+        {"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": {"y": share}},
+        {"mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.5}, "encoding": {"y": encoded("low", title), "y2": {"field": "high"}}},
+        {"mark": {"type": "point", "filled": True, "size": 45, "opacity": 1}, "encoding": {"y": share}},
+    ])
+
+
+def drawn(name, rows, folder):
+    """Draws a figure of a question's rows into a folder; returns the file."""
     spec = folder / f"{name}.vl.json"
-    spec.write_text(json.dumps(DRAWINGS[name](rows_by_cell)))
+    spec.write_text(json.dumps(DRAWINGS[name](rows)))
     subprocess.run([sys.executable, str(ROOT / "tools" / "render_figures.py"), str(folder)], check=True)
     return folder / f"{name}.svg"
 
 
-DRAWINGS = {"speed-up": speed_up, "price": price_of_rows, "break-even": break_even}
+DRAWINGS = {"speed-up": speed_up, "price": price_of_rows, "break-even": break_even, "positions": positions}

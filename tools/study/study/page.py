@@ -6,7 +6,7 @@ import statistics
 
 from validation.table import markdown
 
-from . import peers, prediction
+from . import classes, peers, prediction
 
 # Two arms whose ratio's interval lies within this are the same.
 SAME = 0.02
@@ -191,7 +191,8 @@ def predicted(rows):
     return times(rows) + "\n" + prediction.table(by_cell(rows))
 
 
-LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked, "accepted": accepted, "predicted": predicted}
+LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked, "accepted": accepted, "predicted": predicted,
+           "classes": classes.table}
 
 
 def section(question, answer, claimed_by, figures=()):
@@ -200,13 +201,13 @@ def section(question, answer, claimed_by, figures=()):
     lines += [f"![{question.title}]({figure.parent.name}/{figure.name})\n" for figure in figures if figure.exists()]
     if question.claims:
         lines.append(markdown([claimed_by, "here", "95 % intervals"], [judged(claim, rows) for claim in question.claims]))
-    reasons = sorted({f"{row['arm']}: {row['status']}, {row['reason']}" for row in rows if row["status"] != "ok"})
+    reasons = sorted({f"{row['arm']}: {row['status']}, {row['reason']}" for row in rows if row.get("status", "ok") != "ok"})
     lines += [f"* {reason}\n" for reason in reasons]
     return "\n".join(line for line in lines if line)
 
 
 def figures_of(question, answer, answers):
-    return [*([answers.figure(question)] if question.figure else []), *answers.draw(question, by_cell(answer.rows))]
+    return [*([answers.figure(question)] if question.figure else []), *answers.draw(question, answer.rows if question.command == "generate" else by_cell(answer.rows))]
 
 
 def whole(study, answers):

@@ -40,6 +40,7 @@ class Question:
     model: str = ""  # this one, unless another was asked for by -m
     figure: str = ""  # of the run's report, kept beside the rows
     draws: tuple = ()  # figures of the page itself: names of drawing.DRAWINGS
+    command: str = "sweep"  # or "generate", whose rows are what became of guesses
 
 
 @dataclasses.dataclass(frozen=True)

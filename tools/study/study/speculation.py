@@ -1,5 +1,6 @@
 """Speculative decoding: what it is worth where a known share of guesses is right, as predicted and as measured; and on real text, beside other engines that guess by the same rule."""
 
+from . import classes
 from .questions import Claim, Question, Study, sweep
 
 CONTINUE = "continue"
@@ -30,6 +31,15 @@ LOOKUP = f"{BASE},+ngram-lookup:match=2"
 PEERS = ["llama.cpp=tools/peers/run llama_cpp", "llama.cpp-look-up=tools/peers/run llama_cpp --prompt-lookup 10",
          "transformers=tools/peers/run transformers --loop generate", "transformers-look-up=tools/peers/run transformers --loop generate --prompt-lookup 10"]
 
+
+
+def on_text(name, title, *claims):
+    """How long the tokens of one class of text take, at one row, beside engines that look up too."""
+    return Question(name, title,
+                    lambda answers: {**sweep([BASE, LOOKUP, "speculate"], CONTINUE, "1", str(classes.HELD[name]), launches=3, worker=PEERS[1::2], **{"max-tokens": 64}),
+                                     "--prompts": classes.file_of(name)}, tuple(Claim(text, arm, CONTINUE, says) for text, arm, says in claims), "accepted", "smollm2")
+
+
 SPECULATION = Study(
     "Speculative decoding",
     "tools/findings --study speculation",
@@ -46,13 +56,25 @@ SPECULATION = Study(
                  {**sweep([BASE, *(f"{BASE},+early-exit{'' if layers == 1 else f':layers={layers}'}" for layers in (1, 8, 16)), f"{BASE},+draft-model:draft=self"], CONTINUE, "1", "256", launches=3,
                           **{"max-tokens": SAID}), "--prompts": "tests/data/prompts.jsonl"},
                  (Claim("the first 8 layers save no time", f"{BASE},+early-exit:layers=8", CONTINUE, "slower"),), "accepted", "smollm2"),
+        Question("process", "What does it cost to have the draft in a process of its own?",
+                 {**sweep([f"{BASE},+draft-model:draft=same:tokens=4", f"{BASE},+draft-process:draft=same:tokens=4", BASE], CONTINUE, "1,4", "256", launches=3, **{"max-tokens": SAID}),
+                  "--draft": "same=smollm2", "--prompts": "tests/data/prompts.jsonl"},
+                 (Claim("a process of its own takes longer", f"{BASE},+draft-process:draft=same:tokens=4", CONTINUE, "slower"),), "accepted", "smollm2"),
         Question("look-up", "Look-up on real text: who gains how much?",
                  {**sweep([BASE, LOOKUP, "speculate", "causal", "causal,+ngram-lookup:match=2"], CONTINUE, "1", "256", launches=3, worker=PEERS, **{"max-tokens": 64}),
                   "--prompts": "tests/data/prompts.jsonl"},
                  (Claim("look-up saves time", LOOKUP, CONTINUE, "faster"), Claim("llama.cpp's look-up takes longer than plain steps of ours", "llama.cpp-look-up", CONTINUE, "slower"),
                   Claim("Transformers' look-up takes longer than plain steps of ours", "transformers-look-up", CONTINUE, "slower")), "accepted", "smollm2"),
+        Question("positions", "Which guesses of look-up are right, by the kind of text and their position?",
+                 lambda answers: {"--prompts": classes.file_of("all"), "--arm": LOOKUP, "--max-tokens": 64, "--max-batch": 1, "--ignore-eos": True}, (), "classes", "smollm2", draws=("positions",),
+                 command="generate"),
+        on_text("summaries", "A summary of a text: what is look-up worth?", ("look-up saves time", LOOKUP, "faster")),
+        on_text("edits", "A function that is written again: what is look-up worth?", ("look-up saves time", LOOKUP, "faster")),
+        on_text("questions", "A question about a text: what is look-up worth?", ("look-up saves time", LOOKUP, "faster")),
+        on_text("open", "A story that goes on: what is look-up worth?", ("look-up takes no longer than plain steps", LOOKUP, "faster"), ("`speculate` costs nothing", "speculate", "same")),
     ),
     claimed_by="asked",
     head=f"A sample is the time of a token: {SAID} tokens of each row behind what it holds, in one time, and back again. Outputs are proved equal first. `oracle-draft` is told what rows will say and "
-         "guesses wrongly as often as it was asked to; the price of a round is fixed by the arm none of whose guesses is right, and its number by a count, before the predicted arm is timed.\n",
+         "guesses wrongly as often as it was asked to; the price of a round is fixed by the arm none of whose guesses is right, and its number by a count, before the predicted arm is timed. "
+         "Prompts of a class of text are made of the documentation and source of this Python; times are those of the first of a class, guesses those of all its six.\n",
 )
