@@ -30,19 +30,38 @@ std::unique_ptr<PackedFiles> packed_files(const std::filesystem::path& checkpoin
 std::shared_ptr<const Engine> draft_engine(const std::shared_ptr<const Model>& model, const EnginePlan& plan,
                                            const Drafts& drafts) {
   const ProposerRule& rule = plan.proposer.value();
-  if (!rule.draft && rule.first_layers == 0) {
+  if ((!rule.draft && rule.first_layers == 0) || rule.apart) {
     return nullptr;
   }
   const std::shared_ptr<const Model> guesses = rule.first_layers > 0       ? model->first_layers(rule.first_layers)
                                                : *rule.draft == kSelfDraft ? model
-                                                                           : draft_named(*rule.draft, drafts);
+                                                                           : draft_named(*rule.draft, drafts).model();
   check_draft(model->config(), guesses->config());
   EnginePlan plain = plan;
   plain.proposer = Slot<ProposerRule>(plan.proposer.name());
   return std::make_shared<const Engine>(guesses, plain);
 }
 
+/// Returns what guesses in another process; empty where the plan has nobody there.
+DraftMaker draft_apart(const ModelConfig& config, const EnginePlan& plan, const Drafts& drafts) {
+  const ProposerRule& rule = plan.proposer.value();
+  if (!rule.apart) {
+    return {};
+  }
+  const Draft& draft = draft_named(*rule.draft, drafts);
+  check_draft(config, draft.config);
+  if (!draft.apart) {
+    throw std::invalid_argument("the draft is in no process of its own, which the program decodelab would start");
+  }
+  return draft.apart;
+}
+
 }  // namespace
+
+Draft::Draft(std::shared_ptr<const Model> loaded)
+    : config(loaded->config()), model([loaded = std::move(loaded)] { return loaded; }) {}
+Draft::Draft(ModelConfig its_config, std::function<std::shared_ptr<const Model>()> get_model, DraftMaker its_process)
+    : config(std::move(its_config)), model(std::move(get_model)), apart(std::move(its_process)) {}
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
@@ -111,6 +130,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const
   impl_->batching = plan.batching.value();
   impl_->proposer = plan.proposer.value();
   impl_->draft = draft_engine(impl_->model, plan, drafts);
+  impl_->draft_apart = draft_apart(impl_->model->config(), plan, drafts);
   impl_->make_draft_length = plan.draft_length.factory();
   impl_->read_back = plan.read_back.value();
   impl_->make_workspace = plan.workspace.factory();

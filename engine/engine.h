@@ -18,6 +18,7 @@
 #include "engine/plan.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_details.h"
+#include "engine/sequences/sequence_slots.h"
 
 namespace decodelab {
 
@@ -53,8 +54,20 @@ class Model {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Models that guess what another one says, by name.
-using Drafts = std::map<std::string, std::shared_ptr<const Model>>;
+/// A model that guesses what another one says.
+struct Draft {
+  /// One that is in memory.
+  Draft(std::shared_ptr<const Model> loaded);  // NOLINT(google-explicit-constructor): it is the model.
+  /// One that `get_model` loads when an engine asks for it, or that `apart` has in another process.
+  Draft(ModelConfig its_config, std::function<std::shared_ptr<const Model>()> get_model, DraftMaker its_process);
+
+  ModelConfig config;
+  std::function<std::shared_ptr<const Model>()> model;
+  DraftMaker apart{};  ///< Empty: it is in no other process.
+};
+
+/// Drafts by name.
+using Drafts = std::map<std::string, Draft>;
 
 /// Throws what Model::load() would throw for a malformed checkpoint, without copying any weight.
 void check_checkpoint(const std::filesystem::path& directory);

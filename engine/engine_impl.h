@@ -53,6 +53,7 @@ struct Engine::Impl {
   BatchingRule batching;
   ProposerRule proposer;
   std::shared_ptr<const Engine> draft;  ///< Null unless the rule names a model.
+  DraftMaker draft_apart;               ///< Empty unless that model is in a process of its own.
   DraftLengthFactory make_draft_length;
   WorkspaceFactory make_workspace;
   StepRunnerFactory make_runner;

@@ -37,6 +37,7 @@ Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
     state.proposer = engine.proposer.make({.rows = asked.batch_size,
                                            .max_tokens = asked.max_tokens,
                                            .draft = engine.draft.get(),
+                                           .apart = engine.draft_apart,
                                            .sampling = state.sampling.values,
                                            .config = &model().config,
                                            .dtype = model().dtype,

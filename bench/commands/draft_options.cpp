@@ -2,18 +2,26 @@
 #include "bench/commands/draft_options.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
+#include "bench/measure/process/draft_process.h"
 #include "bench/plan/arm.h"
+#include "bench/plan/sweep_plan.h"
 #include "engine/checkpoint/model_text.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/drafts.h"
+#include "engine/runtime.h"
 
 namespace decodelab {
 namespace {
@@ -31,6 +39,40 @@ void check_tokens(const std::string& model, const std::string& draft) {
   if (differ.in1 != bytes.end() || differ.in2 != other.end()) {
     throw std::invalid_argument(fmt::format("it has another tokenizer than {}: the first token that differs is {}",
                                             model, differ.in1 - bytes.begin()));
+  }
+}
+
+/// Returns what calls `make` the first time, and returns what it made from then on.
+template <typename Made>
+std::function<std::shared_ptr<Made>()> made_once(std::function<std::shared_ptr<Made>()> make) {
+  return [make = std::move(make), made = std::make_shared<std::shared_ptr<Made>>()] {
+    if (*made == nullptr) {
+      *made = make();
+    }
+    return *made;
+  };
+}
+
+std::shared_ptr<DraftProcess> start_draft(const NamedDraft& draft, ElementType dtype, const std::string& device,
+                                          const std::vector<std::int64_t>& places) {
+  std::vector<std::string> arguments{std::filesystem::read_symlink("/proc/self/exe").string(),
+                                     "draft",
+                                     "--checkpoint",
+                                     draft.checkpoint,
+                                     "--dtype",
+                                     name_of_dtype(dtype),
+                                     "--device",
+                                     device,
+                                     "--threads",
+                                     std::to_string(threads())};
+  if (!places.empty()) {
+    arguments.insert(arguments.end(), {"--places", fmt::format("{}", fmt::join(places, ","))});
+  }
+  arguments.emplace_back("--mailbox");
+  try {
+    return std::make_shared<DraftProcess>(std::move(arguments));
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("the draft {}={}: {}", draft.name, draft.model, error.what()));
   }
 }
 
@@ -72,14 +114,23 @@ void open_drafts(std::vector<NamedDraft>& drafts, const std::string& model, Elem
   }
 }
 
-Drafts load_drafts(std::span<const NamedDraft> drafts, ElementType dtype, const std::string& device) {
-  Drafts loaded;
+Drafts load_drafts(std::span<const NamedDraft> drafts, ElementType dtype, const std::string& device,
+                   const std::vector<std::int64_t>& places) {
+  Drafts named;
   for (const NamedDraft& draft : drafts) {
-    ByteProgress progress("loading " + draft.model);
-    loaded.emplace(draft.name, Model::load(draft.checkpoint, dtype, device, memory_to_take(device),
-                                           [&](std::int64_t done, std::int64_t total) { progress(done, total); }));
+    auto load = [draft, dtype, device] {
+      ByteProgress progress("loading " + draft.model);
+      return Model::load(draft.checkpoint, dtype, device, memory_to_take(device),
+                         [&](std::int64_t done, std::int64_t total) { progress(done, total); });
+    };
+    auto start = [draft, dtype, device, places] { return start_draft(draft, dtype, device, places); };
+    const auto process = made_once<DraftProcess>(std::move(start));
+    named.emplace(draft.name, Draft(config_of(draft.model), made_once<const Model>(std::move(load)),
+                                    [process](std::int64_t rows, std::int64_t max_tokens, std::int64_t most) {
+                                      return process()->open(rows, max_tokens, most);
+                                    }));
   }
-  return loaded;
+  return named;
 }
 
 std::string speculating_arm(const std::string& arm, std::int64_t guesses, std::span<const NamedDraft> drafts) {

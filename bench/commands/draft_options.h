@@ -27,8 +27,10 @@ std::map<std::string, ModelConfig> configs_of_drafts(std::span<const NamedDraft>
 void open_drafts(std::vector<NamedDraft>& drafts, const std::string& model, ElementType dtype,
                  const std::string& device);
 
-/// Loads the drafts, which were opened.
-Drafts load_drafts(std::span<const NamedDraft> drafts, ElementType dtype, const std::string& device);
+/// Returns the drafts, which were opened. Each is loaded, or started in a process of its own, when an engine asks for
+/// it; that process has as many threads as this one, at `places` as place_threads() takes them.
+Drafts load_drafts(std::span<const NamedDraft> drafts, ElementType dtype, const std::string& device,
+                   const std::vector<std::int64_t>& places = {});
 
 /// Returns `arm` with the guesses that --speculate and --draft ask for: of the draft, or without one of
 /// suffix-automaton. `guesses` is 0 where --speculate was not given. Throws std::invalid_argument where the arm guesses

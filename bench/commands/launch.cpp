@@ -98,7 +98,7 @@ ExitCode run_launch(const LaunchOptions& options) {
   if (!all_external(planned.arms)) {
     try {
       model = Model::load(plan.checkpoint, dtype_from_name(plan.dtype), plan.device, memory_to_take(plan.device));
-      drafts = load_drafts(plan.drafts, dtype_from_name(plan.dtype), plan.device);
+      drafts = load_drafts(plan.drafts, dtype_from_name(plan.dtype), plan.device, places_of(plan));
     } catch (const std::exception&) {
       no_model = std::current_exception();
     }

@@ -200,7 +200,8 @@ ExitCode run_trace(TraceOptions& options) {
   place_threads(places_of(plan.launch));
   const auto model = Model::load(plan.launch.checkpoint, dtype_from_name(plan.launch.dtype), plan.launch.device,
                                  memory_to_take(plan.launch.device));
-  const Drafts drafts = load_drafts(plan.launch.drafts, dtype_from_name(plan.launch.dtype), plan.launch.device);
+  const Drafts drafts =
+      load_drafts(plan.launch.drafts, dtype_from_name(plan.launch.dtype), plan.launch.device, places_of(plan.launch));
   bool believable = true;
   bool any = false;
   for (const Job& job : plan.jobs) {

@@ -285,6 +285,15 @@ ElementType dtype_from_name(std::string_view name) {
   throw std::invalid_argument(fmt::format("--dtype: '{}' is unknown; expected fp32, fp16 or bf16", name));
 }
 
+std::string name_of_dtype(ElementType dtype) {
+  switch (dtype) {
+    case ElementType::float32: return "fp32";
+    case ElementType::float16: return "fp16";
+    case ElementType::bfloat16: return "bf16";
+  }
+  throw std::logic_error("an element type has no name");
+}
+
 std::int64_t positions_needed(const ModelConfig& config, const CellRecord& cell, std::int64_t max_tokens) {
   if (cell.phase == Phase::batching) {
     return config.held_after_prefill(longest_prompt(cell.length)) + longest_completion(max_tokens) - 1;

@@ -113,6 +113,8 @@ std::string fill_of(const SweepRequest& request);
 
 /// Returns the element type of `--dtype`: fp32, fp16, bf16. Throws std::invalid_argument with the names that are known.
 ElementType dtype_from_name(std::string_view name);
+/// Does the opposite.
+std::string name_of_dtype(ElementType dtype);
 
 /// Steps that a decode cell must have room for beyond its length: one period of 8.
 inline constexpr std::int64_t kFewestDecodeSteps = 8;

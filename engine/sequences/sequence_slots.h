@@ -51,6 +51,10 @@ struct BatchingRule {
   std::int64_t chunk = 0;  ///< As BatchingOptions::prefill_chunk, where that is not given.
 };
 
+/// Makes what guesses for the rows of a session, at most `most` tokens of a row, where the draft is in another process.
+using DraftMaker =
+    std::function<std::unique_ptr<Proposer>(std::int64_t rows, std::int64_t max_tokens, std::int64_t most)>;
+
 /// What guesses are made of, which says where a measurement of them means anything.
 enum class GuessesFrom : std::uint8_t {
   text,   ///< What a row has said, which must repeat itself: rows of random ids do not.
@@ -63,6 +67,7 @@ struct ProposerOptions {
   std::int64_t rows = 0;
   std::int64_t max_tokens = 0;                 ///< As in SessionOptions.
   const Engine* draft = nullptr;               ///< The model that guesses, where the rule names one.
+  DraftMaker apart{};                          ///< In its place where the rule says that it is apart.
   std::vector<SamplingParameters> sampling{};  ///< Of each row, complete.
   const ModelConfig* config = nullptr;         ///< Of the model that checks the guesses.
   ElementType dtype = ElementType::float32;    ///< Of its weights.
@@ -83,6 +88,7 @@ struct ProposerRule {
   GuessesFrom from = GuessesFrom::text;
   /// The draft that guesses: one of those that the engine was given, or kSelfDraft; an empty name: the only one given.
   std::optional<std::string> draft{};
+  bool apart = false;             ///< The draft is in a process of its own.
   bool sees_states = false;       ///< It wants what Proposer::see() shows.
   std::string folder{};           ///< Where its heads are, if it has some.
   std::int64_t first_layers = 0;  ///< Above 0: so many of the model's own layers guess.

@@ -95,17 +95,21 @@ class Speculation(ProgramTest):
     def test_lets_a_second_model_guess(self):
         plain = self.completions("--arm", "causal")
         for arguments in (["--draft", "synthetic:tiny"], ["--draft", "small=synthetic:tiny", "--speculate", 3, "--arm", "native"],
-                          ["--draft", "a=synthetic:tiny", "--draft", "b=synthetic:tiny", "--arm", "native,+draft-model:draft=b"], ["--draft", "synthetic:tiny", "--arm", "speculate-draft"]):
+                          ["--draft", "a=synthetic:tiny", "--draft", "b=synthetic:tiny", "--arm", "native,+draft-model:draft=b"], ["--draft", "synthetic:tiny", "--arm", "speculate-draft"],
+                          ["--draft", "synthetic:tiny", "--arm", "causal,+draft-process:tokens=3"]):
             got = self.completions(*arguments)
             self.assertEqual([row["token_ids"] for row in got], [row["token_ids"] for row in plain], arguments)
             for row in got:
                 self.assertEqual(row["skipped_tokens"], row["proposed_tokens"], "the draft is the model")
-        rows = self.run_json(*SWEEP, "--store", self.store, "--draft", "small=synthetic:tiny", "--arm", "native", "--arm", "native,+draft-model", "--arm", "native,+early-exit")["rows"]
+        arms = ["native", "native,+draft-model", "native,+draft-process", "native,+early-exit"]
+        rows = self.run_json(*SWEEP, "--store", self.store, "--draft", "small=synthetic:tiny", *[word for arm in arms for word in ("--arm", arm)])["rows"]
         self.assertEqual({row["status"] for row in rows}, {"ok"}, rows)
+        here, apart = ({row["batch"]: row["counters"]["accepted_tokens"] for row in rows if row["arm"] == arm} for arm in arms[1:3])
+        self.assertEqual(here, apart, "where a draft runs changes no guess")
 
     def test_refuses_a_draft_that_cannot_guess_in_a_sentence(self):
         for arguments, named in ((["--arm", "native,+draft-model"], "--draft NAME=MODEL"), (["--draft", "synthetic:gpt2"], "a vocabulary of 50257"),
-                                 (["--draft", "self=synthetic:tiny"], "the model itself"), (["--draft", "no/such/model"], "--draft model=no/such/model"),
+                                 (["--draft", "self=synthetic:tiny"], "the model itself"), (["--arm", "native,+draft-process:draft=self"], "--draft NAME=MODEL"), (["--draft", "no/such/model"], "--draft model=no/such/model"),
                                  (["--draft", "a=synthetic:tiny", "--draft", "b=synthetic:tiny"], "which of the 2 drafts"),
                                  (["--draft", "synthetic:tiny", "--arm", "native,+ngram-lookup"], "ngram-lookup")):
             self.assert_one_sentence(self.run_program(*REQUEST, *arguments, expect=2), named)

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/plan/arm.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
+#include "engine/sequences/proposer.h"
 #include "tests/engine/test_model.h"
 
 namespace decodelab::testing {
@@ -31,7 +34,23 @@ inline std::vector<std::string> arms_of_every_variant() {
 
 /// Where the arm wants a draft, the model guesses for itself.
 inline Engine engine_for(const std::string& arm, const std::shared_ptr<const Model>& model) {
-  return Engine(model, bind_arm(parse_arm(arm), reference_plan()), {{"itself", model}});
+  Draft itself(model);
+  itself.apart = [model](std::int64_t rows, std::int64_t max_tokens, std::int64_t most) {
+    // A process of its own has an engine of its own.
+    static std::map<const Model*, std::shared_ptr<const Engine>> engines;
+    std::shared_ptr<const Engine>& engine = engines[model.get()];
+    if (engine == nullptr) {
+      engine = std::make_shared<const Engine>(model, reference_plan());
+    }
+    const std::string guesses = "causal,+draft-model:draft=self:tokens=" + std::to_string(most);
+    return bind_arm(parse_arm(guesses), reference_plan())
+        .proposer.value()
+        .make({.rows = rows,
+               .max_tokens = max_tokens,
+               .draft = engine.get(),
+               .sampling = std::vector<SamplingParameters>(static_cast<std::size_t>(rows))});
+  };
+  return Engine(model, bind_arm(parse_arm(arm), reference_plan()), {{"itself", itself}});
 }
 
 /// Logits of `steps` steps after the ragged prompts, each step fed `forced` where there are tokens.

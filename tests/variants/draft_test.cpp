@@ -62,7 +62,7 @@ TEST(DraftModel, GuessesForEveryFamilyInEveryBatch) {
     const auto model = small_model(config);
     for (const std::string base :
          {"causal", "bigcode", "native", "native,+kv-paged,+shared-fork,-copied-fork,-kv-preallocated"}) {
-      if (!reason(base + ",+draft-model", config, {{"small", drafts.at("small")->config()}}).empty()) {
+      if (!reason(base + ",+draft-model", config, {{"small", drafts.at("small").config}}).empty()) {
         continue;
       }
       for (const std::size_t batch : {1u, 2u, 3u, 4u}) {

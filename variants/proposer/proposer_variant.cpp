@@ -31,6 +31,9 @@ std::vector<Expectation> expected_rounds(const CountedSteps& counted, bool alway
 
 std::string reason_against_draft(const RunsOn& where) {
   const ProposerRule& rule = where.plan->proposer.value();
+  if (rule.apart && *rule.draft == kSelfDraft) {
+    return "a draft in a process of its own is one that --draft NAME=MODEL names";
+  }
   try {
     const bool own = !rule.draft || *rule.draft == kSelfDraft;
     check_draft(
