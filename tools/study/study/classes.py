@@ -1,5 +1,7 @@
 """Prompts of four kinds of text, made of this Python's own documentation and source, and what became of guesses in each."""
 
+import difflib
+import heapq
 import inspect
 import json
 import pathlib
@@ -16,8 +18,8 @@ from validation.table import markdown
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = pathlib.Path("build/prompts")  # below the root
 HELD = {"summaries": 256, "edits": 256, "questions": 256, "open": 24}  # tokens of a prompt
-TOPICS = ("assert", "with", "try", "import", "for", "while")
-FUNCTIONS = (textwrap.dedent, textwrap.indent, statistics.median_grouped, statistics.mode, random.Random.sample, inspect.cleandoc)
+TOPICS = ("class", "dict", "import", "raise", "try", "with")
+FUNCTIONS = (textwrap.dedent, statistics.median_grouped, statistics.quantiles, random.Random.sample, heapq.nsmallest, difflib.get_close_matches)
 OPENINGS = (
     "The lighthouse keeper had not seen a ship for eleven days when, on the twelfth morning, the fog lifted and showed him a small red boat that drifted without oars.",
     "My grandmother kept bees behind the old school, and every spring she let the children of the village name the new queens before the hives were opened.",

@@ -197,7 +197,7 @@ LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memor
 
 def section(question, answer, claimed_by, figures=()):
     rows = answer.rows
-    lines = [f"## {question.title}\n", "```\ndecodelab " + shlex.join(answer.words) + "\n```\n", f"On {answer.where}.\n", LAYOUTS[question.shows](rows), peers.computed(answer)]
+    lines = [f"## {question.title}\n", "```\ndecodelab " + shlex.join(answer.words) + "\n```\n", f"On {answer.where}.\n", LAYOUTS[question.shows](rows), peers.computed(answer) if question.command == "sweep" else ""]
     lines += [f"![{question.title}]({figure.parent.name}/{figure.name})\n" for figure in figures if figure.exists()]
     if question.claims:
         lines.append(markdown([claimed_by, "here", "95 % intervals"], [judged(claim, rows) for claim in question.claims]))
