@@ -1,4 +1,5 @@
 // The process of a draft, which guesses for a session of another one.
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ std::string arm_of_draft(const ModelConfig& config, const DraftOptions& options)
 }
 
 ExitCode serve(const DraftOptions& options) {
+  std::signal(SIGINT, SIG_IGN);  // The parent finishes what it is at, and this process ends with it.
   Mailbox mailbox(options.mailbox);
   try {
     set_threads(options.threads);

@@ -22,6 +22,7 @@
 #include "engine/checkpoint/weights.h"
 #include "engine/drafts.h"
 #include "engine/runtime.h"
+#include "engine/sequences/proposer.h"
 
 namespace decodelab {
 namespace {
