@@ -27,7 +27,7 @@ def best_case():
             Claim("7 guesses of which none is right cost time", oracle(0, 7), CONTINUE, "slower"))
 
 
-LOOKUP = f"{BASE},+ngram-lookup:match=2"
+LOOKUP = f"{BASE},+ngram-lookup"
 PEERS = ["llama.cpp=tools/peers/run llama_cpp", "llama.cpp-look-up=tools/peers/run llama_cpp --prompt-lookup 10",
          "transformers=tools/peers/run transformers --loop generate", "transformers-look-up=tools/peers/run transformers --loop generate --prompt-lookup 10"]
 
@@ -61,7 +61,7 @@ SPECULATION = Study(
                   "--draft": "same=smollm2", "--prompts": "tests/data/prompts.jsonl"},
                  (Claim("a process of its own takes longer", f"{BASE},+draft-process:draft=same:tokens=4", CONTINUE, "slower"),), "accepted", "smollm2"),
         Question("look-up", "Look-up on real text: who gains how much?",
-                 {**sweep([BASE, LOOKUP, "speculate", "causal", "causal,+ngram-lookup:match=2"], CONTINUE, "1", "256", launches=3, worker=PEERS, **{"max-tokens": 64}),
+                 {**sweep([BASE, LOOKUP, "speculate", "causal", "causal,+ngram-lookup"], CONTINUE, "1", "256", launches=3, worker=PEERS, **{"max-tokens": 64}),
                   "--prompts": "tests/data/prompts.jsonl"},
                  (Claim("look-up saves time", LOOKUP, CONTINUE, "faster"), Claim("llama.cpp's look-up takes longer than plain steps of ours", "llama.cpp-look-up", CONTINUE, "slower"),
                   Claim("Transformers' look-up takes longer than plain steps of ours", "transformers-look-up", CONTINUE, "slower")), "accepted", "smollm2"),
