@@ -66,7 +66,7 @@ struct Draft {
   DraftMaker apart{};  ///< Empty: it is in no other process.
 };
 
-/// Drafts by name.
+/// Says which draft a name stands for.
 using Drafts = std::map<std::string, Draft>;
 
 /// Throws what Model::load() would throw for a malformed checkpoint, without copying any weight.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/made_once.h"
 #include "bench/commands/checkpoint_source.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
@@ -41,17 +41,6 @@ void check_tokens(const std::string& model, const std::string& draft) {
     throw std::invalid_argument(fmt::format("it has another tokenizer than {}: the first token that differs is {}",
                                             model, differ.in1 - bytes.begin()));
   }
-}
-
-/// Returns what calls `make` the first time, and returns what it made from then on.
-template <typename Made>
-std::function<std::shared_ptr<Made>()> made_once(std::function<std::shared_ptr<Made>()> make) {
-  return [make = std::move(make), made = std::make_shared<std::shared_ptr<Made>>()] {
-    if (*made == nullptr) {
-      *made = make();
-    }
-    return *made;
-  };
 }
 
 std::shared_ptr<DraftProcess> start_draft(const NamedDraft& draft, ElementType dtype, const std::string& device,
@@ -119,17 +108,18 @@ Drafts load_drafts(std::span<const NamedDraft> drafts, ElementType dtype, const 
                    const std::vector<std::int64_t>& places) {
   Drafts named;
   for (const NamedDraft& draft : drafts) {
-    auto load = [draft, dtype, device] {
-      ByteProgress progress("loading " + draft.model);
-      return Model::load(draft.checkpoint, dtype, device, memory_to_take(device),
-                         [&](std::int64_t done, std::int64_t total) { progress(done, total); });
+    auto model = [draft, dtype, device, once = std::make_shared<MadeOnce<const Model>>()] {
+      return once->get([&] {
+        ByteProgress progress("loading " + draft.model);
+        return Model::load(draft.checkpoint, dtype, device, memory_to_take(device),
+                           [&](std::int64_t done, std::int64_t total) { progress(done, total); });
+      });
     };
-    auto start = [draft, dtype, device, places] { return start_draft(draft, dtype, device, places); };
-    const auto process = made_once<DraftProcess>(std::move(start));
-    named.emplace(draft.name, Draft(config_of(draft.model), made_once<const Model>(std::move(load)),
-                                    [process](std::int64_t rows, std::int64_t max_tokens, std::int64_t most) {
-                                      return process()->open(rows, max_tokens, most);
-                                    }));
+    auto apart = [draft, dtype, device, places, once = std::make_shared<MadeOnce<DraftProcess>>()](
+                     std::int64_t rows, std::int64_t max_tokens, std::int64_t most) {
+      return once->get([&] { return start_draft(draft, dtype, device, places); })->open(rows, max_tokens, most);
+    };
+    named.emplace(draft.name, Draft(config_of(draft.model), std::move(model), std::move(apart)));
   }
   return named;
 }

@@ -1,6 +1,5 @@
 // Lets another model guess in a process of its own.
 #include <memory>
-#include <stdexcept>
 
 #include "engine/sequences/proposer.h"
 #include "variants/proposer/proposer_variant.h"
@@ -25,8 +24,7 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
     .name = kName,
     .summary = "As draft-model, greedily and in a process of its own, which decodes by native.",
     .source = "two models served side by side: what the discussion of speculation for text-generation-inference weighs",
-    .parameters = {guesses_parameter(kDefaultTokens),
-                   {.name = "draft", .help = "the draft's name; not needed where one is given", .default_word = ""}},
+    .parameters = {guesses_parameter(kDefaultTokens), draft_parameter()},
     .expects = [](const CountedSteps& counted, const Parameters&) { return expected_rounds(counted, true); },
     .unsupported = [](const RunsOn& where) { return reason_against_draft(where); },
     .conflict = [](const EnginePlan& plan) { return proposer_conflict(kName, plan); },

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/made_once.h"
 #include "engine/sequences/proposer.h"
 #include "variants/proposer/medusa_file.h"
 #include "variants/proposer/proposer_variant.h"
@@ -78,15 +79,15 @@ class MedusaProposer final : public Proposer {
 void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t tokens = parameters.integer("tokens");
   const std::string& folder = parameters.word("folder");  // Copied into what is bound.
-  const auto heads = std::make_shared<LoadedOnce<std::vector<MedusaHead>>>();
+  const auto heads = std::make_shared<MadeOnce<const std::vector<MedusaHead>>>();
   plan.proposer.bind(kName, {.make =
                                  [=](const ProposerOptions& options) {
                                    const auto load = [&] {
-                                     return load_medusa_heads(folder,
-                                                              {.hidden_size = options.config->hidden_size,
-                                                               .vocabulary_size = options.config->vocabulary_size,
-                                                               .dtype = options.dtype,
-                                                               .device = options.device});
+                                     return std::make_shared<const std::vector<MedusaHead>>(
+                                         load_medusa_heads(folder, {.hidden_size = options.config->hidden_size,
+                                                                    .vocabulary_size = options.config->vocabulary_size,
+                                                                    .dtype = options.dtype,
+                                                                    .device = options.device}));
                                    };
                                    return std::make_unique<MedusaProposer>(options, heads->get(load), tokens);
                                  },

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/made_once.h"
 #include "base/select_rows.h"
 #include "engine/kernels/philox.h"
 #include "engine/sequences/proposer.h"
@@ -108,12 +109,13 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
   const std::int64_t percent = parameters.integer("percent");
   const std::int64_t tokens = parameters.integer("tokens");
   const std::string& file = parameters.word("trace");  // Copied into what is bound.
-  const auto trace = std::make_shared<LoadedOnce<RoundTrace>>();
+  const auto trace = std::make_shared<MadeOnce<const RoundTrace>>();
   plan.proposer.bind(kName, {.make =
                                  [=](const ProposerOptions& options) {
                                    return std::make_unique<OracleDraft>(
-                                       options.rows, percent, tokens,
-                                       file.empty() ? nullptr : trace->get([&] { return load_round_trace(file); }));
+                                       options.rows, percent, tokens, file.empty() ? nullptr : trace->get([&] {
+                                         return std::make_shared<const RoundTrace>(load_round_trace(file));
+                                       }));
                                  },
                              .from = GuessesFrom::told});
 }

@@ -18,6 +18,10 @@ ParameterSpec guesses_parameter(std::int64_t default_value) {
           .help = "the most guesses of a row in a round"};
 }
 
+ParameterSpec draft_parameter() {
+  return {.name = "draft", .help = "the draft's name; not needed where one is given", .default_word = ""};
+}
+
 std::vector<Expectation> expected_rounds(const CountedSteps& counted, bool always) {
   if (counted.phase != Phase::continuation || counted.tokens < 2) {
     return {};
