@@ -71,6 +71,7 @@ struct Engine::Impl {
   std::unique_ptr<StepRunner> step_runner() const {
     return make_runner({.transformer = *transformer,
                         .attention = *decode_attention,
+                        .verify_attention = *verify_attention,
                         .make_workspace = make_workspace,
                         .device = model->device()});
   }

@@ -64,8 +64,12 @@ Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
 }
 
 StepRows Session::Impl::rows(std::vector<std::int64_t> added) const {
-  return {state.cache->lengths(),     std::move(added),      model().config.positions,
-          at::Device(model().device), engine.prefill_layout, workspace->tables()};
+  return rows(std::move(added), engine.prefill_layout);
+}
+
+StepRows Session::Impl::rows(std::vector<std::int64_t> added, PrefillLayout layout) const {
+  return {state.cache->lengths(),     std::move(added), model().config.positions,
+          at::Device(model().device), layout,           workspace->tables()};
 }
 
 StepRows Session::Impl::rows_of_one_length(std::int64_t added) const {

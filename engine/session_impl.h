@@ -62,6 +62,7 @@ struct Session::Impl {
   std::int64_t batch_size() const { return state.batch_size(); }
 
   StepRows rows(std::vector<std::int64_t> added) const;
+  StepRows rows(std::vector<std::int64_t> added, PrefillLayout layout) const;
   StepRows rows_of_one_length(std::int64_t added) const;
   std::vector<std::int64_t> all_rows() const;
   std::unique_ptr<TokenHistory> new_history() const;

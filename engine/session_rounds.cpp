@@ -200,7 +200,9 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
     std::ranges::copy(guesses[row], std::back_inserter(tokens.back()));
     added.push_back(std::ssize(tokens.back()));
   }
-  const StepRows step_rows = rows(std::move(added));
+  // Rows have as many guesses as their proposer found, and none where they wait for others: padding them would cost a
+  // round as much as its longest row in all of them.
+  const StepRows step_rows = rows(std::move(added), PrefillLayout::packed);
   const at::Tensor ids = padded_ids(tokens, step_rows.tokens(), model().config.vocabulary_size).to(step_rows.device());
   state.cache->check_room(step_rows);
   std::vector<std::int64_t> past = state.cache->lengths();
@@ -208,21 +210,19 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
     state.history->add(state.next_ids.value, past);
   }
   workspace->begin_verification(batch_size());
-  const auto [hidden, logits] = in_stage(Stage::verify, [&] {
-    at::Tensor states = decodelab::forward(*engine.transformer, *engine.verify_attention, *state.cache,
-                                           step_rows.packed(ids), step_of(step_rows))
-                            .flatten(0, 1);
-    if (step_rows.padding_tokens() > 0) {
-      states = states.index_select(0, step_rows.scatter().source);
-    }
-    return std::pair(states, head(states));
+  const Verified verified = in_stage(Stage::verify, [&] {
+    return runner->verify({.ids = ids,
+                           .rows = step_rows,
+                           .cache = *state.cache,
+                           .workspace = *workspace,
+                           .encoded = state.encoded.get()});
   });
-  PassRound round(*this, guesses, proposer, logits, past);
+  PassRound round(*this, guesses, proposer, verified.logits, past);
   in_stage(Stage::host, [&] { state.cache->advance(step_rows); });
   std::vector<RowRun> runs = in_stage(Stage::accept, [&] { return round.runs(engine.acceptance->accept(round)); });
   state.last_logits.value = round.last_of(round.logits());
   if (engine.proposer.sees_states) {
-    state.last_hidden.value = round.last_of(hidden);
+    state.last_hidden.value = round.last_of(verified.hidden);
   }
   std::vector<std::int64_t> chosen;
   for (std::size_t row = 0; row < runs.size(); ++row) {

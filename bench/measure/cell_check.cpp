@@ -2,6 +2,7 @@
 #include "bench/measure/cell_check.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -31,25 +32,18 @@ std::int64_t limit_steps(const CellRecord& cell, std::int64_t steps, std::int64_
   return room >= kPeriodSteps ? room / kPeriodSteps * kPeriodSteps : room;
 }
 
-/// Returns whether the arms of the open rows may run in slices: each of them can, their open visits fit into memory
-/// together, and tokens are not read only at the end of a visit.
-bool run_slices(const CellRecord& cell, const std::vector<CellArmRecord>& rows, const ArmWorkers& workers,
-                std::int64_t available) {
-  if (scope_of_cell(cell.phase, cell.scope).visible_end) {
-    return false;
-  }
+/// Returns whether the visits of the planned rows may be open at once: they fit into memory together, and tokens are
+/// not read only at the end of a visit.
+bool open_at_once(const CellRecord& cell, const std::vector<CellArmRecord>& rows, const ArmWorkers& workers,
+                  std::int64_t available) {
   std::int64_t bytes = 0;
   for (const CellArmRecord& row : rows) {
-    if (row.status != RowStatus::planned) {
-      continue;
+    if (row.status == RowStatus::planned) {
+      bytes += workers.by_arm.at(row.arm_id)->bytes_needed(cell);
     }
-    const Worker& worker = *workers.by_arm.at(row.arm_id);
-    if (!worker.times_slices()) {
-      return false;
-    }
-    bytes += worker.bytes_needed(cell);
   }
-  return static_cast<double>(bytes) <= kSharedMemory * static_cast<double>(available);
+  return !scope_of_cell(cell.phase, cell.scope).visible_end &&
+         static_cast<double>(bytes) <= kSharedMemory * static_cast<double>(available);
 }
 
 /// Returns the seconds of two visits of each arm, with warm-up and timed steps.
@@ -167,17 +161,17 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
   if (std::ranges::none_of(rows, planned)) {
     return {.rows = std::move(rows), .proofs = std::move(proofs)};
   }
-  const auto flag = [&](const char* name) {
+  const auto flag = [&](const char* name, const std::function<bool(const Worker&)>& only = {}) {
     for (CellArmRecord& row : rows) {
-      if (planned(row)) {
+      if (planned(row) && (!only || only(*workers.by_arm.at(row.arm_id)))) {
         row.flags.emplace_back(name);
       }
     }
   };
   const std::int64_t slowest = *std::ranges::max_element(step_ns);
-  const std::int64_t steps = cell.phase == Phase::batching
-                                 ? std::max(plan_servings(slowest), std::min(visits.fewest_steps, kMaximumSteps))
-                                 : limit_steps(cell, plan_steps(slowest, visits.fewest_steps).steps, positions);
+  const bool whole = cell.phase == Phase::batching || cell.phase == Phase::continuation;
+  const std::int64_t steps = whole ? plan_whole_steps(cell.phase, slowest, visits.fewest_steps)
+                                   : limit_steps(cell, plan_steps(slowest, visits.fewest_steps).steps, positions);
   if (cell.phase == Phase::decode && steps % kPeriodSteps != 0) {
     flag(kPeriodNotCoveredFlag);
   }
@@ -187,7 +181,16 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
   }
   std::int64_t slice_steps =
       step_ns.size() > 1 ? plan_slice(steps, slowest, visits.slice_ns, fewest_slice_steps) : steps;
-  if (slice_steps < steps && !run_slices(cell, rows, workers, available)) {
+  const auto arms_that = [&](auto&& able) {
+    return std::ranges::count_if(
+        rows, [&](const CellArmRecord& row) { return planned(row) && able(*workers.by_arm.at(row.arm_id)); });
+  };
+  const bool at_once = visits.slice_ns > 0 && step_ns.size() > 1 && open_at_once(cell, rows, workers, available);
+  if (at_once && arms_that([&](const Worker& worker) { return worker.times_rounds(cell); }) > 1) {
+    slice_steps = 0;
+    flag(kWholeVisitsFlag, [&](const Worker& worker) { return !worker.times_rounds(cell); });
+  } else if (slice_steps < steps &&
+             !(at_once && arms_that(std::mem_fn(&Worker::times_slices)) == std::ranges::count_if(rows, planned))) {
     slice_steps = steps;
     flag(kWholeVisitsFlag);
   }

@@ -26,7 +26,7 @@ inline constexpr const char* kWholeVisitsFlag = "whole-visits";
 struct CellCheck {
   std::vector<CellArmRecord> rows;
   std::int64_t steps = 0;
-  std::int64_t slice_steps = 0;
+  std::int64_t slice_steps = 0;  ///< 0: see CellRecord::in_rounds().
   double block_seconds = 0;
   /// What later launches compare the arms' choices with: one for each request that had a reference.
   std::vector<CellProofRecord> proofs{};

@@ -82,6 +82,7 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
 
 void CellRunner::prepare(std::int64_t steps) {
   session_.reset();
+  run_.reset();
   steps_left_ = begins_with_keys(cell_.phase) ? steps : 1;
   if (!begins_with_keys(cell_.phase)) {
     prepare_prefixes();
@@ -207,7 +208,10 @@ StepResult CellRunner::step() {
     return decode_step();
   }
   if (cell_.phase == Phase::continuation) {
-    return go_on();
+    begin_run(input_.max_tokens);
+    while (!run_round()) {
+    }
+    return end_run();
   }
   if (cell_.phase == Phase::batching) {
     served_ = serve(engine_, work_,
@@ -230,59 +234,73 @@ StepResult CellRunner::step() {
   if (!foreseen_.empty()) {
     session_->foretell(foreseen_);
   }
-  StepResult result = session_->choose();
-  refuse_dead_end(result);
-  if (engine_.speculates()) {
-    return speculate(result, 1 + new_tokens);
+  const StepResult first = session_->choose();
+  refuse_dead_end(first);
+  if (new_tokens == 0 && !engine_.speculates()) {
+    return first;
   }
-  for (std::int64_t token = 0; token < new_tokens; ++token) {
-    result = decode_step();
+  begin_run(1 + new_tokens, first);
+  while (run_->said < run_->tokens) {
+    run_round();
   }
-  return engine_.has_async_read_back() && new_tokens > 0 ? session_->read_last() : result;
+  return end_run();
 }
 
-StepResult CellRunner::go_on() {
-  if (engine_.speculates()) {
-    if (!foreseen_.empty()) {
-      session_->foretell(foreseen_);
-    }
-    return speculate({}, input_.max_tokens);
+void CellRunner::begin_run(std::int64_t tokens, const StepResult& first) {
+  run_ = {.tokens = tokens, .said = first.token_ids.empty() ? 0 : 1, .last = first};
+  if (!engine_.speculates()) {
+    return;
   }
-  StepResult result;
-  for (std::int64_t token = 0; token < input_.max_tokens; ++token) {
-    result = decode_step();
-  }
-  return engine_.has_async_read_back() ? session_->read_last() : result;
-}
-
-StepResult CellRunner::speculate(const StepResult& first, std::int64_t tokens) {
   said_.assign(session_->lengths().size(), {});
   for (std::size_t row = 0; row < first.token_ids.size(); ++row) {
     said_[row] = {first.token_ids[row]};
   }
-  const auto left = [&](std::size_t row) { return tokens - std::ssize(said_[row]); };
-  while (std::ranges::min(said_, {}, &std::vector<std::int64_t>::size).size() < static_cast<std::size_t>(tokens)) {
-    const std::vector<std::int64_t> lengths = session_->lengths();
-    std::vector<std::int64_t> budgets;
-    for (std::size_t row = 0; row < said_.size(); ++row) {
-      budgets.push_back(std::max<std::int64_t>(0, left(row) - 1));
-      if (left(row) == 0) {  // It waits for the others, and its last token is fed again.
-        session_->truncate(static_cast<std::int64_t>(row), lengths[row] - 1);
-      }
-    }
-    const std::vector<RowRun> runs = session_->speculate(budgets);
-    for (std::size_t row = 0; row < said_.size(); ++row) {
-      if (left(row) > 0) {
-        refuse_dead_end({.token_ids = {}, .details = {}, .exhausted = {runs[row].exhausted}});
-        std::ranges::copy(runs[row].token_ids, std::back_inserter(said_[row]));
-      }
+  if (cell_.phase == Phase::continuation && !foreseen_.empty()) {
+    session_->foretell(foreseen_);
+  }
+}
+
+bool CellRunner::run_round() {
+  if (engine_.speculates()) {
+    speculate();
+  } else {
+    run_->last = decode_step();
+    ++run_->said;
+  }
+  return run_->said == run_->tokens;
+}
+
+void CellRunner::speculate() {
+  const auto left = [&](std::size_t row) { return run_->tokens - std::ssize(said_[row]); };
+  const std::vector<std::int64_t> lengths = session_->lengths();
+  std::vector<std::int64_t> budgets;
+  for (std::size_t row = 0; row < said_.size(); ++row) {
+    budgets.push_back(std::max<std::int64_t>(0, left(row) - 1));
+    if (left(row) == 0) {  // It waits for the others, and its last token is fed again.
+      session_->truncate(static_cast<std::int64_t>(row), lengths[row] - 1);
     }
   }
-  StepResult last;
-  for (const std::vector<std::int64_t>& row : said_) {
-    last.token_ids.push_back(row.back());
+  const std::vector<RowRun> runs = session_->speculate(budgets);
+  std::int64_t most_left = 0;
+  for (std::size_t row = 0; row < said_.size(); ++row) {
+    if (left(row) > 0) {
+      refuse_dead_end({.token_ids = {}, .details = {}, .exhausted = {runs[row].exhausted}});
+      std::ranges::copy(runs[row].token_ids, std::back_inserter(said_[row]));
+    }
+    most_left = std::max(most_left, left(row));
   }
-  return last;
+  run_->said = run_->tokens - most_left;
+}
+
+StepResult CellRunner::end_run() {
+  StepResult last = std::move(run_->last);
+  run_.reset();
+  if (engine_.speculates()) {
+    last = {};
+    std::ranges::transform(said_, std::back_inserter(last.token_ids), [](const auto& row) { return row.back(); });
+    return last;
+  }
+  return engine_.has_async_read_back() ? session_->read_last() : last;
 }
 
 void CellRunner::foresee() {
@@ -357,6 +375,31 @@ StepTime CellRunner::timed_step() {
     return {.wall_ns = wall_ns, .sample_ns = wall_ns / input_.max_tokens};
   }
   return {.wall_ns = wall_ns, .sample_ns = serves ? served_.sample_ns(batching_.sample) : wall_ns};
+}
+
+StepTime CellRunner::timed_round() {
+  const std::string& device = engine_.model().device();
+  const std::int64_t before_ns = run_ ? run_->wall_ns : 0;
+  bool ended = false;
+  std::int64_t wall_ns = timed_ns(
+      [&] {
+        if (!run_) {
+          --steps_left_;
+          begin_run(input_.max_tokens);
+        }
+        ended = run_round();
+        if (ended) {
+          end_run();
+        }
+      },
+      device, 0);
+  if (!ended) {
+    run_->wall_ns += wall_ns;
+    return {.wall_ns = wall_ns, .sample_ns = 0};
+  }
+  wall_ns += timed_ns([] {}, device, slow_ns_);
+  rewind();
+  return {.wall_ns = wall_ns, .sample_ns = (before_ns + wall_ns) / input_.max_tokens};
 }
 
 void CellRunner::begin(std::int64_t max_tokens) {

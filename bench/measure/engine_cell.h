@@ -80,6 +80,12 @@ class CellRunner final {
   StepResult step();
   /// Runs step(), and takes back what a continuation added, which is not timed.
   StepTime timed_step();
+  /// Runs one round of a continuation: of an arm that guesses what one call of Session::speculate() says, of another
+  /// one decode step. `wall_ns` is that of the round; `sample_ns` is 0 but where the round ends a continuation: then it
+  /// is that of all its rounds, and they are taken back.
+  StepTime timed_round();
+  /// Returns the share of the present continuation that every row has said: 0 between two of them.
+  double said_share() const { return run_ ? static_cast<double>(run_->said) / static_cast<double>(run_->tokens) : 0; }
   /// Lets the requests of phase batching come by decode steps from now on, not by the clock.
   void count_arrivals_in_steps() { arrivals_ = ArrivalClock::decode_steps; }
   /// Returns what each row said in the last step of an arm that speculates.
@@ -107,11 +113,13 @@ class CellRunner final {
  private:
   SessionOptions session_options(std::int64_t max_tokens) const;
   StepResult decode_step();
-  /// Goes on behind what rows hold, by as many tokens as the cells' completions have.
-  StepResult go_on();
-  /// Goes on in rounds of speculation until each row has said so many tokens, behind the one of `first`; returns the
-  /// last.
-  StepResult speculate(const StepResult& first, std::int64_t tokens);
+  /// Begins to go on until each row has said so many tokens, of which those of `first` are said.
+  void begin_run(std::int64_t tokens, const StepResult& first = {});
+  /// Runs one round of what begin_run() began. Returns whether that was the last.
+  bool run_round();
+  void speculate();
+  /// Ends what begin_run() began, and returns the last tokens.
+  StepResult end_run();
   /// Finds by plain decoding what rows will say, where the arm's guesses are made of it. Never timed.
   void foresee();
   void fill();
@@ -133,6 +141,14 @@ class CellRunner final {
   std::vector<std::int64_t> first_tokens_;
   std::vector<std::vector<std::int64_t>> said_;
   std::vector<std::vector<std::int64_t>> foreseen_;  ///< Empty where nobody wants to know.
+  /// Rows on their way to so many tokens.
+  struct Run {
+    std::int64_t tokens = 0;
+    std::int64_t said = 0;  ///< Of the row that is the furthest behind.
+    StepResult last{};
+    std::int64_t wall_ns = 0;  ///< Of the rounds that were timed so far.
+  };
+  std::optional<Run> run_;
   std::optional<Session> session_;
   std::int64_t session_tokens_ = 0;
   std::int64_t steps_left_ = 0;

@@ -50,11 +50,12 @@ class EngineVisit final : public OpenVisit {
     Warmup warmup;
     // Serving all requests once is hundreds of decode steps: that is warm.
     const bool serves = cell.phase == Phase::batching;
+    const bool in_rounds = cell.phase == Phase::continuation;
     while (serves ? warmup.steps() == 0 : !warmup.done()) {
-      if (!runner_.has_room()) {
+      if (!runner_.has_room() && runner_.said_share() == 0) {
         runner_.prepare(std::min(decode_room(engine.model().config(), cell), kWarmupMaximumSteps));
       }
-      warmup.add(runner_.timed_step().wall_ns);
+      warmup.add((in_rounds ? runner_.timed_round() : runner_.timed_step()).wall_ns);
     }
     times_.warmup_steps = warmup.steps();
     times_.warmup_ns = warmup.total_ns();
@@ -79,6 +80,18 @@ class EngineVisit final : public OpenVisit {
       times_.wall_ns += time.wall_ns;
       runner_.rewind();
     }
+  }
+
+  double time_round(std::int64_t steps) override {
+    if (!runner_.has_room() && runner_.said_share() == 0) {
+      runner_.prepare(cell_.steps);
+    }
+    const StepTime time = runner_.timed_round();
+    times_.wall_ns += time.wall_ns;
+    if (time.sample_ns > 0) {
+      times_.samples_ns.push_back(time.sample_ns);
+    }
+    return (static_cast<double>(times_.samples_ns.size()) + runner_.said_share()) / static_cast<double>(steps);
   }
 
   const VisitTimes& times() const override { return times_; }
@@ -216,6 +229,8 @@ class EngineWorker final : public Worker {
   std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) override {
     return std::make_unique<EngineVisit>(*engine_, input_, cell, arm_.slow_ns, snapshots_);
   }
+
+  bool times_rounds(const CellRecord& cell) const override { return cell.phase == Phase::continuation; }
 
   SideWork side_work() const override {
     return {.loading_ns = engine_->model().loading_ns(),

@@ -20,6 +20,7 @@
 #include "bench/measure/block_order.h"
 #include "bench/measure/external_arm.h"
 #include "bench/measure/steps.h"
+#include "bench/measure/turns.h"
 #include "bench/plan/arm_request.h"
 #include "reports/store/shard.h"
 
@@ -371,7 +372,7 @@ class LaunchRunner {
     const CpuClock others;
     const double external_before = external_cpu_seconds();
     const std::span<const std::size_t> all(order);
-    const std::size_t together = cell.in_slices() ? active.size() : 1;
+    const std::size_t together = cell.in_slices() || cell.in_rounds() ? active.size() : 1;
     for (std::size_t begin = 0; begin < all.size(); begin += together) {
       if (!visit_together(cell, active, all.subspan(begin, together), record)) {
         return false;
@@ -389,8 +390,8 @@ class LaunchRunner {
     return true;
   }
 
-  /// Opens a visit of each arm in `order`, runs the visits in slices, and adds them to the record. Returns false where
-  /// an arm threw; its row then says why.
+  /// Opens a visit of each arm in `order`, runs the visits in slices or rounds, and adds them to the record. Returns
+  /// false where an arm threw; its row then says why.
   bool visit_together(const CellRecord& cell, const std::vector<CellArmRecord*>& active,
                       std::span<const std::size_t> order, BlockRecord& record) {
     CellArmRecord* row = nullptr;
@@ -403,18 +404,17 @@ class LaunchRunner {
         const TimeSpan span(account_, row->arm_id, Activity::warming, [&worker] { return worker.side_work(); });
         visits.push_back(worker.open_visit(cell));
       }
-      std::vector<std::size_t> round(order.size());
-      std::iota(round.begin(), round.end(), std::size_t{0});
-      const std::int64_t slice = cell.in_slices() ? cell.slice_steps : cell.steps;
-      for (std::int64_t timed = 0; timed < cell.steps; timed += slice) {
-        for (const std::size_t place : round) {
-          row = active[order[place]];
-          if (order.size() > 1) {
-            context_.arm_started(row->arm_id);
-          }
-          run_slice(*visits[place], row->arm_id, std::min(slice, cell.steps - timed));
+      const auto turn = [&](std::size_t place, auto&& timing) {
+        row = active[order[place]];
+        if (order.size() > 1) {
+          context_.arm_started(row->arm_id);
         }
-        std::ranges::reverse(round);
+        account_for(*visits[place], row->arm_id, [&] { timing(*visits[place]); });
+      };
+      if (cell.in_rounds()) {
+        take_turns_of_rounds(visits.size(), cell.steps, turn);
+      } else {
+        take_turns_of_slices(visits.size(), cell.steps, cell.in_slices() ? cell.slice_steps : cell.steps, turn);
       }
       for (std::size_t place = 0; place < order.size(); ++place) {
         row = active[order[place]];
@@ -435,15 +435,16 @@ class LaunchRunner {
     }
   }
 
-  /// Times a slice and accounts for it. A worker that knows no slices warms up in its only slice.
-  void run_slice(OpenVisit& visit, std::int64_t arm_id, std::int64_t steps) {
+  /// Runs what is timed of a visit, and accounts for it. A worker that knows no slices warms up in its only slice.
+  template <typename Timed>
+  void account_for(const OpenVisit& visit, std::int64_t arm_id, Timed&& timed_part) {
     const Worker& worker = *workers_.by_arm.at(arm_id);
     const std::int64_t wall_before = visit.times().wall_ns;
     const std::int64_t warmup_before = visit.times().warmup_ns;
     TimeAccount slice;
     {
       const TimeSpan span(slice, arm_id, Activity::rest, [&worker] { return worker.side_work(); });
-      visit.time_slice(steps);
+      timed_part();
     }
     const std::int64_t timing = visit.times().wall_ns - wall_before;
     const std::int64_t warming = visit.times().warmup_ns - warmup_before;

@@ -89,7 +89,8 @@ inline constexpr std::int64_t kMostFittedBlocks = 8;
 /// otherwise is compared with the reference again.
 ///
 /// In a block all arms of the first half of the order open their visits, and run in slices of the cell's `slice_steps`
-/// until their steps are timed: in this order, then reversed, and so on, so that a drift affects all of them alike.
+/// until their steps are timed: in this order, then reversed, and so on, so that a drift affects all of them alike. In
+/// phase continue they take turns of one round instead, the arm that is the furthest behind next.
 /// Then those of the second half do the same. Blocks go round-robin over the cells; an arm that throws in a block loses
 /// its further visits, and the other arms keep theirs.
 ///

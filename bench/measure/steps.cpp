@@ -14,6 +14,7 @@ namespace {
 
 /// Long compared with the resolution of the clock and of the scheduler.
 constexpr std::int64_t kVisitNs = 200'000'000;
+constexpr std::int64_t kContinuationVisitNs = 1'000'000'000;
 constexpr std::int64_t kPeriodLimitNs = 2'000'000'000;  ///< A period that takes longer would make blocks too few.
 static_assert(kMaximumSteps % kPeriodSteps == 0);
 
@@ -33,8 +34,10 @@ StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest) {
   return {.steps = periods * kPeriodSteps, .period_covered = true};
 }
 
-std::int64_t plan_servings(std::int64_t slowest_step_ns) {
-  return std::clamp<std::int64_t>(divided_up(kVisitNs, std::max<std::int64_t>(slowest_step_ns, 1)), 1, kMaximumSteps);
+std::int64_t plan_whole_steps(Phase phase, std::int64_t slowest_step_ns, std::int64_t fewest) {
+  const std::int64_t visit_ns = phase == Phase::continuation ? kContinuationVisitNs : kVisitNs;
+  const std::int64_t filling = divided_up(visit_ns, std::max<std::int64_t>(slowest_step_ns, 1));
+  return std::clamp<std::int64_t>(std::max(filling, fewest), 1, kMaximumSteps);
 }
 
 std::int64_t plan_slice(std::int64_t steps, std::int64_t slowest_step_ns, std::int64_t slice_ns, std::int64_t fewest) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/phase.h"
 #include "reports/statistics/estimates.h"
 
 namespace decodelab {
@@ -26,8 +27,10 @@ struct StepsPlan {
 /// std::invalid_argument where the time is not above 0.
 StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest = 0);
 
-/// Returns as many steps of phase batching as fill 0.2 s: each serves requests of all lengths, and knows no period.
-std::int64_t plan_servings(std::int64_t slowest_step_ns);
+/// Returns as many steps as fill a visit of a phase whose steps are whole by themselves and know no period: 0.2 s of
+/// phase batching, where each serves requests of all lengths; 1 s of phase continue, where each is many decode steps
+/// and only the mean of several is steady. Otherwise as plan_steps().
+std::int64_t plan_whole_steps(Phase phase, std::int64_t slowest_step_ns, std::int64_t fewest = 0);
 
 /// Returns the steps of one slice: as many as fill `slice_ns`, at least `fewest` (Worker::fewest_slice_steps()) and at
 /// most the visit's `steps`. Where `slice_ns` is 0, all `steps` are one slice.

@@ -32,6 +32,12 @@ class OpenVisit {
   virtual ~OpenVisit() = default;
   /// Times the next `steps` steps. All slices together are the cell's steps.
   virtual void time_slice(std::int64_t steps) = 0;
+  /// Times as little of the visit's `steps` as can be timed by itself, instead of time_slice(), and returns the share
+  /// of them that is done: one round of a continuation where Worker::times_rounds() says so, else all of them.
+  virtual double time_round(std::int64_t steps) {
+    time_slice(steps);
+    return 1;
+  }
   /// Returns what was measured so far.
   virtual const VisitTimes& times() const = 0;
 };
@@ -86,6 +92,8 @@ class Worker {
   virtual std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) = 0;
   /// Whether the steps of a visit may be timed in several slices; asked once the worker has started.
   virtual bool times_slices() const { return true; }
+  /// Whether time_round() times less than all steps of the cell: a round of a continuation.
+  virtual bool times_rounds(const CellRecord& /*cell*/) const { return false; }
   /// Fewest steps of a slice.
   virtual std::int64_t fewest_slice_steps() const { return 1; }
   /// Runs a whole visit in one slice of `cell.steps` steps.

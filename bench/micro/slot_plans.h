@@ -26,11 +26,13 @@ inline std::vector<std::pair<std::string, EnginePlan>> plans_of_slot(const std::
   for (const auto& [name, variant] : registered_variants()) {
     const std::vector<std::string> bound = slots_bound_by(variant);
     const ModelConfig config = santacoder();
-    const RunsOn cpu{.config = config, .dtype = ElementType::float32, .device = "cpu"};
-    const bool runs = !variant.unsupported || variant.unsupported(cpu).empty();
-    if (runs && std::ranges::find(bound, slot) != bound.end()) {
-      EnginePlan plan = reference_plan();
-      variant.apply(plan, complete_parameters(variant, {}));
+    if (std::ranges::find(bound, slot) == bound.end()) {
+      continue;
+    }
+    EnginePlan plan = reference_plan();
+    variant.apply(plan, complete_parameters(variant, {}));
+    const RunsOn cpu{.config = config, .dtype = ElementType::float32, .device = "cpu", .plan = &plan};
+    if (!variant.unsupported || variant.unsupported(cpu).empty()) {
       plans.emplace_back(name, std::move(plan));
     }
   }

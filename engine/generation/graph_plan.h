@@ -30,6 +30,7 @@ struct GraphBuckets {
 struct GraphKey {
   std::int64_t rows = 0;
   std::int64_t keys = 0;
+  std::int64_t tokens = 1;  ///< Of each row: more in a pass over guesses.
   auto operator<=>(const GraphKey&) const = default;
 };
 

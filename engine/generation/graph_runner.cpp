@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -76,21 +77,26 @@ struct Record {
 };
 
 /// What recorded steps read: ids and lengths of R rows, of which the batch has the first B. The others hold nothing and
-/// are fed token 0.
+/// are fed token 0, as often as rows are fed a token.
 class StepInputs {
  public:
   StepInputs(std::int64_t batch_size, std::int64_t rows, std::int64_t keys, at::Device device)
-      : ids_(at::zeros({rows, 1}, at::TensorOptions(at::kLong).device(device))),
-        held_(at::zeros({rows}, ids_.options())),
-        row_index_(at::arange(rows, ids_.options())),
-        key_index_(at::arange(keys, ids_.options())),
-        real_ids_(ids_.narrow(0, 0, batch_size)),
+      : held_(at::zeros({rows}, at::TensorOptions(at::kLong).device(device))),
+        row_index_(at::arange(rows, held_.options())),
+        key_index_(at::arange(keys, held_.options())),
         real_held_(held_.narrow(0, 0, batch_size)) {}
 
-  std::int64_t batch_size() const { return real_ids_.size(0); }
-  std::int64_t rows() const { return ids_.size(0); }
-  const at::Tensor& ids() const { return ids_; }
-  void set_ids(const at::Tensor& ids) { real_ids_.copy_(ids); }
+  std::int64_t batch_size() const { return real_held_.size(0); }
+  std::int64_t rows() const { return held_.size(0); }
+  /// Returns the ids of a step that feeds each row so many tokens, [R, T].
+  const at::Tensor& ids(std::int64_t tokens) {
+    at::Tensor& ids = ids_[tokens];
+    if (!ids.defined()) {
+      ids = at::zeros({rows(), tokens}, held_.options());
+    }
+    return ids;
+  }
+  void set_ids(const at::Tensor& of_batch) { ids(of_batch.size(1)).narrow(0, 0, batch_size()).copy_(of_batch); }
 
   /// Without waiting for the device, wherever rows have one length or each grew by one token.
   void set_held(const std::vector<std::int64_t>& held) {
@@ -105,17 +111,16 @@ class StepInputs {
     last_held_ = held;
   }
 
-  StepRows step_rows(std::int64_t shown_keys) const {
-    return StepRows(
-        RecordedRows{.held = held_, .row_index = row_index_, .key_index = key_index_, .shown_keys = shown_keys});
+  StepRows step_rows(std::int64_t shown_keys, std::int64_t tokens) const {
+    return StepRows(RecordedRows{
+        .held = held_, .row_index = row_index_, .key_index = key_index_, .shown_keys = shown_keys, .tokens = tokens});
   }
 
  private:
-  at::Tensor ids_;        ///< [R, 1]
-  at::Tensor held_;       ///< [R]
-  at::Tensor row_index_;  ///< [R]
-  at::Tensor key_index_;  ///< [K]
-  at::Tensor real_ids_;
+  std::map<std::int64_t, at::Tensor> ids_;  ///< [R, T], by T.
+  at::Tensor held_;                         ///< [R]
+  at::Tensor row_index_;                    ///< [R]
+  at::Tensor key_index_;                    ///< [K]
   at::Tensor real_held_;
   std::vector<std::int64_t> last_held_;
 };
@@ -124,7 +129,8 @@ class StepInputs {
 class GraphRunner : public StepRunner {
  public:
   GraphRunner(const StepRunnerOptions& options, const GraphBuckets& buckets, RecorderFactory make_recorder)
-      : transformer_(options.transformer),
+      : options_(options),
+        transformer_(options.transformer),
         attention_(options.attention),
         make_workspace_(options.make_workspace),
         device_(options.device),
@@ -165,6 +171,7 @@ class GraphRunner : public StepRunner {
     }
   }
 
+  StepRunnerOptions options_;
   const Transformer& transformer_;
   const Attention& attention_;
   const WorkspaceFactory& make_workspace_;
@@ -186,27 +193,52 @@ class WholeStepRunner final : public GraphRunner {
     const std::vector<std::int64_t>& held = cache.lengths();
     inputs(cache).set_held(held);
     for (const std::int64_t keys : buckets_.all_keys(*std::ranges::max_element(held) + 1, cache.options().max_tokens)) {
-      graph(keys, cache);
+      graph(keys, 1, cache);
     }
   }
 
   at::Tensor decode(const DecodeStep& step) override {
-    StepInputs& in = inputs(step.cache);
-    in.set_ids(step.ids);
-    in.set_held(step.rows.past());
-    const std::int64_t keys = buckets_.keys(step.rows.keys(), step.cache.options().max_tokens);
-    const Graph& found = graph(keys, step.cache);
-    found.record.run();
-    count_amount(Amount::padding_keys, transformer_.sites() * (keys - step.rows.keys()));
-    count_amount(Amount::padding_tokens, in.rows() - step.rows.batch_size());
-    return found.logits.narrow(0, 0, step.rows.batch_size());
+    return run(step, step.rows.keys()).logits.narrow(0, 0, step.rows.batch_size());
+  }
+
+  Verified verify(const DecodeStep& step) override {
+    // Rows that add fewer tokens are padded, and padding is written behind them. Where it has no slot, nothing is
+    // recorded.
+    const std::int64_t needed = *std::ranges::max_element(step.rows.past()) + step.rows.tokens();
+    if (needed > step.cache.options().max_tokens) {
+      return verify_eagerly(options_, step);
+    }
+    const Graph& found = run(step, needed);
+    const std::vector<std::int64_t>& added = step.rows.added();
+    const std::int64_t fed = step.rows.batch_size() * step.rows.tokens();
+    if (std::accumulate(added.begin(), added.end(), std::int64_t{0}) == fed) {
+      return {.hidden = found.hidden.narrow(0, 0, fed), .logits = found.logits.narrow(0, 0, fed)};
+    }
+    const at::Tensor& real = step.rows.scatter().source;
+    return {.hidden = found.hidden.index_select(0, real), .logits = found.logits.index_select(0, real)};
   }
 
  private:
   struct Graph {
     Record record;
-    at::Tensor logits;  ///< [R, V], written by each run.
+    at::Tensor hidden;  ///< [R * T, d], written by each run, as are the logits.
+    at::Tensor logits;  ///< [R * T, V]
   };
+
+  /// Runs the record of a step whose longest row, padding included, comes to hold `needed` keys.
+  const Graph& run(const DecodeStep& step, std::int64_t needed) {
+    StepInputs& in = inputs(step.cache);
+    in.set_ids(step.ids);
+    in.set_held(step.rows.past());
+    const std::int64_t keys = buckets_.keys(needed, step.cache.options().max_tokens);
+    const Graph& found = graph(keys, step.rows.tokens(), step.cache);
+    found.record.run();
+    const std::vector<std::int64_t>& added = step.rows.added();
+    count_amount(Amount::padding_keys, transformer_.sites() * (keys - step.rows.keys()));
+    count_amount(Amount::padding_tokens,
+                 in.rows() * step.rows.tokens() - std::accumulate(added.begin(), added.end(), std::int64_t{0}));
+    return found;
+  }
 
   /// A cache without room for padding runs its batch as it is.
   std::int64_t recorded_rows(const KvCache& cache) const override {
@@ -216,19 +248,26 @@ class WholeStepRunner final : public GraphRunner {
 
   void forget() override { graphs_.clear(); }
 
-  const Graph& graph(std::int64_t keys, KvCache& cache) {
+  /// Returns the record of a step that feeds each row so many tokens, made where there is none yet.
+  const Graph& graph(std::int64_t keys, std::int64_t tokens, KvCache& cache) {
     if (watch_.moved(cache.addresses())) {
       forget();
     }
-    std::unique_ptr<Graph>& graph = graphs_[{.rows = inputs_->rows(), .keys = keys}];
+    std::unique_ptr<Graph>& graph = graphs_[{.rows = inputs_->rows(), .keys = keys, .tokens = tokens}];
     if (graph == nullptr) {
       auto fresh = std::make_unique<Graph>();
-      const auto step = [this, keys, &cache, to = fresh.get()] {
-        workspace_->begin_decode();
-        const StepRows rows = inputs_->step_rows(keys);
-        const at::Tensor hidden =
-            forward(transformer_, attention_, cache, inputs_->ids(), {.rows = rows, .workspace = *workspace_});
-        to->logits = transformer_.head(hidden.flatten(0, 1), *workspace_);
+      const at::Tensor& ids = inputs_->ids(tokens);  // Made outside of the record.
+      const auto step = [this, keys, tokens, &ids, &cache, to = fresh.get()] {
+        if (tokens == 1) {
+          workspace_->begin_decode();
+        } else {
+          workspace_->begin_verification(inputs_->rows());
+        }
+        const StepRows rows = inputs_->step_rows(keys, tokens);
+        to->hidden = forward(transformer_, tokens == 1 ? attention_ : options_.verify_attention, cache, ids,
+                             {.rows = rows, .workspace = *workspace_})
+                         .flatten(0, 1);
+        to->logits = transformer_.head(to->hidden, *workspace_);
       };
       recorder_->aside([&] {
         rehearse(step);
@@ -246,6 +285,9 @@ class WholeStepRunner final : public GraphRunner {
 class PartialRunner final : public GraphRunner {
  public:
   using GraphRunner::GraphRunner;
+
+  /// Passes over guesses are not recorded: those of few rows are bound by what they read, and their shapes change.
+  Verified verify(const DecodeStep& step) override { return verify_eagerly(options_, step); }
 
   void prepare(KvCache& cache) override {
     inputs(cache);
@@ -306,8 +348,8 @@ class PartialRunner final : public GraphRunner {
     } else {
       workspace_->begin_decode();
       // Positions alone are asked of these rows, so that any number of keys is right.
-      rows_.emplace(inputs_->step_rows(1));
-      stream_ = in_stage(Stage::embed, [&] { return transformer_.embed(inputs_->ids(), step()); });
+      rows_.emplace(inputs_->step_rows(1, 1));
+      stream_ = in_stage(Stage::embed, [&] { return transformer_.embed(inputs_->ids(1), step()); });
     }
     if (part.segment.before) {
       const LayerRange range(*part.segment.before);

@@ -39,9 +39,9 @@ std::unique_ptr<WorkRecorder> make_calling_recorder();
 /// Called when there is something to record.
 using RecorderFactory = std::function<std::unique_ptr<WorkRecorder>()>;
 
-/// A runner of either scope. Recorded steps read ids and lengths from tensors that are written before each run, are
-/// shown the keys of their bucket, and may need spare rows in the cache; amounts are counted as if the step had run
-/// eagerly, beside `graph_launches`.
+/// A runner of either scope; passes over guesses are recorded with whole steps only. Recorded steps read ids and
+/// lengths from tensors that are written before each run, are shown the keys of their bucket, and may need spare rows
+/// in the cache; amounts are counted as if the step had run eagerly, beside `graph_launches`.
 std::unique_ptr<StepRunner> make_graph_runner(const StepRunnerOptions& options, GraphScope scope,
                                               const GraphBuckets& buckets, RecorderFactory recorder);
 

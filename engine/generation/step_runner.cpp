@@ -12,21 +12,31 @@ namespace {
 
 class EagerRunner final : public StepRunner {
  public:
-  explicit EagerRunner(const StepRunnerOptions& options)
-      : transformer_(options.transformer), attention_(options.attention) {}
+  explicit EagerRunner(const StepRunnerOptions& options) : options_(options) {}
 
   at::Tensor decode(const DecodeStep& step) override {
-    const at::Tensor hidden = forward(transformer_, attention_, step.cache, step.ids,
+    const at::Tensor hidden = forward(options_.transformer, options_.attention, step.cache, step.ids,
                                       {.rows = step.rows, .workspace = step.workspace, .encoded = step.encoded});
-    return transformer_.head(hidden.flatten(0, 1), step.workspace);
+    return options_.transformer.head(hidden.flatten(0, 1), step.workspace);
   }
 
+  Verified verify(const DecodeStep& step) override { return verify_eagerly(options_, step); }
+
  private:
-  const Transformer& transformer_;
-  const Attention& attention_;
+  StepRunnerOptions options_;
 };
 
 }  // namespace
+
+Verified verify_eagerly(const StepRunnerOptions& options, const DecodeStep& step) {
+  at::Tensor hidden = forward(options.transformer, options.verify_attention, step.cache, step.rows.packed(step.ids),
+                              {.rows = step.rows, .workspace = step.workspace, .encoded = step.encoded})
+                          .flatten(0, 1);
+  if (step.rows.padding_tokens() > 0) {
+    hidden = hidden.index_select(0, step.rows.scatter().source);
+  }
+  return {.hidden = hidden, .logits = options.transformer.head(hidden, step.workspace)};
+}
 
 std::unique_ptr<StepRunner> make_eager_runner(const StepRunnerOptions& options) {
   return std::make_unique<EagerRunner>(options);

@@ -42,7 +42,7 @@ at::Tensor ScoreBias::of(const StepRows& rows, std::int64_t keys) const {
   if (rows.uniform() && rows.tokens() == 1) {
     return by_distance_.narrow(1, positions_ - 1 - rows.past().front(), keys).unsqueeze(1).unsqueeze(0);
   }
-  return between(rows.position_ids(), keys);
+  return between(rows.padded(rows.position_ids()), keys);
 }
 
 at::Tensor ScoreBias::of_each_other(std::int64_t tokens) const {

@@ -26,17 +26,28 @@ StepRows::StepRows(std::vector<std::int64_t> past, std::vector<std::int64_t> add
 }
 
 StepRows::StepRows(const RecordedRows& recorded)
-    : added_(static_cast<std::size_t>(recorded.held.size(0)), 1),
+    : added_(static_cast<std::size_t>(recorded.held.size(0)), recorded.tokens),
       positions_(recorded.key_index.size(0)),
       device_(recorded.held.device()),
       tables_(nullptr),
       key_index_(recorded.key_index),
-      tokens_(1),
+      tokens_(recorded.tokens),
       keys_(recorded.shown_keys),
       uniform_(false),
       held_on_device_(recorded.held),
       position_ids_(recorded.held.unsqueeze(1)),
-      scatter_{.source = recorded.row_index, .row = recorded.row_index, .position = recorded.held} {}
+      scatter_{.source = recorded.row_index, .row = recorded.row_index, .position = recorded.held} {
+  if (tokens_ == 1) {
+    return;
+  }
+  const at::Tensor index = key_index_.narrow(0, 0, tokens_);
+  const at::Tensor place = position_ids_ + index;  // [B, T]
+  position_ids_ = place.clamp_max(positions_ - 1);
+  scatter_ = {.source = (recorded.row_index.unsqueeze(1) * tokens_ + index).flatten(),
+              .row = recorded.row_index.unsqueeze(1).expand_as(place).flatten(),
+              .position = place.flatten()};
+  held_before_queries_on_device_[tokens_] = scatter_.position;
+}
 
 const std::vector<std::int64_t>& StepRows::past() const {
   if (past_.empty()) {
@@ -71,7 +82,7 @@ const std::vector<std::int64_t>& StepRows::held_before_queries(std::int64_t quer
 
 const at::Tensor& StepRows::held_before_queries_on_device(std::int64_t queries) const {
   if (queries == 1) {
-    return held_on_device();  // All that a recorded step knows of its lengths.
+    return held_on_device();
   }
   at::Tensor& held = held_before_queries_on_device_[queries];
   if (!held.defined()) {
@@ -144,7 +155,8 @@ at::Tensor StepRows::make_visible(std::int64_t held_keys, std::int64_t window) c
     return window == 0 ? mask : mask.logical_and(keys > last_visible - window);
   };
   if (key_index_.defined()) {
-    return within(key_index_.narrow(0, 0, held_keys).view({1, 1, held_keys}), held_on_device_.view({-1, 1, 1}));
+    return within(key_index_.narrow(0, 0, held_keys).view({1, 1, held_keys}),
+                  scatter_.position.view({batch_size(), tokens_, 1}));
   }
   const auto options = at::TensorOptions(at::kLong).device(device_);
   const at::Tensor first_keys = to_device(uniform_ ? std::vector<std::int64_t>{past_[0]} : past_);

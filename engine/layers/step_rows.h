@@ -12,13 +12,15 @@
 
 namespace decodelab {
 
-/// Describes the rows of a decode step that is recorded once and replayed. The host knows only how many rows there are
-/// and how many keys attention is shown. All tensors are on the device, and are read when the step runs.
+/// Describes the rows of a step that is recorded once and replayed, in which each row adds the same number of tokens,
+/// padding included. The host knows only how many rows there are and how many keys attention is shown. All tensors are
+/// on the device, and are read when the step runs.
 struct RecordedRows {
   const at::Tensor& held;       ///< [B] int64: keys that each row holds.
   const at::Tensor& row_index;  ///< [B] int64: 0 .. B - 1.
   const at::Tensor& key_index;  ///< [K] int64: 0 .. K - 1, K >= `shown_keys`.
   std::int64_t shown_keys = 0;  ///< Keys that attention is shown; more than any row holds.
+  std::int64_t tokens = 1;      ///< T, that each row adds; its slots are free in every row.
 };
 
 /// Describes B rows that add up to T tokens each in one step. Rows start at key 0; a row that adds fewer than T tokens
@@ -36,7 +38,7 @@ class StepRows {
   /// Makes every query see all keys of its row, whatever comes after it: what an encoder does.
   void see_all_keys() { sees_all_keys_ = true; }
   bool sees_all_keys() const { return sees_all_keys_; }
-  /// Describes a recorded step, in which each row adds one token.
+  /// Describes a recorded step.
   explicit StepRows(const RecordedRows& recorded);
 
   std::int64_t batch_size() const { return static_cast<std::int64_t>(added_.size()); }

@@ -94,7 +94,8 @@ const char* const kHowTimeWasTaken = R"html(
 <p>Every step is timed by itself. In a <b>block</b> every arm visits the cell twice, in an order that is its own
 mirror image and is drawn anew for every block, so that a machine that slowly becomes faster or slower does so for
 all arms alike. A visit begins with warm-up steps that are not timed. The visits of each half of a block are open at
-once and run in slices of some steps (the key <code>turn_steps</code>), one arm after the other, forth and back. A
+once and run in slices of some steps (the key <code>turn_steps</code>), one arm after the other, forth and back; in
+phase continue an arm's turn is one round of guesses, or one step, and the arm that is the furthest behind is next. A
 disturbance of the machine that lasts longer than a slice therefore slows every arm. Rows of cells whose visits
 could not be open at once are flagged <code>whole-visits</code>. Where there are as many cores as threads, each
 thread stays on a core of its own, for its whole life.</p>

@@ -72,10 +72,12 @@ struct CellRecord {
   std::string scope = "step";
   std::string fill = "random";
   std::int64_t steps = 0;        ///< Timed steps of a visit, equal for all arms; 0 until the pilot has fixed it.
-  std::int64_t slice_steps = 0;  ///< Steps that an arm times before the next arm's slice; see in_slices().
+  std::int64_t slice_steps = 0;  ///< Steps that an arm times before the next arm's slice; see in_slices(), in_rounds().
 
   /// Returns whether arms run in slices in a block; otherwise their visits are whole, one after the other.
   bool in_slices() const { return slice_steps > 0 && slice_steps < steps; }
+  /// Returns whether arms take turns of one round of a continuation, which are less than a step.
+  bool in_rounds() const { return phase == Phase::continuation && steps > 0 && slice_steps == 0; }
 };
 
 /// Labels of arms that compute nothing of the model: the first reads the cell's bytes, the second does its

@@ -183,7 +183,7 @@ TEST_F(Cuda, AReplayedGraphHasTheBitsOfTheStepThatItRecordedAcrossBuckets) {
   for (const ElementType dtype : {ElementType::float32, ElementType::float16, ElementType::bfloat16}) {
     const auto model = small_model(config_for_gpu(), dtype, kDevice);
     for (const GraphScope scope : {GraphScope::whole_step, GraphScope::around_attention}) {
-      for (const char* attention : {"", ",+split-kv-decode", ",+fused-softmax", ",+warp-softmax"}) {
+      for (const char* attention : {"", ",+split-kv-decode,+split-kv-verify", ",+fused-softmax", ",+warp-softmax"}) {
         for (const std::size_t batch : {1u, 3u, 4u}) {
           const std::string arm = std::string("causal,+kv-static,+workspace-forward,+fused-layer-norm") + attention;
           const auto engine_with = [&](RecorderFactory recorder) {
@@ -205,6 +205,16 @@ TEST_F(Cuda, AReplayedGraphHasTheBitsOfTheStepThatItRecordedAcrossBuckets) {
           for (std::int64_t step = 0; step < kDeviceTokens; ++step) {
             ASSERT_EQ(got.decode().token_ids, expected.decode().token_ids) << arm << ", step " << step;
             ASSERT_EQ(got.last_logits(), expected.last_logits()) << arm << ", batch " << batch << ", step " << step;
+          }
+          std::vector<std::vector<std::int64_t>> guesses(batch, {5, 6, 7});
+          guesses.back().pop_back();  // Padded where others have more.
+          for (int pass = 0; pass < 3; ++pass) {
+            const std::vector<RowRun> runs = got.verify(guesses);
+            const std::vector<RowRun> wanted = expected.verify(guesses);
+            for (std::size_t row = 0; row < batch; ++row) {
+              ASSERT_EQ(runs[row].token_ids, wanted[row].token_ids) << arm << ", pass " << pass;
+            }
+            ASSERT_EQ(got.last_logits(), expected.last_logits()) << arm << ", batch " << batch << ", pass " << pass;
           }
           got.truncate(2);
           expected.truncate(2);

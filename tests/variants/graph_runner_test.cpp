@@ -99,6 +99,83 @@ TEST(RecordedSteps, GiveTheTokensOfEagerOnesAcrossBucketsInAnyBatch) {
   }
 }
 
+/// Passes over guesses of none to three tokens of each row, most of them right, until no row has room for another; and
+/// how many of them ran as a record.
+struct Passes {
+  std::vector<std::vector<std::int64_t>> said;
+  std::vector<float> logits;  ///< Those behind each pass.
+  std::int64_t passes = 0;
+  std::int64_t launches = 0;
+
+  Passes(const Engine& engine, const std::vector<std::vector<std::int64_t>>& prompts,
+         const std::vector<std::int64_t>& known)
+      : said(prompts.size()) {
+    Session session(engine, {.batch_size = std::ssize(prompts), .max_tokens = kMaxTokens, .details = {}});
+    session.prefill(prompts);
+    const std::size_t rows = prompts.size();
+    while (std::ranges::max(session.lengths()) + 4 <= kMaxTokens &&
+           std::ranges::max(said, {}, &std::vector<std::int64_t>::size).size() + 4 < kGraphSteps) {
+      std::vector<std::vector<std::int64_t>> guesses(rows);
+      for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t guess = 0; guess < (row + static_cast<std::size_t>(passes)) % 4; ++guess) {
+          const std::int64_t right = known[(said[row].size() + guess) * rows + row];
+          guesses[row].push_back(guess == 2 && passes % 2 == 0 ? (right + 1) % small_config().vocabulary_size : right);
+        }
+      }
+      StepCounters counting("cpu");
+      const std::vector<RowRun> runs = session.verify(guesses);
+      const Counters counted = counting.counters();
+      launches += counted.contains("graph_launches") ? counted.at("graph_launches") : 0;
+      ++passes;
+      for (std::size_t row = 0; row < rows; ++row) {
+        said[row].insert(said[row].end(), runs[row].token_ids.begin(), runs[row].token_ids.end());
+      }
+      const std::vector<float> last = session.last_logits();
+      logits.insert(logits.end(), last.begin(), last.end());
+    }
+  }
+};
+
+TEST(RecordedSteps, GiveTheTokensOfEagerPassesOverGuesses) {
+  const auto model = small_model(small_config());
+  for (const std::int64_t batch : {1, 3}) {
+    const auto prompts = prompts_of(batch, batch > 1);
+    const Engine eager = engine_for(kFixedPlaces, model);
+    const std::vector<std::int64_t> known = run(eager, prompts).first;
+    const Passes expected(eager, prompts, known);
+    EXPECT_GT(expected.passes, 4);
+    EXPECT_EQ(expected.launches, 0);
+    for (const GraphScope scope : {GraphScope::whole_step, GraphScope::around_attention}) {
+      int records = 0;
+      const Passes got(recorded_engine(kFixedPlaces, model, scope, {.most_rows = 8, .keys_multiple = 8}, &records),
+                       prompts, known);
+      EXPECT_EQ(got.said, expected.said) << "batch " << batch;
+      EXPECT_LT(relative_difference(got.logits, expected.logits), testing::tolerance(ElementType::float32));
+      EXPECT_EQ(got.launches, scope == GraphScope::whole_step ? got.passes : 0);
+    }
+  }
+}
+
+TEST(RecordedSteps, RunAPassWhosePaddingHasNoSlotWithoutARecord) {
+  const auto model = small_model(small_config());
+  constexpr std::int64_t kRoom = 8;
+  int records = 0;
+  std::vector<std::vector<std::int64_t>> said;
+  for (const bool recorded : {false, true}) {
+    const Engine engine = recorded ? recorded_engine(kFixedPlaces, model, GraphScope::whole_step, {}, &records)
+                                   : engine_for(kFixedPlaces, model);
+    Session session(engine, {.batch_size = 2, .max_tokens = kRoom, .details = {}});
+    session.prefill(std::vector<std::vector<std::int64_t>>{{1, 2, 3, 4, 5, 6}, {1, 2}});
+    StepCounters counting("cpu");
+    const std::vector<RowRun> runs = session.verify(std::vector<std::vector<std::int64_t>>{{9}, {9, 9, 9}});
+    EXPECT_FALSE(counting.counters().contains("graph_launches"));
+    said.push_back(runs[0].token_ids);
+    said.push_back(runs[1].token_ids);
+  }
+  EXPECT_EQ(said[2], said[0]);
+  EXPECT_EQ(said[3], said[1]);
+}
+
 TEST(RecordedSteps, RunEveryVariantThatMayStandBesideThem) {
   const auto model = small_model(small_config());
   const auto prompts = prompts_of(3, true);

@@ -14,7 +14,7 @@ SHAPES = {"model": {"n_layer": 8, "n_embd": 384, "n_head": 6}, "draft": {"n_laye
 VOCABULARY, POSITIONS, LENGTH = 2048, 1024, 256
 KEEP_EVERY = 25
 PEAK_RATE = {"model": 1.5e-3, "draft": 4e-3}
-HELD_OUT_ROWS = 32
+HELD_OUT_ROWS, PROMPTS = 32, 8
 
 
 def parsed():
@@ -111,6 +111,8 @@ def main():
     models = {name: train(name, tokens["train"], arguments) for name in SHAPES}
     for name, model in models.items():
         save(name, model, tokenizer, arguments.out)
+    prompts = held_out(tokens["held_out"], PROMPTS, LENGTH).tolist()
+    write_whole(arguments.out / "prompts.jsonl", lambda draft: draft.write_text("".join(json.dumps({"prompt_ids": ids}) + "\n" for ids in prompts)))
     rows = torch.from_numpy(held_out(tokens["held_out"], HELD_OUT_ROWS, LENGTH))
     said = {name: logits_on(model, rows) for name, model in models.items()}
     for name, model in models.items():

@@ -234,7 +234,9 @@ class Server:
     def begin(self, cell, rule):
         """Warms up; the steps of a turn begin afresh."""
         warmup, capacity = Warmup(**rule), self.engine.capacity(cell)
-        Steps(self.engine, capacity).run(warmup.maximum_steps, warmup.add)
+        # A sample of phase continue is the time of a token; its step, which the rule is about, has several.
+        tokens = cell.max_tokens if cell.phase == "continue" else 1
+        Steps(self.engine, capacity).run(warmup.maximum_steps, lambda ns: warmup.add(ns * tokens))
         self.visit = Steps(self.engine, capacity)
         return {"warmup_steps": len(warmup.samples), "warmup_ns": sum(warmup.samples), "quiet": warmup.quiet()}
 

@@ -1,4 +1,5 @@
-// A decode step is one CUDA graph for its bucket of rows and keys; the choice of tokens stays outside.
+// A decode step, or a pass over guesses, is one CUDA graph for its bucket of rows and keys; the choice of tokens stays
+// outside.
 #include "variants/step_runner/graph_variant.h"
 
 namespace decodelab {

@@ -56,7 +56,7 @@ std::string csv_field(const Json& value) {
   if (value.is_array()) {
     std::string joined;
     for (const Json& item : value) {
-      joined += (joined.empty() ? "" : " ") + item.get<std::string>();
+      joined += (joined.empty() ? "" : " ") + (item.is_string() ? item.get<std::string>() : json_text(item, -1));
     }
     return escape_csv(joined);
   }
@@ -70,6 +70,15 @@ Json verdict_of(const Decision& decision) {
 // A p value has a meaning only where there was a contrast.
 Json p_or_null(const SummaryRow& row, double p) {
   return row.comparison.launch_contrasts.size() < 2 ? Json(nullptr) : Json(p);
+}
+
+// Of each launch, in their order; the time ratio is their geometric mean.
+Json launch_ratios(const SummaryRow& row) {
+  Json ratios = Json::array();
+  for (const double contrast : row.comparison.launch_contrasts) {
+    ratios.push_back(std::exp(contrast));
+  }
+  return ratios;
 }
 
 Json effect_or_null(const std::optional<LaunchEffect>& effect) { return effect ? Json(effect->mean) : Json(nullptr); }
@@ -167,7 +176,8 @@ Json row_to_json(const SummaryRow& row) {
           {"ties", row.agreement ? Json(row.ties) : Json(nullptr)},
           {"logit_error", row.agreement ? Json(row.agreement->logit_error) : Json(nullptr)},
           {"kl_divergence", row.agreement ? Json(row.agreement->kl_divergence) : Json(nullptr)},
-          {"top_1_agreement", row.agreement ? Json(row.agreement->top_1_agreement) : Json(nullptr)}};
+          {"top_1_agreement", row.agreement ? Json(row.agreement->top_1_agreement) : Json(nullptr)},
+          {"launch_ratios", launch_ratios(row)}};
 }
 
 Json summary_to_json(const RunSummary& summary) {

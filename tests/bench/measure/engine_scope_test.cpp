@@ -65,6 +65,36 @@ TEST(StepsOfACell, FollowOneAnotherOrAllStartFromItsLength) {
   EXPECT_EQ(at_length.back(), at_length.front());
 }
 
+TEST(StepsOfACell, OfAContinuationMayBeTimedRoundByRound) {
+  constexpr std::int64_t kTokens = 16;  // of CellInput
+  CellRecord cell = decode_cell("continue");
+  cell.phase = Phase::continuation;
+  cell.steps = 2;
+  for (const std::string arm : {"causal", "causal,+ngram-lookup", "native,+oracle-draft:percent=50"}) {
+    const std::unique_ptr<Worker> timed = worker(arm);
+    ASSERT_TRUE(timed->times_rounds(cell));
+    const Probe probe = timed->probe(cell);
+    const auto counted = probe.counters.find("rounds");
+    const std::int64_t rounds = counted == probe.counters.end() ? kTokens : counted->second;
+    const std::unique_ptr<OpenVisit> visit = timed->open_visit(cell);
+    double done = 0;
+    for (std::int64_t round = 0; round < cell.steps * rounds; ++round) {
+      EXPECT_LT(done, 1) << arm;
+      EXPECT_EQ(std::ssize(visit->times().samples_ns), round / rounds) << arm;
+      const double now = visit->time_round(cell.steps);
+      EXPECT_GT(now, done) << arm;
+      done = now;
+    }
+    EXPECT_EQ(done, 1) << arm;
+    EXPECT_EQ(std::ssize(visit->times().samples_ns), cell.steps) << arm;
+    EXPECT_NEAR(static_cast<double>(visit->times().wall_ns),
+                static_cast<double>(kTokens * (visit->times().samples_ns[0] + visit->times().samples_ns[1])),
+                2 * kTokens)
+        << arm;
+  }
+  EXPECT_FALSE(worker("causal")->times_rounds(decode_cell("step")));
+}
+
 TEST(StepsOfACell, ChooseNothingInTheForwardScope) {
   const std::string arm = "bigcode,+late-read-back";
   const Probe step = worker(arm)->probe(decode_cell("step"));

@@ -25,6 +25,7 @@ struct Behaviour {
   bool throws_in_outputs = false;
   int throws_in_visit = -1;  ///< Number of the visit that throws.
   bool times_slices = true;
+  int rounds = 0;  ///< Of a step of a continuation; 0: it is timed whole.
   std::chrono::milliseconds start{0};
   bool cannot_be_made = false;
   std::int64_t filling_ns = 0;  ///< What it says that it spent on each fill.
@@ -33,7 +34,7 @@ struct Behaviour {
 struct Log {
   std::vector<std::string> outputs;  ///< "arm bN" for each call
   std::vector<std::string> visits;
-  std::vector<std::string> slices;  ///< "arm steps" for each slice
+  std::vector<std::string> slices;  ///< "arm steps" for each slice, "arm round" for each round
 };
 
 class FakeWorker final : public Worker {
@@ -63,13 +64,16 @@ class FakeWorker final : public Worker {
   }
   Probe probe(const CellRecord&) override { return {.peak_bytes = behaviour_.bytes, .step_ns = behaviour_.step_ns}; }
   bool times_slices() const override { return behaviour_.times_slices; }
+  bool times_rounds(const CellRecord&) const override { return behaviour_.rounds > 0; }
   SideWork side_work() const override { return side_; }
-  std::unique_ptr<OpenVisit> open_visit(const CellRecord&) override { return std::make_unique<Visit>(*this); }
+  std::unique_ptr<OpenVisit> open_visit(const CellRecord& cell) override {
+    return std::make_unique<Visit>(*this, cell.steps);
+  }
 
  private:
   class Visit final : public OpenVisit {
    public:
-    explicit Visit(FakeWorker& worker) : worker_(worker) {
+    Visit(FakeWorker& worker, std::int64_t steps) : worker_(worker), rounds_left_(worker.behaviour_.rounds * steps) {
       if (worker.visits_++ == worker.behaviour_.throws_in_visit) {
         throw std::bad_alloc();
       }
@@ -82,10 +86,23 @@ class FakeWorker final : public Worker {
       times_.wall_ns += worker_.behaviour_.step_ns * steps;
       times_.samples_ns.resize(times_.samples_ns.size() + static_cast<std::size_t>(steps), worker_.behaviour_.step_ns);
     }
+    double time_round(std::int64_t steps) override {
+      if (worker_.behaviour_.rounds == 0) {
+        return OpenVisit::time_round(steps);
+      }
+      const std::int64_t rounds = worker_.behaviour_.rounds;
+      worker_.log_.slices.push_back(worker_.label_ + " round");
+      times_.wall_ns += worker_.behaviour_.step_ns / rounds;
+      if (--rounds_left_ % rounds == 0) {
+        times_.samples_ns.push_back(worker_.behaviour_.step_ns);
+      }
+      return 1 - static_cast<double>(rounds_left_) / static_cast<double>(rounds * steps);
+    }
     const VisitTimes& times() const override { return times_; }
 
    private:
     FakeWorker& worker_;
+    std::int64_t rounds_left_;
     VisitTimes times_;
   };
 
@@ -113,7 +130,7 @@ class LaunchRunnerTest : public ::testing::Test {
       data.arms.push_back({.id = 0, .label = arm, .baseline = arm == arms.front()});
     }
     for (const std::int64_t batch : batches) {
-      data.cells.push_back({.phase = Phase::decode,
+      data.cells.push_back({.phase = phase_,
                             .batch = batch,
                             .length = 16,
                             .dtype = dtype_,
@@ -175,6 +192,7 @@ class LaunchRunnerTest : public ::testing::Test {
   std::int64_t run_ = 0;
   std::map<std::string, Behaviour> behaviours_;
   std::int64_t available_ = 1'000'000;
+  Phase phase_ = Phase::decode;
   std::string dtype_ = "fp32";
   std::string fill_ = "random";
   Log log_;

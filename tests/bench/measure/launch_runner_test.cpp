@@ -119,6 +119,49 @@ TEST_F(LaunchRunnerTest, RunsWholeVisitsWhereAnArmHasNoSlicesOrAllTogetherNeedTo
   }
 }
 
+TEST_F(LaunchRunnerTest, RunsAContinuationInRoundsAndGivesTheNextToTheArmThatIsTheFurthestBehind) {
+  slice_ns_ = 4'000'000;
+  phase_ = Phase::continuation;
+  behaviours_["causal"] = {.step_ns = 1'200'000'000, .rounds = 4};
+  behaviours_["guesses"] = {.step_ns = 900'000'000, .rounds = 2};
+  add_run({"causal", "guesses"}, {2}, 1);
+  launch(0);
+  const RunData data = store_->load_run(run_);
+  EXPECT_TRUE(data.cells[0].in_rounds());
+  ASSERT_EQ(log_.slices.size(), 2U * (4 + 2));
+  // Halves, then ends: neither arm is ever ahead by more than one of its rounds.
+  for (const std::size_t half : {0U, 6U}) {
+    const auto begin = log_.slices.begin() + static_cast<std::ptrdiff_t>(half);
+    EXPECT_EQ(std::count(begin, begin + 3, "guesses round"), 1);
+    EXPECT_EQ(std::count(begin, begin + 6, "guesses round"), 2);
+  }
+  for (const VisitRecord& visit : data.blocks.at(0).visits) {
+    const bool guesses = visit.arm_id == data.arms[1].id;
+    EXPECT_EQ(visit.samples_ns, std::vector<std::int64_t>{guesses ? 900'000'000 : 1'200'000'000});
+    EXPECT_EQ(visit.wall_ns, guesses ? 900'000'000 : 1'200'000'000);
+    EXPECT_EQ(visit.previous_arm_id, 0);
+  }
+  EXPECT_EQ(row("guesses").flags, std::vector<std::string>());
+}
+
+TEST_F(LaunchRunnerTest, RunsAContinuationOfAnArmThatHasNoRoundsInOneTurn) {
+  slice_ns_ = 4'000'000;
+  phase_ = Phase::continuation;
+  for (const bool two : {true, false}) {
+    behaviours_["causal"] = {.step_ns = 1'200'000'000, .rounds = 4};
+    behaviours_["guesses"] = {.step_ns = 900'000'000, .rounds = two ? 2 : 0};
+    behaviours_["server"] = {.step_ns = 1'200'000'000};
+    add_run({"causal", "guesses", "server"}, {2}, 1);
+    log_.slices.clear();
+    launch(0);
+    EXPECT_EQ(store_->load_run(run_).cells[0].in_rounds(), two) << "an arm alone has nobody to take turns with";
+    EXPECT_EQ(std::ranges::count(log_.slices, "server 1"), 2);
+    EXPECT_EQ(std::ranges::count(log_.slices, "causal round"), two ? 8 : 0);
+    EXPECT_EQ(row("server").flags, std::vector<std::string>(two ? 1 : 0, kWholeVisitsFlag));
+    EXPECT_EQ(row("causal").flags, std::vector<std::string>());
+  }
+}
+
 TEST_F(LaunchRunnerTest, GoesOnWithTheOthersWhenAnArmThrowsBetweenSlices) {
   slice_ns_ = 10'000'000;
   add_run({"causal", "dies"});

@@ -50,6 +50,14 @@ TEST(Steps, AreAsManyAsARunForPercentilesNeedsHoweverLongTheyTake) {
   EXPECT_EQ(plan_steps(300 * kMillisecond, 1000).steps, kMaximumSteps);
 }
 
+TEST(Steps, ThatAreWholeByThemselvesFillAVisitWithoutPeriods) {
+  EXPECT_EQ(plan_whole_steps(Phase::batching, 90 * kMillisecond), 3);
+  EXPECT_EQ(plan_whole_steps(Phase::batching, 90 * kMillisecond, 17), 17);
+  EXPECT_EQ(plan_whole_steps(Phase::continuation, 90 * kMillisecond), 12);
+  EXPECT_EQ(plan_whole_steps(Phase::continuation, 3000 * kMillisecond), 1);
+  EXPECT_EQ(plan_whole_steps(Phase::continuation, 1), kMaximumSteps);
+}
+
 TEST(Steps, OfASliceAreAnOddNumberThatFillsItsTime) {
   EXPECT_EQ(plan_slice(64, 3 * kMillisecond, 25 * kMillisecond, 1), 9);
   EXPECT_EQ(plan_slice(64, 4 * kMillisecond, 25 * kMillisecond, 1), 7);

@@ -13,7 +13,7 @@ from . import classes, drawing
 # Of a row of `store export`: what the pages use, and what tells a reader how sure it is.
 KEPT = ("arm", "phase", "scope", "batch", "length", "dtype", "threads", "status", "reason", "engaged", "launches", "steps", "median_ns", "mean_ns", "min_ns", "time_ratio", "time_ratio_low",
         "time_ratio_high", "mde", "verdict", "bound_share", "bound_share_low", "bound_share_high", "peak_bytes", "flags",
-        "ties", "logit_error", "kl_divergence", "top_1_agreement")
+        "ties", "logit_error", "kl_divergence", "top_1_agreement", "launch_ratios")
 OUTPUTS_DIFFER = 5  # the exit code
 COUNTERS = ("counted_steps", "choice.operators", "details.operators", "listed_tokens", "tied_tokens", "rounds", "proposed_tokens", "accepted_tokens", "emitted_tokens")
 
@@ -72,7 +72,7 @@ class Answers:
         """Writes down the newest run of a question that the store has."""
         [[run]] = program.query(store, "SELECT max(id) FROM runs WHERE name = ?", question.name)
         exported = map(json.loads, program.run("store", "export", run, "--store", store, "-o", "jsonl")[0].splitlines())
-        rows = [{key: row[key] for key in KEPT} | {"counters": {name: row["counters"][name] for name in COUNTERS if name in row["counters"]}} for row in exported]
+        rows = [{key: row.get(key) for key in KEPT} | {"counters": {name: row["counters"][name] for name in COUNTERS if name in row["counters"]}} for row in exported]
         self.write(question, {"sweep": words, "where": place_of(store, run), "engines": engines_of(store, run)}, rows)
         if question.figure:
             with tempfile.TemporaryDirectory() as report:

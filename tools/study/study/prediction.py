@@ -3,6 +3,7 @@
 import math
 import re
 
+from validation.statistics_values import t_interval
 from validation.table import markdown
 
 ORACLE = re.compile(r"oracle-draft(?::percent=(?P<percent>\d+))?(?::tokens=(?P<tokens>\d+))?")
@@ -52,14 +53,29 @@ def expected_tokens(right, guesses):
     return guesses + 1 if right == 1 else (1 - right ** (guesses + 1)) / (1 - right)
 
 
-def priced_by(arms, guesses):
-    """The row of the arm that fixes the price of so many guesses."""
-    return next(row for arm, row in arms.items() if oracle(arm) == (0, guesses))
+def of_launch(arms, launch):
+    """The rows as one launch measured them; those that have nothing of it are left out."""
+    return {arm: row | {"time_ratio": row["launch_ratios"][launch]} for arm, row in arms.items() if len(row.get("launch_ratios") or ()) > launch}
 
 
-def half_width(row):
-    """Of the interval of a ratio, as a logarithm."""
-    return math.log(row["time_ratio_high"] / row["time_ratio_low"]) / 2
+def shares(arms, arm, said):
+    """Of each launch, how much the time that was predicted of its prices is over the time that it measured: what slows all arms of a launch alike cancels."""
+    values = []
+    for launch in range(len(arms[arm].get("launch_ratios") or ())):
+        rows = of_launch(arms, launch)
+        price, guesses = prices(rows, said), oracle(arm)[1]
+        if guesses in price:
+            values.append(predicted_ratio(price, rows[arm], guesses, said) / rows[arm]["time_ratio"])
+    return values
+
+
+def share_text(values):
+    """The geometric mean over launches, with its interval where there are several."""
+    logs = [math.log(value) for value in values]
+    if len(logs) < 2:
+        return "-"
+    low, high = t_interval(logs)
+    return f"{math.exp(sum(logs) / len(logs)):.3f} [{math.exp(low):.3f}, {math.exp(high):.3f}]"
 
 
 def interval(row, factor):
@@ -82,12 +98,8 @@ def table(cells):
                 continue
             percent, guesses = right
             predicted = predicted_ratio(price, row, guesses, said)
-            share = predicted / row["time_ratio"]
-            # The price is measured too, by another arm of the same launches.
-            width = math.hypot(half_width(row), half_width(priced_by(arms, guesses)))
-            low, high = share * math.exp(-width), share * math.exp(width)
             lines.append([name, f"{percent} %", str(guesses), f"{price[guesses]:.3f}", str(row["counters"]["rounds"]),
                           f"{expected_tokens(percent / 100, guesses) / price[guesses]:.2f}", f"{1 / predicted:.2f}" if percent else "-", interval(row, 1),
-                          f"{share:.3f} [{low:.3f}, {high:.3f}]" if percent else "fixes the price"])
+                          share_text(shares(arms, arm, said)) if percent else "fixes the price"])
     head = ["cell", "right", "guesses", "a round, in steps", "rounds", "closed form", "predicted", "measured", "measured / predicted"]
     return f"Speed-ups of {said} tokens:\n\n" + markdown(head, lines)
