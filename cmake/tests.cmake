@@ -220,6 +220,15 @@ if(DECODELAB_TORCH)
   set_tests_properties(variants.guesses_transformers_test PROPERTIES LABELS torch
     ENVIRONMENT "GUESS_VALUES=$<TARGET_FILE:guess_values>;PYTHONDONTWRITEBYTECODE=1" TIMEOUT 300)
 
+  if(DECODELAB_BENCHMARKS)
+    foreach(source ${micro_sources})
+      get_filename_component(name ${source} NAME_WE)
+      # A crash lists nothing.
+      add_test(NAME benchmarks.${name}_lists_what_it_has COMMAND ${name} --benchmark_list_tests=true)
+      set_tests_properties(benchmarks.${name}_lists_what_it_has PROPERTIES PASS_REGULAR_EXPRESSION "/|empty step" TIMEOUT 60)
+    endforeach()
+  endif()
+
   file(GLOB tools_tests CONFIGURE_DEPENDS tests/tools/*_test.py)
   foreach(test ${tools_tests})
     get_filename_component(name ${test} NAME_WE)

@@ -71,6 +71,16 @@ struct Expectation {
   bool or_more = false;  ///< The value is the least that the counter has.
 };
 
+/// How near the outputs of a variant's steps are to the reference's.
+struct Fidelity {
+  /// 0: exact, with the tokens of the reference in fp32, and its logits within rounding. Else lossy: it computes
+  /// something else on purpose, such as products by rounded weights, and this is the most that a logit may be off by,
+  /// of the largest of its row, without being wrong.
+  double logit_bound = 0;
+
+  bool exact() const { return logit_bound == 0; }
+};
+
 /// Describes one optimization.
 struct Variant {
   std::string name;
@@ -90,6 +100,7 @@ struct Variant {
   std::function<std::string(const EnginePlan&)> conflict;
   /// Binds the variant's slots.
   std::function<void(EnginePlan&, const Parameters&)> apply;
+  Fidelity fidelity = {};
 };
 
 /// Adds a variant to the list and returns true, so that a namespace-scope constant can call it. Throws std::logic_error

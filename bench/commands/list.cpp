@@ -27,6 +27,9 @@ void list_variants() {
         fmt::print("      :{}=n  {} (default {})\n", parameter.name, parameter.help, parameter.default_value);
       }
     }
+    if (!variant.fidelity.exact()) {
+      fmt::print("      lossy: a logit may be off by {} of the largest\n", variant.fidelity.logit_bound);
+    }
     fmt::print("      source: {}\n", variant.source);
   }
 }

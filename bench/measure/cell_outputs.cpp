@@ -187,21 +187,24 @@ void verify(CellArmRecord& row, Worker& worker, ReferenceOutputs& reference, Cel
   if (compared.phase == Phase::batching && rule == OutputRule::teacher_forced) {
     add_flag(row, kStepsComparedFlag);
   }
+  if (worker.logit_bound() > 0) {
+    add_flag(row, kLossyFlag);
+  }
   const bool forced = rule == OutputRule::teacher_forced;
   const OutputTrace got = worker.outputs(compared, std::ssize(expected.tokens), fed_to(worker, compared, expected));
   if (rule == OutputRule::tokens_only) {
     expected.logits.clear();
     add_flag(row, kTokensOnlyFlag);
   }
-  VerificationResult result =
-      forced ? compare_teacher_forced(expected, got, compared.dtype) : compare_free_running(expected, got);
+  VerificationResult result = forced ? compare_teacher_forced(expected, got, compared.dtype, worker.logit_bound())
+                                     : compare_free_running(expected, got);
   row.ties = std::max(row.ties, result.ties);
   if (forced || result.correct) {
     row.agreement = agreement_of(expected, got);
   }
   if (forced && !result.correct && compared.dtype != "fp32") {
     if (const OutputTrace* exact = reference.exact()) {
-      result = compare_with_exact(*exact, expected, got, compared.dtype);
+      result = compare_with_exact(*exact, expected, got, compared.dtype, worker.logit_bound());
       add_flag(row, kComparedWithFp32Flag);
     }
   }

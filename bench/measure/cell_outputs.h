@@ -28,6 +28,10 @@ inline constexpr const char* kComparedWithFp32Flag = "compared-with-fp32";
 /// fp32.
 inline constexpr const char* kStepsComparedFlag = "steps-compared";
 
+/// The flag of a row whose arm is lossy on purpose: its logits may be off by what its variants allow, and how far they
+/// are stands in the row.
+inline constexpr const char* kLossyFlag = "lossy";
+
 /// What arms under one request are compared with.
 struct ReferenceArm {
   Worker* worker = nullptr;  ///< Not owned.

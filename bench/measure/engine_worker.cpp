@@ -230,6 +230,8 @@ class EngineWorker final : public Worker {
     return std::make_unique<EngineVisit>(*engine_, input_, cell, arm_.slow_ns, snapshots_);
   }
 
+  double logit_bound() const override { return fidelity_of(arm_).logit_bound; }
+
   bool times_rounds(const CellRecord& cell) const override { return cell.phase == Phase::continuation; }
 
   SideWork side_work() const override {

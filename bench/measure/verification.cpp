@@ -268,13 +268,16 @@ VerificationResult compare_free_running(const OutputTrace& reference, const Outp
 }
 
 VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
-                                          std::string_view dtype) {
-  return OutputComparison(reference, candidate, rule_of(dtype), false).run();
+                                          std::string_view dtype, double bound) {
+  DtypeRule rule = rule_of(dtype);
+  rule.tolerance = std::max(rule.tolerance, bound);
+  return OutputComparison(reference, candidate, rule, false).run();
 }
 
 VerificationResult compare_with_exact(const OutputTrace& exact, const OutputTrace& reference,
-                                      const OutputTrace& candidate, std::string_view dtype) {
+                                      const OutputTrace& candidate, std::string_view dtype, double bound) {
   DtypeRule rule = rule_of(dtype);
+  rule.tolerance = std::max(rule.tolerance, bound);
   if (const std::optional<Agreement> rounding = agreement_of(exact, reference)) {
     rule.tolerance =
         std::max(rule.tolerance, std::min(kRoundingOfTheReference * rounding->logit_error, kMostExcusedError));

@@ -53,8 +53,10 @@ VerificationResult compare_free_running(const OutputTrace& reference, const Outp
 /// counts as a tie. A token that is neither the reference's nor at the candidate's own largest logit is a difference
 /// too: its choice is wrong, whatever its logits. NaN, infinity, shapes that differ, absent logits and no steps at all
 /// are differences. Ties are counted up to the first difference.
+///
+/// The tolerance is that of `dtype`, or `bound` where that is more: an arm that is lossy on purpose may differ by it.
 VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
-                                          std::string_view dtype);
+                                          std::string_view dtype, double bound = 0);
 
 /// Most that an arm may be farther from the exact outputs than the reference is: both round, each in its own
 /// directions.
@@ -66,10 +68,10 @@ inline constexpr double kMostExcusedError = 0.1;
 /// in a 16-bit type is itself beyond the tolerance, so that no two right implementations agree within it.
 ///
 /// The tolerance is logit_tolerance(dtype), or where that is more, kRoundingOfTheReference times what the reference in
-/// `dtype` is off by from `exact` in its worst row, up to kMostExcusedError. Everything else is as in
+/// `dtype` is off by from `exact` in its worst row, up to kMostExcusedError; or `bound`. Everything else is as in
 /// compare_teacher_forced().
 VerificationResult compare_with_exact(const OutputTrace& exact, const OutputTrace& reference,
-                                      const OutputTrace& candidate, std::string_view dtype);
+                                      const OutputTrace& candidate, std::string_view dtype, double bound = 0);
 
 /// Returns how closely two runs agree that were fed the same tokens; nothing where either has no logits, their shapes
 /// differ, or a logit is NaN or infinite. It does not judge them: compare_teacher_forced() says what is a difference.

@@ -104,8 +104,10 @@ class Worker {
   }
 
   virtual OutputRule output_rule(const CellRecord& cell) const {
-    return cell.dtype == "fp32" ? OutputRule::free_running : OutputRule::teacher_forced;
+    return cell.dtype == "fp32" && logit_bound() == 0 ? OutputRule::free_running : OutputRule::teacher_forced;
   }
+  /// Returns the most that a logit may be off by, of the largest, where the arm is lossy on purpose; 0: it is exact.
+  virtual double logit_bound() const { return 0; }
   /// Starts whatever must run before a first visit; does nothing for a worker in this process.
   virtual void start() {}
   /// Begins what start() or the destructor will wait for, so that several workers start, or end, at the same time. The

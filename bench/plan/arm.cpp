@@ -242,6 +242,14 @@ EnginePlan bind_arm(const Arm& arm, EnginePlan base) {
   return base;
 }
 
+Fidelity fidelity_of(const Arm& arm) {
+  Fidelity least;
+  for (const auto& [name, parameters] : arm.variants) {
+    least.logit_bound = std::max(least.logit_bound, registered_variants().at(name).fidelity.logit_bound);
+  }
+  return least;
+}
+
 namespace {
 
 /// Returns why the arm's other variants cannot run on its draft, which is there; empty where they can.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/measure/torch_counters.h"
 #include "engine/batching.h"
 #include "tests/variants/arms.h"
 #include "variants/presets.h"
@@ -218,6 +219,18 @@ TEST(Speculation, EndsAtEachTokenOfARunWhereTheEndComes) {
         generate(engine_for("native,+suffix-automaton:tokens=16", model), {.prompts = prompts, .max_tokens = most});
     EXPECT_EQ(std::ssize(got[0].token_ids), most);
   }
+}
+
+TEST(Speculation, RunsNoPaddingThroughTheLayersWhereRowsHaveFewerGuesses) {
+  const Engine engine = engine_for("native", small_model(small_config()));
+  Session session(engine, {.batch_size = 3, .max_tokens = 40, .details = {}});
+  session.prefill(repetitive_prompts(3));
+  StepCounters counting("cpu");
+  session.verify(Rows{{}, {1, 2, 3, 4, 5}, {6}});
+  const Counters counted = counting.counters();
+  EXPECT_FALSE(counted.contains("padding_tokens"));
+  EXPECT_EQ(counted.at("lm_head_rows"), 3 + 5 + 1) << "a token of each row, and the guesses";
+  EXPECT_EQ(counted.at("verified_rows"), 3 + 5 + 1);
 }
 
 TEST(Speculation, UsesTheModelsLastPosition) {

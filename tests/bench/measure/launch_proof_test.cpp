@@ -194,6 +194,24 @@ TEST_F(RoundingTest, NoRoundingOfTheReferenceExcusesATenthOfTheLargestLogit) {
   EXPECT_EQ(row("wrong").status, RowStatus::incorrect);
 }
 
+TEST_F(RoundingTest, OnlyAnArmThatSaysThatItIsLossyMayBeOffByMoreAndInFp32Too) {
+  for (const std::string dtype : {"fp32", "bf16"}) {
+    dtype_ = dtype;
+    off_by("causal", 0);
+    off_by("lossy", 0.08F);
+    off_by("exact-arm", 0.08F);
+    off_by("too-lossy", 0.12F);
+    behaviours_["lossy"].logit_bound = behaviours_["too-lossy"].logit_bound = 0.1;
+    add_run({"causal", "lossy", "exact-arm", "too-lossy"});
+    launch(0);
+    EXPECT_EQ(row("lossy").status, RowStatus::ok) << row("lossy").reason;
+    EXPECT_EQ(row("lossy").flags, std::vector<std::string>{kLossyFlag});
+    EXPECT_NEAR(row("lossy").agreement->logit_error, 0.08, 1e-6) << "its loss stands beside its time";
+    EXPECT_EQ(row("exact-arm").status, RowStatus::incorrect);
+    EXPECT_EQ(row("too-lossy").status, RowStatus::incorrect);
+  }
+}
+
 TEST_F(LaunchProofTest, KeepsWhatEachArmSpentInALaunch) {
   behaviours_["a"].start = std::chrono::milliseconds(30);
   behaviours_["a"].filling_ns = 2000;

@@ -22,6 +22,7 @@ struct Behaviour {
   std::int64_t bytes = 1000;  ///< For a batch of 1.
   std::int64_t token = 3;     ///< What it chooses in every step.
   std::vector<float> logits;  ///< Of every row, where it shows any.
+  double logit_bound = 0;     ///< Of an arm that is lossy on purpose.
   bool throws_in_outputs = false;
   int throws_in_visit = -1;  ///< Number of the visit that throws.
   bool times_slices = true;
@@ -63,6 +64,7 @@ class FakeWorker final : public Worker {
     return trace;
   }
   Probe probe(const CellRecord&) override { return {.peak_bytes = behaviour_.bytes, .step_ns = behaviour_.step_ns}; }
+  double logit_bound() const override { return behaviour_.logit_bound; }
   bool times_slices() const override { return behaviour_.times_slices; }
   bool times_rounds(const CellRecord&) const override { return behaviour_.rounds > 0; }
   SideWork side_work() const override { return side_; }
