@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/kernels/half.h"
+
 namespace decodelab {
 namespace {
 
@@ -36,20 +38,7 @@ std::uint16_t gguf_half_bits(const std::byte* stored) {
   return bits;
 }
 
-// Exact, and the same where the processor flushes denormal numbers: no denormal number is an operand here.
-float gguf_float16(const std::byte* stored) {
-  const std::uint32_t half = gguf_half_bits(stored);
-  const std::uint32_t sign = (half & 0x8000u) << 16;
-  const std::uint32_t exponent = (half >> 10) & 0x1fu;
-  const std::uint32_t fraction = half & 0x3ffu;
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
-  }
-  // The biases differ by 112; infinity and NaN keep the largest exponent.
-  const std::uint32_t wide_exponent = exponent == 0x1fu ? 0xffu : exponent + 112u;
-  return std::bit_cast<float>(sign | wide_exponent << 23 | fraction << 13);
-}
+float gguf_float16(const std::byte* stored) { return from_half(gguf_half_bits(stored)); }
 
 float gguf_bfloat16(const std::byte* stored) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(gguf_half_bits(stored)) << 16);

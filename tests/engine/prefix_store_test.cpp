@@ -64,15 +64,15 @@ std::size_t longest_common(const std::vector<Tokens>& known, const Tokens& token
 }
 
 /// A store that holds copies, with prompts of a few tokens, and one that holds pages, with prompts of several pages.
-struct Kind {
+struct KindOfStore {
   PrefixReuse reuse;
   std::int64_t repeats;  ///< Times that each token stands in a row.
   int rounds;
 };
 
-class PrefixStoreOf : public ::testing::TestWithParam<Kind> {
+class PrefixStoreOf : public ::testing::TestWithParam<KindOfStore> {
  protected:
-  static Engine engine(const Kind& kind) {
+  static Engine engine(const KindOfStore& kind) {
     EnginePlan plan = reference_plan();
     plan.prefix_reuse.set_reference(kind.reuse);
     if (kind.reuse == PrefixReuse::shared) {
@@ -85,7 +85,7 @@ class PrefixStoreOf : public ::testing::TestWithParam<Kind> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Ways, PrefixStoreOf,
-                         ::testing::Values(Kind{PrefixReuse::copied, 1, 400}, Kind{PrefixReuse::shared, 61, 60}),
+                         ::testing::Values(KindOfStore{PrefixReuse::copied, 1, 400}, KindOfStore{PrefixReuse::shared, 61, 60}),
                          [](const auto& kind) { return kind.param.repeats == 1 ? "Copies" : "Pages"; });
 
 TEST_P(PrefixStoreOf, FindsWhatAListOfAllThatWasPutInFindsAndTheKeysAreThoseOfThePrompt) {

@@ -16,13 +16,13 @@ class Epilogue {
   Epilogue() = default;
   Epilogue(const SkinnyProduct& product, const float* sums, std::int64_t first_row, std::int64_t last_row,
            std::int64_t output)
-      : product_(&product), sums_(sums), row_(first_row), end_(last_row), output_(output) {}
+      : output_of_(product.output()), sums_(sums), row_(first_row), end_(last_row), output_(output) {}
 
   [[gnu::always_inline]] inline void do_row() {
     if (row_ == end_) {
       return;
     }
-    skinny::finish_row<simd::Bfloat16>(*product_, sums_, row_, output_, kBlockOutputs);
+    skinny::finish_row<simd::Bfloat16>(output_of_, sums_, row_, output_, kBlockOutputs);
     sums_ += kBlockOutputs;
     ++row_;
   }
@@ -33,7 +33,7 @@ class Epilogue {
   }
 
  private:
-  const SkinnyProduct* product_ = nullptr;
+  ProductOutput output_of_{};
   const float* sums_ = nullptr;
   std::int64_t row_ = 0;
   std::int64_t end_ = 0;

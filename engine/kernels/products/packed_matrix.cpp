@@ -186,7 +186,7 @@ void multiply_panels(const SkinnyProduct& product, std::int64_t first, std::int6
       add(weights.panel(panel) + begin * kPanelOutputs * step_bytes, x + begin * step_bytes, stride, product.rows,
           std::min(block, depth - begin), sums.data());
     }
-    skinny::finish_panel(product, panel, sums.data(), isa);
+    finish_sums(product.output(), sums.data(), product.rows, panel * kPanelOutputs, kPanelOutputs, isa);
   }
 }
 

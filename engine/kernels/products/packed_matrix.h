@@ -13,6 +13,7 @@
 #include "engine/kernels/activation.h"
 #include "engine/kernels/cpu_isa.h"
 #include "engine/kernels/element_type.h"
+#include "engine/kernels/products/product_output.h"
 
 namespace decodelab {
 
@@ -96,6 +97,16 @@ struct SkinnyProduct {
   /// Applied to the sums in fp32, before they are rounded; of a gated matrix, to those of the gate, which are then
   /// multiplied by the others.
   std::optional<Activation> activation = {};
+
+  ProductOutput output() const {
+    return {.outputs = weights.outputs(),
+            .gated = weights.gated(),
+            .dtype = weights.dtype(),
+            .bias = bias,
+            .y = y,
+            .y_stride = y_stride,
+            .activation = activation};
+  }
 };
 
 /// Up to this many rows, a product waits for its weights.

@@ -1,16 +1,16 @@
 // The epilogue of a product: bias, activation, a gate's multiplication, rounding.
 #pragma once
 
-#include "engine/kernels/products/packed_matrix.h"
+#include "engine/kernels/products/product_output.h"
 #include "engine/kernels/wide.h"
 
 namespace decodelab::skinny {
 
 /// Writes outputs [output, output + 16) of a row from their sums, as many of them as exist.
 template <typename Element, std::int64_t N>
-[[gnu::always_inline]] inline void finish_sums(const SkinnyProduct& product, const float* sums, std::int64_t row,
-                                               std::int64_t output) {
-  const std::int64_t left = product.weights.outputs() - output;
+[[gnu::always_inline]] inline void finish_plain_sums(const ProductOutput& product, const float* sums, std::int64_t row,
+                                                     std::int64_t output) {
+  const std::int64_t left = product.outputs - output;
   if (left <= 0) {
     return;
   }
@@ -26,9 +26,9 @@ template <typename Element, std::int64_t N>
 
 /// Writes results [result, result + 16) of a row from the 16 sums of the gate and the 16 after them.
 template <typename Element, std::int64_t N>
-[[gnu::always_inline]] inline void finish_gated_sums(const SkinnyProduct& product, const float* sums, std::int64_t row,
+[[gnu::always_inline]] inline void finish_gated_sums(const ProductOutput& product, const float* sums, std::int64_t row,
                                                      std::int64_t result) {
-  const std::int64_t results = product.weights.results();
+  const std::int64_t results = product.results();
   const std::int64_t left = results - result;
   if (left <= 0) {
     return;
@@ -45,18 +45,18 @@ template <typename Element, std::int64_t N>
 }
 
 /// Writes what follows from the sums of `count` packed outputs of a row, `output` being the first; both are multiples
-/// of 32.
+/// of 16, of a gated product of 32.
 template <typename Element, std::int64_t N = simd::kLanes>
-[[gnu::always_inline]] inline void finish_row(const SkinnyProduct& product, const float* sums, std::int64_t row,
+[[gnu::always_inline]] inline void finish_row(const ProductOutput& product, const float* sums, std::int64_t row,
                                               std::int64_t output, std::int64_t count) {
-  if (product.weights.gated()) {
+  if (product.gated) {
     for (std::int64_t at = 0; at < count; at += 2 * simd::kLanes) {
       finish_gated_sums<Element, N>(product, sums + at, row, (output + at) / 2);
     }
     return;
   }
   for (std::int64_t at = 0; at < count; at += simd::kLanes) {
-    finish_sums<Element, N>(product, sums + at, row, output + at);
+    finish_plain_sums<Element, N>(product, sums + at, row, output + at);
   }
 }
 

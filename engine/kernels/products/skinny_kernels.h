@@ -23,9 +23,6 @@ void in_passes(std::int64_t rows, std::int64_t most, Run&& run) {
   }
 }
 
-/// Adds the bias to the sums of a panel, [rows][64], applies the activation, rounds once, and writes them to y.
-void finish_panel(const SkinnyProduct& product, std::int64_t panel, const float* sums, CpuIsa isa);
-
 AddPanel portable_kernel(ElementType dtype);
 AddPanel avx2_kernel(ElementType dtype);
 AddPanel avx512_kernel(ElementType dtype);
