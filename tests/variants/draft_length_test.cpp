@@ -91,13 +91,42 @@ TEST(GoodputLength, BeginsAgainWhereGuessesBecomeRight) {
   EXPECT_GT(run.mean_length, 8);
 }
 
-TEST(GoodputLength, SharesPricesBetweenSessionsAndNotOutcomes) {
+TEST(GoodputLength, LooksAgainWithOneRowOfABatchInTurn) {
+  constexpr std::size_t kRows = 4;
+  const auto length = length_of("goodput-length", kRows);
+  const std::vector<std::int64_t> most(kRows, kMost);
+  std::vector<std::int64_t> looks(kRows, 0);
+  for (int round = 0; round < 600; ++round) {
+    const std::vector<std::int64_t> wanted = length->wanted(most);
+    std::vector<DraftLength::Outcome> outcomes;
+    std::int64_t guesses = 0;
+    for (std::size_t row = 0; row < kRows; ++row) {
+      outcomes.push_back({.proposed = wanted[row], .accepted = 0});
+      guesses += wanted[row];
+      looks[row] += round >= 100 ? wanted[row] : 0;
+    }
+    EXPECT_LE(guesses, round < 100 ? 1000 : 1) << "round " << round;
+    // A guess costs as much as a row, as where products are bound by arithmetic.
+    length->note(outcomes, 0, std::llround(kPlainNs * (1 + static_cast<double>(guesses) / kRows)));
+  }
+  EXPECT_GE(*std::ranges::max_element(looks), 1);
+  EXPECT_LE(*std::ranges::max_element(looks), *std::ranges::min_element(looks) + 1);
+}
+
+TEST(GoodputLength, BeginsASessionWithWhatTheOnesBeforeSawAndLooksForItselfSoon) {
   const EnginePlan plan = bind_arm(parse_arm("causal,+goodput-length"), reference_plan());
   const auto first = plan.draft_length.factory()(1);
   const std::int64_t most[] = {kMost};
   EXPECT_EQ(first->wanted(most)[0], 0) << "nobody knows what a step costs";
   run_of(*first, 50, 0.05, [](int) { return false; });
-  EXPECT_GT(plan.draft_length.factory()(1)->wanted(most)[0], 0) << "a new row may be easier to guess";
+  const auto second = plan.draft_length.factory()(1);
+  const DraftLength::Outcome nothing[] = {{.proposed = 0, .accepted = 0}};
+  int waited = 0;
+  for (; second->wanted(most)[0] == 0; ++waited) {
+    ASSERT_LT(waited, 8) << "a new row may be easier to guess";
+    second->note(nothing, 0, std::llround(kPlainNs));
+  }
+  EXPECT_GT(waited, 0);
   EXPECT_EQ(plan.draft_length.factory()(4)->wanted(std::vector<std::int64_t>(4, kMost))[0], 0)
       << "four rows have prices of their own";
 }

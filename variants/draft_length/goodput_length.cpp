@@ -15,9 +15,36 @@ namespace {
 constexpr std::int64_t kDefaultMost = 16;
 constexpr std::int64_t kMostOfMost = 64;
 
-/// What rounds of so many rows and guesses take, in nanoseconds; shared by the sessions of an engine.
-class RoundPrices {
+/// The guesses that were looked at lately, and how many of them were right.
+struct Rightness {
+  // Three of four are thought to be right until some were looked at.
+  double right = 1.5;
+  double checked = 2;
+
+  double share() const { return right / checked; }
+  /// Adds those of a round to what is kept of the earlier ones.
+  void add(const Rightness& of_round) {
+    constexpr double kKept = 0.9;
+    right = kKept * right + of_round.right;
+    checked = kKept * checked + of_round.checked;
+  }
+};
+
+/// What the sessions of an engine know together: what rounds of so many rows and guesses take, in nanoseconds, and the
+/// share of right guesses that a session begins with.
+class SharedKnowledge {
  public:
+  void note(const Rightness& of_round) {
+    const std::lock_guard lock(mutex_);
+    rightness_.add(of_round);
+  }
+  /// Returns the share seen lately with the weight of two guesses: a session's own soon count for more.
+  Rightness first_belief() const {
+    constexpr double kWeight = 2;
+    const std::lock_guard lock(mutex_);
+    return {.right = kWeight * rightness_.share(), .checked = kWeight};
+  }
+
   void note(std::int64_t rows, std::int64_t guesses, double nanoseconds) {
     constexpr double kWeightOfLast = 0.2;
     // A round that the machine interrupted says little of the next.
@@ -65,14 +92,15 @@ class RoundPrices {
  private:
   mutable std::mutex mutex_;
   std::map<std::int64_t, std::map<std::int64_t, double>> prices_;
+  Rightness rightness_;
 };
 
 /// Chooses one length for all rows: that with the most tokens a second, by the share of guesses that were right lately.
-/// Where no guess is worth its time, it guesses once in a while to see whether that has changed.
+/// Where no guess is worth its time, one row guesses one token once in a while, to see whether that has changed.
 class GoodputLength final : public DraftLength {
  public:
-  GoodputLength(std::shared_ptr<RoundPrices> prices, std::int64_t rows, std::int64_t most)
-      : prices_(std::move(prices)), rows_(rows), most_(most) {}
+  GoodputLength(std::shared_ptr<SharedKnowledge> known, std::int64_t rows, std::int64_t most)
+      : known_(std::move(known)), rows_(rows), most_(most), rightness_(known_->first_belief()) {}
 
   std::vector<std::int64_t> wanted(std::span<const std::int64_t> most) override {
     const std::int64_t length = best_length(std::min(most_, *std::ranges::max_element(most)));
@@ -80,27 +108,31 @@ class GoodputLength final : public DraftLength {
     for (const std::int64_t of_row : most) {
       wanted.push_back(std::min(of_row, length));
     }
+    if (length == 0 && is_time_to_look()) {
+      const std::size_t row = looks_++ % wanted.size();
+      wanted[row] = std::min<std::int64_t>(1, most[row]);
+    }
     return wanted;
   }
 
   void note(std::span<const Outcome> rows, std::int64_t propose_ns, std::int64_t verify_ns) override {
-    constexpr double kKept = 0.9;
-    std::int64_t longest = 0;
-    for (const Outcome& row : rows) {
-      longest = std::max(longest, row.proposed);
+    const std::int64_t longest = std::ranges::max_element(rows, {}, &Outcome::proposed)->proposed;
+    const std::ptrdiff_t guessed = std::ranges::count_if(rows, [](const Outcome& row) { return row.proposed > 0; });
+    if (guessed == 0 || 2 * guessed > std::ssize(rows)) {  // Else a round is cheaper than its longest row says.
+      known_->note(rows_, longest, static_cast<double>(propose_ns + verify_ns));
     }
-    prices_->note(rows_, longest, static_cast<double>(propose_ns + verify_ns));
-    if (longest == 0) {
+    if (guessed == 0) {
       return;
     }
-    checked_ *= kKept;
-    right_ *= kKept;
+    Rightness of_round{.right = 0, .checked = 0};
     for (const Outcome& row : rows) {
       // Guesses behind the first wrong one were not looked at.
-      const double share = 1.0 / static_cast<double>(rows.size());
-      right_ += share * static_cast<double>(row.accepted);
-      checked_ += share * static_cast<double>(row.accepted + (row.accepted < row.proposed ? 1 : 0));
+      const double share = 1.0 / static_cast<double>(guessed);
+      of_round.right += share * static_cast<double>(row.accepted);
+      of_round.checked += share * static_cast<double>(row.accepted + (row.accepted < row.proposed ? 1 : 0));
     }
+    rightness_.add(of_round);
+    known_->note(of_round);
   }
 
   void select(const std::vector<std::int64_t>& rows) override { rows_ = std::ssize(rows); }
@@ -108,11 +140,11 @@ class GoodputLength final : public DraftLength {
 
  private:
   std::int64_t best_length(std::int64_t most) {
-    const std::vector<double> prices = prices_->of(rows_, most);
+    const std::vector<double> prices = known_->of(rows_, most);
     if (prices.empty()) {
       return 0;  // The first round shows what a plain step costs.
     }
-    const double right = right_ / checked_;
+    const double right = rightness_.share();
     double tokens = 1;
     double of_length = 1;
     double tokens_of_best = 1;
@@ -129,33 +161,36 @@ class GoodputLength final : public DraftLength {
     if (best > 0) {
       pause_ = kFirstPause;
       waited_ = 0;
-      return best;
     }
+    return best;
+  }
+
+  /// Returns whether enough rounds had no guess; each pause is longer than the one before it.
+  bool is_time_to_look() {
     if (++waited_ <= pause_) {
-      return 0;
+      return false;
     }
     waited_ = 0;
     pause_ = std::min(2 * pause_, kLongestPause);
-    return std::min<std::int64_t>(1, most);
+    return true;
   }
 
   static constexpr std::int64_t kFirstPause = 4;
   static constexpr std::int64_t kLongestPause = 128;
 
-  std::shared_ptr<RoundPrices> prices_;
+  std::shared_ptr<SharedKnowledge> known_;
   std::int64_t rows_;
   std::int64_t most_;
-  // Three of four guesses are thought to be right until some were checked.
-  double right_ = 1.5;
-  double checked_ = 2;
+  Rightness rightness_;
   std::int64_t waited_ = 0;  ///< Rounds without a guess.
   std::int64_t pause_ = kFirstPause;
+  std::size_t looks_ = 0;  ///< So far: rows look in turn.
 };
 
 void apply(EnginePlan& plan, const Parameters& parameters) {
-  const auto prices = std::make_shared<RoundPrices>();
-  plan.draft_length.bind("goodput-length", [prices, most = parameters.integer("most")](std::int64_t rows) {
-    return std::make_unique<GoodputLength>(prices, rows, most);
+  const auto known = std::make_shared<SharedKnowledge>();
+  plan.draft_length.bind("goodput-length", [known, most = parameters.integer("most")](std::int64_t rows) {
+    return std::make_unique<GoodputLength>(known, rows, most);
   });
 }
 
