@@ -32,7 +32,7 @@ void copy_prefixes(KvCache& cache, std::span<const HeldPrefix> prefixes, const S
         at += held.size(1);
       }
     }
-    cache.append(layer, all, rows);
+    cache.append(layer, rows.packed(all), rows);
   }
 }
 

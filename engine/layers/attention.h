@@ -21,7 +21,7 @@ struct KvPages;
 /// rows.visible(L) hides the keys beyond it. Letters as in AttentionShape.
 struct AttentionCall {
   std::int64_t layer;        ///< Index of the layer; the study's scaling rule depends on it.
-  const at::Tensor& query;   ///< [B, T, H * k]
+  const at::Tensor& query;   ///< [B, T, H * k]; of an attention that reads packed rows [1, S, H * k] where rows.packs()
   const at::Tensor& keys;    ///< [B, L, G * k], finite past each row's length; rows may be strided
   const at::Tensor& values;  ///< [B, L, G * k], likewise
   const StepRows& rows;      ///< Lengths, and the keys that each query sees
@@ -37,9 +37,11 @@ class Attention {
  public:
   virtual ~Attention() = default;
 
-  /// Returns [B, T, H * k] in the dtype of `query`. Queries of padding give finite numbers that nobody reads.
+  /// Returns what has the shape and the dtype of `query`. Queries of padding give finite numbers that nobody reads.
   virtual at::Tensor forward(const AttentionCall& call) const = 0;
 
+  /// Returns whether forward() takes the queries of packed rows as they are, without a bias.
+  virtual bool reads_packed(const StepRows& /*rows*/) const { return false; }
   /// Returns whether forward() reads the pages of a call.
   virtual bool reads_pages() const { return false; }
 

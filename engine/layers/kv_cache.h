@@ -46,10 +46,10 @@ class KvCache : public RowPart {
 
   /// Adds the real tokens of each row to `layer` and returns all that the layer now holds.
   ///
-  /// `key_value` is [B, T, W], on the model's device and in its dtype. The results are [B, K, W / 2] each, K =
-  /// shown_keys(rows), finite past each row's length, possibly views, and stay valid until the next append to the same
-  /// layer; a cache of pages returns its pages instead where `reads_pages` says that they can be read. Throws
-  /// std::length_error when a row would hold more than `max_tokens`.
+  /// `key_value` is [B, T, W], or [1, S, W] where rows.packs(), on the model's device and in its dtype. The results are
+  /// [B, K, W / 2] each, K = shown_keys(rows), finite past each row's length, possibly views, and stay valid until the
+  /// next append to the same layer; a cache of pages returns its pages instead where `reads_pages` says that they can
+  /// be read. Throws std::length_error when a row would hold more than `max_tokens`.
   virtual KeysValues append(std::int64_t layer, const at::Tensor& key_value, const StepRows& rows,
                             bool reads_pages = false) = 0;
 

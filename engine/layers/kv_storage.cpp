@@ -2,6 +2,7 @@
 #include "engine/layers/kv_storage.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/layers/step_rows.h"
 #include "profiles/range.h"
@@ -20,6 +21,25 @@ at::Tensor widened(const at::Tensor& plane, std::int64_t slots) {
   const std::int64_t kept = std::min(slots, plane.size(1));
   wide.narrow(1, 0, kept).copy_(plane.narrow(1, 0, kept));
   return wide;
+}
+
+/// Copies the real tokens of rows of different lengths to their slots of a plane on the CPU.
+void copy_tokens(const at::Tensor& plane, const at::Tensor& tokens, const StepRows& rows) {
+  const at::Tensor lines = tokens.stride(2) == 1 ? tokens : tokens.contiguous();
+  const auto* const from = static_cast<const std::byte*>(lines.const_data_ptr());
+  auto* const to = static_cast<std::byte*>(plane.mutable_data_ptr());
+  const auto size = static_cast<std::int64_t>(plane.element_size());
+  const StepRows::Scatter& scatter = rows.scatter();
+  const auto* const source = scatter.source.const_data_ptr<std::int64_t>();
+  const auto* const row = scatter.row.const_data_ptr<std::int64_t>();
+  const auto* const position = scatter.position.const_data_ptr<std::int64_t>();
+  for (std::int64_t token = 0; token < scatter.row.numel(); ++token) {
+    const std::int64_t line = rows.packs() ? token * lines.stride(1)
+                                           : source[token] / rows.tokens() * lines.stride(0) +
+                                                 source[token] % rows.tokens() * lines.stride(1);
+    std::memcpy(to + (row[token] * plane.stride(0) + position[token] * plane.stride(1)) * size, from + line * size,
+                static_cast<std::size_t>(plane.size(2) * size));
+  }
 }
 
 }  // namespace
@@ -84,10 +104,13 @@ void KvStorage::write(const at::Tensor& key_value, const StepRows& rows) const {
     count_amount(Amount::cache_writes, 1);
     if (rows.uniform()) {
       rows_of(planes_[index], rows.batch_size()).narrow(1, rows.past()[0], rows.tokens()).copy_(parts[index]);
+    } else if (planes_[index].is_cpu()) {
+      copy_tokens(planes_[index], parts[index], rows);
     } else {
       const StepRows::Scatter& scatter = rows.scatter();
+      const at::Tensor tokens = parts[index].flatten(0, 1);
       planes_[index].index_put_({scatter.row, scatter.position},
-                                parts[index].flatten(0, 1).index_select(0, scatter.source));
+                                rows.packs() ? tokens : tokens.index_select(0, scatter.source));
     }
   }
 }

@@ -43,8 +43,11 @@ class PagedCache final : public KvCache, public PageSharing {
       return {.keys = {}, .values = {}, .pages = &here.pages};
     }
     const bool first = std::ranges::all_of(rows.past(), [](std::int64_t held) { return held == 0; });
-    return first ? KeysValues{.keys = key_value.narrow(2, 0, half_), .values = key_value.narrow(2, half_, half_)}
-                 : gathered(here, rows);
+    if (!first) {
+      return gathered(here, rows);
+    }
+    const at::Tensor padded = rows.padded(key_value);
+    return {.keys = padded.narrow(2, 0, half_), .values = padded.narrow(2, half_, half_)};
   }
 
   KvRoom room(std::int64_t, const StepRows& rows) override {
@@ -168,6 +171,8 @@ class PagedCache final : public KvCache, public PageSharing {
   void write(Layer& layer, const at::Tensor& key_value, const StepRows& rows) const {
     const auto* const from = static_cast<const std::byte*>(key_value.const_data_ptr());
     const std::int64_t element = half_bytes_ / half_;
+    const std::vector<std::int64_t> first = rows.first_token_index();
+    const std::int64_t stride = key_value.stride(1);
     for (std::int64_t row = 0; row < rows.batch_size(); ++row) {
       const auto place = static_cast<std::size_t>(row);
       const std::int64_t past = rows.past()[place];
@@ -178,7 +183,8 @@ class PagedCache final : public KvCache, public PageSharing {
         auto* const page = static_cast<std::byte*>(own_page(layer.rows[place], at / kPageTokens).mutable_data_ptr());
         for (std::int64_t next = 0; next < count; ++next) {
           const std::byte* const tokens =
-              from + (row * key_value.stride(0) + (token + next) * key_value.stride(1)) * element;
+              from +
+              ((rows.packs() ? first[place] * stride : row * key_value.stride(0)) + (token + next) * stride) * element;
           std::memcpy(page + (slot + next) * half_bytes_, tokens, static_cast<std::size_t>(half_bytes_));
           std::memcpy(page + (kPageTokens + slot + next) * half_bytes_, tokens + half_bytes_,
                       static_cast<std::size_t>(half_bytes_));

@@ -154,7 +154,7 @@ class ConcatenatedCache final : public PlaneCache {
       storage.concatenate(key_value);
       return;
     }
-    storage.reallocate(key_value, slots, std::min(slots, storage.slots()));
+    storage.reallocate(no_slots(rows.batch_size()), slots, std::min(slots, storage.slots()));
     storage.write(key_value, rows);
   }
   std::int64_t capacity(std::int64_t needed) const override { return needed; }
@@ -171,7 +171,7 @@ class GrowingCache final : public PlaneCache {
 
  protected:
   void store(KvStorage& storage, const at::Tensor& key_value, const StepRows& rows, std::int64_t slots) override {
-    grow(storage, slots, [&] { return key_value; });
+    grow(storage, slots, [&] { return no_slots(rows.batch_size()); });
     storage.write(key_value, rows);
   }
   bool make_room(KvStorage& storage, std::int64_t rows, std::int64_t slots) override {

@@ -44,7 +44,7 @@ StepRows::StepRows(const RecordedRows& recorded)
   const at::Tensor place = position_ids_ + index;  // [B, T]
   position_ids_ = place.clamp_max(positions_ - 1);
   scatter_ = {.source = (recorded.row_index.unsqueeze(1) * tokens_ + index).flatten(),
-              .row = recorded.row_index.unsqueeze(1).expand_as(place).flatten(),
+              .row = recorded.row_index.unsqueeze(1).expand_as(place).flatten().contiguous(),
               .position = place.flatten()};
   held_before_queries_on_device_[tokens_] = scatter_.position;
 }

@@ -60,6 +60,8 @@ class StepRows {
   const std::vector<std::int64_t>& added() const { return added_; }
   /// Returns whether all rows hold the same number of keys and add the same number of tokens.
   bool uniform() const { return uniform_; }
+  /// Returns whether rows of different lengths go through the layers one behind the other, [1, S, ..].
+  bool packs() const { return packs_; }
   /// Returns whether every row adds a token.
   bool all_add() const;
   at::Device device() const { return device_; }

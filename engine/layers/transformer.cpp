@@ -46,26 +46,27 @@ at::Tensor forward(const Transformer& transformer, const Attention& attention, K
     ForwardStep here = step;
     here.room = room.keys.defined() ? &room : nullptr;
     const Projected packed = in_stage(Stage::qkv, [&] { return transformer.before(index, stream, here); });
-    const at::Tensor query = rows.padded(packed.query);
     const KeysValues held = site.crosses ? step.encoded->held(site.layer) : in_stage(Stage::kv_write, [&] {
-      return here.room != nullptr
-                 ? cache.written(site.layer, rows)
-                 : cache.append(site.layer, rows.padded(packed.key_value), rows, attention.reads_pages());
+      return here.room != nullptr ? cache.written(site.layer, rows)
+                                  : cache.append(site.layer, packed.key_value, rows, attention.reads_pages());
     });
     const at::Tensor attended = in_stage(Stage::attention, [&] {
       const std::int64_t keys = held.pages == nullptr ? held.keys.size(1) : rows.keys();
       const at::Tensor bias = transformer.score_bias(index, keys, step);
-      return attention.forward({.layer = site.layer,
-                                .query = query,
-                                .keys = held.keys,
-                                .values = held.values,
-                                .rows = site.crosses ? step.encoded->rows() : rows,
-                                .workspace = workspace,
-                                .bias = bias.defined() ? &bias : nullptr,
-                                .window = transformer.config().recipe(site.layer).window,
-                                .pages = held.pages});
+      const bool as_they_are = attention.reads_packed(rows) && !bias.defined() && !site.crosses;
+      const at::Tensor query = as_they_are ? packed.query : rows.padded(packed.query);
+      const at::Tensor result = attention.forward({.layer = site.layer,
+                                                   .query = query,
+                                                   .keys = held.keys,
+                                                   .values = held.values,
+                                                   .rows = site.crosses ? step.encoded->rows() : rows,
+                                                   .workspace = workspace,
+                                                   .bias = bias.defined() ? &bias : nullptr,
+                                                   .window = transformer.config().recipe(site.layer).window,
+                                                   .pages = held.pages});
+      return as_they_are ? result : rows.packed(result);
     });
-    transformer.after(index, stream, rows.packed(attended), step);
+    transformer.after(index, stream, attended, step);
   }
   workspace.end_layers();
   return in_stage(Stage::norm, [&] { return stream.sum(workspace); });

@@ -23,7 +23,7 @@ class PoisonedCache final : public PlaneCache {
  protected:
   void store(KvStorage& storage, const at::Tensor& key_value, const StepRows& rows, std::int64_t slots) override {
     if (slots > storage.slots()) {
-      storage.reallocate(key_value, capacity(slots), storage.slots());
+      storage.reallocate(no_slots(rows.batch_size()), capacity(slots), storage.slots());
     }
     storage.write(key_value, rows);
     constexpr double kPoison = 1e4;

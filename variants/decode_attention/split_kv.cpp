@@ -37,6 +37,7 @@ class SplitKv final : public Attention {
     return call.query.is_cpu() ? attend(call) : attend_on_device(call);
   }
 
+  bool reads_packed(const StepRows& rows) const override { return rows.device().is_cpu(); }
   bool reads_pages() const override { return true; }
 
   std::int64_t workspace_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t keys,
@@ -67,26 +68,35 @@ class SplitKv final : public Attention {
   at::Tensor attend(const AttentionCall& call) const {
     const std::int64_t B = call.query.size(0);
     const std::int64_t T = call.query.size(1);
+    const bool packs = call.rows.packs();
     const at::Tensor out = call.workspace.allocate({B, T, shape_.query_width()}, call.query.options());
     const at::Tensor query = even_queries(call.query);
-    DecodeAttention attention{.dtype = element_type(query.scalar_type()),
-                              .batch_size = B * T,
-                              .kv_heads = shape_.kv_heads,
-                              .shared_heads = shape_.shared_heads(),
-                              .head_dim = shape_.head_dim,
-                              .scale = static_cast<float>(shape_.scale),
-                              .query = query.const_data_ptr(),
-                              .query_stride = T == 1 ? query.stride(0) : query.stride(1),
-                              .keys = nullptr,
-                              .values = nullptr,
-                              .row_stride = 0,
-                              .token_stride = 0,
-                              .held = T == 1 ? call.rows.past().data() : call.rows.held_before_queries(T).data(),
-                              .splits = splits_of(most_seen(call, call.rows.keys())),
-                              .partials = nullptr,
-                              .out = out.mutable_data_ptr(),
-                              .window = call.window,
-                              .queries_of_keys = T};
+    const auto held = [&] {
+      if (packs) {
+        return call.rows.scatter().position.const_data_ptr<std::int64_t>();
+      }
+      return T == 1 ? call.rows.past().data() : call.rows.held_before_queries(T).data();
+    };
+    DecodeAttention attention{
+        .dtype = element_type(query.scalar_type()),
+        .batch_size = B * T,
+        .kv_heads = shape_.kv_heads,
+        .shared_heads = shape_.shared_heads(),
+        .head_dim = shape_.head_dim,
+        .scale = static_cast<float>(shape_.scale),
+        .query = query.const_data_ptr(),
+        .query_stride = T == 1 ? query.stride(0) : query.stride(1),
+        .keys = nullptr,
+        .values = nullptr,
+        .row_stride = 0,
+        .token_stride = 0,
+        .held = held(),
+        .splits = splits_of(most_seen(call, call.rows.keys())),
+        .partials = nullptr,
+        .out = out.mutable_data_ptr(),
+        .window = call.window,
+        .queries_of_keys = T,
+        .rows_of_queries = packs ? call.rows.scatter().row.const_data_ptr<std::int64_t>() : nullptr};
     if (call.pages != nullptr) {
       attention.pages = call.pages->at.data();
       attention.pages_of_a_row = call.pages->of_a_row;

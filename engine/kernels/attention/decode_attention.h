@@ -37,6 +37,8 @@ struct DecodeAttention {
   std::int64_t pages_of_a_row = 0;
   /// So many rows of queries, one behind the other, have one row of keys: the guesses of a row that are verified.
   std::int64_t queries_of_keys = 1;
+  /// [B]: the row of keys of each query, where rows have different numbers of them; null: see queries_of_keys.
+  const std::int64_t* rows_of_queries = nullptr;
 };
 inline constexpr std::int64_t kMostHeadDim = 256;
 

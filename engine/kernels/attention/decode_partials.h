@@ -28,7 +28,7 @@ template <typename Element>
 [[gnu::always_inline]] inline PieceTokens<Element> piece_tokens(const DecodeAttention& a, std::int64_t row,
                                                                 std::int64_t kv_head, std::int64_t begin) {
   const std::int64_t head = kv_head * a.head_dim;
-  const std::int64_t of_keys = row / a.queries_of_keys;
+  const std::int64_t of_keys = a.rows_of_queries != nullptr ? a.rows_of_queries[row] : row / a.queries_of_keys;
   if (a.pages != nullptr) {
     const std::int64_t width = a.kv_heads * a.head_dim;
     const auto* const page = static_cast<const Element*>(a.pages[of_keys * a.pages_of_a_row + begin / kSplitKeys]);

@@ -76,10 +76,12 @@ class Mirror {
   }
 
   void append(const std::vector<std::int64_t>& added) {
-    const StepRows rows(cache_.lengths(), added, kMaxTokens, at::kCPU);
+    // Rows of different lengths come padded and packed in turn.
+    const PrefillLayout layout = appends_++ % 2 == 0 ? PrefillLayout::padded : PrefillLayout::packed;
+    const StepRows rows(cache_.lengths(), added, kMaxTokens, at::kCPU, layout);
     for (std::int64_t layer = 0; layer < kLayers; ++layer) {
       const at::Tensor tokens = at::rand({rows.batch_size(), rows.tokens(), kWidth});
-      const KeysValues got = cache_.append(layer, tokens, rows);
+      const KeysValues got = cache_.append(layer, rows.packed(tokens), rows);
       ASSERT_EQ(got.keys.size(1), cache_.shown_keys(rows));
       ASSERT_GE(got.keys.size(1), rows.keys()) << "keys beyond these are hidden by rows.visible()";
       for (std::int64_t row = 0; row < rows.batch_size(); ++row) {
@@ -128,6 +130,7 @@ class Mirror {
   using Row = std::vector<at::Tensor>;
 
   KvCache& cache_;
+  int appends_ = 0;
   std::vector<std::vector<Row>> held_;  ///< By layer, then by row.
 };
 
