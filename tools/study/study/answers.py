@@ -47,7 +47,10 @@ class Answers:
 
     def get(self, question):
         """None where it was not measured."""
-        path = self.path(question)
+        return self.of(question.name)
+
+    def of(self, name):
+        path = self.folder / f"{name}.jsonl"
         if not path.exists():
             return None
         head, *rows = map(json.loads, path.read_text().splitlines())

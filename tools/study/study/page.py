@@ -214,6 +214,8 @@ def whole(study, answers):
     """The page, and whether every question has its answer."""
     found = [(question, answers.get(question)) for question in study.questions]
     head = f"# {study.title}\n\nMade by `{study.command}`. Ratios are times over the first arm's, below 1 is faster, with 95 % intervals over launches.\n{study.head}"
+    if study.summary:
+        head += "".join(f"\n* {line}" for line in study.summary(answers)) + "\n"
     missing = [question.title for question, answer in found if answer is None]
     sections = [section(question, answer, study.claimed_by, figures_of(question, answer, answers)) for question, answer in found if answer is not None]
     return head + "\n" + "\n".join(sections + ([f"Not measured here: {'; '.join(missing)}\n"] if missing else [])), not missing

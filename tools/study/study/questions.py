@@ -52,6 +52,7 @@ class Study:
     questions: tuple
     claimed_by: str = ""
     head: str = ""
+    summary: object = None  # a function of the answers: the lines that the page says first
 
 
 def sweep(arms, phase, batch, length, **more):

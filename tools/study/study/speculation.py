@@ -1,6 +1,6 @@
 """Speculative decoding: what it is worth where a known share of guesses is right, as predicted and as measured; and on real text, beside other engines that guess by the same rule."""
 
-from . import classes, pair
+from . import classes, pair, worth
 from .questions import Claim, Question, Study, sweep
 
 CONTINUE = "continue"
@@ -74,7 +74,7 @@ SPECULATION = Study(
         Question("lengths", "Does it harm to guess where nothing is right?",
                  sweep([BASE, *(f"{oracle(percent, 7)},+{length}" for percent in (0, 80) for length in ("adaptive-length", "goodput-length"))], CONTINUE, "1,32", "128", dtype="bf16",
                        fill="random", launches=7, **{"max-tokens": SAID}),
-                 (Claim("guesses that adapt cost nothing where none is right", f"{oracle(0, 7)},+goodput-length", CONTINUE, "same"),), model="synthetic:tiny-starcoder"),
+                 (Claim("guesses that adapt cost nothing where none is right", f"{BASE},+goodput-length,{oracle(0, 7).removeprefix(BASE + ',')}", CONTINUE, "same"),), model="synthetic:tiny-starcoder"),
         Question("layers", "Are a model's own first layers a good draft?",
                  {**sweep([BASE, *(f"{BASE},+early-exit{'' if layers == 1 else f':layers={layers}'}" for layers in (1, 8, 16)), f"{BASE},+draft-model:draft=self"], CONTINUE, "1", "256", launches=3,
                           **{"max-tokens": SAID}), "--prompts": "tests/data/prompts.jsonl"},
@@ -101,6 +101,7 @@ SPECULATION = Study(
         on_text("open", "A story that goes on: what is look-up worth?", ("look-up takes no longer than plain steps", LOOKUP, "faster"), ("`speculate` costs nothing", "speculate", "same")),
     ),
     claimed_by="asked",
+    summary=lambda answers: worth.summary(answers, oracle, LOOKUP),
     head=f"A sample is the time of a token: so many tokens (`--max-tokens`) of each row behind what it holds, in one time, and back again. Outputs are proved equal first. `oracle-draft` is told what rows will say and "
          "guesses wrongly as often as it was asked to; the price of a round is fixed by the arm none of whose guesses is right, and its number by a count, before the predicted arm is timed. "
          "Prompts of a class of text are made of the documentation and source of this Python; times are those of the first of a class, guesses those of all its six.\n",
