@@ -234,7 +234,7 @@ StepResult CellRunner::step() {
   if (!foreseen_.empty()) {
     session_->foretell(foreseen_);
   }
-  const StepResult first = session_->choose();
+  StepResult first = session_->choose();
   refuse_dead_end(first);
   if (new_tokens == 0 && !engine_.speculates()) {
     return first;

@@ -85,7 +85,8 @@ class PrefixStoreOf : public ::testing::TestWithParam<KindOfStore> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Ways, PrefixStoreOf,
-                         ::testing::Values(KindOfStore{PrefixReuse::copied, 1, 400}, KindOfStore{PrefixReuse::shared, 61, 60}),
+                         ::testing::Values(KindOfStore{PrefixReuse::copied, 1, 400},
+                                           KindOfStore{PrefixReuse::shared, 61, 60}),
                          [](const auto& kind) { return kind.param.repeats == 1 ? "Copies" : "Pages"; });
 
 TEST_P(PrefixStoreOf, FindsWhatAListOfAllThatWasPutInFindsAndTheKeysAreThoseOfThePrompt) {

@@ -41,7 +41,7 @@ struct Log {
 class FakeWorker final : public Worker {
  public:
   FakeWorker(std::string label, Behaviour behaviour, Log& log)
-      : label_(std::move(label)), behaviour_(behaviour), log_(log) {}
+      : label_(std::move(label)), behaviour_(std::move(behaviour)), log_(log) {}
 
   void start() override { std::this_thread::sleep_for(behaviour_.start); }
   std::int64_t bytes_needed(const CellRecord& cell) const override { return behaviour_.bytes * cell.batch; }
