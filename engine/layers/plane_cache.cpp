@@ -122,6 +122,10 @@ at::Tensor PlaneCache::no_slots(std::int64_t rows) const {
                    at::TensorOptions(scalar_type(options_.dtype)).device(at::Device(options_.device)));
 }
 
+at::Tensor PlaneCache::of_as_many_rows(const at::Tensor& key_value, const StepRows& rows) const {
+  return rows.packs() ? no_slots(rows.batch_size()) : key_value;
+}
+
 std::vector<const void*> PlaneCache::addresses() const {
   std::vector<const void*> all;
   for (const KvStorage& storage : layers_) {
@@ -154,7 +158,7 @@ class ConcatenatedCache final : public PlaneCache {
       storage.concatenate(key_value);
       return;
     }
-    storage.reallocate(no_slots(rows.batch_size()), slots, std::min(slots, storage.slots()));
+    storage.reallocate(of_as_many_rows(key_value, rows), slots, std::min(slots, storage.slots()));
     storage.write(key_value, rows);
   }
   std::int64_t capacity(std::int64_t needed) const override { return needed; }
@@ -171,7 +175,7 @@ class GrowingCache final : public PlaneCache {
 
  protected:
   void store(KvStorage& storage, const at::Tensor& key_value, const StepRows& rows, std::int64_t slots) override {
-    grow(storage, slots, [&] { return no_slots(rows.batch_size()); });
+    grow(storage, slots, [&] { return of_as_many_rows(key_value, rows); });
     storage.write(key_value, rows);
   }
   bool make_room(KvStorage& storage, std::int64_t rows, std::int64_t slots) override {

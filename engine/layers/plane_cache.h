@@ -44,6 +44,8 @@ class PlaneCache : public KvCache {
   void allocate(std::int64_t slots);
   /// Returns a tensor of rows without slots, in the cache's dtype on its device.
   at::Tensor no_slots(std::int64_t rows) const;
+  /// Returns a tensor that has as many rows as the step: what is appended, where it is not packed.
+  at::Tensor of_as_many_rows(const at::Tensor& key_value, const StepRows& rows) const;
 
  private:
   std::vector<KvStorage> layers_;

@@ -19,7 +19,7 @@ class NoCache final : public PlaneCache {
 
  protected:
   void store(KvStorage& storage, const at::Tensor& key_value, const StepRows& rows, std::int64_t slots) override {
-    storage.reallocate(no_slots(rows.batch_size()), slots, 0);
+    storage.reallocate(of_as_many_rows(key_value, rows), slots, 0);
     storage.write(key_value, rows);
   }
   std::int64_t capacity(std::int64_t needed) const override { return needed; }
