@@ -141,7 +141,7 @@ class CellRunner final {
   std::vector<std::int64_t> first_tokens_;
   std::vector<std::vector<std::int64_t>> said_;
   std::vector<std::vector<std::int64_t>> foreseen_;  ///< Empty where nobody wants to know.
-  /// Rows on their way to so many tokens.
+  /// Holds how far rows have come on their way to so many tokens.
   struct Run {
     std::int64_t tokens = 0;
     std::int64_t said = 0;  ///< Of the row that is the furthest behind.

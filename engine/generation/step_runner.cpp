@@ -29,12 +29,10 @@ class EagerRunner final : public StepRunner {
 }  // namespace
 
 Verified verify_eagerly(const StepRunnerOptions& options, const DecodeStep& step) {
-  at::Tensor hidden = forward(options.transformer, options.verify_attention, step.cache, step.rows.packed(step.ids),
-                              {.rows = step.rows, .workspace = step.workspace, .encoded = step.encoded})
-                          .flatten(0, 1);
-  if (step.rows.padding_tokens() > 0) {
-    hidden = hidden.index_select(0, step.rows.scatter().source);
-  }
+  const at::Tensor hidden =
+      forward(options.transformer, options.verify_attention, step.cache, step.rows.packed(step.ids),
+              {.rows = step.rows, .workspace = step.workspace, .encoded = step.encoded})
+          .flatten(0, 1);
   return {.hidden = hidden, .logits = options.transformer.head(hidden, step.workspace)};
 }
 

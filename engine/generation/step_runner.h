@@ -58,7 +58,7 @@ class StepRunner {
   virtual std::int64_t cache_rows(std::int64_t batch_size) const { return batch_size; }
 };
 
-/// Runs a pass over guesses without a record.
+/// Runs a pass over guesses without a record; its rows have one length or go through the layers packed.
 Verified verify_eagerly(const StepRunnerOptions& options, const DecodeStep& step);
 
 /// The reference: the host issues every operator of every step.
