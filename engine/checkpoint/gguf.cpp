@@ -183,9 +183,9 @@ const GgufTensor& GgufFile::tensor(std::string_view name) const {
   }
   if (!can_dequantize(found->second.type)) {
     throw std::invalid_argument(
-        fmt::format("{}: tensor {}: expected F32, F16, BF16, Q8_0, Q4_0 or Q4_1, got {}; quantize the model again to "
+        fmt::format("{}: tensor {}: expected {}, got {}; quantize the model again to "
                     "one of these types",
-                    metadata.file_name(), in_quotes(name), gguf_type_name(found->second.type)));
+                    metadata.file_name(), in_quotes(name), kReadableGgufTypes, gguf_type_name(found->second.type)));
   }
   return found->second;
 }

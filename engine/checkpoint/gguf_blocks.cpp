@@ -1,4 +1,4 @@
-// Looks up the encodings of ggml's tensors, and computes the values of their blocks.
+// Looks up the encodings of ggml's tensors, and walks through their blocks.
 #include "engine/checkpoint/gguf_blocks.h"
 
 #include <algorithm>
@@ -9,17 +9,17 @@
 
 #include <fmt/format.h>
 
-#include "engine/kernels/half.h"
+#include "engine/checkpoint/gguf_decoders.h"
 
 namespace decodelab {
 namespace {
 
 constexpr std::array<GgufEncoding, 34> kGgufEncodings{{
     {GgufType::f32, "F32", 1, 4},       {GgufType::f16, "F16", 1, 2},       {GgufType::q4_0, "Q4_0", 32, 18},
-    {GgufType::q4_1, "Q4_1", 32, 20},   {GgufType{6}, "Q5_0", 32, 22},      {GgufType{7}, "Q5_1", 32, 24},
+    {GgufType::q4_1, "Q4_1", 32, 20},   {GgufType::q5_0, "Q5_0", 32, 22},   {GgufType::q5_1, "Q5_1", 32, 24},
     {GgufType::q8_0, "Q8_0", 32, 34},   {GgufType{9}, "Q8_1", 32, 40},      {GgufType{10}, "Q2_K", 256, 84},
-    {GgufType{11}, "Q3_K", 256, 110},   {GgufType{12}, "Q4_K", 256, 144},   {GgufType{13}, "Q5_K", 256, 176},
-    {GgufType{14}, "Q6_K", 256, 210},   {GgufType{15}, "Q8_K", 256, 292},   {GgufType{16}, "IQ2_XXS", 256, 66},
+    {GgufType{11}, "Q3_K", 256, 110},   {GgufType::q4_k, "Q4_K", 256, 144}, {GgufType::q5_k, "Q5_K", 256, 176},
+    {GgufType::q6_k, "Q6_K", 256, 210}, {GgufType{15}, "Q8_K", 256, 292},   {GgufType{16}, "IQ2_XXS", 256, 66},
     {GgufType{17}, "IQ2_XS", 256, 74},  {GgufType{18}, "IQ3_XXS", 256, 98}, {GgufType{19}, "IQ1_S", 256, 50},
     {GgufType{20}, "IQ4_NL", 32, 18},   {GgufType{21}, "IQ3_S", 256, 110},  {GgufType{22}, "IQ2_S", 256, 82},
     {GgufType{23}, "IQ4_XS", 256, 136}, {GgufType{24}, "I8", 1, 1},         {GgufType{25}, "I16", 1, 2},
@@ -29,49 +29,10 @@ constexpr std::array<GgufEncoding, 34> kGgufEncodings{{
     {GgufType{41}, "Q1_0", 128, 18},
 }};
 
-constexpr int kGgufQuants = 32;     // Elements in a block of Q8_0, Q4_0 and Q4_1.
-constexpr int kGgufScaleBytes = 2;  // Scales and offsets of these blocks are fp16.
-
-std::uint16_t gguf_half_bits(const std::byte* stored) {
+float gguf_bfloat16(const std::byte* stored) {
   std::uint16_t bits;
   std::memcpy(&bits, stored, sizeof bits);
-  return bits;
-}
-
-float gguf_float16(const std::byte* stored) { return from_half(gguf_half_bits(stored)); }
-
-float gguf_bfloat16(const std::byte* stored) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(gguf_half_bits(stored)) << 16);
-}
-
-float gguf_low(std::byte both) { return static_cast<float>(std::to_integer<int>(both) & 0xf); }
-float gguf_high(std::byte both) { return static_cast<float>(std::to_integer<int>(both) >> 4); }
-
-void dequantize_q8_0(const std::byte* block, float* out) {
-  const float scale = gguf_float16(block);
-  for (int i = 0; i < kGgufQuants; ++i) {
-    out[i] = static_cast<float>(std::to_integer<std::int8_t>(block[kGgufScaleBytes + i])) * scale;
-  }
-}
-
-void dequantize_q4_0(const std::byte* block, float* out) {
-  const float scale = gguf_float16(block);
-  const std::byte* quants = block + kGgufScaleBytes;
-  for (int i = 0; i < kGgufQuants / 2; ++i) {
-    out[i] = scale * (gguf_low(quants[i]) - 8.0f);
-    out[i + kGgufQuants / 2] = scale * (gguf_high(quants[i]) - 8.0f);
-  }
-}
-
-// The product of 11 and 4 bits is exact, so a compiler that fuses it with the sum changes nothing.
-void dequantize_q4_1(const std::byte* block, float* out) {
-  const float scale = gguf_float16(block);
-  const float least = gguf_float16(block + kGgufScaleBytes);
-  const std::byte* quants = block + 2 * kGgufScaleBytes;
-  for (int i = 0; i < kGgufQuants / 2; ++i) {
-    out[i] = scale * gguf_low(quants[i]) + least;
-    out[i + kGgufQuants / 2] = scale * gguf_high(quants[i]) + least;
-  }
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 template <typename Decode>
@@ -104,7 +65,12 @@ bool can_dequantize(GgufType type) {
     case GgufType::bf16:
     case GgufType::q8_0:
     case GgufType::q4_0:
-    case GgufType::q4_1: return true;
+    case GgufType::q4_1:
+    case GgufType::q5_0:
+    case GgufType::q5_1:
+    case GgufType::q4_k:
+    case GgufType::q5_k:
+    case GgufType::q6_k: return true;
   }
   return false;
 }
@@ -113,9 +79,8 @@ void dequantize(GgufType type, std::span<const std::byte> blocks, std::span<floa
   const GgufEncoding* encoding = find_gguf_encoding(type);
   if (encoding == nullptr || !can_dequantize(type)) {
     throw std::invalid_argument(
-        fmt::format("dequantize: expected F32, F16, BF16, Q8_0, Q4_0 or Q4_1, got {}; quantize "
-                    "the model again to one of these types",
-                    gguf_type_name(type)));
+        fmt::format("dequantize: expected {}, got {}; quantize the model again to one of these types",
+                    kReadableGgufTypes, gguf_type_name(type)));
   }
   const auto block_bytes = static_cast<std::size_t>(encoding->block_bytes);
   const auto block_elements = static_cast<std::size_t>(encoding->block_elements);
@@ -132,7 +97,7 @@ void dequantize(GgufType type, std::span<const std::byte> blocks, std::span<floa
     case GgufType::f32: std::memcpy(out.data(), blocks.data(), blocks.size()); break;
     case GgufType::f16:
       decode_gguf_blocks(*encoding, blocks, out.data(),
-                         [](const std::byte* one, float* value) { *value = gguf_float16(one); });
+                         [](const std::byte* one, float* value) { *value = gguf_half_at(one); });
       break;
     case GgufType::bf16:
       decode_gguf_blocks(*encoding, blocks, out.data(),
@@ -141,6 +106,11 @@ void dequantize(GgufType type, std::span<const std::byte> blocks, std::span<floa
     case GgufType::q8_0: decode_gguf_blocks(*encoding, blocks, out.data(), dequantize_q8_0); break;
     case GgufType::q4_0: decode_gguf_blocks(*encoding, blocks, out.data(), dequantize_q4_0); break;
     case GgufType::q4_1: decode_gguf_blocks(*encoding, blocks, out.data(), dequantize_q4_1); break;
+    case GgufType::q5_0: decode_gguf_blocks(*encoding, blocks, out.data(), dequantize_q5_0); break;
+    case GgufType::q5_1: decode_gguf_blocks(*encoding, blocks, out.data(), dequantize_q5_1); break;
+    case GgufType::q4_k: decode_gguf_blocks(*encoding, blocks, out.data(), dequantize_q4_k); break;
+    case GgufType::q5_k: decode_gguf_blocks(*encoding, blocks, out.data(), dequantize_q5_k); break;
+    case GgufType::q6_k: decode_gguf_blocks(*encoding, blocks, out.data(), dequantize_q6_k); break;
   }
 }
 

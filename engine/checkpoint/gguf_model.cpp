@@ -1,7 +1,7 @@
 // Looks a GGUF file's architecture up among the families, and translates its keys and names.
 #include "engine/checkpoint/gguf_model.h"
 
-#include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -30,16 +30,14 @@ const Family& family_of_file(const GgufFile& file) {
                                           file.metadata.file_name(), fmt::join(known, ", "), in_quotes(architecture)));
 }
 
-/// Returns rows stored as [H, k / 2, 2] in the order [H, 2, k / 2].
-void unpermute_rows(std::span<float> values, std::int64_t rows, std::int64_t head_dim) {
-  const auto width = values.size() / static_cast<std::size_t>(rows);
-  const std::vector<float> stored(values.begin(), values.end());
-  const std::int64_t half = head_dim / 2;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t within = row % head_dim;
-    const std::int64_t source = row - within + within % half * 2 + within / half;
-    std::copy_n(stored.begin() + source * static_cast<std::int64_t>(width), width,
-                values.begin() + row * static_cast<std::int64_t>(width));
+/// Returns a tensor's blocks, by rows of its last dimension; where rows are permuted, those of the first.
+StoredBlocks blocks_of(const GgufTensor& tensor, const std::string& name, std::int64_t permuted_head) {
+  const bool by_first = permuted_head > 0 || tensor.shape.size() > 1;
+  const std::int64_t rows = by_first && !tensor.shape.empty() ? tensor.shape.front() : 1;
+  try {
+    return {tensor.type, rows, rows == 0 ? 0 : tensor.elements() / rows, tensor.data, permuted_head};
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("tensor {}: {}", in_quotes(name), error.what()));
   }
 }
 
@@ -60,7 +58,15 @@ ModelConfig gguf_model_config(const GgufFile& file) {
   nlohmann::ordered_json object;
   object["model_type"] = family.model_type;
   family.gguf->config(file, std::string(family.gguf->architecture) + ".", object);
-  return parse_model_config(object.dump(), file.metadata.file_name());
+  ModelConfig config = parse_model_config(object.dump(), file.metadata.file_name());
+  std::set<GgufType> types;
+  for (const auto& [name, tensor] : file.tensors) {
+    if (tensor.shape.size() == 2 && !family.gguf->stored_name(name).empty()) {
+      types.insert(tensor.type);
+    }
+  }
+  config.stored_types.assign(types.begin(), types.end());
+  return config;
 }
 
 std::map<std::string, StoredTensor> gguf_tensors(const GgufFile& file, const ModelConfig& config) {
@@ -85,12 +91,7 @@ std::map<std::string, StoredTensor> gguf_tensors(const GgufFile& file, const Mod
               .shape = readable.shape,
               .data = readable.data};
     if (plain.empty() || permuted) {
-      result.decode = [readable, permuted, head_dim = config.head_dim](std::span<float> values) {
-        dequantize(readable.type, readable.data, values);
-        if (permuted) {
-          unpermute_rows(values, readable.shape.front(), head_dim);
-        }
-      };
+      result.blocks.emplace(blocks_of(readable, name, permuted ? config.head_dim : 0));
     }
   }
   return tensors;

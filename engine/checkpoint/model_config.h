@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/checkpoint/gguf_blocks.h"
 #include "engine/checkpoint/rotary_rule.h"
 #include "engine/checkpoint/weight_spec.h"
 #include "engine/kernels/activation.h"
@@ -77,6 +78,7 @@ struct ModelConfig {
   bool clamps_fp16 = false;        ///< Sums of a layer that fp16 cannot hold become the largest numbers that it can.
   std::int64_t eos_token_id = -1;  ///< -1: the model has none.
   std::vector<std::int64_t> later_eos_token_ids;  ///< What ends a text besides (chat models have several).
+  std::vector<GgufType> stored_types;  ///< Of the matrices in a GGUF file, each once; empty for another checkpoint.
 
   std::int64_t query_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return 2 * kv_heads * head_dim; }

@@ -4,14 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/checkpoint/stored_blocks.h"
 #include "engine/kernels/element_type.h"
 
 namespace decodelab {
@@ -29,8 +30,8 @@ struct StoredTensor {
   std::string dtype;  ///< As the file names it: F32, F16, BF16, I64, ...
   std::vector<std::int64_t> shape;
   std::span<const std::byte> data;
-  /// Writes the values of a tensor that is not stored as it is wanted, a GGUF file's blocks; empty where it is.
-  std::function<void(std::span<float>)> decode{};
+  /// How the file holds a tensor that is not stored as it is wanted, such as a GGUF file's blocks; empty where it is.
+  std::optional<StoredBlocks> blocks{};
 
   /// Returns the element type. Throws std::invalid_argument naming `name` when the dtype is none of F32, F16, BF16.
   ElementType element_type(std::string_view name) const;

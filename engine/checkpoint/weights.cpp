@@ -31,6 +31,8 @@ namespace {
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 /// Every tensor starts on a cache line.
 constexpr std::size_t kAlignmentBytes = 64;
+/// Rows of blocks that are worth another thread to decode.
+constexpr std::int64_t kRowsOfATask = 16;
 /// Maximum number of names in an error message.
 constexpr std::size_t kNamesInAnError = 8;
 
@@ -122,7 +124,7 @@ std::map<std::string, StoredTensor> match(const std::filesystem::path& directory
       throw std::invalid_argument(fmt::format("{}: tensor '{}' has shape [{}], but config.json asks for [{}]",
                                               directory.string(), spec.name, fmt::join(found->second.shape, ", "),
                                               fmt::join(spec.shape, ", ")));
-    } else if (!found->second.decode) {
+    } else if (!found->second.blocks) {
       found->second.element_type(spec.name);
     }
   }
@@ -159,12 +161,22 @@ void fault_in(std::span<const std::byte> bytes) {
 #endif
 }
 
+/// Returns the values of rows [first, last) in fp32, one row after the other.
+at::Tensor values_of(const StoredBlocks& blocks, std::int64_t first, std::int64_t last) {
+  const std::int64_t columns = blocks.columns();
+  const at::Tensor values = at::empty({last - first, columns}, at::kFloat);
+  float* const to = values.mutable_data_ptr<float>();
+  at::parallel_for(first, last, kRowsOfATask, [&](std::int64_t begin, std::int64_t end) {
+    blocks.dequantize_rows(begin, end,
+                           {to + (begin - first) * columns, static_cast<std::size_t>((end - begin) * columns)});
+  });
+  return values;
+}
+
 /// Returns a tensor over the file's own bytes, valid while the reader lives, or one of decoded values.
 at::Tensor view_of(const std::string& name, const StoredTensor& stored) {
-  if (stored.decode) {
-    const at::Tensor values = at::empty(stored.shape, at::kFloat);
-    stored.decode({values.mutable_data_ptr<float>(), static_cast<std::size_t>(values.numel())});
-    return values;
+  if (stored.blocks) {
+    return values_of(*stored.blocks, 0, stored.blocks->rows()).view(stored.shape);
   }
   return at::from_blob(const_cast<std::byte*>(stored.data.data()), stored.shape,
                        at::TensorOptions(scalar_type(stored.element_type(name))));
@@ -286,9 +298,48 @@ at::Tensor Weights::read(const std::string& name) const {
   }
   const c10::InferenceMode inference;
   const StoredTensor& first = impl_->stored.at(role.stored.front().name);
-  const bool as_stored = role.transform == Transform::none && !first.decode &&
+  const bool as_stored = role.transform == Transform::none && !first.blocks &&
                          scalar_type(first.element_type(name)) == impl_->options.dtype().toScalarType();
   return as_stored ? view_of(name, first) : impl_->made(role);
+}
+
+std::vector<StoredBlocks> Weights::blocks(const std::string& name) const {
+  const RoleSpec& role = impl_->find(name);
+  if (role.transform != Transform::none && role.transform != Transform::concatenated) {
+    return {};
+  }
+  std::vector<StoredBlocks> parts;
+  for (const WeightSpec& spec : role.stored) {
+    const StoredTensor& stored = impl_->stored.at(spec.name);
+    if (stored.shape.size() != 2 || !stored.blocks) {
+      return {};
+    }
+    parts.push_back(*stored.blocks);
+  }
+  return parts;
+}
+
+void Weights::read_rows(const std::string& name, const at::Tensor& ids, const at::Tensor& rows) const {
+  const RoleSpec& role = impl_->find(name);
+  const StoredTensor& stored = impl_->stored.at(role.stored.front().name);
+  if (role.transform != Transform::none) {
+    throw std::logic_error("rows of '" + name + "' do not lie in the file as they are wanted");
+  }
+  if (!stored.blocks) {
+    rows.copy_(at::index_select(view_of(name, stored), 0, ids));
+    return;
+  }
+  const StoredBlocks& blocks = *stored.blocks;
+  const at::Tensor values = at::empty(rows.sizes(), at::kFloat);
+  const auto width = static_cast<std::size_t>(blocks.columns());
+  const auto* const wanted = ids.const_data_ptr<std::int64_t>();
+  float* const to = values.mutable_data_ptr<float>();
+  at::parallel_for(0, ids.numel(), kRowsOfATask, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t place = first; place < last; ++place) {
+      blocks.dequantize_rows(wanted[place], wanted[place] + 1, {to + static_cast<std::size_t>(place) * width, width});
+    }
+  });
+  rows.copy_(values);
 }
 
 bool Weights::has(const std::string& name) const { return impl_->roles.contains(name); }

@@ -53,6 +53,12 @@ class Weights {
   /// Returns the same values in the same dtype, to be read once and not in steps: where the file has them as the engine
   /// wants them, the tensor lies in the file's map; else it is made, and freed with the tensor.
   at::Tensor read(const std::string& role) const;
+  /// Returns how a GGUF file holds a matrix, parts one above the other; empty where it does not hold it in blocks.
+  std::vector<StoredBlocks> blocks(const std::string& role) const;
+  /// Copies rows `ids`, [n] on a CPU, of a matrix from the file to `rows`, [n, width] in the dtype of the weights,
+  /// without bringing the matrix into memory. Throws std::logic_error for a matrix that does not lie in the file as it
+  /// is wanted.
+  void read_rows(const std::string& role, const at::Tensor& ids, const at::Tensor& rows) const;
   bool has(const std::string& role) const;
   const std::vector<std::int64_t>& shape(const std::string& role) const;
   ElementType dtype() const;

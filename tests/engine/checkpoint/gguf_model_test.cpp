@@ -50,8 +50,8 @@ GgufWriter model_of(const std::string& architecture) {
 
 std::vector<float> first_of_rows(const StoredTensor& tensor) {
   std::vector<float> values(static_cast<std::size_t>(tensor.shape[0] * tensor.shape[1]));
-  if (tensor.decode) {
-    tensor.decode(values);
+  if (tensor.blocks) {
+    tensor.blocks->dequantize_rows(0, tensor.blocks->rows(), values);
   } else {
     std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
   }

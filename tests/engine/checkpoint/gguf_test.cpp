@@ -13,7 +13,7 @@
 namespace decodelab {
 namespace {
 
-constexpr GgufType kUnsupported{12};  // Q4_K: blocks of 256 elements in 144 bytes.
+constexpr GgufType kUnsupported{10};  // Q2_K: blocks of 256 elements in 84 bytes.
 const std::string kFourBytes = "abcd";
 
 std::string refused_gguf(const std::string& file) {
@@ -83,14 +83,14 @@ TEST(Gguf, TakesAFileWithoutTensorsThatEndsBeforeItsPadding) {
 
 TEST(Gguf, ListsOtherTypesAndRefusesThemByNameOnUse) {
   GgufWriter writer;
-  writer.tensor("blk.0.weight", {256, 2}, kUnsupported, std::string(288, 'q'));
-  writer.tensor("old", {32}, GgufType{6}, std::string(22, 'q'));
+  writer.tensor("blk.0.weight", {256, 2}, kUnsupported, std::string(168, 'q'));
+  writer.tensor("old", {32}, GgufType{20}, std::string(18, 'q'));
   const auto bytes = gguf_copy(writer.file());
   const GgufFile file = parse_gguf(bytes, "x.gguf");
-  EXPECT_EQ(file.tensors.at("blk.0.weight").data.size(), 288u);
-  EXPECT_EQ(gguf_type_name(file.tensors.at("blk.0.weight").type), "Q4_K");
-  EXPECT_TRUE(names_gguf(refusal([&] { file.tensor("blk.0.weight"); }), {"'blk.0.weight'", "got Q4_K", "Q4_1"}));
-  EXPECT_TRUE(names_gguf(refusal([&] { file.tensor("old"); }), {"'old'", "got Q5_0"}));
+  EXPECT_EQ(file.tensors.at("blk.0.weight").data.size(), 168u);
+  EXPECT_EQ(gguf_type_name(file.tensors.at("blk.0.weight").type), "Q2_K");
+  EXPECT_TRUE(names_gguf(refusal([&] { file.tensor("blk.0.weight"); }), {"'blk.0.weight'", "got Q2_K", "Q4_1"}));
+  EXPECT_TRUE(names_gguf(refusal([&] { file.tensor("old"); }), {"'old'", "got IQ4_NL"}));
   EXPECT_TRUE(names_gguf(refusal([&] { file.tensor("other"); }), {"'other'", "got none"}));
 }
 
