@@ -12,6 +12,7 @@
 #include "engine/drafts.h"
 #include "engine/engine_impl.h"
 #include "engine/layers/layer_slots.h"
+#include "engine/layers/linear.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
@@ -112,8 +113,17 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const
   const ModelConfig& config = model->config();
   const Model::Impl& parts = model->impl();
   impl_->model = std::move(model);
+  const auto linear = [make = plan.linear.factory(), &coded = impl_->coded_bytes](const LinearWeights& weights,
+                                                                                  PreparedWeights& prepared) {
+    std::unique_ptr<Linear> made = make(weights, prepared);
+    if (const std::int64_t bytes = made->coded_bytes(); bytes > 0) {
+      coded[weights.name + ".weight"] = bytes;
+    }
+    return made;
+  };
   impl_->transformer = make_transformer(config, *parts.weights,
-                                        {.linear = plan.linear.factory(),
+                                        {.embedding = plan.embedding.factory(),
+                                         .linear = linear,
                                          .mlp = plan.mlp.factory(),
                                          .residual_norm = plan.residual_norm.factory(),
                                          .rotary = plan.rotary.factory()},
@@ -147,6 +157,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const
 Engine::~Engine() = default;
 
 const Model& Engine::model() const { return *impl_->model; }
+const std::map<std::string, std::int64_t>& Engine::coded_bytes() const { return impl_->coded_bytes; }
 PrefixReuse Engine::prefix_reuse() const { return impl_->prefix_reuse; }
 std::shared_ptr<PatternMasks> Engine::pattern_masks(std::shared_ptr<const MaskVocabulary> vocabulary) const {
   return std::make_shared<PatternMasks>(impl_->make_token_mask, std::move(vocabulary));

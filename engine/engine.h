@@ -301,6 +301,8 @@ class Engine {
   /// Returns whether prompts should be looked up in a PrefixStore, and what they do with what it finds.
   bool reuses_prefixes() const { return prefix_reuse() != PrefixReuse::none; }
   PrefixReuse prefix_reuse() const;
+  /// Returns the bytes of the matrices that its products read in another type than the model's, by role (RoleSpec).
+  const std::map<std::string, std::int64_t>& coded_bytes() const;
   /// Returns whether samples of one prompt prefill it once, and fork.
   bool forks() const;
   /// Returns when requests join and leave a ContinuousBatch.

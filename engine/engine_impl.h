@@ -1,6 +1,7 @@
 // The private parts of Model, FilledCache and Engine, for the engine's own files only.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,6 +59,7 @@ struct Engine::Impl {
   WorkspaceFactory make_workspace;
   StepRunnerFactory make_runner;
   std::unique_ptr<LmHeadRows> lm_head_rows;
+  std::map<std::string, std::int64_t> coded_bytes;
   TokenChoiceFactory make_token_choice;
   std::unique_ptr<Acceptance> acceptance;
   ReadBack read_back;

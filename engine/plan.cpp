@@ -32,6 +32,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.proposer);
   add(plan.draft_length);
   add(plan.residual_norm);
+  add(plan.embedding);
   add(plan.linear);
   add(plan.mlp);
   add(plan.rotary);

@@ -93,6 +93,7 @@ struct EnginePlan {
   Slot<ProposerRule> proposer{"proposer"};
   Slot<DraftLengthFactory> draft_length{"draft_length"};
   Slot<ResidualNormFactory> residual_norm{"residual_norm"};
+  Slot<EmbeddingFactory> embedding{"embedding"};
   Slot<LinearFactory> linear{"linear"};
   Slot<MlpFactory> mlp{"mlp"};
   Slot<RotaryFactory> rotary{"rotary"};

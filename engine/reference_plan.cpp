@@ -1,6 +1,7 @@
 // The plainest implementation of every slot: what all variants are checked against.
 #include "engine/generation/step_runner.h"
 #include "engine/layers/attention.h"
+#include "engine/layers/embedding.h"
 #include "engine/layers/kv_cache.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/lm_head_rows.h"
@@ -37,6 +38,7 @@ EnginePlan reference_plan() {
   plan.draft_length.set_reference({});
   plan.read_back.set_reference(ReadBack::each);
   plan.residual_norm.set_reference(make_plain_residual_norm);
+  plan.embedding.set_reference(make_table_embedding);
   plan.linear.set_reference(make_plain_linear);
   plan.mlp.set_reference(make_plain_mlp);
   plan.rotary.set_reference(make_plain_rotary);

@@ -77,6 +77,9 @@ struct Fidelity {
   /// something else on purpose, such as products by rounded weights, and this is the most that a logit may be off by,
   /// of the largest of its row, without being wrong.
   double logit_bound = 0;
+  /// What is added to the reference that it is held to, as in an arm: `+rounded-linear:of=int4-linear` for products by
+  /// rounded weights, whose kernels then have a bound of their own, and not that of the rounding. Empty: the reference.
+  std::string held_to{};
 
   bool exact() const { return logit_bound == 0; }
 };

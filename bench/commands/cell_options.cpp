@@ -56,6 +56,14 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
                      "JSON lines with prompt or prompt_ids, which rows are cut from instead of random ids; the page "
                      "shows what the model says to the first of them");
   add_draft_option(command, options.drafts);
+  command.add_flag("--quality", options.quality,
+                   "Let every arm predict a text, beside the reference in fp32: perplexity, KL divergence, most "
+                   "probable tokens");
+  command.add_option("--quality-text", options.quality_text,
+                     "A file with the text, instead of the one that ships; sets --quality");
+  command.add_option("--quality-limit", options.quality_limit,
+                     "The worst quality of an arm that is not incorrect: kl=NATS, perplexity=RATIO, top-1=SHARE, or "
+                     "several with commas; sets --quality");
   command.add_option(
       "--fill", request.fill,
       "How a decode cell's cache is filled: random or generated (by a prefill); random:N gives the decoder beside an "
@@ -104,6 +112,12 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
   if (!options.prompt_file.empty()) {
     request.prompts = real_prompts("--prompts", load_prompt_lines(options.prompt_file), text_of_model(request.model),
                                    config_of(request.model).vocabulary_size);
+  }
+  request.quality_limit = parse_quality_limit(options.quality_limit);
+  if (options.quality || !options.quality_text.empty() || !options.quality_limit.empty()) {
+    request.quality_ids =
+        quality_ids(options.quality_text, text_of_model(request.model), config_of(request.model).vocabulary_size,
+                    static_cast<std::uint64_t>(request.seed));
   }
   request.drafts = parse_drafts(options.drafts);
   request.draft_configs = configs_of_drafts(request.drafts, request.model);

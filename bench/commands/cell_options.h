@@ -22,12 +22,17 @@ struct CellOptions {
   std::optional<double> slice_ms{};
   std::vector<std::string> drafts{};
   std::string prompt_file{};
+  bool quality = false;
+  std::string quality_text{};
+  std::string quality_limit{};
   std::string request_rates = "inf";
 };
 
 /// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed,
-/// --max-tokens, --samples, --request-rate, --prompts, --fill, --scope, --at-length, --token-visible, --slice,
-/// --worker-timeout, --name, and those of sampling. Both must live as long as the command.
+/// --max-tokens, --samples, --request-rate, --prompts, --quality, --quality-text, --quality-limit, --draft, --fill,
+/// --scope,
+/// --at-length, --token-visible, --slice, --worker-timeout, --name, and those of sampling. Both must live as long as
+/// the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 
 /// Reads the lists, binds this process and those that it starts to the cores, finds the device and the number of

@@ -142,8 +142,9 @@ ExitCode run_launch(const LaunchOptions& options) {
         CellInput of_exact = cell_input(plan);
         of_exact.vocabulary = input.vocabulary;
         of_exact.texts = input.texts;
-        return make_engine_worker(std::make_shared<const Engine>(exact, reference_plan()),
-                                  Arm{.request = parse_arm_request(request)}, of_exact);
+        const Arm arm = parse_arm("causal" + request);
+        return make_engine_worker(std::make_shared<const Engine>(exact, bind_arm(arm, reference_plan())), arm,
+                                  of_exact);
       },
       .available_memory_bytes =
           [&] { return plan.device == "cpu" ? available_memory_bytes() : free_device_bytes(plan.device); },
@@ -168,6 +169,7 @@ ExitCode run_launch(const LaunchOptions& options) {
           },
       .kept_outputs = kept_outputs,
       .visits = visit_plan(plan, planned.run),
+      .quality = {.ids = plan.quality_ids, .limit = plan.quality_limit},
   };
   if (run_launch(store, options.run, options.launch, context) != LaunchEnd::complete) {
     return ExitCode::interrupted;

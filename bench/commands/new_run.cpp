@@ -33,6 +33,8 @@ void describe_run(RunData& data, const SweepRequest& request, const CheckpointSo
                                           .max_tokens = request.max_tokens,
                                           .fill = fill_of(request),
                                           .prompts = request.prompts,
+                                          .quality_ids = request.quality_ids,
+                                          .quality_limit = request.quality_limit,
                                           .drafts = request.drafts,
                                           .worker_seconds = request.worker_seconds,
                                           .affinity = request.affinity,

@@ -14,6 +14,7 @@
 #include "reports/page/exports/json.h"
 #include "reports/page/tables/answer.h"
 #include "reports/page/tables/batching_table.h"
+#include "reports/page/tables/quality_table.h"
 #include "reports/page/tables/result_tables.h"
 #include "reports/statistics/summary.h"
 
@@ -71,7 +72,8 @@ void print_run(const RunData& data, OutputFormat format, std::ostream& out, cons
     case OutputFormat::markdown: break;
   }
   std::vector<Table> tables = comparison_tables(summary);
-  for (Table table : {batching_table(summary), composite_table(summary), effect_table(summary)}) {
+  for (Table table :
+       {batching_table(summary), composite_table(summary), effect_table(summary), quality_table(summary)}) {
     if (!table.rows.empty()) {
       tables.push_back(std::move(table));
     }

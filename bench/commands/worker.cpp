@@ -19,6 +19,7 @@ namespace {
 
 struct WorkerOptions {
   std::string arm = "causal";
+  std::string dtype{};  ///< Empty: the one that is asked for.
 };
 
 ExitCode run_worker(const WorkerOptions& options) {
@@ -28,6 +29,9 @@ ExitCode run_worker(const WorkerOptions& options) {
         "decodelab worker reads requests from descriptor 3 and writes replies to descriptor 4, which are not open: it "
         "is "
         "started by 'decodelab sweep --worker NAME=CMD' or 'decodelab gate', not by hand");
+  }
+  if (!options.dtype.empty()) {
+    dtype_from_name(options.dtype);
   }
   const BuildRecord build = this_build();
   const WorkerHello hello{
@@ -50,7 +54,8 @@ ExitCode run_worker(const WorkerOptions& options) {
   const auto load = [&](const WorkerLoad& asked) {
     set_threads(asked.threads);
     const std::string device = require_device(asked.device);
-    const auto model = Model::load(asked.model, dtype_from_name(asked.dtype), device, memory_to_take(device));
+    const ElementType dtype = dtype_from_name(options.dtype.empty() ? asked.dtype : options.dtype);
+    const auto model = Model::load(asked.model, dtype, device, memory_to_take(device));
     return make_engine_worker(
         std::make_shared<const Engine>(model, bind_arm(arm, reference_plan())), arm,
         CellInput{.seed = static_cast<std::uint64_t>(asked.seed), .max_tokens = asked.max_tokens});
@@ -67,6 +72,8 @@ void add_worker_command(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command =
       app.add_subcommand("worker", "Serve cells to another decodelab over descriptors 3 and 4, as one arm.");
   command->add_option("--arm", options->arm, "PRESET[,+variant[:parameter=n]][,-variant]")->capture_default_str();
+  command->add_option("--dtype", options->dtype,
+                      "Compute in fp32, fp16 or bf16, whatever the sweep's dtype is, to compare them in one run");
   command->footer(
       "Example:\n"
       "  decodelab sweep -m synthetic:tiny --arm bigcode --worker before='old/decodelab worker --arm bigcode'");

@@ -41,7 +41,9 @@ struct ReferenceArm {
 /// The arms of a launch, ready to run.
 struct ArmWorkers {
   std::map<std::int64_t, Worker*> by_arm;  ///< Workers by arm id, for the arms that run in some cell; not owned.
-  std::map<std::int64_t, std::string> requests{};  ///< What each of them asks, as in its label; absent: nothing.
+  /// What each of them asks, as in its label, behind what is added to the reference that it is held to; absent:
+  /// nothing.
+  std::map<std::int64_t, std::string> requests{};
   /// Returns what computes the reference outputs under a request, made at the first call for it; it may be one of the
   /// arms. Throws std::runtime_error, with the reason, where there is none.
   std::function<ReferenceArm(const std::string& request)> reference;

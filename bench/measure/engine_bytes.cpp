@@ -79,7 +79,7 @@ CountedBytes count_bytes(const Engine& engine, const CellInput& input, const Cel
     return {.stages = {}, .refusal = refused.what()};
   }
   std::array<StageTraffic, kStageNames.size()> all{};
-  const StageBytes model = modelled_stage_bytes(config, cell, cell.length + (goes_on ? 1 : 0));
+  const StageBytes model = modelled_stage_bytes(config, cell, cell.length + (goes_on ? 1 : 0), engine.coded_bytes());
   for (std::size_t stage = 0; stage < all.size(); ++stage) {
     all[stage].stage = static_cast<Stage>(stage);
     all[stage].modelled_bytes = model.outside[stage];

@@ -218,13 +218,14 @@ Perturbation measure_perturbation(StepSource& source, Collectors& collectors, co
 
 /// Writes the modelled bytes of a stage to the first span of that stage in its layer and step. Completions have no
 /// modelled bytes, and neither have the layers of an encoder.
-void add_expected_bytes(TraceEvents& events, const ModelConfig& config, const CellRecord& cell) {
+void add_expected_bytes(TraceEvents& events, const Engine& engine, const CellRecord& cell) {
+  const ModelConfig& config = engine.model().config();
   if (cell.phase == Phase::generate || cell.phase == Phase::continuation || config.encoder) {
     return;
   }
   std::vector<StageBytes> of_step;
   for (const Step& step : events.steps) {
-    of_step.push_back(modelled_stage_bytes(config, cell, step.keys));
+    of_step.push_back(modelled_stage_bytes(config, cell, step.keys, engine.coded_bytes()));
   }
   std::vector<HostSpan*> stages;
   for (HostSpan& span : events.spans) {
@@ -335,7 +336,7 @@ TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& inp
   if (!request.pairs || *request.pairs > 0) {
     events.session.perturbation = measure_perturbation(source, collectors, config, request.steps, request.pairs);
   }
-  add_expected_bytes(events, engine.model().config(), cell);
+  add_expected_bytes(events, engine, cell);
   if (is_cpu(cell.device) && request.measure_bandwidth && available_memory_bytes() > kBandwidthHeadroomBytes) {
     events.session.devices.push_back({.name = detect_machine().cpu, .measured_bytes_per_second = read_bandwidth()});
   }

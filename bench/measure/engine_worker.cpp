@@ -42,6 +42,14 @@ std::vector<std::string> names_that_differ(const Counters& a, const Counters& b)
   return names;
 }
 
+std::vector<RealPrompt> real(const std::vector<std::vector<std::int64_t>>& prompts) {
+  std::vector<RealPrompt> all;
+  for (const std::vector<std::int64_t>& prompt : prompts) {
+    all.push_back({.ids = prompt});
+  }
+  return all;
+}
+
 class EngineVisit final : public OpenVisit {
  public:
   EngineVisit(const Engine& engine, const CellInput& input, const CellRecord& cell, std::int64_t slow_ns,
@@ -138,6 +146,8 @@ class EngineWorker final : public Worker {
     return engine_->step_bytes(rows_of(cell), cell.length, 0, positions) + stored_bytes(cell.batch, cell.length);
   }
 
+  void use_prompts(const std::vector<std::vector<std::int64_t>>& prompts) override { input_.prompts = real(prompts); }
+
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) override {
     return run_outputs(cell, steps, forced, true);
   }
@@ -216,9 +226,18 @@ class EngineWorker final : public Worker {
     const PrefixReuse way = engine_->prefix_reuse();
     const bool reuses = input_.request.prefix && (way == PrefixReuse::copied || way == PrefixReuse::shared);
     const std::int64_t reused = reuses && cell.phase == Phase::prefill ? input_.request.prefix_tokens(cell.length) : 0;
-    ModelledWork work = modelled_work(counted.config, cell, runner.scope().at_length ? 1 : steps, reused);
-    if (runner.scope().at_length) {
-      work = times(work, steps);
+    const auto work_of = [&](const std::string& dtype, const CodedBytes& coded) {
+      CellRecord in_dtype = cell;
+      in_dtype.dtype = dtype;
+      const bool at_length = runner.scope().at_length;
+      const ModelledWork work = modelled_work(counted.config, in_dtype, at_length ? 1 : steps, reused, coded);
+      return at_length ? times(work, steps) : work;
+    };
+    const ModelledWork work = work_of(name_of_dtype(counted.dtype), engine_->coded_bytes());
+    const ModelledWork in_cell = work_of(cell.dtype, {});
+    const std::int64_t saved = in_cell.weight_bytes + in_cell.kv_bytes - work.weight_bytes - work.kv_bytes;
+    if (saved != 0) {
+      probe.counters[kSavedBytes] = saved;
     }
     probe.counters["modelled_weight_bytes"] = work.weight_bytes;
     probe.counters["modelled_kv_bytes"] = work.kv_bytes;
@@ -231,6 +250,7 @@ class EngineWorker final : public Worker {
   }
 
   double logit_bound() const override { return fidelity_of(arm_).logit_bound; }
+  std::string held_to() const override { return fidelity_of(arm_).held_to; }
 
   bool times_rounds(const CellRecord& cell) const override { return cell.phase == Phase::continuation; }
 
@@ -248,6 +268,9 @@ class EngineWorker final : public Worker {
                                                                                    : config.positions - held(cell) + 1);
     CellInput greedy = input_;
     greedy.sampling = {};
+    if (forced != nullptr && !forced->prompts.empty()) {
+      greedy.prompts = real(forced->prompts);
+    }
     if (cell.phase == Phase::continuation) {
       greedy.max_tokens = total;
     }

@@ -53,7 +53,8 @@ class LaunchRunner {
         continue;
       }
       workers_.by_arm[arm.id] = owned_.back().get();
-      const std::string& request = workers_.requests[arm.id] = request_of(arm);
+      const std::string held_to = owned_.back()->held_to();
+      const std::string& request = workers_.requests[arm.id] = (held_to.empty() ? "" : "," + held_to) + request_of(arm);
       if (no_engine_ ? arm.baseline : arm.command.empty() && arm.label == kReferenceArm + request) {
         references_[request] = {.worker = owned_.back().get(), .arm = arm.id};
       }
@@ -78,6 +79,7 @@ class LaunchRunner {
     if (!check_cells() || !recheck_cells()) {
       return LaunchEnd::stopped;
     }
+    keep_qualities(store_, data_, workers_, context_.quality);
     const auto rounds_start = Clock::now();
     for (std::int64_t block = 0; block == 0 || block < data_.run.blocks_per_launch; ++block) {
       for (std::size_t cell = 0; cell < data_.cells.size(); ++cell) {

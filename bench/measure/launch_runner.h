@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bench/measure/cell_check.h"
+#include "bench/measure/quality.h"
 #include "bench/measure/worker.h"
 #include "bench/plan/sweep_plan.h"
 #include "reports/store/store.h"
@@ -41,6 +42,7 @@ struct LaunchContext {
   /// The reference's outputs of earlier runs; null: none are kept.
   std::shared_ptr<const KeptOutputs> kept_outputs{};
   VisitPlan visits{};
+  QualityPlan quality{};
   /// Most seconds that a launch should take where its blocks are kFittedBlocks; at least one block is run, whatever it
   /// takes.
   double fitted_seconds = std::numeric_limits<double>::infinity();

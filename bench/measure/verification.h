@@ -13,6 +13,8 @@ namespace decodelab {
 
 /// What an arm put out for one cell, on the host.
 struct OutputTrace {
+  /// [row]: what rows begin with in place of the cell's prompts; empty but where an arm is fed a text.
+  std::vector<std::vector<std::int64_t>> prompts{};
   /// [row]: the id that the first decode step of a decode cell was fed; empty for a prefill. An arm that is fed the
   /// reference's tokens is fed the reference's first ids too, since arms in 16-bit types may differ in the choice after
   /// a prompt.

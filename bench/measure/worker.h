@@ -75,6 +75,8 @@ class Worker {
 
   /// Returns the most bytes that the cell needs beyond the weights, in closed form.
   virtual std::int64_t bytes_needed(const CellRecord& cell) const = 0;
+  /// Lets the rows of cells begin with these prompts, in place of those that the worker would draw; none: its own.
+  virtual void use_prompts(const std::vector<std::vector<std::int64_t>>& /*prompts*/) {}
   /// Runs `steps` steps of the cell and returns their tokens and logits. With `forced`, each decode step is fed the
   /// tokens of that run instead of its own choice: teacher forcing.
   virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) = 0;
@@ -108,6 +110,8 @@ class Worker {
   }
   /// Returns the most that a logit may be off by, of the largest, where the arm is lossy on purpose; 0: it is exact.
   virtual double logit_bound() const { return 0; }
+  /// Returns what is added to the reference that a lossy arm is held to (Fidelity::held_to).
+  virtual std::string held_to() const { return ""; }
   /// Starts whatever must run before a first visit; does nothing for a worker in this process.
   virtual void start() {}
   /// Begins what start() or the destructor will wait for, so that several workers start, or end, at the same time. The

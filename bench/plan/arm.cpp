@@ -245,7 +245,11 @@ EnginePlan bind_arm(const Arm& arm, EnginePlan base) {
 Fidelity fidelity_of(const Arm& arm) {
   Fidelity least;
   for (const auto& [name, parameters] : arm.variants) {
-    least.logit_bound = std::max(least.logit_bound, registered_variants().at(name).fidelity.logit_bound);
+    const Fidelity& fidelity = registered_variants().at(name).fidelity;
+    least.logit_bound = std::max(least.logit_bound, fidelity.logit_bound);
+    if (!fidelity.held_to.empty()) {
+      least.held_to = fidelity.held_to;
+    }
   }
   return least;
 }

@@ -56,7 +56,7 @@ std::string with_words(std::string_view label, std::string_view words);
 /// that exclude each other.
 EnginePlan bind_arm(const Arm& arm, EnginePlan base);
 
-/// Returns the fidelity of the arm's least exact variant.
+/// Returns the fidelity of the arm's least exact variant, and what one of them is held to.
 Fidelity fidelity_of(const Arm& arm);
 
 /// Returns in one sentence why the arm cannot run on `where`, or anywhere; empty where it can.

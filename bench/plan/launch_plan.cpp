@@ -45,6 +45,9 @@ std::string to_json(const LaunchPlan& plan) {
   for (const RealPrompt& prompt : plan.prompts) {
     json["prompts"].push_back({{"text", prompt.text}, {"class", prompt.prompt_class}, {"ids", prompt.ids}});
   }
+  if (!plan.quality_ids.empty()) {
+    json["quality"] = {{"ids", plan.quality_ids}, {"limit", to_string(plan.quality_limit)}};
+  }
   for (const NamedDraft& draft : plan.drafts) {
     json["drafts"].push_back({{"name", draft.name}, {"model", draft.model}, {"checkpoint", draft.checkpoint}});
   }
@@ -75,6 +78,7 @@ std::string to_json(const LaunchPlan& plan) {
 LaunchPlan launch_plan_from_json(const std::string& text) {
   try {
     const auto json = parse_json(text);
+    const auto quality = json.value("quality", nlohmann::json::object());
     return {.model = json.at("model"),
             .checkpoint = json.at("checkpoint"),
             .dtype = json.at("dtype"),
@@ -84,6 +88,8 @@ LaunchPlan launch_plan_from_json(const std::string& text) {
             .max_tokens = json.at("max_tokens"),
             .fill = json.at("fill"),
             .prompts = prompts_of(json),
+            .quality_ids = quality.value("ids", std::vector<std::int64_t>{}),
+            .quality_limit = parse_quality_limit(quality.value("limit", std::string())),
             .drafts = drafts_of(json),
             // Runs of older programs had no workers.
             .worker_seconds = json.value("worker_seconds", std::int64_t{0}),

@@ -2,6 +2,7 @@
 #include "bench/plan/modelled_work.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <string_view>
 
@@ -44,6 +45,15 @@ struct WeightSums {
   std::int64_t prompt_matrices = 0;
 };
 
+std::int64_t elements_of(const RoleSpec& role) {
+  return std::accumulate(role.shape.begin(), role.shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+/// Returns the layer of a role that begins with `layers.`.
+std::size_t layer_of(const std::string& role) {
+  return static_cast<std::size_t>(std::stoll(role.substr(std::string_view("layers.").size())));
+}
+
 /// Returns whether only tokens of the prompt go through a weight.
 bool is_of_prompt(std::string_view role) {
   return role.starts_with("encoder.") || role.find(".cross_key_value.") != std::string_view::npos;
@@ -62,10 +72,7 @@ WeightSums sums_of(const ModelConfig& config) {
     if (looked_up && !(config.tied_head && role.role == "embedding.weight")) {
       continue;
     }
-    std::int64_t elements = 1;
-    for (const std::int64_t size : role.shape) {
-      elements *= size;
-    }
+    const std::int64_t elements = elements_of(role);
     const bool multiplies = role.shape.size() == 2 && !role.role.ends_with("relative_bias.weight");
     if (of_prompt) {
       sums.prompt_only += elements;
@@ -140,26 +147,38 @@ ModelledWork work_of_decoder(const ModelConfig& config, const CellRecord& cell, 
 
 std::int64_t element_bytes_of(const CellRecord& cell) { return cell.dtype == "fp32" ? 4 : 2; }
 
+/// Returns the bytes that a matrix takes less in its code than in the cell's dtype; 0 where it has none.
+std::int64_t saved_bytes(const RoleSpec& role, const CellRecord& cell, const CodedBytes& coded) {
+  const auto found = coded.find(role.role);
+  return found == coded.end() ? 0 : elements_of(role) * element_bytes_of(cell) - found->second;
+}
+
 }  // namespace
 
 ModelledWork times(const ModelledWork& work, std::int64_t count) {
   return {.weight_bytes = work.weight_bytes * count, .kv_bytes = work.kv_bytes * count, .flops = work.flops * count};
 }
 
-ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps, std::int64_t reused) {
+ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps, std::int64_t reused,
+                           const CodedBytes& coded) {
   const WeightSums sums = sums_of(config);
+  std::int64_t saved = 0;
+  for (const RoleSpec& role : coded.empty() ? std::vector<RoleSpec>{} : weight_roles(config)) {
+    saved += cell.phase == Phase::decode && is_of_prompt(role.role) ? 0 : saved_bytes(role, cell, coded);
+  }
   ModelledWork total;
   for (std::int64_t step = 0; step < steps; ++step) {
     const ModelledWork work = config.encoder ? work_with_encoder(config, cell, sums, step)
                                              : work_of_decoder(config, cell, sums, step, reused);
-    total.weight_bytes += work.weight_bytes * element_bytes_of(cell);
+    total.weight_bytes += work.weight_bytes * element_bytes_of(cell) - saved;
     total.kv_bytes += work.kv_bytes * element_bytes_of(cell);
     total.flops += work.flops;
   }
   return total;
 }
 
-StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cell, std::int64_t past) {
+StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cell, std::int64_t past,
+                                const CodedBytes& coded) {
   const std::int64_t tokens = cell.phase == Phase::decode ? 1 : cell.length;
   const std::int64_t held = cell.phase == Phase::decode ? past : 0;
   const WeightSums sums = sums_of(config);
@@ -180,6 +199,11 @@ StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cel
   };
   std::ranges::for_each(bytes.layers, in_bytes);
   in_bytes(bytes.outside);
+  for (const RoleSpec& role : coded.empty() ? std::vector<RoleSpec>{} : weight_roles(config)) {
+    const WeightPlace place = place_of(role.role);
+    StageBytes::ByStage& of = place.in_layer ? bytes.layers.at(layer_of(role.role)) : bytes.outside;
+    of[static_cast<std::size_t>(place.stage)] -= saved_bytes(role, cell, coded);
+  }
   return bytes;
 }
 

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "engine/checkpoint/model_config.h"
@@ -24,11 +26,14 @@ struct ModelledWork {
 /// Returns the work multiplied by `count`.
 ModelledWork times(const ModelledWork& work, std::int64_t count);
 
+/// Bytes of the matrices that an engine holds in another type than the model's, by role (Engine::coded_bytes()).
+using CodedBytes = std::map<std::string, std::int64_t>;
+
 /// Returns the work of `steps` prefills of the cell, or of `steps` decode steps from its length on. Rows have the
 /// cell's length; in a prefill, the keys and values of the first `reused` tokens are there before it, in a decoder
 /// alone.
 ModelledWork modelled_work(const ModelConfig& config, const CellRecord& cell, std::int64_t steps,
-                           std::int64_t reused = 0);
+                           std::int64_t reused = 0, const CodedBytes& coded = {});
 
 /// Bytes of one step, split by the stage that must move them; over all layers they sum to weight_bytes + kv_bytes of
 /// ModelledWork.
@@ -40,6 +45,7 @@ struct StageBytes {
 
 /// Returns the bytes of the prefill of a cell, or of the decode step that finds `past` keys in every row, of a decoder
 /// alone.
-StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cell, std::int64_t past);
+StageBytes modelled_stage_bytes(const ModelConfig& config, const CellRecord& cell, std::int64_t past,
+                                const CodedBytes& coded = {});
 
 }  // namespace decodelab

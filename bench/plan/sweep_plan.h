@@ -12,6 +12,7 @@
 #include "base/phase.h"
 #include "bench/plan/named_draft.h"
 #include "bench/plan/prompts.h"
+#include "bench/plan/quality_text.h"
 #include "bench/plan/step_scope.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
@@ -49,7 +50,9 @@ struct SweepRequest {
   std::int64_t max_tokens = 16;  ///< Tokens of a completion, phase generate.
   std::string fill;  ///< random or generated; empty: generated where there are workers, since another engine's cache
                      ///< cannot be filled, where there are prompts, and where the model is not synthetic.
-  std::vector<RealPrompt> prompts{};  ///< What rows are cut from; none: random ids.
+  std::vector<RealPrompt> prompts{};        ///< What rows are cut from; none: random ids.
+  std::vector<std::int64_t> quality_ids{};  ///< A text that arms predict; none: their quality is not asked for.
+  QualityLimit quality_limit{};
   std::vector<NamedDraft> drafts{};
   std::map<std::string, ModelConfig> draft_configs{};  ///< Of each draft.
   /// `NAME=CMD`: arms that are processes of their own.
@@ -85,8 +88,10 @@ struct LaunchPlan {
   std::int64_t seed = 0;
   std::int64_t max_tokens = 0;
   std::string fill;
-  std::vector<RealPrompt> prompts{};  ///< As in SweepRequest.
-  std::vector<NamedDraft> drafts{};   ///< As in SweepRequest, opened.
+  std::vector<RealPrompt> prompts{};        ///< As in SweepRequest.
+  std::vector<std::int64_t> quality_ids{};  ///< As in SweepRequest, like the limit.
+  QualityLimit quality_limit{};
+  std::vector<NamedDraft> drafts{};  ///< As in SweepRequest, opened.
   std::int64_t worker_seconds = 0;
   std::vector<std::int64_t> affinity{};
   std::int64_t slice_ns = 0;      ///< As in SweepRequest.

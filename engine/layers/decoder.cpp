@@ -31,16 +31,18 @@ struct Layer {
 class Decoder final : public Transformer {
  public:
   Decoder(const ModelConfig& config, const Weights& weights, const LayerSlots& slots, PreparedWeights& prepared)
-      : config_(config), shape_(attention_shape(config)), embedding_(weights.at("embedding.weight")) {
+      : config_(config), shape_(attention_shape(config)) {
     if (weights.has("positions.weight")) {
       positions_ = weights.at("positions.weight");
     }
     const LayerParts parts(config, weights, slots, prepared);
+    embedding_ = parts.embedding();
     const auto post_norm = [&](const std::string& role) { return config.post_norms ? parts.norm(role) : nullptr; };
-    embedding_scale_ = at::scalar_tensor(config.embedding_scale, embedding_.options()).item<double>();
+    const at::TensorOptions options = weights.at("final_norm.weight").options();
+    embedding_scale_ = at::scalar_tensor(config.embedding_scale, options).item<double>();
     std::vector<std::shared_ptr<const RotaryTable>> tables;
     for (const RotaryRule& rule : config.rotary) {
-      tables.push_back(rotary_table(rule, config.positions, embedding_.options()));
+      tables.push_back(rotary_table(rule, config.positions, options));
     }
     const auto rotary = [&](std::int64_t layer, const std::string& role) -> std::unique_ptr<Rotary> {
       const LayerRecipe recipe = config.recipe(layer);
@@ -77,7 +79,7 @@ class Decoder final : public Transformer {
   }
 
   ResidualStream embed(const at::Tensor& token_ids, const ForwardStep& step) const override {
-    at::Tensor sum = looked_up(embedding_, token_ids, step.workspace);
+    at::Tensor sum = embedding_->looked_up(token_ids, step.workspace);
     if (embedding_scale_ != 1) {
       sum.mul_(embedding_scale_);
     }
@@ -130,7 +132,7 @@ class Decoder final : public Transformer {
  private:
   ModelConfig config_;
   AttentionShape shape_;
-  at::Tensor embedding_;
+  std::unique_ptr<Embedding> embedding_;
   double embedding_scale_ = 1;  ///< Rounded to the model's dtype.
   at::Tensor positions_;        ///< Undefined where positions are not learned.
   std::vector<Layer> layers_;

@@ -56,12 +56,12 @@ class EncoderDecoder final : public Transformer {
   EncoderDecoder(const ModelConfig& config, const Weights& weights, const LayerSlots& slots, PreparedWeights& prepared)
       : config_(config),
         shape_(attention_shape(config)),
-        embedding_(weights.at("embedding.weight")),
         encoder_bias_(*config.relative_bias, weights.at("encoder.relative_bias.weight"), config.positions,
                       /*both_ways=*/true),
         decoder_bias_(*config.relative_bias, weights.at("relative_bias.weight"), config.positions,
                       /*both_ways=*/false) {
     const LayerParts parts(config, weights, slots, prepared);
+    embedding_ = parts.embedding();
     for (std::int64_t layer = 0; layer < config.encoder->layers; ++layer) {
       encoder_layers_.emplace_back(parts, "encoder.layers." + std::to_string(layer) + ".");
     }
@@ -77,7 +77,7 @@ class EncoderDecoder final : public Transformer {
   AttentionSite site(std::int64_t index) const override { return {.layer = index / 2, .crosses = index % 2 == 1}; }
 
   ResidualStream embed(const at::Tensor& token_ids, const ForwardStep& step) const override {
-    return {.residual = looked_up(embedding_, token_ids, step.workspace), .addend = {}};
+    return {.residual = embedding_->looked_up(token_ids, step.workspace), .addend = {}};
   }
 
   Projected before(std::int64_t index, ResidualStream& stream, const ForwardStep& step) const override {
@@ -185,7 +185,7 @@ class EncoderDecoder final : public Transformer {
 
   ModelConfig config_;
   AttentionShape shape_;
-  at::Tensor embedding_;
+  std::unique_ptr<Embedding> embedding_;
   ScoreBias encoder_bias_;
   ScoreBias decoder_bias_;
   std::vector<OwnLayer> encoder_layers_;

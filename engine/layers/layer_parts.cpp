@@ -20,6 +20,16 @@ std::unique_ptr<Mlp> LayerParts::mlp(const std::string& layer) const {
                     slots_.linear, prepared_);
 }
 
+std::unique_ptr<Embedding> LayerParts::embedding() const {
+  const std::string role = "embedding.weight";
+  return slots_.embedding(
+      {.width = weights_.shape(role).at(1),
+       .options = [&weights = weights_] { return weights.at("final_norm.weight").options(); },
+       .load = [&weights = weights_, role]() -> const at::Tensor& { return weights.at(role); },
+       .read_rows = [&weights = weights_, role](const at::Tensor& ids,
+                                                const at::Tensor& rows) { weights.read_rows(role, ids, rows); }});
+}
+
 LinearWeights LayerParts::linear_weights(const std::string& role) const {
   const std::string matrix = role + ".weight";
   const std::string bias = role + ".bias";
@@ -28,18 +38,9 @@ LinearWeights LayerParts::linear_weights(const std::string& role) const {
           .inputs = weights_.shape(matrix).at(1),
           .dtype = weights_.dtype(),
           .bias = weights_.has(bias) ? &weights_.at(bias) : nullptr,
+          .blocks = weights_.blocks(matrix),
           .read = [&weights = weights_, matrix] { return weights.read(matrix); },
           .load = [&weights = weights_, matrix]() -> const at::Tensor& { return weights.at(matrix); }};
-}
-
-at::Tensor looked_up(const at::Tensor& table, const at::Tensor& ids, Workspace& workspace) {
-  if (!workspace.reuses()) {
-    return at::embedding(table, ids);
-  }
-  const at::Tensor rows = workspace.allocate({ids.size(0), ids.size(1), table.size(1)}, table.options());
-  at::Tensor flat = rows.view({-1, table.size(1)});
-  at::index_select_out(flat, table, 0, ids.view(-1));
-  return rows;
 }
 
 at::Tensor add_and_norm(const ResidualNorm& norm, ResidualStream& stream, Workspace& workspace) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/checkpoint/weights.h"
+#include "engine/layers/embedding.h"
 #include "engine/layers/layer_slots.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/mlp.h"
@@ -28,6 +29,7 @@ class LayerParts {
   }
   /// Returns the MLP of the layer whose roles begin with `layer`, `layers.3.` for one.
   std::unique_ptr<Mlp> mlp(const std::string& layer) const;
+  std::unique_ptr<Embedding> embedding() const;
   /// Returns the head: a weight of its own, or the token embedding.
   std::unique_ptr<Linear> head() const { return linear(weights_.has("head.weight") ? "head" : "embedding"); }
 
@@ -40,9 +42,6 @@ class LayerParts {
   const LayerSlots& slots_;
   PreparedWeights& prepared_;
 };
-
-/// Returns the rows of `table` for ids [.., T]: [.., T, d].
-at::Tensor looked_up(const at::Tensor& table, const at::Tensor& ids, Workspace& workspace);
 
 /// Adds what is to be added, and returns the norm of the sum.
 at::Tensor add_and_norm(const ResidualNorm& norm, ResidualStream& stream, Workspace& workspace);

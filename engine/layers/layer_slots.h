@@ -9,12 +9,14 @@
 namespace decodelab {
 
 struct AttentionShape;
+struct EmbeddingWeights;
 struct KvCacheOptions;
 struct LinearWeights;
 struct MlpWeights;
 struct NormWeights;
 struct RotaryWeights;
 class Attention;
+class Embedding;
 class KvCache;
 class Linear;
 class LmHeadRows;
@@ -42,6 +44,7 @@ using KeyMultiple = std::int64_t;
 using SoftmaxFactory = std::function<std::unique_ptr<Softmax>()>;
 using AttentionFactory = std::function<std::unique_ptr<Attention>(const AttentionShape&, const SoftmaxFactory&)>;
 using KvCacheFactory = std::function<std::unique_ptr<KvCache>(const KvCacheOptions&)>;
+using EmbeddingFactory = std::function<std::unique_ptr<Embedding>(const EmbeddingWeights&)>;
 using LinearFactory = std::function<std::unique_ptr<Linear>(const LinearWeights&, PreparedWeights&)>;
 using MlpFactory = std::function<std::unique_ptr<Mlp>(const MlpWeights&, const LinearFactory&, PreparedWeights&)>;
 using RotaryFactory = std::function<std::unique_ptr<Rotary>(const RotaryWeights&)>;
@@ -52,6 +55,7 @@ using LmHeadRowsFactory = std::function<std::unique_ptr<LmHeadRows>()>;
 
 /// Holds the factories that a model family builds its layers from.
 struct LayerSlots {
+  EmbeddingFactory embedding;
   LinearFactory linear;
   MlpFactory mlp;
   ResidualNormFactory residual_norm;

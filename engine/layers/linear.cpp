@@ -2,6 +2,7 @@
 #include "engine/layers/linear.h"
 
 #include <optional>
+#include <stdexcept>
 
 #include "engine/layers/gate.h"
 #include "engine/layers/workspace.h"
@@ -47,6 +48,8 @@ class PlainLinear final : public Linear {
 };
 
 }  // namespace
+
+at::Tensor Linear::dequantized() const { throw std::logic_error("these weights are held as they are in the model"); }
 
 at::Tensor Linear::activated(const at::Tensor& x, Activation activation, Workspace& workspace) const {
   return activate(forward(x, workspace), activation, workspace);

@@ -6,7 +6,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "engine/checkpoint/stored_blocks.h"
 #include "engine/kernels/activation.h"
 #include "engine/kernels/element_type.h"
 
@@ -26,6 +28,8 @@ struct LinearWeights {
   std::int64_t inputs = 0;   ///< K
   ElementType dtype = ElementType::float32;
   const at::Tensor* bias = nullptr;  ///< [N], or null
+  /// How a GGUF file holds W, parts one above the other; empty where it holds numbers.
+  std::vector<StoredBlocks> blocks{};
   /// W is that of a gated MLP, and gated() alone will be called.
   bool gated = false;
   /// Returns W, [N, K], to be read once and not in steps: it may lie in a file, or be freed with the tensor.
@@ -40,6 +44,12 @@ struct LinearWeights {
 class Linear {
  public:
   virtual ~Linear() = default;
+
+  /// Returns the bytes of weights that a product reads where they are held in another type than the model's; else 0.
+  virtual std::int64_t coded_bytes() const { return 0; }
+  /// Returns W as it is held, [N, K] in fp32 in the memory of a host or a device. Throws std::logic_error where it is
+  /// held as it is in the model.
+  virtual at::Tensor dequantized() const;
 
   /// x is [.., K] in the model's dtype; returns [.., N].
   virtual at::Tensor forward(const at::Tensor& x, Workspace& workspace) const = 0;

@@ -38,7 +38,8 @@ std::map<std::int64_t, CellFacts> facts_of(const RunSummary& summary) {
     if (!row.arm.roofline()) {
       const auto weights = per_step(row, "modelled_weight_bytes");
       if (weights) {
-        cell.bytes = *weights + per_step(row, "modelled_kv_bytes").value_or(0);
+        // The roofline reads what matrices take in the cell's dtype.
+        cell.bytes = *weights + per_step(row, "modelled_kv_bytes").value_or(0) + per_step(row, kSavedBytes).value_or(0);
       }
       if (const auto flops = per_step(row, "modelled_flops")) {
         cell.flops = flops;

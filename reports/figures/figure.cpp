@@ -39,6 +39,7 @@ constexpr FigureKind kFigureKinds[] = {
     {"load", FigureSection::latency, FigurePhases::batching, has_load, load_figure},
     {"prefix", FigureSection::latency, FigurePhases::steps, has_prefix_shares, prefix_figure},
     {"top-tokens", FigureSection::latency, FigurePhases::steps, has_top_tokens, top_tokens_figure},
+    {"loss", FigureSection::latency, FigurePhases::steps, has_losses, loss_figure},
     {"memory", FigureSection::latency, FigurePhases::steps, has_memory, memory_figure},
     {"ablation", FigureSection::ablation, FigurePhases::steps, has_switches, ablation_figure},
     {"speedup", FigureSection::speedup, FigurePhases::steps, has_ratios, speedup_figure},

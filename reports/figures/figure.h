@@ -81,6 +81,10 @@ Figure batches_figure(const FigureInput& input);
 /// has_memory() returns whether there is anything to draw.
 bool has_memory(const FigureInput& input);
 Figure memory_figure(const FigureInput& input);
+/// Draws the time of each arm against how far its predictions of a text are from the reference's in fp32. has_losses()
+/// returns whether there is anything to draw.
+bool has_losses(const FigureInput& input);
+Figure loss_figure(const FigureInput& input);
 /// Draws paired ratios with intervals, the margin and the smallest detectable effects, beside the counters that moved.
 /// has_ratios() returns whether there is anything to draw.
 bool has_ratios(const FigureInput& input);

@@ -126,14 +126,28 @@ void add_comparison(SummaryRow& row, const Blocks& blocks, const ArmRecord* base
   row.time_ratio_high = row.comparison.interval->high;
 }
 
-// Sets the share of the bound, from pairs: the time of the slower of both rooflines over the arm's.
+// Returns the bytes that the arm must read over those that the roofline reads; none where they are the same.
+std::optional<double> share_of_bytes(const SummaryRow& row) {
+  const auto saved = row.counters.find(kSavedBytes);
+  if (saved == row.counters.end()) {
+    return std::nullopt;
+  }
+  const auto reads =
+      static_cast<double>(row.counters.at("modelled_weight_bytes") + row.counters.at("modelled_kv_bytes"));
+  return reads / (reads + static_cast<double>(saved->second));
+}
+
+// Sets the share of the bound, from pairs: the time of the slower of both rooflines over the arm's. Where weights are
+// held in other bits than the cell's it is that of their bytes alone: how fast they could be multiplied was not
+// measured.
 void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<ArmRecord>& arms) {
   if (row.blocks == 0 || row.arm.roofline() || !row.comparable()) {
     return;
   }
   std::map<std::int64_t, double> bound;
+  const std::optional<double> of_bytes = share_of_bytes(row);
   for (const ArmRecord& arm : arms) {
-    if (!arm.roofline()) {
+    if (!arm.roofline() || (of_bytes && arm.label != kRooflineRead)) {
       continue;
     }
     for (const auto& [launch, share] : mean_contrasts(compare_arms(blocks, arm.id, row.arm.id))) {
@@ -148,7 +162,7 @@ void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<Ar
   }
   std::vector<double> shares;
   for (const auto& [launch, share] : bound) {
-    shares.push_back(share);
+    shares.push_back(share + std::log(of_bytes.value_or(1)));
   }
   row.bound_share = std::exp(mean(shares));
   if (const auto interval = mean_interval(shares)) {
@@ -182,6 +196,10 @@ SummaryRow start_row(const RunData& data, const CellRecord& cell, const ArmRecor
   row.counters = fate.counters;
   row.ties = fate.ties;
   row.agreement = fate.agreement;
+  const auto quality = std::ranges::find(data.qualities, arm.id, &QualityRecord::arm_id);
+  if (quality != data.qualities.end()) {
+    row.quality = *quality;
+  }
   return row;
 }
 

@@ -70,6 +70,7 @@ struct SummaryRow {
   Counters counters;
   std::int64_t ties = 0;  ///< 16-bit types: rows whose largest logit is another id, within the tie rule.
   std::optional<Agreement> agreement;
+  std::optional<QualityRecord> quality;  ///< Of the arm, in all of its rows; none where it was not asked for.
 
   std::vector<std::pair<std::int64_t, double>> launch_means_ns;  ///< (launch, mean visit statistic).
   std::optional<double> cell_mean_ns;                            ///< Mean of launch_means_ns.

@@ -80,7 +80,10 @@ class RunMerge {
     changed = unite_traces() || changed;
     changed = unite_times_spent() || changed;
     changed = unite_proofs() || changed;
-    changed = unite_completions() || changed;
+    const auto prompt_of = [](const CompletionRecord& one) { return std::pair(one.arm_id, one.prompt); };
+    const auto arm_of = [](const QualityRecord& one) { return one.arm_id; };
+    changed = unite_records(target_.completions, source_.completions, prompt_of, replace_completion) || changed;
+    changed = unite_records(target_.qualities, source_.qualities, arm_of, replace_quality) || changed;
     changed = unite_ends() || changed;
     ++(changed ? report_.united : report_.unchanged);
   }
@@ -121,6 +124,9 @@ class RunMerge {
     for (const CompletionRecord& completion : source_.completions) {
       replace_completion(database_, moved(completion));
     }
+    for (const QualityRecord& quality : source_.qualities) {
+      replace_quality(database_, moved(quality));
+    }
     report_.blocks += std::ssize(source_.blocks);
   }
 
@@ -143,6 +149,11 @@ class RunMerge {
   CompletionRecord moved(CompletionRecord completion) const {
     completion.arm_id = arms_.at(completion.arm_id);
     return completion;
+  }
+
+  QualityRecord moved(QualityRecord quality) const {
+    quality.arm_id = arms_.at(quality.arm_id);
+    return quality;
   }
 
   TraceRecord moved(TraceRecord trace) const {
@@ -320,17 +331,19 @@ class RunMerge {
     return changed;
   }
 
-  /// Adds completions of arms and prompts that the target has none of.
-  bool unite_completions() {
-    std::set<std::pair<std::int64_t, std::int64_t>> here;
-    for (const CompletionRecord& completion : target_.completions) {
-      here.emplace(completion.arm_id, completion.prompt);
+  /// Keeps those of `added` of whose key the target has none.
+  template <typename Record, typename Key>
+  bool unite_records(const std::vector<Record>& there, const std::vector<Record>& added, const Key& key,
+                     void (*keep)(SQLite::Database&, const Record&)) {
+    std::set<decltype(key(added.front()))> here;
+    for (const Record& record : there) {
+      here.insert(key(record));
     }
     bool changed = false;
-    for (const CompletionRecord& source_completion : source_.completions) {
-      const CompletionRecord completion = moved(source_completion);
-      if (here.emplace(completion.arm_id, completion.prompt).second) {
-        replace_completion(database_, completion);
+    for (const Record& record : added) {
+      const Record mine = moved(record);
+      if (here.insert(key(mine)).second) {
+        keep(database_, mine);
         changed = true;
       }
     }

@@ -265,8 +265,27 @@ CREATE TABLE completions (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr std::array kSteps{kFirstSchema, kCounters,   kWorkers, kTraces,      kSlices,
-                            kAgreement,   kTimesSpent, kProofs,  kCompletions, kProofsByRequest};
+// How well arms predict a text.
+constexpr const char* kQualities = R"sql(
+CREATE TABLE qualities (
+  arm_id INTEGER PRIMARY KEY REFERENCES arms (id) ON DELETE CASCADE,
+  tokens INTEGER NOT NULL,
+  log_perplexity REAL NOT NULL,
+  log_perplexity_error REAL NOT NULL,
+  log_ratio REAL NOT NULL,
+  log_ratio_error REAL NOT NULL,
+  kl_divergence REAL NOT NULL,
+  kl_divergence_error REAL NOT NULL,
+  kl_divergence_999 REAL NOT NULL,
+  top_1_agreement REAL NOT NULL,
+  top_1_agreement_error REAL NOT NULL,
+  rms_probability REAL NOT NULL,
+  reason TEXT NOT NULL
+) STRICT;
+)sql";
+
+constexpr std::array kSteps{kFirstSchema, kCounters, kWorkers,     kTraces,          kSlices,   kAgreement,
+                            kTimesSpent,  kProofs,   kCompletions, kProofsByRequest, kQualities};
 static_assert(kSteps.size() == Store::kSchemaVersion, "a new step raises Store::kSchemaVersion by one");
 
 }  // namespace

@@ -311,6 +311,30 @@ std::vector<CompletionRecord> read_completions(SQLite::Database& database, std::
   return completions;
 }
 
+std::vector<QualityRecord> read_qualities(SQLite::Database& database, std::int64_t run_id) {
+  std::vector<QualityRecord> qualities;
+  auto row = prepared(database,
+                      "SELECT qualities.* FROM qualities JOIN arms ON arms.id = arm_id WHERE run_id = ? "
+                      "ORDER BY arm_id",
+                      run_id);
+  while (row.executeStep()) {
+    qualities.push_back({.arm_id = row.getColumn(0).getInt64(),
+                         .tokens = row.getColumn(1).getInt64(),
+                         .log_perplexity = row.getColumn(2).getDouble(),
+                         .log_perplexity_error = row.getColumn(3).getDouble(),
+                         .log_ratio = row.getColumn(4).getDouble(),
+                         .log_ratio_error = row.getColumn(5).getDouble(),
+                         .kl_divergence = row.getColumn(6).getDouble(),
+                         .kl_divergence_error = row.getColumn(7).getDouble(),
+                         .kl_divergence_999 = row.getColumn(8).getDouble(),
+                         .top_1_agreement = row.getColumn(9).getDouble(),
+                         .top_1_agreement_error = row.getColumn(10).getDouble(),
+                         .rms_probability = row.getColumn(11).getDouble(),
+                         .reason = row.getColumn(12).getString()});
+  }
+  return qualities;
+}
+
 RunData read_plan(SQLite::Database& database, RunRecord run) {
   const std::int64_t id = run.id;
   return {.run = std::move(run),
@@ -321,7 +345,8 @@ RunData read_plan(SQLite::Database& database, RunRecord run) {
           .traces = read_traces(database, id),
           .times_spent = read_times_spent(database, id),
           .proofs = read_proofs(database, id),
-          .completions = read_completions(database, id)};
+          .completions = read_completions(database, id),
+          .qualities = read_qualities(database, id)};
 }
 
 std::optional<BlockRecord> read_block(SQLite::Database& database, std::int64_t run_id, std::int64_t launch,

@@ -24,6 +24,7 @@ std::vector<TraceRecord> read_traces(SQLite::Database& database, std::int64_t ru
 /// Returns the times sorted by launch, arm and activity.
 std::vector<TimeSpentRecord> read_times_spent(SQLite::Database& database, std::int64_t run_id);
 std::vector<CellProofRecord> read_proofs(SQLite::Database& database, std::int64_t run_id);
+std::vector<QualityRecord> read_qualities(SQLite::Database& database, std::int64_t run_id);
 std::vector<CompletionRecord> read_completions(SQLite::Database& database, std::int64_t run_id);
 std::vector<BlockRecord> read_blocks(SQLite::Database& database, std::int64_t run_id);
 /// Returns the run with everything that belongs to it except its blocks.

@@ -84,6 +84,9 @@ struct CellRecord {
 /// floating-point operations, as fast as the machine can.
 inline constexpr const char* kRooflineRead = "roofline-read";
 inline constexpr const char* kRooflineGemm = "roofline-gemm";
+/// The counter of the bytes that weights, keys and values take more in the cell's dtype than as the arm holds them: in
+/// fewer bits, or negative where it computes in a wider dtype.
+inline constexpr const char* kSavedBytes = "modelled_saved_bytes";
 
 /// What a sweep compares; `label` is the canonical form.
 struct ArmRecord {
@@ -265,6 +268,25 @@ struct CompletionRecord {
   bool operator==(const CompletionRecord&) const = default;
 };
 
+/// What an arm predicts of a text, beside what the reference in fp32 predicts, each token from all before it. Errors
+/// are standard errors over tokens. The measures are those of llama.cpp's llama-perplexity.
+struct QualityRecord {
+  std::int64_t arm_id = 0;
+  std::int64_t tokens = 0;    ///< That were predicted.
+  double log_perplexity = 0;  ///< Mean negative log-probability of the text's tokens, in nats.
+  double log_perplexity_error = 0;
+  double log_ratio = 0;  ///< Logarithm of the perplexity over the reference's, from pairs.
+  double log_ratio_error = 0;
+  double kl_divergence = 0;  ///< Mean, of the arm's distribution from the reference's, in nats.
+  double kl_divergence_error = 0;
+  double kl_divergence_999 = 0;  ///< 99.9 of 100 tokens are below it.
+  double top_1_agreement = 0;    ///< Share of tokens where both find the same one most probable.
+  double top_1_agreement_error = 0;
+  double rms_probability = 0;  ///< Root of the mean squared difference of the probability of the text's token.
+  std::string reason{};        ///< Why it is not known, in one sentence; all else is 0 then.
+  bool operator==(const QualityRecord&) const = default;
+};
+
 /// A run with everything that belongs to it, as the reports read it. Cells, arms and blocks are in the order in which
 /// they were planned or ran.
 struct RunData {
@@ -277,6 +299,7 @@ struct RunData {
   std::vector<TimeSpentRecord> times_spent{};   ///< By launch, arm and activity; a run of an older program has none.
   std::vector<CellProofRecord> proofs{};        ///< Of the cells that were checked.
   std::vector<CompletionRecord> completions{};  ///< By prompt and arm; none where the run has no prompts.
+  std::vector<QualityRecord> qualities{};       ///< At most one for an arm; none where no quality was asked for.
 };
 
 }  // namespace decodelab

@@ -214,6 +214,10 @@ void Store::save_completions(const std::vector<CompletionRecord>& completions) {
   });
 }
 
+void Store::save_quality(const QualityRecord& quality) {
+  impl_->file.write([&](SQLite::Database& database) { replace_quality(database, quality); });
+}
+
 void Store::add_block(std::int64_t run_id, const BlockRecord& block) {
   impl_->file.write([&](SQLite::Database& database) {
     const auto there = first_id(

@@ -30,7 +30,7 @@ class StoreError : public std::runtime_error {
 /// kSchemaVersion. Several processes may write to one store: writers wait for each other up to a minute.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 10;
+  static constexpr int kSchemaVersion = 11;
 
   Store(const std::filesystem::path& path, StoreAccess access);
   ~Store();
@@ -62,6 +62,8 @@ class Store {
   void save_proof(const CellProofRecord& proof);
   /// Keeps what arms say to their run's prompts; replaces what was kept of the same arm and prompt.
   void save_completions(const std::vector<CompletionRecord>& completions);
+  /// Keeps what an arm predicts of a text; replaces what was kept of it.
+  void save_quality(const QualityRecord& quality);
   /// Adds one block with its visits and samples in one transaction; all or nothing. A second block of the same (launch,
   /// block, cell) is refused.
   void add_block(std::int64_t run_id, const BlockRecord& block);

@@ -154,6 +154,13 @@ void add_time_spent(SQLite::Database& database, std::int64_t run_id, const TimeS
           run_id, time.shard, time.launch, time.arm_id, std::string(to_string(time.activity)), time.ns);
 }
 
+void replace_quality(SQLite::Database& database, const QualityRecord& quality) {
+  execute(database, "INSERT OR REPLACE INTO qualities VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", quality.arm_id,
+          quality.tokens, quality.log_perplexity, quality.log_perplexity_error, quality.log_ratio,
+          quality.log_ratio_error, quality.kl_divergence, quality.kl_divergence_error, quality.kl_divergence_999,
+          quality.top_1_agreement, quality.top_1_agreement_error, quality.rms_probability, quality.reason);
+}
+
 void replace_completion(SQLite::Database& database, const CompletionRecord& completion) {
   execute(database,
           "INSERT OR REPLACE INTO completions (arm_id, prompt, prompt_text, class, prompt_tokens, token_ids, text) "

@@ -31,6 +31,7 @@ void add_time_spent(SQLite::Database& database, std::int64_t run_id, const TimeS
 
 /// Adds the proof of a cell; replaces one that the store has.
 void replace_proof(SQLite::Database& database, const CellProofRecord& proof);
+void replace_quality(SQLite::Database& database, const QualityRecord& quality);
 void replace_completion(SQLite::Database& database, const CompletionRecord& completion);
 
 }  // namespace decodelab

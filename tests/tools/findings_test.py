@@ -109,6 +109,14 @@ class FindingsTest(unittest.TestCase):
         self.assertEqual({name: len(pairs) for name, pairs in classes.texts().items()}, dict.fromkeys(classes.HELD, 6))
         self.assertEqual([classes.class_of(index) for index in (0, 5, 6, 23)], ["summaries", "summaries", "edits", "open"])
 
+    def test_a_loss_stands_beside_the_time_with_its_interval(self):
+        quality = {"kl_divergence": 0.05, "kl_divergence_error": 0.002, "perplexity_ratio": 1.05, "log_perplexity_ratio_error": 0.01, "top_1_agreement": 0.875}
+        rows = [row("native", counters={"counted_steps": 8, "modelled_weight_bytes": 8 * 250e6}), row("int4", ms=0.5, ratio=(0.5, 0.4, 0.6), quality=quality), row("roofline-read")]
+        text = page.losses(rows)
+        self.assertIn("| decode b1 L128 | native | 1 | 1 | - | 250 | - | - | - |", text)
+        self.assertIn("| decode b1 L128 | int4 | 0.5 | 0.500 [0.400, 0.600] | - | - | 0.05 ± 0.004 | x1.0500 ± 0.0206 | 87.5 % |", text)
+        self.assertNotIn("roofline", text)
+
     def test_a_worker_is_validated_only_by_its_own_tool_in_the_same_phase_and_dtype(self):
         checks = [{"engine": "llama.cpp", "phase": "prefill", "dtype": "fp32", "ratio": "1.01 [1.00, 1.02]", "ok": True},
                   {"engine": "llama.cpp", "phase": "decode", "dtype": "fp32", "ratio": "0.96 [0.81, 1.13]", "ok": None}]

@@ -15,10 +15,13 @@
 
 namespace decodelab::testing {
 
-/// The smallest arm of every registered variant, and again with each parameter at its minimum and at a large value.
+/// The smallest arm of every exact variant, and again with each parameter at its minimum and at a large value.
 inline std::vector<std::string> arms_of_every_variant() {
   std::vector<std::string> arms;
   for (const auto& [name, variant] : registered_variants()) {
+    if (!variant.fidelity.exact()) {
+      continue;
+    }
     arms.push_back(smallest_arm(variant));
     for (const ParameterSpec& parameter : variant.parameters) {
       if (parameter.default_word) {
@@ -27,6 +30,18 @@ inline std::vector<std::string> arms_of_every_variant() {
       for (const std::int64_t value : {parameter.minimum, std::min<std::int64_t>(parameter.maximum, 37)}) {
         arms.push_back(smallest_arm(variant, ":" + parameter.name + "=" + std::to_string(value)));
       }
+    }
+  }
+  return arms;
+}
+
+/// Each lossy variant alone, and in place of native's exact products.
+inline std::vector<std::string> lossy_arms() {
+  std::vector<std::string> arms;
+  for (const auto& [name, variant] : registered_variants()) {
+    if (!variant.fidelity.exact()) {
+      arms.push_back(smallest_arm(variant));
+      arms.push_back("native,-packed-linear,+" + name);
     }
   }
   return arms;

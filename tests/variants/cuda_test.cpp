@@ -179,6 +179,29 @@ TEST_F(Cuda, EveryVariantStaysWithinTheToleranceOf16BitTypes) {
   }
 }
 
+TEST_F(Cuda, EveryLossyVariantStaysWithinItsBoundOfWhatItIsHeldTo) {
+  ModelConfig aligned = config_for_gpu();
+  aligned.vocabulary_size = 112;
+  for (const ModelConfig& config : {aligned, config_for_gpu(), configs_for_gpu().at(3)}) {
+    const auto model = small_model(config, ElementType::bfloat16, kDevice);
+    const std::vector<Completion> fed =
+        generate(engine_for("causal", model), {.prompts = even_prompts(), .max_tokens = kDeviceTokens});
+    for (const std::string& arm : testing::lossy_arms()) {
+      if (!runs(arm, *model)) {
+        continue;
+      }
+      const Fidelity fidelity = fidelity_of(parse_arm(arm));
+      const std::string reference = fidelity.held_to.empty() ? "causal" : "causal," + fidelity.held_to;
+      const auto expected = logits_of(engine_for(reference, model), even_prompts(), fed);
+      const auto got = logits_of(engine_for(arm, model), even_prompts(), fed);
+      for (std::size_t step = 0; step < expected.size(); ++step) {
+        EXPECT_LT(testing::relative_difference(got[step], expected[step]), fidelity.logit_bound)
+            << config.family << ", " << arm << ", step " << step;
+      }
+    }
+  }
+}
+
 TEST_F(Cuda, AReplayedGraphHasTheBitsOfTheStepThatItRecordedAcrossBuckets) {
   for (const ElementType dtype : {ElementType::float32, ElementType::float16, ElementType::bfloat16}) {
     const auto model = small_model(config_for_gpu(), dtype, kDevice);

@@ -81,6 +81,41 @@ TEST(EveryVariant, StaysWithinTheToleranceOf16BitTypes) {
   }
 }
 
+/// One whose matrices have a multiple of 16 outputs and of 32 inputs.
+ModelConfig aligned_llama_config() {
+  ModelConfig config = small_llama_config();
+  config.hidden_size = 64;
+  config.heads = 4;
+  config.head_dim = config.rotary.front().dims = 16;
+  config.intermediate_size = 96;
+  config.vocabulary_size = 112;
+  return config;
+}
+
+TEST(EveryVariant, ThatIsLossyStaysWithinItsBoundAndSaysSo) {
+  for (const ElementType dtype : {ElementType::float32, ElementType::bfloat16}) {
+    for (const ModelConfig& config : {small_config(), small_config(true, Activation::gelu_erf), small_llama_config(),
+                                      small_gemma_config(), small_t5_config(), aligned_llama_config()}) {
+      const auto model = small_model(config, dtype);
+      const std::vector<Completion> fed = complete("causal", model);
+      for (const std::string& arm : testing::lossy_arms()) {
+        if (!runs_on(arm, *model)) {
+          continue;
+        }
+        const std::string held_to = fidelity_of(parse_arm(arm)).held_to;
+        const std::string reference = held_to.empty() ? "causal" : "causal," + held_to;
+        const auto expected = testing::forced_logits(engine_for(reference, model), fed, kEveryTokens - 1);
+        const auto got = testing::forced_logits(engine_for(arm, model), fed, kEveryTokens - 1);
+        double worst = 0;
+        for (std::size_t step = 0; step < expected.size(); ++step) {
+          worst = std::max<double>(worst, testing::relative_difference(got[step], expected[step]));
+        }
+        EXPECT_LT(worst, fidelity_of(parse_arm(arm)).logit_bound) << config.family << ", " << arm;
+      }
+    }
+  }
+}
+
 /// Ids and ranks are equal, but where two logits are closer than arms round.
 void expect_near(const std::vector<TokenDetails>& got, const std::vector<TokenDetails>& expected) {
   constexpr float kRounding = 1e-4f;

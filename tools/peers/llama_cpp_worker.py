@@ -23,6 +23,21 @@ GGML_TYPES = {"fp32": 0, "fp16": 1, "bf16": 30}  # enum ggml_type
 # llama.cpp rounds the cells of a sequence up to this many, and its fused attention reads them in such blocks.
 CONTEXT_MULTIPLE = 256
 ERROR_LEVEL = 4  # enum ggml_log_level
+# What logits may be off by where activations are rounded to 8 bits for products by a file's blocks; that of our stored-linear.
+STORED_BOUND = 0.05
+
+
+def stored_file(model):
+    """Returns a GGUF file, and the types of the matrices in it."""
+    from gguf_source import is_gguf
+
+    if not is_gguf(model):
+        raise NotImplementedError(f"--weights file computes with a file's own blocks, and {model} is no GGUF file")
+    import gguf
+
+    path = os.path.realpath(model)
+    types = {tensor.tensor_type.name for tensor in gguf.GGUFReader(path).tensors if len(tensor.shape) == 2}
+    return path, "+".join(sorted(types))
 
 
 class LlamaCppEngine(StepEngine):
@@ -31,11 +46,11 @@ class LlamaCppEngine(StepEngine):
     prefixes = True
     llama = model = context = None
 
-    def __init__(self, flash_attention, mmap, kv_unified, kv_dtype, ubatch, lookup=0):
+    def __init__(self, flash_attention, mmap, kv_unified, kv_dtype, ubatch, lookup=0, as_stored=False):
         self.version = version("llama_cpp_python")
         self.flash_attention, self.mmap, self.kv_unified, self.kv_dtype, self.ubatch = flash_attention, mmap, kv_unified, kv_dtype, ubatch
         self.settings = {"package": "llama-cpp-python", "mmap": mmap, "kv_unified": kv_unified, "ubatch": ubatch, **({"prompt_lookup": lookup} if lookup else {})}
-        self.lookup = lookup
+        self.lookup, self.as_stored = lookup, as_stored
         if lookup:
             self.phases = ("generate", "continue")
         self.last_error = ""
@@ -47,14 +62,20 @@ class LlamaCppEngine(StepEngine):
 
         self.start_library()
         llama, checkpoint = self.llama, Checkpoint(model)
-        folder = converted(checkpoint, "llama.cpp", (dtype, version("gguf")), lambda draft: write_gguf(checkpoint, dtype, draft))
+        weights = dtype
+        if self.as_stored:
+            file, weights = stored_file(model)
+            self.logit_bound = STORED_BOUND
+        else:
+            folder = converted(checkpoint, "llama.cpp", (dtype, version("gguf")), lambda draft: write_gguf(checkpoint, dtype, draft))
+            file = os.path.join(folder, FILE_NAME)
         self.free()
         parameters = llama.llama_model_default_params()
         parameters.n_gpu_layers = 0
         parameters.load_mode = llama.LLAMA_LOAD_MODE_MMAP if self.mmap else llama.LLAMA_LOAD_MODE_NONE
-        self.model = llama.llama_model_load_from_file(os.path.join(folder, FILE_NAME).encode(), parameters)
+        self.model = llama.llama_model_load_from_file(file.encode(), parameters)
         if not self.model:
-            raise RuntimeError(f"llama.cpp could not load {folder}: {self.last_error}")
+            raise RuntimeError(f"llama.cpp could not load {file}: {self.last_error}")
         self.config, self.dtype, self.threads = checkpoint.config, dtype, threads
         self.positions, self.vocabulary = self.config.positions, self.config.vocabulary
         self.kv = self.kv_dtype or dtype
@@ -62,9 +83,9 @@ class LlamaCppEngine(StepEngine):
         ggml = llama._lib
         ggml.ggml_version.restype = ggml.ggml_commit.restype = ctypes.c_char_p
         # The folder is named by the checkpoint's files, the rest by what computes with them.
-        self.identity = [self.version, folder, ggml.ggml_version().decode(), ggml.ggml_commit().decode(), llama.llama_print_system_info().decode()]
+        self.identity = [self.version, file, ggml.ggml_version().decode(), ggml.ggml_commit().decode(), llama.llama_print_system_info().decode()]
         kv = "fp32, cast to fp16 by its fused attention" if self.fused and self.kv == "fp32" else self.kv
-        return {"threads": threads, "weights": dtype, "activations": "fp32", "accumulate": "fp32", "kv": kv, "flash_attention": self.fused,
+        return {"threads": threads, "weights": weights, "activations": "8 bits in products" if self.as_stored else "fp32", "accumulate": "fp32", "kv": kv, "flash_attention": self.fused,
                 "gelu": "tanh by a table of fp16", "greedy": "numpy argmax of each row's logits", "ggml": f"{ggml.ggml_version().decode()} {ggml.ggml_commit().decode()}",
                 "build": llama.llama_print_system_info().decode().strip(" |")}
 
@@ -250,10 +271,11 @@ def main():
     parser.add_argument("--mmap", default="on", help="map the weights instead of reading them (default on)", **switch)
     parser.add_argument("--kv-unified", default="off", help="one cache for all rows instead of one each (default off)", **switch)
     parser.add_argument("--kv", choices=list(ELEMENT_BYTES), help="dtype of keys and values; the cell's where nothing is said")
+    parser.add_argument("--weights", choices=["dtype", "file"], default="dtype", help="convert the weights to the cell's dtype, or compute with the blocks of a GGUF file (default dtype)")
     parser.add_argument("--ubatch", type=int, default=512, help="most tokens in one pass through the model (default 512, as llama.cpp's)")
     parser.add_argument("--prompt-lookup", type=int, default=0, metavar="N", help="guess N tokens by llama-cpp-python's LlamaPromptLookupDecoding, and check them in one pass (default 0: do not)")
     arguments = parser.parse_args()
-    return serve(LlamaCppEngine(arguments.flash_attention, arguments.mmap == "on", arguments.kv_unified == "on", arguments.kv, arguments.ubatch, arguments.prompt_lookup))
+    return serve(LlamaCppEngine(arguments.flash_attention, arguments.mmap == "on", arguments.kv_unified == "on", arguments.kv, arguments.ubatch, arguments.prompt_lookup, arguments.weights == "file"))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ class Engine:
     name = ""
     version = ""
     settings = {}
+    logit_bound = 0  # the most that a logit may be off by, of the largest, where products are rounded on purpose; known after load()
     phases = ("prefill", "decode", "generate")
     dtypes = ("fp32",)
     devices = ("cpu",)

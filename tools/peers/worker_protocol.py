@@ -151,7 +151,7 @@ class Server:
         gc.collect()
         gc.freeze()
         self.loaded = request
-        return {"settings": settings}
+        return {"settings": settings, **({"logit_bound": self.engine.logit_bound} if self.engine.logit_bound else {})}
 
     def on_prepare(self, request):
         self.cell = None

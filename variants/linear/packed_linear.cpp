@@ -1,7 +1,6 @@
 // Packs weights once: products of few rows then run at the speed of memory, products of many rows at the speed of the
 // cores.
 #include <algorithm>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include "engine/kernels/products/packed_matrix.h"
 #include "engine/kernels/scalar_type.h"
 #include "engine/layers/gate.h"
+#include "engine/layers/kept_panels.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/onednn_linear.h"
 #include "engine/layers/prepared_weights.h"
@@ -109,29 +109,11 @@ std::unique_ptr<PackedMatrix> packed_matrix(const LinearWeights& weights, Packed
   const ElementType dtype = weights.dtype;
   auto matrix = std::make_unique<PackedMatrix>(weights.outputs, weights.inputs, dtype,
                                                weight_order(best_cpu_isa(dtype)), weights.gated);
-  const auto piece = static_cast<std::size_t>(matrix->panel_bytes());
-  const std::string key = weights.name + " " + matrix->layout();
-  if (files != nullptr) {
-    if (const auto file = files->open(key, piece, static_cast<std::size_t>(matrix->panels()))) {
-      std::atomic<bool> whole = true;
-      at::parallel_for(0, matrix->panels(), 1, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t panel = first; panel < last && whole; ++panel) {
-          if (!file->read(static_cast<std::size_t>(panel), matrix->room_of_panel(panel))) {
-            whole = false;
-          }
-        }
-      });
-      if (whole) {
-        return matrix;
-      }
-    }
-  }
-  const at::Tensor dense = weights.read().contiguous();
-  at::parallel_for(0, matrix->panels(), 1,
-                   [&](std::int64_t first, std::int64_t last) { matrix->fill(dense.const_data_ptr(), first, last); });
-  if (files != nullptr) {
-    files->keep(key, {matrix->panel(0), static_cast<std::size_t>(matrix->bytes())}, piece);
-  }
+  fill_or_read(*matrix, weights.name, files, [&] {
+    const at::Tensor dense = weights.read().contiguous();
+    at::parallel_for(0, matrix->panels(), 1,
+                     [&](std::int64_t first, std::int64_t last) { matrix->fill(dense.const_data_ptr(), first, last); });
+  });
   return matrix;
 }
 

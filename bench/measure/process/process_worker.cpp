@@ -74,7 +74,9 @@ void ProcessWorker::start() {
     require("device", options_.load.device.substr(0, options_.load.device.find(':')), hello_->devices);
     require("dtype", options_.load.dtype, hello_->dtypes);
     auto settings = parse_json(hello_->settings_json);
-    settings.update(parse_json(parse_loaded(ask(load_request(options_.load)))));
+    const WorkerLoaded loaded = parse_loaded(ask(load_request(options_.load)));
+    settings.update(parse_json(loaded.settings_json));
+    logit_bound_ = loaded.logit_bound;
     hello_->settings_json = settings.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
     if (options_.identified) {
       options_.identified(*hello_);
@@ -94,7 +96,7 @@ void ProcessWorker::begin_end() {
   }
 }
 
-void ProcessWorker::prepare(const CellRecord& cell) {
+void ProcessWorker::prepare(const CellRecord& cell, const OutputTrace* fed) {
   require("phase", to_string(cell.phase), hello_->phases);
   if (const std::int64_t samples = options_.load.samples_of(cell); samples > 1 && !hello_->samples) {
     throw WorkerError(
@@ -120,8 +122,11 @@ void ProcessWorker::prepare(const CellRecord& cell) {
                                                                            std::max(kMaximumSteps, kWarmupMaximumSteps))
                             : cell.phase == Phase::continuation ? options_.load.max_tokens
                                                                 : options_.positions - cell.length + 1;
-  std::vector<std::vector<std::int64_t>> prompts = cell_prompts(
-      options_.prompts, static_cast<std::uint64_t>(options_.load.seed), cell.batch, cell.length, options_.vocabulary);
+  std::vector<std::vector<std::int64_t>> prompts =
+      fed != nullptr && !fed->prompts.empty()
+          ? fed->prompts
+          : cell_prompts(options_.prompts, static_cast<std::uint64_t>(options_.load.seed), cell.batch, cell.length,
+                         options_.vocabulary);
   begin_alike(options_.load.request, cell.batch, prompts);
   std::string request = prepare_request(cell, options_.load, room, prompts, hello_->protocol);
   if (request != prepared_) {
@@ -160,24 +165,25 @@ auto ProcessWorker::going_on(std::chrono::milliseconds wake_up, Call&& call) {
 }
 
 template <typename Call>
-auto ProcessWorker::awake(const CellRecord& cell, Call&& call) {
+auto ProcessWorker::awake(const CellRecord& cell, Call&& call, const OutputTrace* fed) {
   start();
   return going_on(kWakeUp, [&] {
-    prepare(cell);
+    prepare(cell, fed);
     return call();
   });
 }
 
 OutputTrace ProcessWorker::outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) {
-  return ask_for_outputs(cell, steps, outputs_request(steps, forced, true));
+  return ask_for_outputs(cell, steps, outputs_request(steps, forced, true), forced);
 }
 
 OutputTrace ProcessWorker::choices(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) {
-  return ask_for_outputs(cell, steps, outputs_request(steps, forced, false));
+  return ask_for_outputs(cell, steps, outputs_request(steps, forced, false), forced);
 }
 
-OutputTrace ProcessWorker::ask_for_outputs(const CellRecord& cell, std::int64_t steps, const std::string& request) {
-  return awake(cell, [&] {
+OutputTrace ProcessWorker::ask_for_outputs(const CellRecord& cell, std::int64_t steps, const std::string& request,
+                                           const OutputTrace* fed) {
+  const auto call = [&] {
     OutputTrace trace = parse_outputs(ask(request), cell.batch * options_.load.samples_of(cell));
     if (output_rule(cell) == OutputRule::tokens_only) {
       trace.logits.clear();
@@ -187,7 +193,8 @@ OutputTrace ProcessWorker::ask_for_outputs(const CellRecord& cell, std::int64_t 
                         fmt::format("asked for the tokens of {} steps, got {}", steps, trace.tokens.size()));
     }
     return trace;
-  });
+  };
+  return awake(cell, call, fed);
 }
 
 Probe ProcessWorker::probe(const CellRecord& cell) {

@@ -52,6 +52,8 @@ class ProcessWorker final : public Worker {
   /// Returns 3: the first step of a slice waits for threads to wake, and must not be most of the slice.
   std::int64_t fewest_slice_steps() const override { return 3; }
   OutputRule output_rule(const CellRecord& cell) const override;
+  /// Known once the worker has started.
+  double logit_bound() const override { return logit_bound_; }
   void begin_start() override;
   void start() override;
   void begin_end() override;
@@ -65,10 +67,12 @@ class ProcessWorker final : public Worker {
   class SlicedVisit;
 
   std::string ask(const std::string& request);
-  OutputTrace ask_for_outputs(const CellRecord& cell, std::int64_t steps, const std::string& request);
-  void prepare(const CellRecord& cell);
+  OutputTrace ask_for_outputs(const CellRecord& cell, std::int64_t steps, const std::string& request,
+                              const OutputTrace* fed);
+  /// Prepares a cell, whose rows begin with the prompts of `fed` where it has any.
+  void prepare(const CellRecord& cell, const OutputTrace* fed);
   template <typename Call>
-  auto awake(const CellRecord& cell, Call&& call);
+  auto awake(const CellRecord& cell, Call&& call, const OutputTrace* fed = nullptr);
   template <typename Call>
   auto going_on(std::chrono::milliseconds wake_up, Call&& call);
   /// Asks for steps, and checks their number and times; see the class.
@@ -80,6 +84,7 @@ class ProcessWorker final : public Worker {
   std::optional<WorkerHello> hello_;
   std::string prepared_;  ///< The request that prepared the current cell.
   bool greeted_ = false;  ///< The process has said hello and has loaded its model.
+  double logit_bound_ = 0;
   SideWork side_work_;
   int deaths_ = 0;
   bool leaves_ = false;

@@ -193,8 +193,15 @@ WorkerHello parse_hello(std::string_view line) {
   });
 }
 
-std::string parse_loaded(std::string_view line) {
-  return read_reply(line, "loaded", [](const Json& reply) { return line_of(reply.value("settings", Json::object())); });
+WorkerLoaded parse_loaded(std::string_view line) {
+  return read_reply(line, "loaded", [&](const Json& reply) {
+    WorkerLoaded loaded{.settings_json = line_of(reply.value("settings", Json::object())),
+                        .logit_bound = reply.value("logit_bound", 0.0)};
+    if (!(loaded.logit_bound >= 0 && loaded.logit_bound < 1)) {
+      refuse(line, "logit_bound must be at least 0 and below 1");
+    }
+    return loaded;
+  });
 }
 
 void parse_prepared(std::string_view line) {
@@ -308,6 +315,7 @@ WorkerRequest parse_request(std::string_view line) {
                       .scope = cell.at("scope"),
                       .fill = cell.at("fill"),
                       .steps = cell.at("steps")};
+      request.prompts = json.value("prompts", std::vector<std::vector<std::int64_t>>{});
     } else if (request.kind == "outputs" || request.kind == "visit" || request.kind == "begin" ||
                request.kind == "turn") {
       request.steps = json.at("steps");
@@ -347,6 +355,8 @@ std::string hello_reply(const WorkerHello& hello, std::int64_t protocol) {
 }
 
 std::string done_reply(std::string_view kind) { return line_of({{"reply", kind}}); }
+
+std::string loaded_reply(double logit_bound) { return line_of({{"reply", "loaded"}, {"logit_bound", logit_bound}}); }
 
 std::string outputs_reply(const OutputTrace& trace, const std::string& logits_file) {
   Json reply{{"reply", "outputs"},

@@ -68,8 +68,12 @@ std::string bye_request();
 /// Parse the replies. Each parser throws WorkerError for a reply that says "error", that is no JSON, or in which a
 /// field is missing or of the wrong kind; the message names the field.
 WorkerHello parse_hello(std::string_view line);
-/// Returns the settings that a worker decided on while it loaded, as a JSON object.
-std::string parse_loaded(std::string_view line);
+/// What a worker decided on while it loaded.
+struct WorkerLoaded {
+  std::string settings_json;  ///< An object.
+  double logit_bound = 0;     ///< Worker::logit_bound()
+};
+WorkerLoaded parse_loaded(std::string_view line);
 void parse_prepared(std::string_view line);
 Probe parse_counters(std::string_view line);
 VisitTimes parse_visit(std::string_view line);
@@ -88,6 +92,7 @@ struct WorkerRequest {
   std::string kind;  ///< hello, load, prepare, outputs, counters, visit, begin, turn or bye.
   WorkerLoad load{};
   CellRecord cell{};
+  std::vector<std::vector<std::int64_t>> prompts{};  ///< Of the cell.
   std::int64_t steps = 0;
   std::optional<OutputTrace> forced{};      ///< Only what was fed: `first` and `tokens`.
   bool logits = true;                       ///< Whether outputs are asked for with theirs.
@@ -97,6 +102,7 @@ struct WorkerRequest {
 WorkerRequest parse_request(std::string_view line);
 std::string hello_reply(const WorkerHello& hello, std::int64_t protocol);
 std::string done_reply(std::string_view kind);
+std::string loaded_reply(double logit_bound);
 std::string outputs_reply(const OutputTrace& trace, const std::string& logits_file);
 std::string counters_reply(const Probe& probe);
 std::string visit_reply(const VisitTimes& times);

@@ -51,6 +51,9 @@ std::string write_logits(const OutputTrace& trace) {
   return path;
 }
 
+/// The most that rounding its weights may move an arm's logits, of the largest, before it is wrong.
+constexpr double kMostRoundingOfWeights = 0.9;
+
 class Server {
  public:
   Server(const WorkerHello& hello, const std::function<std::unique_ptr<Worker>(const WorkerLoad&)>& load)
@@ -83,13 +86,15 @@ class Server {
     }
     if (request.kind == "load") {
       worker_ = load_(request.load);
-      return done_reply("loaded");
+      // Who asks compares with its own reference, on weights that are not rounded.
+      return loaded_reply(worker_->held_to().empty() ? worker_->logit_bound() : kMostRoundingOfWeights);
     }
     if (worker_ == nullptr) {
       return error_reply(RowStatus::failed, fmt::format("'{}' before 'load'", request.kind));
     }
     if (request.kind == "prepare") {
       cell_ = request.cell;
+      worker_->use_prompts(request.prompts);
       return done_reply("prepared");
     }
     if (!cell_) {

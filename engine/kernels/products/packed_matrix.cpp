@@ -4,19 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
-
-#include <sys/mman.h>
 
 #include "engine/kernels/products/skinny_kernels.h"
 
 namespace decodelab {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 /// Bytes of a panel that are multiplied by all rows before the next ones are: a fraction of any first-level cache.
 /// While one block is multiplied, the next is prefetched, more evenly with shorter blocks; but sums are loaded and
 /// stored at the ends of each block. On an AMD Zen 5 up to eight rows took 0.94 of the time at 8 kB, twelve 1.1.
@@ -27,15 +23,6 @@ std::int64_t filled_inputs(std::int64_t inputs, ElementType dtype, WeightOrder o
     return rounded_up(inputs, kTileInputs);
   }
   return dtype == ElementType::bfloat16 ? rounded_up(inputs, 2) : inputs;
-}
-
-std::byte* map_pages(std::size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) {
-    throw std::bad_alloc();
-  }
-  madvise(data, bytes, MADV_HUGEPAGE);  // without huge pages, small pages work too
-  return static_cast<std::byte*>(data);
 }
 
 /// Where the weights of an output and input of a panel stand, counted in elements: `group` inputs stand together.
@@ -110,8 +97,6 @@ std::vector<std::uint16_t> filled_rows(const SkinnyProduct& product) {
 
 }  // namespace
 
-void PackedMatrix::Unmap::operator()(std::byte* data) const { munmap(data, bytes); }
-
 PackedMatrix::PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementType dtype, WeightOrder order, bool gated)
     : outputs_(outputs), inputs_(inputs), dtype_(dtype), order_(order), gated_(gated) {
   if (gated && outputs % 2 != 0) {
@@ -123,13 +108,12 @@ PackedMatrix::PackedMatrix(std::int64_t outputs, std::int64_t inputs, ElementTyp
   if (order == WeightOrder::tiles && dtype != ElementType::bfloat16) {
     throw std::invalid_argument("a packed matrix in tiles holds bf16");
   }
-  const std::size_t size = (static_cast<std::size_t>(bytes()) + kHugePage - 1) / kHugePage * kHugePage;
-  data_ = {map_pages(size), Unmap{size}};
+  data_.emplace(static_cast<std::size_t>(bytes()));
 }
 
 void PackedMatrix::fill(const void* weights, std::int64_t first, std::int64_t last) {
   for (std::int64_t panel = first; panel < last; ++panel) {
-    std::byte* to = data_.get() + panel * panel_bytes();
+    std::byte* to = data_->data() + panel * panel_bytes();
     if (order_ == WeightOrder::tiles) {
       pack<std::uint16_t>(*this, weights, panel, InTiles{divided_up(inputs_, kTileInputs)}, to);
     } else if (dtype_ == ElementType::bfloat16) {
@@ -145,7 +129,7 @@ std::int64_t PackedMatrix::panel_bytes() const {
 }
 
 std::span<std::byte> PackedMatrix::room_of_panel(std::int64_t index) {
-  return {data_.get() + index * panel_bytes(), static_cast<std::size_t>(panel_bytes())};
+  return {data_->data() + index * panel_bytes(), static_cast<std::size_t>(panel_bytes())};
 }
 
 std::string PackedMatrix::layout() const {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +12,7 @@
 #include "engine/kernels/activation.h"
 #include "engine/kernels/cpu_isa.h"
 #include "engine/kernels/element_type.h"
+#include "engine/kernels/products/panel_memory.h"
 #include "engine/kernels/products/product_output.h"
 
 namespace decodelab {
@@ -42,8 +42,7 @@ constexpr WeightOrder weight_order(CpuIsa isa) {
 /// A gated matrix is that of a gated MLP: W holds the I rows of a gate above the I rows of what it multiplies. Groups
 /// of 16 of either alternate, each filled up with zeros, so that the epilogue of a panel has both sums of a result.
 ///
-/// The memory requests huge pages: a decode step reads every weight once, and with small pages the address translation
-/// would add to its cost. Immutable once filled.
+/// Immutable once filled.
 class PackedMatrix {
  public:
   /// Allocates memory for [N, K], to be filled. Throws std::invalid_argument for other types than fp32 and bf16, and on
@@ -64,7 +63,7 @@ class PackedMatrix {
   ElementType dtype() const { return dtype_; }
   WeightOrder order() const { return order_; }
   std::int64_t bytes() const { return panels() * panel_bytes(); }
-  const std::byte* panel(std::int64_t index) const { return data_.get() + index * panel_bytes(); }
+  const std::byte* panel(std::int64_t index) const { return data_->data() + index * panel_bytes(); }
   std::int64_t panel_bytes() const;
   /// Returns the memory of a panel, to be filled with what panel() returned in a matrix of the same layout().
   std::span<std::byte> room_of_panel(std::int64_t index);
@@ -78,11 +77,7 @@ class PackedMatrix {
   ElementType dtype_;
   WeightOrder order_;
   bool gated_;
-  struct Unmap {
-    std::size_t bytes;
-    void operator()(std::byte* data) const;
-  };
-  std::unique_ptr<std::byte[], Unmap> data_;
+  std::optional<PanelMemory> data_;
 };
 
 /// Describes a product; several threads take disjoint ranges of its panels.

@@ -81,6 +81,25 @@ Json launch_ratios(const SummaryRow& row) {
   return ratios;
 }
 
+// What the arm predicts of a text; null where it was not asked for or is not known.
+Json quality_of(const SummaryRow& row) {
+  if (!row.quality || !row.quality->reason.empty()) {
+    return nullptr;
+  }
+  const QualityRecord& quality = *row.quality;
+  return {{"tokens", quality.tokens},
+          {"perplexity", std::exp(quality.log_perplexity)},
+          {"log_perplexity_error", quality.log_perplexity_error},
+          {"perplexity_ratio", std::exp(quality.log_ratio)},
+          {"log_perplexity_ratio_error", quality.log_ratio_error},
+          {"kl_divergence", quality.kl_divergence},
+          {"kl_divergence_error", quality.kl_divergence_error},
+          {"kl_divergence_999", quality.kl_divergence_999},
+          {"top_1_agreement", quality.top_1_agreement},
+          {"top_1_agreement_error", quality.top_1_agreement_error},
+          {"rms_probability", quality.rms_probability}};
+}
+
 Json effect_or_null(const std::optional<LaunchEffect>& effect) { return effect ? Json(effect->mean) : Json(nullptr); }
 
 Json composite_to_json(const Composite& composite) {
@@ -177,7 +196,8 @@ Json row_to_json(const SummaryRow& row) {
           {"logit_error", row.agreement ? Json(row.agreement->logit_error) : Json(nullptr)},
           {"kl_divergence", row.agreement ? Json(row.agreement->kl_divergence) : Json(nullptr)},
           {"top_1_agreement", row.agreement ? Json(row.agreement->top_1_agreement) : Json(nullptr)},
-          {"launch_ratios", launch_ratios(row)}};
+          {"launch_ratios", launch_ratios(row)},
+          {"quality", quality_of(row)}};
 }
 
 Json summary_to_json(const RunSummary& summary) {

@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "base/units.h"
 #include "reports/page/sections/section.h"
+#include "reports/page/tables/quality_table.h"
 #include "reports/page/tables/result_tables.h"
 #include "reports/page/tables/time_table.h"
 #include "reports/statistics/comparison.h"
@@ -136,8 +137,8 @@ std::string premises_html(const RunReport& run) {
 std::string trust_section(const SectionContext& context) {
   const auto& [run, drawings, detail] = context;
   std::string html = to_html(ledger_table(run.summary)) + premises_html(run);
-  for (const Table& table :
-       {time_table(run.summary), peers_table(run.summary), agreement_table(run.summary), void_table(run)}) {
+  for (const Table& table : {time_table(run.summary), peers_table(run.summary), agreement_table(run.summary),
+                             quality_table(run.summary), void_table(run)}) {
     if (!table.rows.empty()) {
       html += to_html(table);
     }

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "base/units.h"
+#include "reports/page/tables/quality_table.h"
 #include "reports/page/tables/short_arms.h"
 #include "reports/statistics/labels.h"
 #include "reports/statistics/looks.h"
@@ -190,6 +191,13 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
               .rows = {},
               .notes = {}};
   const bool bounds = std::ranges::any_of(rows, [](const SummaryRow* row) { return row->bound_share.has_value(); });
+  // Where a loss stands beside the time, what the run can detect stands in other tables.
+  const bool qualities = std::ranges::any_of(rows, [](const SummaryRow* row) { return row->quality.has_value(); });
+  if (qualities) {
+    table.columns[4] = {"Weights", true};
+    table.columns[5] = {"KL divergence", true};
+    table.columns.insert(table.columns.end() - 1, {"Perplexity", true});
+  }
   if (bounds) {
     table.columns.insert(table.columns.end() - 1, {"Of bound", true});
   }
@@ -199,6 +207,11 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
                   {cell_label(row->cell), row->arm.label, time_or_blank(row->median_ns), format_ratio(*row),
                    row->mde ? format_detectable(*row->mde) : "", row->peak_bytes ? format_bytes(*row->peak_bytes) : "",
                    verdict_name(*row)}};
+    if (qualities) {
+      line.fields[4] = weights_words(*row);
+      line.fields[5] = divergence_words(*row);
+      line.fields.insert(line.fields.end() - 1, perplexity_words(*row));
+    }
     if (bounds) {
       line.fields.insert(line.fields.end() - 1, bound_share(*row));
     }
@@ -227,13 +240,22 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
         "Student-t interval. It differs from the "
         "quotient of two medians, which is not paired: that one keeps the drift between visits that pairing cancels, "
         "and drops costs that come only every few steps.");
-    table.notes.emplace_back(
-        "Detects: the smallest effect that this many launches find with 80 % power; none: not even a tenfold one.");
+    if (qualities) {
+      table.notes.emplace_back(
+          "Weights: the bytes of weights that a step reads. KL divergence and Perplexity: of the arm's predictions of "
+          "a text, from and over those of the reference in fp32, with 1.96 standard errors.");
+    } else {
+      table.notes.emplace_back(
+          "Detects: the smallest effect that this many launches find with 80 % power; none: not even a tenfold one.");
+    }
     if (bounds) {
       table.notes.emplace_back(
           "Of bound: the time that the slower of roofline-read (the cell's bytes) and roofline-gemm (its "
-          "floating-point "
-          "operations) takes in the same blocks over the arm's, with its 95 % interval.");
+          "floating-point operations) takes in the same blocks over the arm's, with its 95 % interval.");
+      if (std::ranges::any_of(rows, [](const SummaryRow* row) { return row->counters.contains(kSavedBytes); })) {
+        table.notes.emplace_back(
+            "Of an arm whose weights are held in fewer bits it is the time that roofline-read takes for those bytes.");
+      }
     }
     if (summary.adaptive) {
       table.notes.push_back(fmt::format("Launches were added until the looks at {} decided: intervals hold {}.",

@@ -174,6 +174,7 @@ class LaunchRunnerTest : public ::testing::Test {
         .stop_requested = [&] { return stop_after_pieces >= 0 && pieces >= stop_after_pieces; },
         .kept_outputs = kept_,
         .visits = {.slice_ns = slice_ns_},
+        .quality = quality_,
         .fitted_seconds = fitted_seconds_,
     };
     return run_launch(*store_, run_, index, context);
@@ -193,6 +194,7 @@ class LaunchRunnerTest : public ::testing::Test {
   std::optional<Store> store_;
   std::int64_t run_ = 0;
   std::map<std::string, Behaviour> behaviours_;
+  QualityPlan quality_;
   std::int64_t available_ = 1'000'000;
   Phase phase_ = Phase::decode;
   std::string dtype_ = "fp32";

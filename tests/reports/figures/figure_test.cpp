@@ -11,6 +11,7 @@
 #include "reports/figures/figure_style.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/figures/named_figure.h"
+#include "tests/reports/loss_run.h"
 #include "tests/reports/rich_run.h"
 
 namespace decodelab {
@@ -45,7 +46,7 @@ TEST(Figure, ARunWithTracesAndRooflinesHasEveryKind) {
   for (const FigureKind& kind : figure_kinds()) {
     EXPECT_EQ(std::ranges::find(names, std::string("decode-") + kind.name) != names.end(),
               kind.phases != FigurePhases::batching && std::string(kind.name) != "prefix" &&
-                  std::string(kind.name) != "top-tokens")
+                  std::string(kind.name) != "top-tokens" && std::string(kind.name) != "loss")
         << kind.name;
   }
 }
@@ -95,6 +96,21 @@ TEST(Figure, TimesOverTheTokensThatAreToldHaveALineForEachWayAndBeginWhereNoneAr
   }
   EXPECT_EQ(points, (std::set<std::pair<std::string, double>>{
                         {"native", 0}, {"native", 5}, {"native", 20}, {"causal", 5}, {"causal", 20}}));
+}
+
+TEST(Figure, TimesOverLossesMarkTheArmsThatNoOtherBeatsInBoth) {
+  const Figure figure = named(figures_of_run(testing::loss_run()), "decode-loss");
+  EXPECT_EQ(figure.data.rows.size(), 2U * 4U) << "an arm without a quality is not there";
+  EXPECT_EQ(figure.spec["vconcat"][0]["hconcat"].size(), 2U) << "a panel for each batch";
+  std::set<std::string> best;
+  for (const auto& row : figure.spec["datasets"]["rows"]) {
+    if (row["best"]) {
+      best.insert(row["arm"]);
+    }
+  }
+  EXPECT_EQ(best, (std::set<std::string>{"native", "native,+int8-linear,-packed-linear",
+                                         "native,+int4-linear,-packed-linear"}))
+      << "libtorch's 4 bits are slower and lose more than ours";
 }
 
 TEST(Figure, NamesOfKindsAreUniqueSinceFilesAreCalledAfterThem) {

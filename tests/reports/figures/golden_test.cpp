@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "reports/figures/figure.h"
+#include "tests/reports/loss_run.h"
 #include "tests/reports/rich_run.h"
 #include "tests/temporary_folder.h"
 
@@ -35,6 +36,12 @@ std::vector<Figure> golden_figures() {
   const RunData told = testing::sample_run(testing::top_tokens_options());
   for (Figure& figure : figures_of(summarize(told), told)) {
     if (figure.name == "decode-top-tokens") {
+      figures.push_back(std::move(figure));
+    }
+  }
+  const RunData losses = testing::loss_run();
+  for (Figure& figure : figures_of(summarize(losses), losses)) {
+    if (figure.name == "decode-loss") {
       figures.push_back(std::move(figure));
     }
   }

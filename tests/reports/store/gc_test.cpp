@@ -131,7 +131,7 @@ TEST(Gc, LeavesNothingOfARunBehind) {
   collect_garbage(path, {.keep = 0, .runs = {"3"}});
   for (const char* table :
        {"runs", "cells", "arms", "cell_arms", "counters", "blocks", "visits", "traces", "trace_shares", "times_spent",
-        "cell_proofs", "arm_proofs", "completions", "builds", "machines", "models"}) {
+        "cell_proofs", "arm_proofs", "completions", "qualities", "builds", "machines", "models"}) {
     EXPECT_EQ(count(path, table), 0) << table;
   }
 }

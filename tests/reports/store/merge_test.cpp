@@ -208,6 +208,19 @@ TEST(Merge, CarriesEveryTableAndColumnOver) {
                              .prompt_tokens = 1,
                              .token_ids = {4},
                              .text = " upon"}});
+    store.save_quality({.arm_id = 2,
+                        .tokens = 9,
+                        .log_perplexity = 1,
+                        .log_perplexity_error = 2,
+                        .log_ratio = 3,
+                        .log_ratio_error = 4,
+                        .kl_divergence = 5,
+                        .kl_divergence_error = 6,
+                        .kl_divergence_999 = 7,
+                        .top_1_agreement = 8,
+                        .top_1_agreement_error = 9,
+                        .rms_probability = 10,
+                        .reason = "none"});
   }
   merge_stores(folder / "b", {folder / "a"});
   const auto expected = dump(folder / "a");
@@ -349,12 +362,15 @@ TEST(Merge, TakesTheProofsAndTimesOfShardsIntoTheRunOfTheirPlan) {
                           {{.shard = "2/2", .arm_id = shard.arms[1].id, .activity = Activity::timing, .ns = 4}});
     store.add_times_spent(first, {{.shard = "1/2", .arm_id = 2, .activity = Activity::timing, .ns = 6}});
     store.save_completions({{.arm_id = shard.arms[1].id, .prompt = 4, .prompt_tokens = 2, .token_ids = {7, 8}}});
+    store.save_quality({.arm_id = shard.arms[1].id, .tokens = 5, .kl_divergence = 0.5});
   }
   merge_stores(folder / "all", {});
   const RunData merged = Store(folder / "all", StoreAccess::read).load_run(first);
   EXPECT_EQ(merged.completions,
             (std::vector<CompletionRecord>{
                 {.arm_id = merged.arms[1].id, .prompt = 4, .prompt_tokens = 2, .token_ids = {7, 8}}}));
+  EXPECT_EQ(merged.qualities,
+            (std::vector<QualityRecord>{{.arm_id = merged.arms[1].id, .tokens = 5, .kl_divergence = 0.5}}));
   ASSERT_EQ(merged.proofs.size(), 1U);
   EXPECT_EQ(merged.proofs[0].cell_id, merged.cells[1].id);
   EXPECT_EQ(merged.proofs[0].chosen, (std::map<std::int64_t, std::string>{{merged.arms[1].id, "x"}}));

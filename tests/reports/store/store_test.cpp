@@ -295,6 +295,32 @@ TEST(Store, KeepsTheLastCompletionOfAnArmAndAPrompt) {
   EXPECT_EQ(store.load_plan(1).completions, (std::vector{first, later}));
 }
 
+TEST(Store, KeepsWhatArmsPredictOfATextAndReplacesIt) {
+  const TemporaryFolder folder;
+  Store store(folder / "a.sqlite", StoreAccess::write);
+  RunData data = planned_run(kStored);
+  store.add_run(data);
+  QualityRecord second{.arm_id = 2,
+                       .tokens = 2048,
+                       .log_perplexity = 2.5,
+                       .log_perplexity_error = 0.05,
+                       .log_ratio = 0.01,
+                       .log_ratio_error = 0.001,
+                       .kl_divergence = 0.03,
+                       .kl_divergence_error = 0.002,
+                       .kl_divergence_999 = 0.9,
+                       .top_1_agreement = 0.95,
+                       .top_1_agreement_error = 0.005,
+                       .rms_probability = 0.04};
+  const QualityRecord first{.arm_id = 1, .reason = "it shows no logits"};
+  store.save_quality(second);
+  store.save_quality(first);
+  EXPECT_EQ(store.load_run(1).qualities, (std::vector{first, second}));
+  second.tokens = 64;
+  store.save_quality(second);
+  EXPECT_EQ(store.load_plan(1).qualities, (std::vector{first, second}));
+}
+
 TEST(Store, KeepsTheNewestTraceOfAnArmInACell) {
   const TemporaryFolder folder;
   Store store(folder / "a.sqlite", StoreAccess::write);

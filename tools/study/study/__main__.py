@@ -13,8 +13,9 @@ from .questions import STUDY
 from .sequences import SEQUENCES
 from .speculation import SPECULATION
 from .top_tokens import TOP_TOKENS
+from .weights import WEIGHTS
 
-STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES, "sequences": SEQUENCES, "speculation": SPECULATION, "top-tokens": TOP_TOKENS}
+STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES, "sequences": SEQUENCES, "speculation": SPECULATION, "top-tokens": TOP_TOKENS, "weights": WEIGHTS}
 DEFAULT_MODEL = "synthetic:tiny-starcoder"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 

@@ -13,9 +13,9 @@ from . import classes, drawing
 # Of a row of `store export`: what the pages use, and what tells a reader how sure it is.
 KEPT = ("arm", "phase", "scope", "batch", "length", "dtype", "threads", "status", "reason", "engaged", "launches", "steps", "median_ns", "mean_ns", "min_ns", "time_ratio", "time_ratio_low",
         "time_ratio_high", "mde", "verdict", "bound_share", "bound_share_low", "bound_share_high", "peak_bytes", "flags",
-        "ties", "logit_error", "kl_divergence", "top_1_agreement", "launch_ratios")
+        "ties", "logit_error", "kl_divergence", "top_1_agreement", "launch_ratios", "quality")
 OUTPUTS_DIFFER = 5  # the exit code
-COUNTERS = ("counted_steps", "choice.operators", "details.operators", "listed_tokens", "tied_tokens", "rounds", "proposed_tokens", "accepted_tokens", "emitted_tokens")
+COUNTERS = ("counted_steps", "choice.operators", "details.operators", "listed_tokens", "tied_tokens", "rounds", "proposed_tokens", "accepted_tokens", "emitted_tokens", "modelled_weight_bytes")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -187,11 +187,33 @@ def accepted(rows):
     return times(rows) + "\n" + markdown(["cell", "arm", "rounds", "guesses", "of these right", "skipped tokens of all"], lines)
 
 
+def plus_minus(value, error, digits):
+    return f"{value:.{digits}g} ± {1.96 * error:.1g}"
+
+
+def losses(rows):
+    """Each arm's time beside what it reads and what it loses."""
+    lines = []
+    base = arms_of(rows)[0]
+    for name, arms in by_cell(rows, lambda row: not row["arm"].startswith("roofline")).items():
+        for arm, row in arms.items():
+            weights, quality = row["counters"].get("modelled_weight_bytes"), row.get("quality")
+            held = f"{weights / row['counters']['counted_steps'] / 1e6:.0f}" if weights else "-"
+            kl, perplexity, top = "-", "-", "-"
+            if quality:
+                kl = plus_minus(quality["kl_divergence"], quality["kl_divergence_error"], 3)
+                factor = quality["perplexity_ratio"]
+                perplexity = f"x{factor:.4f} ± {1.96 * factor * quality['log_perplexity_ratio_error']:.4f}"
+                top = f"{100 * quality['top_1_agreement']:.1f} %"
+            lines.append([name, arm, milliseconds(row), ratio(row) if row["status"] == "ok" else "-", shares(row), held, kl, perplexity, top])
+    return markdown(["cell", "arm", "ms", f"/ {base}", "of the bound", "weights read, MB", "KL divergence", "perplexity", "same most probable token"], lines)
+
+
 def predicted(rows):
     return times(rows) + "\n" + prediction.table(by_cell(rows))
 
 
-LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked, "accepted": accepted, "predicted": predicted,
+LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked, "losses": losses, "accepted": accepted, "predicted": predicted,
            "classes": classes.table}
 
 

@@ -19,9 +19,35 @@ MultiplyPanel portable_kernel(WeightCode code);
 MultiplyPanel avx2_kernel(WeightCode code);
 MultiplyPanel avx512_vnni_kernel(WeightCode code);
 
-/// Returns the one of three functions that is for that code.
-constexpr MultiplyPanel for_code(WeightCode code, MultiplyPanel q8, MultiplyPanel q4, MultiplyPanel q4_least) {
-  return code == WeightCode::q8 ? q8 : code == WeightCode::q4 ? q4 : q4_least;
+/// A group of a panel.
+struct GroupAt {
+  const std::byte* span;  ///< Begins with the scales.
+  std::int64_t group;     ///< In its span.
+  const std::byte* codes;
+};
+
+template <WeightCode code>
+[[gnu::always_inline]] inline GroupAt group_at(const std::byte* panel, std::int64_t group) {
+  constexpr std::int64_t kTogether = groups_of_span(code);
+  const std::byte* const span = panel + group / kTogether * span_bytes(code);
+  return {.span = span, .group = group % kTogether, .codes = span + codes_begin(code, group % kTogether)};
+}
+
+/// Whether the two halves of a group have scales of their own, so that each is summed for itself.
+constexpr bool has_halves(WeightCode code) { return code == WeightCode::q6_k; }
+constexpr bool has_least(WeightCode code) { return code == WeightCode::q4_least || code == WeightCode::q4_k; }
+
+/// Returns the instance of a kernel for that code: `Kernel<code>::multiply`.
+template <template <WeightCode> typename Kernel>
+constexpr MultiplyPanel for_code(WeightCode code) {
+  switch (code) {
+    case WeightCode::q8: return Kernel<WeightCode::q8>::multiply;
+    case WeightCode::q4: return Kernel<WeightCode::q4>::multiply;
+    case WeightCode::q4_least: return Kernel<WeightCode::q4_least>::multiply;
+    case WeightCode::q4_k: return Kernel<WeightCode::q4_k>::multiply;
+    case WeightCode::q6_k: return Kernel<WeightCode::q6_k>::multiply;
+  }
+  return nullptr;
 }
 
 }  // namespace decodelab::codes

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "engine/kernels/half.h"
 
@@ -80,11 +81,16 @@ const char* to_string(WeightCode code) {
     case WeightCode::q8: return "q8";
     case WeightCode::q4: return "q4";
     case WeightCode::q4_least: return "q4 with a least weight";
+    case WeightCode::q4_k: return "q4_k";
+    case WeightCode::q6_k: return "q6_k";
   }
   return "";
 }
 
 CodedGroup coded(const float* weights, std::int64_t count, WeightCode code) {
+  if (code == WeightCode::q4_k || code == WeightCode::q6_k) {
+    throw std::invalid_argument("weights are not rounded to codes whose groups share scales");
+  }
   Weights all{};
   std::copy_n(weights, count, all.begin());
   const auto [low, high] = std::ranges::minmax(all);
@@ -119,7 +125,9 @@ CodedGroup coded(const float* weights, std::int64_t count, WeightCode code) {
 float decoded(const CodedGroup& group, WeightCode code, std::int64_t index) {
   const auto number =
       static_cast<float>(static_cast<std::int32_t>(group.codes[static_cast<std::size_t>(index)]) - zero_of(code));
-  return from_half(group.scale) * number + from_half(group.least);
+  const float scale = from_half(group.scale) * static_cast<float>(group.steps[index < kCodedGroup / 2 ? 0 : 1]);
+  const float least = from_half(group.least) * static_cast<float>(group.least_step);
+  return code == WeightCode::q4_k ? scale * number - least : scale * number + least;
 }
 
 }  // namespace decodelab

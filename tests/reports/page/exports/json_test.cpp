@@ -35,7 +35,7 @@ TEST(Json, HasTheDocumentedKeysInTheirOrder) {
             "turn_steps warmup median_ns mean_ns min_ns max_ns "
             "p90_ns p95_ns p99_ns time_ratio time_ratio_low time_ratio_high speedup mde verdict bound_share peak_bytes "
             "flags counters verdict_reason p_t p_sign_flip p_family bound_share_low bound_share_high "
-            "slot_effect carry_over ties logit_error kl_divergence top_1_agreement launch_ratios ");
+            "slot_effect carry_over ties logit_error kl_divergence top_1_agreement launch_ratios quality ");
 }
 
 TEST(Json, HasEveryRowWithItsNumbers) {
