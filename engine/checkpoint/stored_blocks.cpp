@@ -45,12 +45,11 @@ void StoredBlocks::dequantize_rows(std::int64_t first, std::int64_t last, std::s
 }
 
 void StoredBlocks::release() const {
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto address = reinterpret_cast<std::uintptr_t>(data_.data());
-  const std::uintptr_t first = (address + page - 1) / page * page;
-  const std::uintptr_t last = (address + data_.size()) / page * page;
-  if (first < last) {
-    madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t into_page = reinterpret_cast<std::uintptr_t>(data_.data()) % page;
+  const std::size_t first = (page - into_page) % page;
+  if (data_.size() >= first + page) {
+    madvise(const_cast<std::byte*>(data_.data()) + first, (data_.size() - first) / page * page, MADV_DONTNEED);
   }
 }
 

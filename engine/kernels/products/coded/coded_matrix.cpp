@@ -59,7 +59,7 @@ void put(const Span& span, std::int64_t output, const CodedGroup& group) {
     std::memcpy(&span.at(2 * codes::kOutputs + output * 2), &group.least, sizeof group.least);
   }
   if (span.code == WeightCode::q4_k) {
-    const int scale = group.steps[0];
+    const int scale = static_cast<std::uint8_t>(group.steps[0]);
     const int least = group.least_step;
     span.low_steps(output) = static_cast<std::byte>((scale & 15) | (least & 15) << 4);
     span.high_steps(output) |= static_cast<std::byte>((scale >> 4 | least >> 4 << 2) << span.high_shift());
