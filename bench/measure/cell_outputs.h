@@ -12,6 +12,7 @@
 
 #include "bench/measure/kept_outputs.h"
 #include "bench/measure/worker.h"
+#include "reports/store/flags.h"
 #include "reports/store/record.h"
 
 namespace decodelab {
@@ -27,10 +28,6 @@ inline constexpr const char* kComparedWithFp32Flag = "compared-with-fp32";
 /// reference's. Which rows decode beside each other moves the rounding, so that tokens of requests are compared in
 /// fp32.
 inline constexpr const char* kStepsComparedFlag = "steps-compared";
-
-/// The flag of a row whose arm is lossy on purpose: its logits may be off by what its variants allow, and how far they
-/// are stands in the row.
-inline constexpr const char* kLossyFlag = "lossy";
 
 /// What arms under one request are compared with.
 struct ReferenceArm {

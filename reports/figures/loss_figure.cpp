@@ -95,14 +95,14 @@ Json loss_view(const FigureInput& input, std::int64_t batch, int width) {
        {figure_layer("rows", here + " && datum.best",
                      {{"type", "line"}, {"interpolate", "step-after"}, {"strokeDash", {4, 4}}, {"color", kInkColor}},
                      {{"x", x}, {"y", y("kl")}, {"detail", {{"field", "length"}}}}),
-        figure_layer("rows", here + " && isValid(datum.slow)", {{"type", "rule"}, {"strokeWidth", 1.4}},
+        figure_layer("rows", here + " && isValid(datum.slow)", {{"type", "rule"}, {"strokeWidth", 1.4}, {"clip", true}},
                      {{"x", {{"field", "fast"}, {"type", "quantitative"}}},
                       {"x2", {{"field", "slow"}}},
                       {"y", y("kl")},
                       {"color", color},
                       {"opacity", shown_opacity()}}),
         figure_layer(
-            "rows", here + " && isValid(datum.most)", {{"type", "rule"}, {"strokeWidth", 1.4}},
+            "rows", here + " && isValid(datum.most)", {{"type", "rule"}, {"strokeWidth", 1.4}, {"clip", true}},
             {{"x", x}, {"y", y("least")}, {"y2", {{"field", "most"}}}, {"color", color}, {"opacity", shown_opacity()}}),
         points}}};
 }

@@ -14,6 +14,7 @@
 #include "reports/statistics/adaptive.h"
 #include "reports/statistics/family.h"
 #include "reports/statistics/gate_policy.h"
+#include "reports/store/flags.h"
 
 namespace decodelab {
 namespace {
@@ -146,6 +147,9 @@ void add_bound_share(SummaryRow& row, const Blocks& blocks, const std::vector<Ar
   }
   std::map<std::int64_t, double> bound;
   const std::optional<double> of_bytes = share_of_bytes(row);
+  if (!of_bytes && std::ranges::find(row.flags, kLossyFlag) != row.flags.end()) {
+    return;  // Another engine's weights are held in fewer bits, and how many bytes that is was not told.
+  }
   for (const ArmRecord& arm : arms) {
     if (!arm.roofline() || (of_bytes && arm.label != kRooflineRead)) {
       continue;
