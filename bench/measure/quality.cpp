@@ -12,11 +12,10 @@
 #include "bench/measure/time_account.h"
 #include "bench/plan/arm_request.h"
 #include "bench/plan/step_scope.h"
+#include "reports/statistics/quality.h"
 
 namespace decodelab {
 namespace {
-
-constexpr double kNormal95 = 1.96;
 
 /// What turns a row of logits into log-probabilities.
 struct RowScale {

@@ -9,6 +9,7 @@
 #include "reports/figures/figure_style.h"
 #include "reports/figures/interaction.h"
 #include "reports/statistics/labels.h"
+#include "reports/statistics/quality.h"
 
 namespace decodelab {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kLossHeight = 260;
-constexpr double kNormal95 = 1.96;
 /// Divergences below it are rounding of fp32, and are drawn there: a logarithmic axis has no zero.
 constexpr double kLeastDivergence = 1e-8;
 

@@ -1,19 +1,15 @@
 // libtorch's product by weights of 4 bits with a scale and a zero for each group of inputs.
 #include <algorithm>
-#include <optional>
 
 #include "engine/layers/linear.h"
 #include "engine/layers/prepared_weights.h"
-#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
-#include "variants/linear/aten_shapes.h"
+#include "variants/linear/aten_linear.h"
 #include "variants/registry.h"
 
 namespace decodelab {
 namespace {
 
-/// Neighbouring inputs that share a scale and a zero: the fewest that the kernels have.
-constexpr std::int64_t kInputs = 32;
 /// Tiles of inputs that the kernel for GPUs takes together.
 constexpr std::int64_t kInnerTiles = 2;
 constexpr float kMostCode = 15;
@@ -32,7 +28,7 @@ struct Int4Codes {
 
 Int4Codes codes_of(const LinearWeights& weights) {
   const at::Tensor dense = weights.read();
-  const at::Tensor groups = dense.to(at::kFloat).view({weights.outputs, weights.inputs / kInputs, kInputs});
+  const at::Tensor groups = dense.to(at::kFloat).view({weights.outputs, weights.inputs / kAtenInputs, kAtenInputs});
   const at::Tensor least = groups.amin(2);
   const at::Tensor scales = ((groups.amax(2) - least) / kMostCode).clamp_min(1e-30);
   const at::Tensor codes = ((groups - least.unsqueeze(2)) / scales.unsqueeze(2)).round().clamp(0, kMostCode);
@@ -41,42 +37,29 @@ Int4Codes codes_of(const LinearWeights& weights) {
           .scales_and_zeros = both.to(dense.scalar_type()).contiguous()};
 }
 
-class AtenInt4Linear final : public Linear {
+class AtenInt4Linear final : public AtenLinear {
  public:
   AtenInt4Linear(const LinearWeights& weights, std::shared_ptr<const Int4Weights> held)
-      : weights_(weights),
-        held_(std::move(held)),
-        bytes_(static_cast<std::int64_t>(held_->codes.nbytes() + held_->scales_and_zeros.nbytes())) {
-    if (weights.bias != nullptr) {
-      bias_ = *weights.bias;
-    }
-  }
+      : AtenLinear(weights, held->codes.nbytes() + held->scales_and_zeros.nbytes()),
+        weights_(weights),
+        held_(std::move(held)) {}
 
-  std::int64_t coded_bytes() const override { return bytes_; }
   at::Tensor dequantized() const override {
     const Int4Codes held = codes_of(weights_);
     const at::Tensor both = held.scales_and_zeros.to(at::kFloat).transpose(0, 1).unsqueeze(2);
-    const at::Tensor groups = held.codes.view({weights_.outputs, weights_.inputs / kInputs, kInputs}) - 8;
+    const at::Tensor groups = held.codes.view({weights_.outputs, weights_.inputs / kAtenInputs, kAtenInputs}) - 8;
     return (groups * both.select(3, 0) + both.select(3, 1)).view({weights_.outputs, weights_.inputs});
   }
 
-  at::Tensor forward(const at::Tensor& x, Workspace&) const override {
-    const at::Tensor flat = x.reshape({-1, x.size(-1)}).contiguous();
-    at::Tensor y = x.is_cpu() ? at::_weight_int4pack_mm_for_cpu(flat, held_->codes, kInputs, held_->scales_and_zeros)
-                              : at::_weight_int4pack_mm(flat, held_->codes, kInputs, held_->scales_and_zeros);
-    if (bias_) {
-      y.add_(*bias_);
-    }
-    at::DimVector shape(x.sizes());
-    shape.back() = y.size(1);
-    return y.view(shape);
+ protected:
+  at::Tensor product(const at::Tensor& rows) const override {
+    return rows.is_cpu() ? at::_weight_int4pack_mm_for_cpu(rows, held_->codes, kAtenInputs, held_->scales_and_zeros)
+                         : at::_weight_int4pack_mm(rows, held_->codes, kAtenInputs, held_->scales_and_zeros);
   }
 
  private:
   LinearWeights weights_;
   std::shared_ptr<const Int4Weights> held_;
-  std::int64_t bytes_;
-  std::optional<at::Tensor> bias_;
 };
 
 std::unique_ptr<Int4Weights> packed(const LinearWeights& weights) {

@@ -1,11 +1,8 @@
 // libtorch's product by weights of 8 bits with a scale for each output.
-#include <optional>
-
 #include "engine/layers/linear.h"
 #include "engine/layers/prepared_weights.h"
-#include "engine/layers/workspace.h"
 #include "engine/tensor.h"
-#include "variants/linear/aten_shapes.h"
+#include "variants/linear/aten_linear.h"
 #include "variants/registry.h"
 
 namespace decodelab {
@@ -17,35 +14,22 @@ struct Int8Weights {
   at::Tensor scales;  ///< [N] in the model's dtype
 };
 
-class AtenInt8Linear final : public Linear {
+class AtenInt8Linear final : public AtenLinear {
  public:
   AtenInt8Linear(const LinearWeights& weights, std::shared_ptr<const Int8Weights> held)
-      : held_(std::move(held)), bytes_(static_cast<std::int64_t>(held_->codes.nbytes() + held_->scales.nbytes())) {
-    if (weights.bias != nullptr) {
-      bias_ = *weights.bias;
-    }
-  }
+      : AtenLinear(weights, held->codes.nbytes() + held->scales.nbytes()), held_(std::move(held)) {}
 
-  std::int64_t coded_bytes() const override { return bytes_; }
   at::Tensor dequantized() const override {
     return held_->codes.to(at::kFloat) * held_->scales.to(at::kFloat).unsqueeze(1);
   }
 
-  at::Tensor forward(const at::Tensor& x, Workspace&) const override {
-    const at::Tensor flat = x.reshape({-1, x.size(-1)}).contiguous();
-    at::Tensor y = at::_weight_int8pack_mm(flat, held_->codes, held_->scales);
-    if (bias_) {
-      y.add_(*bias_);
-    }
-    at::DimVector shape(x.sizes());
-    shape.back() = y.size(1);
-    return y.view(shape);
+ protected:
+  at::Tensor product(const at::Tensor& rows) const override {
+    return at::_weight_int8pack_mm(rows, held_->codes, held_->scales);
   }
 
  private:
   std::shared_ptr<const Int8Weights> held_;
-  std::int64_t bytes_;
-  std::optional<at::Tensor> bias_;
 };
 
 std::unique_ptr<Int8Weights> rounded(const LinearWeights& weights) {

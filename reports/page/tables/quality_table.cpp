@@ -8,11 +8,10 @@
 
 #include "base/units.h"
 #include "reports/figures/bound.h"
+#include "reports/statistics/quality.h"
 
 namespace decodelab {
 namespace {
-
-constexpr double kNormal95 = 1.96;
 
 bool is_known(const std::optional<QualityRecord>& quality) { return quality && quality->reason.empty(); }
 

@@ -98,17 +98,12 @@ DECODELAB_INLINE_AVX2 Scales256 scales_of(const GroupAt& at, int outputs) {
     scales.least = eight_halves(at.span + 2 * kOutputs + 2 * begin);
   }
   if constexpr (code == WeightCode::q4_k) {
-    const __m128i low = eight_bytes(at.span + kStepsOfQ4K + at.group * kOutputs + begin);
-    const __m128i both = eight_bytes(at.span + kUpperStepsOfQ4K + at.group / 2 * kOutputs + begin);
-    const __m128i high = at.group % 2 == 0 ? both : _mm_srli_epi16(both, 4);
-    const __m128i four = _mm_set1_epi8(15);
-    const __m128i two = _mm_set1_epi8(0x30);
-    const __m128i steps = _mm_or_si128(_mm_and_si128(low, four), _mm_and_si128(_mm_slli_epi16(high, 4), two));
-    const __m128i least_steps =
-        _mm_or_si128(_mm_and_si128(_mm_srli_epi16(low, 4), four), _mm_and_si128(_mm_slli_epi16(high, 2), two));
-    scales.of_half[0] = _mm256_mul_ps(scale, _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(steps)));
+    const StepsOfQ4K steps =
+        steps_of_q4_k(eight_bytes(at.span + kStepsOfQ4K + at.group * kOutputs + begin),
+                      eight_bytes(at.span + kUpperStepsOfQ4K + at.group / 2 * kOutputs + begin), at.group);
+    scales.of_half[0] = _mm256_mul_ps(scale, _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(steps.of_scale)));
     scales.least = _mm256_mul_ps(_mm256_sub_ps(_mm256_setzero_ps(), scales.least),
-                                 _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(least_steps)));
+                                 _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(steps.of_least)));
   }
   if constexpr (code == WeightCode::q6_k) {
     for (int half = 0; half < 2; ++half) {

@@ -78,17 +78,12 @@ DECODELAB_INLINE_VNNI Scales512 scales_of(const GroupAt& at) {
     scales.least = sixteen_halves(at.span + 2 * kOutputs);
   }
   if constexpr (code == WeightCode::q4_k) {
-    const __m128i low = sixteen_bytes(at.span + kStepsOfQ4K + at.group * kOutputs);
-    const __m128i both = sixteen_bytes(at.span + kUpperStepsOfQ4K + at.group / 2 * kOutputs);
-    const __m128i high = at.group % 2 == 0 ? both : _mm_srli_epi16(both, 4);
-    const __m128i four = _mm_set1_epi8(15);
-    const __m128i two = _mm_set1_epi8(0x30);
-    const __m128i steps = _mm_or_si128(_mm_and_si128(low, four), _mm_and_si128(_mm_slli_epi16(high, 4), two));
-    const __m128i least_steps =
-        _mm_or_si128(_mm_and_si128(_mm_srli_epi16(low, 4), four), _mm_and_si128(_mm_slli_epi16(high, 2), two));
-    scales.of_half[0] = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(steps)));
+    const StepsOfQ4K steps =
+        steps_of_q4_k(sixteen_bytes(at.span + kStepsOfQ4K + at.group * kOutputs),
+                      sixteen_bytes(at.span + kUpperStepsOfQ4K + at.group / 2 * kOutputs), at.group);
+    scales.of_half[0] = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(steps.of_scale)));
     scales.least = _mm512_mul_ps(_mm512_sub_ps(_mm512_setzero_ps(), scales.least),
-                                 _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(least_steps)));
+                                 _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(steps.of_least)));
   }
   if constexpr (code == WeightCode::q6_k) {
     for (int half = 0; half < 2; ++half) {

@@ -5,6 +5,10 @@
 
 #include "engine/kernels/products/coded/coded_matrix.h"
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 namespace decodelab::codes {
 
 /// Most rows of activations that a kernel multiplies in one pass over a panel.
@@ -32,6 +36,25 @@ template <WeightCode code>
   const std::byte* const span = panel + group / kTogether * span_bytes(code);
   return {.span = span, .group = group % kTogether, .codes = span + codes_begin(code, group % kTogether)};
 }
+
+#if defined(__x86_64__)
+/// What q4_k multiplies scales and least weights by, a byte for each output.
+struct StepsOfQ4K {
+  __m128i of_scale;
+  __m128i of_least;
+};
+
+/// Unpacks them from the bytes that stand before the codes (coded_layout.h): the lower bits of one group, and the upper
+/// ones of two.
+[[gnu::always_inline]] inline StepsOfQ4K steps_of_q4_k(__m128i low, __m128i of_two, std::int64_t group) {
+  const __m128i high = group % 2 == 0 ? of_two : _mm_srli_epi16(of_two, 4);
+  const __m128i four = _mm_set1_epi8(15);
+  const __m128i two = _mm_set1_epi8(0x30);
+  return {.of_scale = _mm_or_si128(_mm_and_si128(low, four), _mm_and_si128(_mm_slli_epi16(high, 4), two)),
+          .of_least =
+              _mm_or_si128(_mm_and_si128(_mm_srli_epi16(low, 4), four), _mm_and_si128(_mm_slli_epi16(high, 2), two))};
+}
+#endif
 
 /// Whether the two halves of a group have scales of their own, so that each is summed for itself.
 constexpr bool has_halves(WeightCode code) { return code == WeightCode::q6_k; }

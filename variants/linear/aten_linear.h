@@ -1,10 +1,13 @@
-// The shapes that libtorch's products by rounded weights take.
+// What libtorch's products by rounded weights share: their shapes, and what is done beside the kernel.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/checkpoint/model_config.h"
+#include "engine/layers/linear.h"
+#include "engine/tensor.h"
 
 namespace decodelab {
 
@@ -26,5 +29,34 @@ inline std::string other_shape(const ModelConfig& config) {
   }
   return "";
 }
+
+/// Multiplies rows by the kernel of a derived class, and adds the bias.
+class AtenLinear : public Linear {
+ public:
+  AtenLinear(const LinearWeights& weights, std::size_t bytes) : bytes_(static_cast<std::int64_t>(bytes)) {
+    if (weights.bias != nullptr) {
+      bias_ = *weights.bias;
+    }
+  }
+
+  std::int64_t coded_bytes() const override { return bytes_; }
+  at::Tensor forward(const at::Tensor& x, Workspace&) const override {
+    at::Tensor y = product(x.reshape({-1, x.size(-1)}).contiguous());
+    if (bias_) {
+      y.add_(*bias_);
+    }
+    at::DimVector shape(x.sizes());
+    shape.back() = y.size(1);
+    return y.view(shape);
+  }
+
+ protected:
+  /// Returns rows W^T, [n, N]; `rows` is [n, K] without gaps.
+  virtual at::Tensor product(const at::Tensor& rows) const = 0;
+
+ private:
+  std::int64_t bytes_;
+  std::optional<at::Tensor> bias_;
+};
 
 }  // namespace decodelab
