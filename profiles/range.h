@@ -59,6 +59,7 @@ enum class Amount : std::uint8_t {
   prefix_lookups,      ///< Prompts that were looked up in a prefix store.
   prefix_tokens,       ///< Tokens whose keys and values rows began with, so that they went through no layer.
   prefix_pages,        ///< Pages of keys and values that rows began with and share with a prefix store.
+  sorted_logits,       ///< Logits that the host sorted for the details of their row.
   scanned_logits,      ///< Logits that were looked at once for all details of their row.
   tokenizer_calls,     ///< Calls of the tokenizer for the texts of tokens.
   listed_tokens,       ///< Chosen tokens that came with the most probable ones.
@@ -68,13 +69,16 @@ enum class Amount : std::uint8_t {
   accepted_tokens,     ///< Of these, those that stood.
   emitted_tokens,      ///< Tokens that rounds said: the guesses that stood, and one more of each row.
   verified_rows,       ///< Tokens that rounds fed, whose logits were all computed.
+  mapped_rows,         ///< Tokens whose embeddings were read from the checkpoint's file.
 };
-inline constexpr std::array<const char*, 29> kAmountNames{
-    "lm_head_rows",   "copied_cache_bytes", "cache_writes",      "padding_keys",     "padding_tokens", "random_draws",
-    "graph_launches", "late_reads",         "recomputed_tokens", "host_logit_bytes", "idle_rows",      "joined_rows",
-    "placed_rows",    "dropped_rows",       "forked_rows",       "walked_masks",     "kept_masks",     "prefix_lookups",
-    "prefix_tokens",  "prefix_pages",       "scanned_logits",    "tokenizer_calls",  "listed_tokens",  "tied_tokens",
-    "rounds",         "proposed_tokens",    "accepted_tokens",   "emitted_tokens",   "verified_rows"};
+inline constexpr std::array<const char*, 31> kAmountNames{
+    "lm_head_rows",  "copied_cache_bytes", "cache_writes",    "padding_keys",      "padding_tokens",
+    "random_draws",  "graph_launches",     "late_reads",      "recomputed_tokens", "host_logit_bytes",
+    "idle_rows",     "joined_rows",        "placed_rows",     "dropped_rows",      "forked_rows",
+    "walked_masks",  "kept_masks",         "prefix_lookups",  "prefix_tokens",     "prefix_pages",
+    "sorted_logits", "scanned_logits",     "tokenizer_calls", "listed_tokens",     "tied_tokens",
+    "rounds",        "proposed_tokens",    "accepted_tokens", "emitted_tokens",    "verified_rows",
+    "mapped_rows"};
 
 /// Receives every range and amount of one thread. The calls that enter and leave come in pairs, properly nested. Layers
 /// and steps are optional: their functions do nothing unless a listener overrides them, and counters do not.

@@ -7,17 +7,23 @@
 #endif
 
 namespace decodelab {
+
+bool may_use_tiles() {
+#if defined(__x86_64__)
+  // Linux saves the tile registers of a process only after the process has requested them (arch_prctl(2),
+  // ARCH_REQ_XCOMP_PERM; headers before 5.16 lack both names).
+  constexpr long kRequestPermission = 0x1023;
+  constexpr long kTileData = 18;
+  static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
+
 namespace {
 
 #if defined(__x86_64__)
-/// Linux saves the tile registers of a process only after the process has requested them (arch_prctl(2),
-/// ARCH_REQ_XCOMP_PERM; headers before 5.16 lack both names).
-bool may_use_tiles() {
-  constexpr long kRequestPermission = 0x1023;
-  constexpr long kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
 CpuIsa best_for_bf16() {
   static const bool tiles = __builtin_cpu_supports("amx-bf16") && may_use_tiles();
   return tiles ? CpuIsa::amx_bf16 : CpuIsa::avx512_bf16;

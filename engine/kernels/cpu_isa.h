@@ -14,5 +14,7 @@ const char* to_string(CpuIsa isa);
 /// Returns the best set that this processor has for products in that type. Kernels that compute in fp32, whatever type
 /// they read, use the default.
 CpuIsa best_cpu_isa(ElementType dtype = ElementType::float32);
+/// Returns whether this process may use tile registers, on a processor that has them.
+bool may_use_tiles();
 
 }  // namespace decodelab

@@ -2,6 +2,7 @@
 #include "engine/layers/embedding.h"
 #include "engine/layers/workspace.h"
 #include "engine/tensor.h"
+#include "profiles/range.h"
 #include "variants/registry.h"
 
 namespace decodelab {
@@ -17,6 +18,7 @@ class MappedEmbedding final : public Embedding {
     shape.push_back(width_);
     at::Tensor rows = workspace.allocate(shape, options_);
     read_rows_(ids.reshape({-1}), rows.view({-1, width_}));
+    count_amount(Amount::mapped_rows, ids.numel());
     return rows;
   }
 
@@ -25,6 +27,10 @@ class MappedEmbedding final : public Embedding {
   std::function<void(const at::Tensor&, const at::Tensor&)> read_rows_;
   at::TensorOptions options_;
 };
+
+std::vector<Expectation> expects(const CountedSteps& counted, const Parameters&) {
+  return {{"mapped_rows", counted.steps, true}};
+}
 
 void apply(EnginePlan& plan, const Parameters&) {
   plan.embedding.bind("mapped-embedding", [](const EmbeddingWeights& weights) {
@@ -41,6 +47,7 @@ std::string unsupported(const RunsOn& where) {
     .summary = "Looks tokens up in the checkpoint's mapped file, so that the table is not held in memory again.",
     .source = "llama.cpp (github.com/ggml-org/llama.cpp): ggml_get_rows of a quantized token_embd",
     .parameters = {},
+    .expects = expects,
     .unsupported = unsupported,
     .apply = apply,
 });

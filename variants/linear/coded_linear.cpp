@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <optional>
@@ -63,7 +64,8 @@ class CodedLinear final : public Linear {
     const std::int64_t bytes = CodedRows::bytes(rows, inputs_);
     const at::Tensor memory = workspace.allocate({bytes}, x.options().dtype(at::kByte));
     const CodedRows coded(rows, inputs_,
-                          {static_cast<std::byte*>(memory.mutable_data_ptr()), static_cast<std::size_t>(bytes)});
+                          {static_cast<std::byte*>(memory.mutable_data_ptr()), static_cast<std::size_t>(bytes)},
+                          scales_rows(parts_.front()->code()));
     at::parallel_for(0, rows, kRowsOfATask, [&](std::int64_t first, std::int64_t last) {
       coded.fill(flat.const_data_ptr(), dtype_, inputs_, first, last);
     });
@@ -100,11 +102,23 @@ class CodedLinear final : public Linear {
 template <typename Element>
 void code_panels(CodedMatrix& matrix, const Element* dense) {
   at::parallel_for(0, matrix.panels(), 1, [&](std::int64_t first, std::int64_t last) {
+    std::uint16_t scale = 0;  // Of the row, whose groups come one after the other.
     const auto group_of = [&](std::int64_t row, std::int64_t group) {
       const std::int64_t begin = group * kCodedGroup;
       const std::int64_t count = std::min(kCodedGroup, matrix.inputs() - begin);
       std::array<float, kCodedGroup> values{};
-      std::copy_n(dense + row * matrix.inputs() + begin, count, values.begin());
+      const Element* const weights = dense + row * matrix.inputs();
+      std::copy_n(weights + begin, count, values.begin());
+      if (scales_rows(matrix.code())) {
+        if (group == 0) {
+          float largest = 0;
+          for (std::int64_t input = 0; input < matrix.inputs(); ++input) {
+            largest = std::max(largest, std::abs(static_cast<float>(weights[input])));
+          }
+          scale = row_scale(largest);
+        }
+        return coded_by(scale, values.data(), count);
+      }
       return coded(values.data(), count, matrix.code());
     };
     matrix.fill(group_of, first, last);

@@ -16,29 +16,21 @@ namespace {
 
 constexpr float kDropped = -std::numeric_limits<float>::infinity();
 
-/// Rows of logits [S, V] fp32 on a CPU with what the warper computes of them, by libtorch as it does.
-struct Rows {
-  explicit Rows(const at::Tensor& of)
+/// A row of logits [1, V] fp32 on a CPU with what the warper computes of it, by libtorch as it does.
+struct Row {
+  explicit Row(const at::Tensor& of)
       : logits(of.contiguous()),
         log_probs(at::log_softmax(logits, 1)),
         exponentials(log_probs.exp()),
-        probs(at::softmax(logits, 1)),
-        width(logits.size(1)) {}
+        probs(at::softmax(logits, 1)) {}
 
-  const float* of(const at::Tensor& tensor, std::int64_t row) const {
-    return tensor.const_data_ptr<float>() + row * width;
-  }
-
-  /// Writes a row with what is dropped at -infinity; returns false where it has to be sorted.
-  bool cut(std::int64_t row, float typical_p, float* warped) const {
-    const float* from = of(logits, row);
-    if (typical_p >= 1) {  // A row without typical-p.
-      std::copy_n(from, width, warped);
-      return true;
-    }
-    const float* logs = of(log_probs, row);
-    const float entropy = entropy_of(logs, of(exponentials, row), width);
-    const std::optional<float> farthest = typical_cut(logs, of(probs, row), width, entropy, typical_p);
+  /// Writes the row with what is dropped at -infinity; returns false where it has to be sorted.
+  bool cut(float typical_p, float* warped) const {
+    const std::int64_t width = logits.size(1);
+    const auto* from = logits.const_data_ptr<float>();
+    const auto* logs = log_probs.const_data_ptr<float>();
+    const float entropy = entropy_of(logs, exponentials.const_data_ptr<float>(), width);
+    const std::optional<float> farthest = typical_cut(logs, probs.const_data_ptr<float>(), width, entropy, typical_p);
     for (std::int64_t id = 0; farthest && id < width; ++id) {
       warped[id] = typical_distance(logs[id], entropy) > *farthest ? kDropped : from[id];
     }
@@ -49,21 +41,27 @@ struct Rows {
   at::Tensor log_probs;
   at::Tensor exponentials;
   at::Tensor probs;
-  std::int64_t width;
 };
 
 at::Tensor keep_typical_by_a_scan(const at::Tensor& logits, const at::Tensor& typical_p) {
   if (!logits.is_cpu()) {
     return keep_typical_by_sorting(logits, typical_p);
   }
-  const Rows rows(logits);
-  at::Tensor warped = at::empty_like(rows.logits);
+  at::Tensor warped = at::empty(logits.sizes(), logits.options());
+  const std::int64_t width = logits.size(1);
   const auto* p = typical_p.const_data_ptr<float>();
   std::vector<std::uint8_t> found(static_cast<std::size_t>(logits.size(0)));
+  // A row at a time, so that what is made of it stays in the cache of the core that reads it again.
   at::parallel_for(0, logits.size(0), 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first; row < last; ++row) {
-      found[static_cast<std::size_t>(row)] =
-          rows.cut(row, p[row], warped.mutable_data_ptr<float>() + row * rows.width) ? 1 : 0;
+      const at::Tensor one = logits.narrow(0, row, 1);
+      if (p[row] >= 1) {  // A row without typical-p.
+        warped.narrow(0, row, 1).copy_(one);
+        found[static_cast<std::size_t>(row)] = 1;
+      } else {
+        found[static_cast<std::size_t>(row)] =
+            Row(one).cut(p[row], warped.mutable_data_ptr<float>() + row * width) ? 1 : 0;
+      }
     }
   });
   std::int64_t scanned = 0;
@@ -71,7 +69,7 @@ at::Tensor keep_typical_by_a_scan(const at::Tensor& logits, const at::Tensor& ty
     if (found[static_cast<std::size_t>(row)] == 0) {
       warped.narrow(0, row, 1).copy_(keep_typical_by_sorting(logits.narrow(0, row, 1), typical_p.narrow(0, row, 1)));
     }
-    scanned += p[row] < 1 ? rows.width : 0;
+    scanned += p[row] < 1 ? width : 0;
   }
   count_amount(Amount::scanned_logits, scanned);
   return warped;

@@ -1,67 +1,21 @@
-// The tile registers of AMX, the operations on them, and the order of packed bf16 weights for them. Intel SDM 1,
-// chapter 18.
+// Products of bf16 on the tile registers of AMX, and the order of packed weights for them.
 #pragma once
 
 #include "engine/kernels/products/packed_matrix.h"
+#include "engine/kernels/products/tile_registers.h"
 
 #if defined(__x86_64__)
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <vector>
 
 #include <immintrin.h>
 
 namespace decodelab::amx {
 
-inline constexpr std::int64_t kTileRows = 16;   ///< Maximum number of rows of a tile.
-inline constexpr std::int64_t kTileBytes = 64;  ///< Bytes per row: 16 sums, 16 outputs' pairs of weights, or 32 inputs.
-
 inline constexpr std::int64_t kInputBytes = 2;
 inline constexpr std::int64_t kTileWeights = kTileRows * kTileBytes;  ///< Bytes: 16 pairs of inputs by 16 outputs.
-
-struct alignas(kTileBytes) TileLine {
-  std::array<std::byte, kTileBytes> bytes;
-};
-
-/// Returns memory of at least that many lines, whose contents are undefined.
-inline std::byte* lines_of(std::vector<TileLine>& scratch, std::int64_t lines) {
-  if (std::ssize(scratch) < lines) {
-    scratch.resize(static_cast<std::size_t>(lines));
-  }
-  return scratch.front().bytes.data();
-}
-
-/// Configures this thread's tiles while it multiplies: the first `count` have `rows` rows, for sums and activations,
-/// the others 16 for weights.
-class Tiles {
- public:
-  Tiles(std::int64_t rows, std::int64_t count) {
-    Shapes shapes;
-    std::fill_n(shapes.bytes.begin(), kTiles, static_cast<std::uint16_t>(kTileBytes));
-    std::fill_n(shapes.rows.begin(), kTiles, static_cast<std::uint8_t>(kTileRows));
-    std::fill_n(shapes.rows.begin(), count, static_cast<std::uint8_t>(rows));
-    // _tile_loadconfig is not used: g++ 12 lets it read eight bytes only, and may leave the others unwritten.
-    __asm__ volatile("ldtilecfg %0" ::"m"(shapes));
-  }
-  Tiles(const Tiles&) = delete;
-  Tiles& operator=(const Tiles&) = delete;
-  [[gnu::target("amx-tile")]] ~Tiles() { _tile_release(); }
-
- private:
-  static constexpr int kTiles = 8;
-
-  /// The operand of ldtilecfg.
-  struct alignas(64) Shapes {
-    std::uint8_t palette = 1;
-    std::array<std::uint8_t, 15> unused{};
-    std::array<std::uint16_t, 16> bytes{};
-    std::array<std::uint8_t, 16> rows{};
-  };
-  static_assert(sizeof(Shapes) == 64);
-};
 
 // A block is two tiles of rows by two of outputs, so that each tile that is loaded is multiplied twice. The numbers of
 // tiles are part of the instructions' names: 0 to 3 hold its sums, 4 and 5 inputs, 6 and 7 weights.

@@ -1,31 +1,88 @@
-// Maps anonymous pages.
+// Maps anonymous pages, and shares them among small matrices.
 #include "engine/kernels/products/panel_memory.h"
 
+#include <cstdint>
+#include <mutex>
 #include <new>
+#include <utility>
 
 #include <sys/mman.h>
+
+#include "base/round_up.h"
 
 namespace decodelab {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::int64_t kPage = 4096;
+constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
+constexpr std::int64_t kShared = 8 * kHugePage;
 
-std::byte* map_pages(std::size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) {
-    throw std::bad_alloc();
+/// Pages that begin where a huge page may.
+class Pages {
+ public:
+  explicit Pages(std::int64_t bytes) : bytes_(bytes) {
+    const std::int64_t mapped_bytes = bytes + kHugePage;
+    void* const mapped = mmap(nullptr, static_cast<std::size_t>(mapped_bytes), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) {
+      throw std::bad_alloc();
+    }
+    auto* const begin = static_cast<std::byte*>(mapped);
+    const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(mapped));
+    const std::int64_t before = rounded_up(address, kHugePage) - address;
+    data_ = begin + before;
+    unmap(begin, before);
+    unmap(data_ + bytes, kHugePage - before);
+    madvise(data_, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // without huge pages, small pages work too
   }
-  madvise(data, bytes, MADV_HUGEPAGE);  // without huge pages, small pages work too
-  return static_cast<std::byte*>(data);
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  ~Pages() { unmap(data_, bytes_); }
+
+  std::byte* data() const { return data_; }
+
+ private:
+  static void unmap(std::byte* begin, std::int64_t bytes) {
+    if (bytes > 0) {
+      munmap(begin, static_cast<std::size_t>(bytes));
+    }
+  }
+
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_;
+};
+
+/// Pages that small matrices take one after the other. Whoever took some keeps them all.
+struct Shared {
+  std::mutex mutex;
+  std::weak_ptr<Pages> pages;
+  std::int64_t taken = 0;
+};
+
+std::shared_ptr<std::byte> take(std::int64_t bytes) {
+  static Shared shared;
+  const std::scoped_lock lock(shared.mutex);
+  std::shared_ptr<Pages> pages = shared.pages.lock();
+  if (!pages || shared.taken + bytes > kShared) {
+    pages = std::make_shared<Pages>(kShared);
+    shared.pages = pages;
+    shared.taken = 0;
+  }
+  std::byte* const data = pages->data() + shared.taken;
+  shared.taken += bytes;
+  return {std::move(pages), data};
 }
 
 }  // namespace
 
-void PanelMemory::Unmap::operator()(std::byte* data) const { munmap(data, bytes); }
-
 PanelMemory::PanelMemory(std::size_t bytes) {
-  const std::size_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-  data_ = {map_pages(size), Unmap{size}};
+  const std::int64_t size = rounded_up(static_cast<std::int64_t>(bytes), kPage);
+  if (size <= kShared / 2) {
+    data_ = take(size);
+  } else {
+    const auto pages = std::make_shared<Pages>(size);
+    data_ = {pages, pages->data()};
+  }
 }
 
 }  // namespace decodelab

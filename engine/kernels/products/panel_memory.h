@@ -7,20 +7,22 @@
 namespace decodelab {
 
 /// Zeros on huge pages where the system grants them: with small pages the translation of addresses would add to the
-/// cost of a step. Pages are placed where they are first written.
+/// cost of a step. Pages are placed where they are first written. Small matrices share huge pages, so that they take
+/// what they need in whole pages of 4 KiB; such memory goes back to the system once no matrix of its 16 MiB is left.
 class PanelMemory {
  public:
-  /// Throws std::bad_alloc where the system refuses.
+  /// May be called by several threads at once. Throws std::bad_alloc where the system refuses.
   explicit PanelMemory(std::size_t bytes);
+  PanelMemory(const PanelMemory&) = delete;
+  PanelMemory& operator=(const PanelMemory&) = delete;
+  PanelMemory(PanelMemory&&) = default;
+  PanelMemory& operator=(PanelMemory&&) = default;
+  ~PanelMemory() = default;
 
   std::byte* data() const { return data_.get(); }
 
  private:
-  struct Unmap {
-    std::size_t bytes;
-    void operator()(std::byte* data) const;
-  };
-  std::unique_ptr<std::byte[], Unmap> data_;
+  std::shared_ptr<std::byte> data_;
 };
 
 }  // namespace decodelab

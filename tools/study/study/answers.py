@@ -33,8 +33,9 @@ class Answers:
     def path(self, question):
         return self.folder / f"{question.name}.jsonl"
 
-    def figure(self, question):
-        return self.folder / f"{question.name}.svg"
+    def figures(self, question):
+        """The run's figures that a question asks for: their names, and the files that they are kept in."""
+        return {name: self.folder / f"{question.name}-{name}.svg" for name in question.figures}
 
     def draw(self, question, rows):
         """Draws the figures of the page that a question asks for; returns their files."""
@@ -77,10 +78,11 @@ class Answers:
         exported = map(json.loads, program.run("store", "export", run, "--store", store, "-o", "jsonl")[0].splitlines())
         rows = [{key: row.get(key) for key in KEPT} | {"counters": {name: row["counters"][name] for name in COUNTERS if name in row["counters"]}} for row in exported]
         self.write(question, {"sweep": words, "where": place_of(store, run), "engines": engines_of(store, run)}, rows)
-        if question.figure:
+        if question.figures:
             with tempfile.TemporaryDirectory() as report:
                 program.run("report", run, "--store", store, "--out", report, "--format", "svg")
-                shutil.copy(pathlib.Path(report) / "figures" / f"{question.figure}.svg", self.figure(question))
+                for name, kept in self.figures(question).items():
+                    shutil.copy(pathlib.Path(report) / "figures" / f"{name}.svg", kept)
 
 
 def engines_of(store, run):

@@ -229,7 +229,7 @@ def section(question, answer, claimed_by, figures=()):
 
 
 def figures_of(question, answer, answers):
-    return [*([answers.figure(question)] if question.figure else []), *answers.draw(question, answer.rows if question.command == "generate" else by_cell(answer.rows))]
+    return [*answers.figures(question).values(), *answers.draw(question, answer.rows if question.command == "generate" else by_cell(answer.rows))]
 
 
 def whole(study, answers):

@@ -38,7 +38,7 @@ class Question:
     claims: tuple = ()
     shows: str = "times"  # how the rows are laid out: a name of page.LAYOUTS
     model: str = ""  # this one, unless another was asked for by -m
-    figure: str = ""  # of the run's report, kept beside the rows
+    figures: tuple = ()  # of the run's report, kept beside the rows
     draws: tuple = ()  # figures of the page itself: names of drawing.DRAWINGS
     command: str = "sweep"  # or "generate", whose rows are what became of guesses
 

@@ -88,7 +88,7 @@ SEQUENCES = Study(
                        for kind, words in (("", "begin with one system prompt"), (":few-shot", "have sets of examples"), (":turns", "go on with a conversation"))), model="smollm2"),
         BATCHES,
         Question("load", "The same under load: requests at 0.6, 0.9 and 1.2 times the rate that the static batch answers", under_load,
-                 (Claim("a batch that does not change takes longer", STATIC, BATCHING, "slower"),), model="smollm2", figure="batching-load"),
+                 (Claim("a batch that does not change takes longer", STATIC, BATCHING, "slower"),), model="smollm2", figures=("batching-load",)),
     ),
     claimed_by="asked",
     head="Weights are random but for smollm2. Samples are drawn, so that tokens differ between engines; what is verified is the logits of the same engine fed our tokens.\n",

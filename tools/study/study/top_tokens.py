@@ -2,7 +2,7 @@
 
 from .questions import Claim, DECODE, PREFILL, Question, Study, sweep
 
-SLOTS = ("row-details", "rowwise-topk", "batched-topk", "ties-kept-topk", "scan-details")
+SLOTS = ("row-details", "rowwise-topk", "batched-topk", "ties-kept-topk", "host-sort", "scan-details")
 
 
 def arm(way, n, asked="top-tokens"):
@@ -11,7 +11,7 @@ def arm(way, n, asked="top-tokens"):
 
 
 # ties-kept-topk comes first: what others are compared with is the final algorithm of the source.
-WAYS = [arm("ties-kept-topk", 20), arm("batched-topk", 20), arm("rowwise-topk", 20), arm("row-details", 20), "native@top-tokens=20"]
+WAYS = [arm("ties-kept-topk", 20), arm("batched-topk", 20), arm("rowwise-topk", 20), arm("host-sort", 20), arm("row-details", 20), "native@top-tokens=20"]
 COUNTS = ["native", *(f"native@top-tokens={n}" for n in (5, 20, 64))]
 SOURCE = "text-generation-inference #604"
 
@@ -25,10 +25,10 @@ TOP_TOKENS = Study(
         Question("counts", "64 rows on pythia-160m's shape: what do 5, 20 and 64 tokens cost?",
                  sweep(COUNTS, DECODE, "64", "16", launches=3),
                  tuple(Claim(f"{n} tokens cost time", f"native@top-tokens={n}", DECODE, "slower") for n in (5, 20, 64)), model="synthetic:pythia-160m"),
-        Question("counts-source", "The same by every algorithm: the source's final one, vLLM's and ours",
-                 sweep([*COUNTS, *(arm(way, n) for way in ("ties-kept-topk", "batched-topk") for n in (5, 20, 64))], DECODE, "64", "16", launches=3),
+        Question("counts-source", "The same by every algorithm: the source's final one, vLLM's, llama.cpp's and ours",
+                 sweep([*COUNTS, *(arm(way, n) for way in ("ties-kept-topk", "batched-topk", "host-sort") for n in (5, 20, 64))], DECODE, "64", "16", launches=3),
                  tuple(Claim(f"{n} tokens cost time by the source's", arm("ties-kept-topk", n), DECODE, "slower") for n in (5, 20, 64)), model="synthetic:pythia-160m",
-                 figure="decode-top-tokens"),
+                 figures=("decode-top-tokens",)),
         Question("ladder", "flan-t5-small's shape, batch 1 to 32: what do 5 and 50 tokens cost by the first algorithm and by ours?",
                  sweep(["native", *(arm("rowwise-topk", n) for n in (5, 50)), *(f"native@top-tokens={n}" for n in (5, 50))], DECODE, "1,8,32", "16", launches=3),
                  (Claim("50 tokens cost time by the first algorithm", arm("rowwise-topk", 50), DECODE, "slower"),
@@ -42,7 +42,8 @@ TOP_TOKENS = Study(
                    {**sweep([f"native@top-tokens={n}" for n in (5, 20, 64)], "generate", "8", "16", dtype=dtype, launches=1), "--prompts": "tests/data/prompts.jsonl"},
                    (), "ties", model="smollm2") for dtype in ("fp32", "bf16")),
         Question("typical", "What does it cost to draw with typical-p 0.5, by a sort of each row and by a look at it?",
-                 sweep(["native", "native@typical-p=0.5", "native,+scan-typical,-vectorized-choice@typical-p=0.5"], DECODE, "64", "16", launches=3),
+                 sweep(["native", "native@typical-p=0.5", "native,+scan-typical,-vectorized-choice@typical-p=0.5", "native,+philox-rng,+scan-typical,-vectorized-choice@typical-p=0.5"],
+                       DECODE, "64", "16", launches=3),
                  (Claim("typical-p costs time by a sort", "native@typical-p=0.5", DECODE, "slower"),
                   Claim("typical-p costs time by a look", "native,+scan-typical,-vectorized-choice@typical-p=0.5", DECODE, "slower")),
                  model="synthetic:pythia-160m"),

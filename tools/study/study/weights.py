@@ -10,7 +10,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 REAL, LARGE = "smollm2", "synthetic:santacoder"
 STORED = "native,+mapped-embedding,+stored-linear,-packed-linear"
 LLAMA = "llama.cpp"
-ROUNDED = tuple(f"native,+{name},-packed-linear" for name in ("aten-int4-linear", "aten-int8-linear", "int4-linear", "int8-linear"))
+ROUNDED = tuple(f"native,+{name},-packed-linear" for name in ("aten-int4-linear", "aten-int8-linear", "int4-linear", "int8-linear", "int8-row-linear"))
+LOSSES = ("decode-loss", "prefill-loss")
 INT4 = "native,+int4-linear,-packed-linear"
 # Types of whole files that llama.cpp's quantizer makes of the file that is downloaded, whose own type is Q4_1.
 MADE = ("Q8_0", "Q4_0", "Q5_0", "Q4_K_M", "Q6_K")
@@ -35,7 +36,7 @@ def file_sweep(kind, dtype, phases="prefill,decode", **more):
 def of_file(kind, dtype="bf16"):
     faster = tuple(Claim(f"llama.cpp takes longer than the file's blocks here in {phase}", LLAMA, phase, "slower") for phase in (DECODE, PREFILL))
     name = f"{kind.lower().replace('_', '')}-{dtype}"
-    return Question(name, f"SmolLM2 in {kind}, activations in {dtype}", file_sweep(kind, dtype), faster, "losses", REAL if kind == "Q4_1" else file_of(kind), figure="decode-loss")
+    return Question(name, f"SmolLM2 in {kind}, activations in {dtype}", file_sweep(kind, dtype), faster, "losses", REAL if kind == "Q4_1" else file_of(kind), figures=LOSSES)
 
 
 def rounded(model, launches):
@@ -66,8 +67,8 @@ WEIGHTS = Study(
         of_file("Q8_0", "fp32"),
         of_file("Q4_1", "fp32"),
         of_file("Q4_K_M"),
-        Question("rounded", "SmolLM2, whose weights are rounded as they are loaded", rounded(REAL, 5), tuple(Claim(f"{arm} is faster than bf16 at one row", arm, DECODE, "faster", most_batch=1) for arm in ROUNDED), "losses", REAL, figure="decode-loss"),
-        Question("santacoder", "SantaCoder's shape, whose weights are rounded as they are loaded", rounded(LARGE, 3), tuple(Claim(f"{arm} is faster than bf16 at one row", arm, DECODE, "faster", most_batch=1) for arm in ROUNDED), "losses", LARGE, figure="decode-loss"),
+        Question("rounded", "SmolLM2, whose weights are rounded as they are loaded", rounded(REAL, 5), tuple(Claim(f"{arm} is faster than bf16 at one row", arm, DECODE, "faster", most_batch=1) for arm in ROUNDED), "losses", REAL, figures=LOSSES),
+        Question("santacoder", "SantaCoder's shape, whose weights are rounded as they are loaded", rounded(LARGE, 3), tuple(Claim(f"{arm} is faster than bf16 at one row", arm, DECODE, "faster", most_batch=1) for arm in ROUNDED), "losses", LARGE, figures=LOSSES),
         Question("ablation-bf16", "SantaCoder's shape: which variants does bf16 stand on?", {"--arm": "native", "--ablate": "leave-one-out", "--dtype": "bf16", "--phase": "decode", "--batch": "1,8", "--length": "128", "--launches": 3}, shows="ranked", model=LARGE),
         Question("ablation-int4", "SantaCoder's shape: and which do 4 bits stand on?", {"--arm": INT4, "--ablate": "leave-one-out", "--dtype": "bf16", "--phase": "decode", "--batch": "1,8", "--length": "128", "--launches": 3}, shows="ranked", model=LARGE),
     ),

@@ -54,7 +54,7 @@ template <WeightCode code, int first, int last>
 DECODELAB_INLINE_AVX2 __m256i products(const std::byte* codes, const std::int8_t* inputs) {
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i sum = _mm256_setzero_si256();
-  if constexpr (code == WeightCode::q8) {
+  if constexpr (has_eight_bits(code)) {
     const __m256i top = _mm256_set1_epi8(static_cast<char>(0x80));
 #pragma GCC unroll 8
     for (int part = first; part < last; ++part) {
@@ -116,10 +116,40 @@ DECODELAB_INLINE_AVX2 Scales256 scales_of(const GroupAt& at, int outputs) {
 
 template <WeightCode code>
 struct Avx2 {
+  [[gnu::target("avx2,fma,f16c")]] static void multiply_row_scaled(const std::byte* panel, const CodedRows& x,
+                                                                   std::int64_t first, std::int64_t count, float* sums,
+                                                                   std::int64_t stride) {
+    __m256i products_of[kMostRows][2];
+    for (std::int64_t row = 0; row < count; ++row) {
+      products_of[row][0] = products_of[row][1] = _mm256_setzero_si256();
+    }
+    for (std::int64_t group = 0; group < x.groups(); ++group) {
+      const GroupAt at = group_at<code>(panel, group);
+      for (std::int64_t row = 0; row < count; ++row) {
+        const std::int8_t* const inputs = x.codes(first + row) + group * kCodedGroup;
+#pragma GCC unroll 2
+        for (int outputs = 0; outputs < 2; ++outputs) {
+          products_of[row][outputs] = _mm256_add_epi32(products_of[row][outputs],
+                                                       products<code, 0, 8>(at.codes + outputs * kHalfBytes, inputs));
+        }
+      }
+    }
+    for (std::int64_t row = 0; row < count; ++row) {
+      const __m256 scale = _mm256_set1_ps(x.scales(first + row)[0]);
+      for (int outputs = 0; outputs < 2; ++outputs) {
+        const __m256 scales = eight_halves(panel + 2 * outputs * kOutputsOfHalf);
+        _mm256_storeu_ps(sums + row * stride + outputs * kOutputsOfHalf,
+                         _mm256_mul_ps(_mm256_cvtepi32_ps(products_of[row][outputs]), _mm256_mul_ps(scales, scale)));
+      }
+    }
+  }
   [[gnu::target("avx2,fma,f16c")]] static void multiply(const std::byte* panel, const CodedRows& x, std::int64_t first,
                                                         std::int64_t count, float* sums, std::int64_t stride) {
     // The signed codes of q8 have had their zero taken already.
-    constexpr std::int32_t kZero = code == WeightCode::q8 ? 0 : zero_of(code);
+    constexpr std::int32_t kZero = has_eight_bits(code) ? 0 : zero_of(code);
+    if constexpr (scales_rows(code)) {
+      return multiply_row_scaled(panel, x, first, count, sums, stride);
+    }
     __m256 total[kMostRows][2];
     for (std::int64_t row = 0; row < count; ++row) {
       total[row][0] = total[row][1] = _mm256_setzero_ps();

@@ -23,9 +23,19 @@ MultiplyPanel portable_kernel(WeightCode code);
 MultiplyPanel avx2_kernel(WeightCode code);
 MultiplyPanel avx512_vnni_kernel(WeightCode code);
 
+/// Fewest rows that are worth filling tiles with weights for; of q8_row as many as a block of tiles has.
+constexpr std::int64_t fewest_on_tiles(WeightCode code) { return scales_rows(code) ? 32 : 24; }
+/// Does what multiply_coded() does, for fewest_on_tiles() rows or more.
+using MultiplyMany = void (*)(const CodedMatrix& weights, const CodedRows& x, const ProductOutput& output,
+                              std::int64_t first, std::int64_t last);
+MultiplyMany amx_int8_kernel(WeightCode code);
+/// That of q8_row.
+void multiply_row_scaled_on_tiles(const CodedMatrix& weights, const CodedRows& x, const ProductOutput& output,
+                                  std::int64_t first, std::int64_t last);
+
 /// A group of a panel.
 struct GroupAt {
-  const std::byte* span;  ///< Begins with the scales.
+  const std::byte* span;  ///< Begins with the scales; of q8_row the panel.
   std::int64_t group;     ///< In its span.
   const std::byte* codes;
 };
@@ -33,8 +43,10 @@ struct GroupAt {
 template <WeightCode code>
 [[gnu::always_inline]] inline GroupAt group_at(const std::byte* panel, std::int64_t group) {
   constexpr std::int64_t kTogether = groups_of_span(code);
-  const std::byte* const span = panel + group / kTogether * span_bytes(code);
-  return {.span = span, .group = group % kTogether, .codes = span + codes_begin(code, group % kTogether)};
+  const std::byte* const span = panel + header_bytes(code) + group / kTogether * span_bytes(code);
+  return {.span = scales_rows(code) ? panel : span,
+          .group = group % kTogether,
+          .codes = span + codes_begin(code, group % kTogether)};
 }
 
 #if defined(__x86_64__)
@@ -58,13 +70,16 @@ struct StepsOfQ4K {
 
 /// Whether the two halves of a group have scales of their own, so that each is summed for itself.
 constexpr bool has_halves(WeightCode code) { return code == WeightCode::q6_k; }
+/// Whether codes have eight bits.
+constexpr bool has_eight_bits(WeightCode code) { return code == WeightCode::q8 || code == WeightCode::q8_row; }
 constexpr bool has_least(WeightCode code) { return code == WeightCode::q4_least || code == WeightCode::q4_k; }
 
 /// Returns the instance of a kernel for that code: `Kernel<code>::multiply`.
 template <template <WeightCode> typename Kernel>
-constexpr MultiplyPanel for_code(WeightCode code) {
+constexpr auto for_code(WeightCode code) -> decltype(&Kernel<WeightCode::q8>::multiply) {
   switch (code) {
     case WeightCode::q8: return Kernel<WeightCode::q8>::multiply;
+    case WeightCode::q8_row: return Kernel<WeightCode::q8_row>::multiply;
     case WeightCode::q4: return Kernel<WeightCode::q4>::multiply;
     case WeightCode::q4_least: return Kernel<WeightCode::q4_least>::multiply;
     case WeightCode::q4_k: return Kernel<WeightCode::q4_k>::multiply;

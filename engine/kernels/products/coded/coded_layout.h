@@ -24,6 +24,8 @@ constexpr std::int64_t groups_of_span(WeightCode code) {
 /// group 16 bytes with the lower 4 bits of both, the scale's in the lower half, and for two groups together 16 bytes
 /// with the upper 2 bits, from the lowest on: scale and least of the first group, scale and least of the second.
 ///
+/// Of q8_row the scales stand once, before all spans, with 32 bytes of zeros behind them, and a span has codes alone.
+///
 /// Of q6_k, 16 bytes for the first half of a group's inputs and 16 for the second stand before its codes.
 constexpr std::int64_t kStepsOfQ4K = 64;
 constexpr std::int64_t kUpperStepsOfQ4K = kStepsOfQ4K + kGroupsOfK * kOutputs;
@@ -32,9 +34,13 @@ constexpr std::int64_t kScalesOfQ6K = 32;
 constexpr std::int64_t kStepsOfQ6K = 2 * kOutputs;
 constexpr std::int64_t kGroupOfQ6K = kStepsOfQ6K + kFourBits + kUpperBits;
 
+/// Returns what stands before the spans of a panel.
+constexpr std::int64_t header_bytes(WeightCode code) { return scales_rows(code) ? 64 : 0; }
+
 /// Returns where the codes of a group of a span begin.
 constexpr std::int64_t codes_begin(WeightCode code, std::int64_t group) {
   switch (code) {
+    case WeightCode::q8_row: return 0;
     case WeightCode::q8:
     case WeightCode::q4: return 32;
     case WeightCode::q4_least: return 64;
@@ -46,7 +52,8 @@ constexpr std::int64_t codes_begin(WeightCode code, std::int64_t group) {
 
 constexpr std::int64_t span_bytes(WeightCode code) {
   switch (code) {
-    case WeightCode::q8: return codes_begin(code, 0) + 2 * kFourBits;
+    case WeightCode::q8:
+    case WeightCode::q8_row: return codes_begin(code, 0) + 2 * kFourBits;
     case WeightCode::q4:
     case WeightCode::q4_least: return codes_begin(code, 0) + kFourBits;
     case WeightCode::q4_k: return codes_begin(code, kGroupsOfK);

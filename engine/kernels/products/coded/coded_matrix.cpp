@@ -18,7 +18,7 @@ struct CodePlace {
 };
 
 CodePlace place_of(WeightCode code, std::int64_t output, std::int64_t input) {
-  if (code == WeightCode::q8) {
+  if (codes::has_eight_bits(code)) {
     return {.byte = input / 4 * 64 + output * 4 + input % 4, .upper = false};
   }
   return {.byte = input / 8 * 64 + output * 4 + input % 4, .upper = input % 8 >= 4};
@@ -36,11 +36,12 @@ UpperPlace upper_place(std::int64_t output, std::int64_t input) {
 
 /// A group of an output in a span: what put() and taken() write and read.
 struct Span {
+  std::byte* scales;  ///< Where the span begins; of q8_row the panel.
   std::byte* bytes;
   WeightCode code;
   std::int64_t group;  ///< In its span.
 
-  std::byte& at(std::int64_t place) const { return bytes[place]; }
+  std::byte& at(std::int64_t place) const { return scales[place]; }
   std::byte& code_at(std::int64_t place) const { return bytes[codes::codes_begin(code, group) + place]; }
   std::byte& low_steps(std::int64_t output) const { return at(codes::kStepsOfQ4K + group * codes::kOutputs + output); }
   std::byte& high_steps(std::int64_t output) const {
@@ -70,7 +71,7 @@ void put(const Span& span, std::int64_t output, const CodedGroup& group) {
   for (std::int64_t input = 0; input < kCodedGroup; ++input) {
     const CodePlace place = place_of(span.code, output, input);
     const auto value = static_cast<std::byte>(group.codes[static_cast<std::size_t>(input)]);
-    if (span.code == WeightCode::q8) {
+    if (codes::has_eight_bits(span.code)) {
       span.code_at(place.byte) = value;
       continue;
     }
@@ -102,7 +103,9 @@ CodedGroup taken(const Span& span, std::int64_t output) {
   for (std::int64_t input = 0; input < kCodedGroup; ++input) {
     const CodePlace place = place_of(span.code, output, input);
     const auto both = std::to_integer<std::uint8_t>(span.code_at(place.byte));
-    auto value = static_cast<std::uint8_t>(span.code == WeightCode::q8 ? both : place.upper ? both >> 4 : both & 15);
+    auto value = static_cast<std::uint8_t>(codes::has_eight_bits(span.code) ? both
+                                           : place.upper                    ? both >> 4
+                                                                            : both & 15);
     if (span.code == WeightCode::q6_k) {
       const UpperPlace upper = upper_place(output, input);
       value |= static_cast<std::uint8_t>((std::to_integer<int>(span.code_at(upper.byte)) >> upper.bit & 3) << 4);
@@ -115,7 +118,8 @@ CodedGroup taken(const Span& span, std::int64_t output) {
 /// Returns the span of a group in a panel.
 Span span_of(std::byte* panel, WeightCode code, std::int64_t group) {
   const std::int64_t together = codes::groups_of_span(code);
-  return {.bytes = panel + group / together * codes::span_bytes(code), .code = code, .group = group % together};
+  std::byte* const span = panel + codes::header_bytes(code) + group / together * codes::span_bytes(code);
+  return {.scales = scales_rows(code) ? panel : span, .bytes = span, .code = code, .group = group % together};
 }
 
 /// Returns the row of W that an output of a panel holds, or -1 for one of zeros.
@@ -131,7 +135,8 @@ codes::MultiplyPanel kernel_of(IntegerIsa isa, WeightCode code) {
   switch (isa) {
     case IntegerIsa::portable: return codes::portable_kernel(code);
     case IntegerIsa::avx2: return codes::avx2_kernel(code);
-    case IntegerIsa::avx512_vnni: return codes::avx512_vnni_kernel(code);
+    case IntegerIsa::avx512_vnni:
+    case IntegerIsa::amx_int8: return codes::avx512_vnni_kernel(code);
   }
   return codes::portable_kernel(code);
 }
@@ -146,13 +151,14 @@ CodedMatrix::CodedMatrix(std::int64_t outputs, std::int64_t inputs, WeightCode c
   if (groups() % codes::groups_of_span(code) != 0 || (codes::groups_of_span(code) > 1 && inputs % kCodedGroup != 0)) {
     throw std::invalid_argument("codes whose groups share scales need a multiple of 256 inputs");
   }
-  data_.emplace(static_cast<std::size_t>(bytes()));
+  // Tiles take two groups of q8_row at once, of which the last may not exist.
+  data_.emplace(static_cast<std::size_t>(bytes() + (scales_rows(code) ? codes::span_bytes(code) : 0)));
 }
 
 std::int64_t CodedMatrix::bytes_of(std::int64_t outputs, std::int64_t inputs, WeightCode code, bool gated) {
   const std::int64_t panels =
       gated ? 2 * divided_up(outputs / 2, codes::kOutputs) : divided_up(outputs, codes::kOutputs);
-  return panels * divided_up(inputs, kCodedGroup) / codes::groups_of_span(code) * codes::span_bytes(code);
+  return panels * panel_bytes_of(inputs, code);
 }
 
 std::span<std::byte> CodedMatrix::room_of_panel(std::int64_t index) {
@@ -194,6 +200,13 @@ void multiply_coded(const CodedMatrix& weights, const CodedRows& x, const Produc
                     std::int64_t last, IntegerIsa isa) {
   if (weights.gated() && !output.activation) {
     throw std::invalid_argument("a product by a gated matrix needs the gate's activation");
+  }
+  if (x.one_scale() != scales_rows(weights.code())) {
+    throw std::invalid_argument("activations have one scale a row for weights of one scale an output, and else many");
+  }
+  if (isa == IntegerIsa::amx_int8 && x.rows() >= codes::fewest_on_tiles(weights.code())) {
+    codes::amx_int8_kernel(weights.code())(weights, x, output, first, last);
+    return;
   }
   const codes::MultiplyPanel multiply = kernel_of(isa, weights.code());
   const std::int64_t together = weights.panels_together();

@@ -54,7 +54,7 @@ class CodedMatrix {
   /// Returns the panels that one output needs, which threads take together.
   std::int64_t panels_together() const { return gated_ ? 2 : 1; }
   std::int64_t panels() const { return panels_together() * divided_up(results(), codes::kOutputs); }
-  std::int64_t panel_bytes() const { return groups() / codes::groups_of_span(code_) * codes::span_bytes(code_); }
+  std::int64_t panel_bytes() const { return panel_bytes_of(inputs_, code_); }
   std::int64_t bytes() const { return bytes_of(outputs_, inputs_, code_, gated_); }
   const std::byte* panel(std::int64_t index) const { return data_->data() + index * panel_bytes(); }
   /// Returns the memory of a panel, to be filled with what panel() returned in a matrix of the same layout().
@@ -62,7 +62,11 @@ class CodedMatrix {
   /// Returns a name of all that the bytes of given weights depend on: code, shape, order, and the version of the codes.
   std::string layout() const;
 
-  /// Returns what bytes() of such a matrix will be.
+  /// Return what panel_bytes() and bytes() of such a matrix will be.
+  static std::int64_t panel_bytes_of(std::int64_t inputs, WeightCode code) {
+    return codes::header_bytes(code) +
+           divided_up(inputs, kCodedGroup) / codes::groups_of_span(code) * codes::span_bytes(code);
+  }
   static std::int64_t bytes_of(std::int64_t outputs, std::int64_t inputs, WeightCode code, bool gated);
 
  private:
@@ -74,7 +78,8 @@ class CodedMatrix {
 };
 
 /// Computes y for panels [first, last), both multiples of panels_together(): products of codes are summed as integers
-/// within a group, groups one after the other in fp32. Every instruction set gives the same bits, and a row's result is
+/// within a group, groups one after the other in fp32; of q8_row all products as integers, for which a row has at most
+/// 2^16 inputs. Every instruction set gives the same bits, and a row's result is
 /// the same in any batch. `output` has the shape of the matrix.
 void multiply_coded(const CodedMatrix& weights, const CodedRows& x, const ProductOutput& output, std::int64_t first,
                     std::int64_t last, IntegerIsa isa);

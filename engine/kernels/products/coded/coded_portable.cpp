@@ -20,7 +20,7 @@ int byte_at(const std::byte* from, std::int64_t index) { return std::to_integer<
 /// Returns the code of an output of a group and one of its inputs.
 template <WeightCode code>
 std::int32_t code_at(const std::byte* codes, std::int64_t output, std::int64_t input) {
-  if constexpr (code == WeightCode::q8) {
+  if constexpr (has_eight_bits(code)) {
     return byte_at(codes, input / 4 * 64 + output * 4 + input % 4);
   }
   const int both = byte_at(codes, input / 8 * 64 + output * 4 + input % 4);
@@ -72,6 +72,9 @@ struct Portable {
   }
 
   static float one_sum(const std::byte* panel, const CodedRows& x, std::int64_t row, std::int64_t output) {
+    if constexpr (scales_rows(code)) {
+      return sum_of_row(panel, x, row, output);
+    }
     constexpr std::int64_t kParts = has_halves(code) ? 2 : 1;
     float total = 0;
     for (std::int64_t group = 0; group < x.groups(); ++group) {
@@ -92,6 +95,18 @@ struct Portable {
       }
     }
     return total;
+  }
+
+  static float sum_of_row(const std::byte* panel, const CodedRows& x, std::int64_t row, std::int64_t output) {
+    std::int32_t product = 0;
+    for (std::int64_t group = 0; group < x.groups(); ++group) {
+      const GroupAt at = group_at<code>(panel, group);
+      for (std::int64_t input = 0; input < kCodedGroup; ++input) {
+        product += (code_at<code>(at.codes, output, input) - zero_of(code)) *
+                   static_cast<std::int32_t>(x.codes(row)[group * kCodedGroup + input]);
+      }
+    }
+    return static_cast<float>(product) * (half_at(panel, output) * x.scales(row)[0]);
   }
 };
 

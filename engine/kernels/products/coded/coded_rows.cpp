@@ -31,12 +31,16 @@ struct Coded {
   std::int32_t sum;
   std::int32_t first_sum;  ///< Of the first half.
 };
-[[gnu::always_inline]] inline Coded code_group(const Group& group, std::int8_t* codes) {
-  constexpr std::int32_t kInfinity = 0x7f800000;
+[[gnu::always_inline]] inline std::int32_t largest_bits_of(const Group& group) {
   std::int32_t largest_bits = 0;
   for (const float value : group) {
     largest_bits = std::max(largest_bits, std::bit_cast<std::int32_t>(value) & 0x7fffffff);
   }
+  return largest_bits;
+}
+/// `largest_bits` are those of the largest magnitude of all that share the scale.
+[[gnu::always_inline]] inline Coded code_group(const Group& group, std::int32_t largest_bits, std::int8_t* codes) {
+  constexpr std::int32_t kInfinity = 0x7f800000;
   if (largest_bits >= kInfinity) {  // The scale says so, and all that is made of the group.
     std::fill_n(codes, group.size(), std::int8_t{0});
     return {.scale = std::numeric_limits<float>::quiet_NaN(), .sum = 0, .first_sum = 0};
@@ -62,6 +66,7 @@ struct Task {
   std::int64_t stride;
   std::int64_t inputs;
   std::int64_t groups;
+  bool one_scale;
   std::int8_t* codes;
   float* scales;
   std::int32_t* sums;
@@ -69,21 +74,49 @@ struct Task {
 };
 
 template <typename Element>
-[[gnu::always_inline]] inline void code_groups(const Task<Element>& task, std::int64_t first, std::int64_t last) {
-  for (std::int64_t place = first; place < last; ++place) {
-    const std::int64_t begin = place % task.groups * kCodedGroup;
-    const Element* const from = task.x + place / task.groups * task.stride + begin;
-    Group group{};
-    if (task.inputs - begin >= kCodedGroup) {
-      for (std::int64_t index = 0; index < kCodedGroup; ++index) {
-        group[static_cast<std::size_t>(index)] = value_at(from, index);
-      }
-    } else {
-      for (std::int64_t index = 0; index < task.inputs - begin; ++index) {
-        group[static_cast<std::size_t>(index)] = value_at(from, index);
-      }
+[[gnu::always_inline]] inline Group group_at(const Task<Element>& task, std::int64_t place) {
+  const std::int64_t begin = place % task.groups * kCodedGroup;
+  const Element* const from = task.x + place / task.groups * task.stride + begin;
+  Group group{};
+  if (task.inputs - begin >= kCodedGroup) {
+    for (std::int64_t index = 0; index < kCodedGroup; ++index) {
+      group[static_cast<std::size_t>(index)] = value_at(from, index);
     }
-    const Coded coded = code_group(group, task.codes + place * kCodedGroup);
+  } else {
+    for (std::int64_t index = 0; index < task.inputs - begin; ++index) {
+      group[static_cast<std::size_t>(index)] = value_at(from, index);
+    }
+  }
+  return group;
+}
+
+/// Codes rows of one scale each.
+template <typename Element>
+[[gnu::always_inline]] inline void code_rows(const Task<Element>& task, std::int64_t first, std::int64_t last) {
+  for (std::int64_t row = first; row < last; ++row) {
+    const std::int64_t begin = row * task.groups;
+    std::int32_t largest_bits = 0;
+    for (std::int64_t place = begin; place < begin + task.groups; ++place) {
+      largest_bits = std::max(largest_bits, largest_bits_of(group_at(task, place)));
+    }
+    std::int32_t sum = 0;
+    for (std::int64_t place = begin; place < begin + task.groups; ++place) {
+      const Coded coded = code_group(group_at(task, place), largest_bits, task.codes + place * kCodedGroup);
+      task.scales[begin] = coded.scale;
+      sum += coded.sum;
+    }
+    task.sums[begin] = sum;
+  }
+}
+
+template <typename Element>
+[[gnu::always_inline]] inline void code_groups(const Task<Element>& task, std::int64_t first, std::int64_t last) {
+  if (task.one_scale) {
+    return code_rows(task, first, last);
+  }
+  for (std::int64_t place = first * task.groups; place < last * task.groups; ++place) {
+    const Group group = group_at(task, place);
+    const Coded coded = code_group(group, largest_bits_of(group), task.codes + place * kCodedGroup);
     task.scales[place] = coded.scale;
     task.sums[place] = coded.sum;
     task.first_sums[place] = coded.first_sum;
@@ -111,10 +144,11 @@ void code_groups_here(const Task<Element>& task, std::int64_t first, std::int64_
 
 }  // namespace
 
-CodedRows::CodedRows(std::int64_t rows, std::int64_t inputs, std::span<std::byte> memory)
+CodedRows::CodedRows(std::int64_t rows, std::int64_t inputs, std::span<std::byte> memory, bool one_scale)
     : rows_(rows),
       inputs_(inputs),
       groups_(divided_up(inputs, kCodedGroup)),
+      one_scale_(one_scale),
       scales_(reinterpret_cast<float*>(memory.data())),
       sums_(reinterpret_cast<std::int32_t*>(scales_ + rows * groups_)),
       first_sums_(sums_ + rows * groups_),
@@ -131,11 +165,12 @@ void CodedRows::fill(const void* x, ElementType dtype, std::int64_t stride, std:
                                                                     .stride = stride,
                                                                     .inputs = inputs_,
                                                                     .groups = groups_,
+                                                                    .one_scale = one_scale_,
                                                                     .codes = codes_,
                                                                     .scales = scales_,
                                                                     .sums = sums_,
                                                                     .first_sums = first_sums_},
-                     first * groups_, last * groups_);
+                     first, last);
   };
   switch (dtype) {
     case ElementType::float32: code(static_cast<const float*>(x)); return;

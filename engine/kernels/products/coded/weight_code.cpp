@@ -79,6 +79,7 @@ CodedGroup codes_of(const Weights& weights, WeightCode code, double begin, doubl
 const char* to_string(WeightCode code) {
   switch (code) {
     case WeightCode::q8: return "q8";
+    case WeightCode::q8_row: return "q8 by rows";
     case WeightCode::q4: return "q4";
     case WeightCode::q4_least: return "q4 with a least weight";
     case WeightCode::q4_k: return "q4_k";
@@ -88,8 +89,8 @@ const char* to_string(WeightCode code) {
 }
 
 CodedGroup coded(const float* weights, std::int64_t count, WeightCode code) {
-  if (code == WeightCode::q4_k || code == WeightCode::q6_k) {
-    throw std::invalid_argument("weights are not rounded to codes whose groups share scales");
+  if (code == WeightCode::q4_k || code == WeightCode::q6_k || scales_rows(code)) {
+    throw std::invalid_argument("a group alone is not rounded to codes whose groups share scales");
   }
   Weights all{};
   std::copy_n(weights, count, all.begin());
@@ -120,6 +121,21 @@ CodedGroup coded(const float* weights, std::int64_t count, WeightCode code) {
     }
   }
   return best;
+}
+
+std::uint16_t row_scale(float largest) { return to_half(largest / 127); }
+
+CodedGroup coded_by(std::uint16_t scale, const float* weights, std::int64_t count) {
+  CodedGroup group{.scale = scale};
+  const float step = from_half(scale);
+  group.codes.fill(static_cast<std::uint8_t>(zero_of(WeightCode::q8_row)));
+  for (std::int64_t i = 0; i < count && step != 0; ++i) {
+    // fp16 may have rounded the scale down, so that the largest weight would be more than 127 steps off.
+    const float whole = std::clamp(std::nearbyint(weights[i] / step), -127.0F, 127.0F);
+    group.codes[static_cast<std::size_t>(i)] =
+        static_cast<std::uint8_t>(static_cast<std::int32_t>(whole) + zero_of(WeightCode::q8_row));
+  }
+  return group;
 }
 
 float decoded(const CodedGroup& group, WeightCode code, std::int64_t index) {

@@ -16,8 +16,8 @@ namespace {
 
 /// Those that weights are rounded to, and those that are read from files.
 constexpr WeightCode kCodes[] = {WeightCode::q8, WeightCode::q4, WeightCode::q4_least};
-constexpr WeightCode kAllCodes[] = {WeightCode::q8, WeightCode::q4, WeightCode::q4_least, WeightCode::q4_k,
-                                    WeightCode::q6_k};
+constexpr WeightCode kAllCodes[] = {WeightCode::q8,       WeightCode::q8_row, WeightCode::q4,
+                                    WeightCode::q4_least, WeightCode::q4_k,   WeightCode::q6_k};
 
 bool shares_scales(WeightCode code) { return codes::groups_of_span(code) > 1; }
 
@@ -43,7 +43,7 @@ CodedGroup random_group(WeightCode code, std::int64_t row, std::int64_t group) {
 
 std::vector<IntegerIsa> supported_integer_isas() {
   std::vector<IntegerIsa> isas;
-  for (const IntegerIsa isa : {IntegerIsa::portable, IntegerIsa::avx2, IntegerIsa::avx512_vnni}) {
+  for (const IntegerIsa isa : {IntegerIsa::portable, IntegerIsa::avx2, IntegerIsa::avx512_vnni, IntegerIsa::amx_int8}) {
     if (isa <= best_integer_isa()) {
       isas.push_back(isa);
     }
@@ -73,6 +73,9 @@ struct Coded {
       return random_group(code, row, group);
     }
     const std::int64_t begin = group * kCodedGroup;
+    if (scales_rows(code)) {
+      return coded_by(row_scale(3), weights.data() + row * inputs + begin, std::min(kCodedGroup, inputs - begin));
+    }
     return coded(weights.data() + row * inputs + begin, std::min(kCodedGroup, inputs - begin), code);
   }
   float weight(std::int64_t row, std::int64_t input) const {
@@ -92,8 +95,9 @@ struct HeldRows {
   std::vector<std::byte> memory;
   CodedRows rows;
 
-  HeldRows(const std::vector<float>& x, std::int64_t count, std::int64_t inputs)
-      : memory(static_cast<std::size_t>(CodedRows::bytes(count, inputs))), rows(count, inputs, memory) {
+  HeldRows(const std::vector<float>& x, std::int64_t count, std::int64_t inputs, WeightCode code = WeightCode::q8)
+      : memory(static_cast<std::size_t>(CodedRows::bytes(count, inputs))),
+        rows(count, inputs, memory, scales_rows(code)) {
     rows.fill(x.data(), ElementType::float32, inputs, 0, count / 2);
     rows.fill(x.data(), ElementType::float32, inputs, count / 2, count);
   }
@@ -124,8 +128,8 @@ TEST(CodedProduct, EqualsASumInDoublePrecisionWithTheSameBitsOnEveryInstructionS
         }
         const Coded weights{outputs, inputs, code};
         const CodedMatrix matrix = weights.matrix();
-        for (const std::int64_t rows : {1, 2, 7, 8, 9, 64}) {
-          const HeldRows x(normal_values(rows * inputs, 2), rows, inputs);
+        for (const std::int64_t rows : {1, 2, 7, 8, 9, 16, 37, 64}) {
+          const HeldRows x(normal_values(rows * inputs, 2), rows, inputs, code);
           const std::vector<float> bias = normal_values(outputs, 3);
           const bool with_bias = rows % 2 == 0;
           const auto y = product_of(matrix, x.rows, with_bias ? &bias : nullptr, {}, IntegerIsa::portable);
@@ -134,7 +138,7 @@ TEST(CodedProduct, EqualsASumInDoublePrecisionWithTheSameBitsOnEveryInstructionS
               double sum = with_bias ? bias[static_cast<std::size_t>(output)] : 0;
               for (std::int64_t input = 0; input < inputs; ++input) {
                 sum += static_cast<double>(weights.weight(output, input)) * x.rows.codes(row)[input] *
-                       x.rows.scales(row)[input / kCodedGroup];
+                       x.rows.scales(row)[scales_rows(code) ? 0 : input / kCodedGroup];
               }
               ASSERT_NEAR(y[static_cast<std::size_t>(row * outputs + output)], sum, 2e-5 * (1 + std::abs(sum)))
                   << to_string(code) << ", " << rows << " rows, " << outputs << " outputs, " << inputs << " inputs";
@@ -152,25 +156,29 @@ TEST(CodedProduct, EqualsASumInDoublePrecisionWithTheSameBitsOnEveryInstructionS
 }
 
 TEST(CodedProduct, GivesARowTheSameBitsInAnyBatch) {
-  const Coded weights{40, 96, WeightCode::q4};
-  const CodedMatrix matrix = weights.matrix();
-  const std::vector<float> all = normal_values(9 * 96, 2);
-  const auto together = product_of(matrix, HeldRows(all, 9, 96).rows, nullptr, {}, best_integer_isa());
-  for (std::int64_t row = 0; row < 9; ++row) {
-    const std::vector<float> alone(all.begin() + row * 96, all.begin() + (row + 1) * 96);
-    const auto y = product_of(matrix, HeldRows(alone, 1, 96).rows, nullptr, {}, best_integer_isa());
-    EXPECT_TRUE(std::equal(y.begin(), y.end(), together.begin() + row * 40)) << "row " << row;
+  constexpr std::int64_t kRows = 41;
+  for (const WeightCode code : {WeightCode::q4, WeightCode::q8_row}) {
+    const Coded weights{40, 96, code};
+    const CodedMatrix matrix = weights.matrix();
+    const std::vector<float> all = normal_values(kRows * 96, 2);
+    const auto together = product_of(matrix, HeldRows(all, kRows, 96, code).rows, nullptr, {}, best_integer_isa());
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      const std::vector<float> alone(all.begin() + row * 96, all.begin() + (row + 1) * 96);
+      const auto y = product_of(matrix, HeldRows(alone, 1, 96, code).rows, nullptr, {}, best_integer_isa());
+      EXPECT_TRUE(std::equal(y.begin(), y.end(), together.begin() + row * 40)) << to_string(code) << ", row " << row;
+    }
   }
 }
 
 TEST(CodedProduct, OfAGatedMatrixMultipliesTheGateByTheOtherHalf) {
-  for (const WeightCode code : kCodes) {
+  constexpr std::int64_t kRows = 33;
+  for (const WeightCode code : {WeightCode::q8, WeightCode::q8_row, WeightCode::q4, WeightCode::q4_least}) {
     for (const std::int64_t results : {1, 16, 21, 48}) {
       const Coded weights{2 * results, 64, code};
-      const HeldRows x(normal_values(3 * 64, 2), 3, 64);
+      const HeldRows x(normal_values(kRows * 64, 2), kRows, 64, code);
       const auto gated = product_of(weights.matrix(true), x.rows, nullptr, Activation::silu, best_integer_isa());
       const auto plain = product_of(weights.matrix(), x.rows, nullptr, {}, best_integer_isa());
-      for (std::int64_t row = 0; row < 3; ++row) {
+      for (std::int64_t row = 0; row < kRows; ++row) {
         for (std::int64_t result = 0; result < results; ++result) {
           const double gate = plain[static_cast<std::size_t>(row * 2 * results + result)];
           const double value = plain[static_cast<std::size_t>(row * 2 * results + results + result)];
@@ -204,6 +212,7 @@ TEST(CodedMatrix, GivesBackWhatItsCodesStandFor) {
 
 TEST(CodedMatrix, TakesTheBytesThatAFileTakes) {
   EXPECT_EQ(CodedMatrix::bytes_of(32, 256, WeightCode::q8, false), 32 * 8 * 34) << "Q8_0";
+  EXPECT_EQ(CodedMatrix::bytes_of(32, 256, WeightCode::q8_row, false), 32 * 256 + 2 * 64) << "a line of scales a panel";
   EXPECT_EQ(CodedMatrix::bytes_of(32, 256, WeightCode::q4, true), 32 * 8 * 18) << "Q4_0";
   EXPECT_EQ(CodedMatrix::bytes_of(32, 256, WeightCode::q4_least, false), 32 * 8 * 20) << "Q4_1";
   EXPECT_EQ(CodedMatrix::bytes_of(32, 256, WeightCode::q4_k, false), 32 * 144) << "Q4_K";
@@ -267,13 +276,28 @@ TEST(CodedActivations, AreWithinHalfAStepAndKeepWhatIsNoNumber) {
       EXPECT_EQ(coded.rows.codes(row)[input], 0) << "padding";
     }
   }
-  x[50] = std::numeric_limits<float>::quiet_NaN();
-  const Coded weights{20, 40, WeightCode::q8};
-  for (const IntegerIsa isa : supported_integer_isas()) {
-    const auto y = product_of(weights.matrix(), HeldRows(x, 2, 40).rows, nullptr, {}, isa);
-    EXPECT_TRUE(std::isfinite(y[19]));
-    EXPECT_TRUE(std::isnan(y[20])) << "the row that holds it";
+  const HeldRows of_rows(x, 2, 40, WeightCode::q8_row);
+  for (std::int64_t row = 0; row < 2; ++row) {
+    std::int32_t sum = 0;
+    for (std::int64_t input = 0; input < 64; ++input) {
+      const float value = input < 40 ? x[static_cast<std::size_t>(row * 40 + input)] : 0;
+      const float scale = of_rows.rows.scales(row)[0];
+      EXPECT_NEAR(scale * static_cast<float>(of_rows.rows.codes(row)[input]), value, 0.501F * scale);
+      sum += of_rows.rows.codes(row)[input];
+    }
+    EXPECT_EQ(of_rows.rows.sums(row)[0], sum);
   }
+  x[50] = std::numeric_limits<float>::quiet_NaN();
+  for (const WeightCode code : {WeightCode::q8, WeightCode::q8_row}) {
+    const Coded weights{20, 40, code};
+    for (const IntegerIsa isa : supported_integer_isas()) {
+      const auto y = product_of(weights.matrix(), HeldRows(x, 2, 40, code).rows, nullptr, {}, isa);
+      EXPECT_TRUE(std::isfinite(y[19]));
+      EXPECT_TRUE(std::isnan(y[20])) << "the row that holds it";
+    }
+  }
+  EXPECT_THROW(product_of(Coded{20, 40, WeightCode::q8_row}.matrix(), coded.rows, nullptr, {}, IntegerIsa::portable),
+               std::invalid_argument);
 }
 
 TEST(Half, HoldsEveryNumberOfSixteenBitsAndRoundsToTheNearest) {
