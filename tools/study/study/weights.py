@@ -7,11 +7,14 @@ from . import page
 from .questions import Claim, Question, Study, DECODE, PREFILL
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-REAL, LARGE = "smollm2", "synthetic:santacoder"
+REAL, LARGE, SMALL = "smollm2", "synthetic:santacoder", "synthetic:tiny-starcoder"
 STORED = "native,+mapped-embedding,+stored-linear,-packed-linear"
 LLAMA = "llama.cpp"
 ROUNDED = tuple(f"native,+{name},-packed-linear" for name in ("aten-int4-linear", "aten-int8-linear", "int4-linear", "int8-linear", "int8-row-linear"))
 LOSSES = ("decode-loss", "prefill-loss")
+# For the reference of each such arm a copy of the model is made whose weights are rounded: those of a large one fit for few arms.
+OURS = ROUNDED[2:]
+BY_ROWS = "native,+int8-row-linear,-packed-linear"
 INT4 = "native,+int4-linear,-packed-linear"
 # Types of whole files that llama.cpp's quantizer makes of the file that is downloaded, whose own type is Q4_1.
 MADE = ("Q8_0", "Q4_0", "Q5_0", "Q4_K_M", "Q6_K")
@@ -39,8 +42,8 @@ def of_file(kind, dtype="bf16"):
     return Question(name, f"SmolLM2 in {kind}, activations in {dtype}", file_sweep(kind, dtype), faster, "losses", REAL if kind == "Q4_1" else file_of(kind), figures=LOSSES)
 
 
-def rounded(model, launches):
-    return {"--arm": ["native", *ROUNDED], "--roofline": True, "--quality": True, "--dtype": "bf16", "--phase": "prefill,decode", "--batch": "1,8", "--length": "128", "--launches": launches}
+def rounded(arms, launches, quality):
+    return {"--arm": ["native", *arms], "--roofline": True, **({"--quality": True} if quality else {}), "--dtype": "bf16", "--phase": "prefill,decode", "--batch": "1,8", "--length": "128", "--launches": launches}
 
 
 def summary(answers):
@@ -67,10 +70,10 @@ WEIGHTS = Study(
         of_file("Q8_0", "fp32"),
         of_file("Q4_1", "fp32"),
         of_file("Q4_K_M"),
-        Question("rounded", "SmolLM2, whose weights are rounded as they are loaded", rounded(REAL, 5), tuple(Claim(f"{arm} is faster than bf16 at one row", arm, DECODE, "faster", most_batch=1) for arm in ROUNDED), "losses", REAL, figures=LOSSES),
-        Question("santacoder", "SantaCoder's shape, whose weights are rounded as they are loaded", rounded(LARGE, 3), tuple(Claim(f"{arm} is faster than bf16 at one row", arm, DECODE, "faster", most_batch=1) for arm in ROUNDED), "losses", LARGE, figures=LOSSES),
-        Question("ablation-bf16", "SantaCoder's shape: which variants does bf16 stand on?", {"--arm": "native", "--ablate": "leave-one-out", "--dtype": "bf16", "--phase": "decode", "--batch": "1,8", "--length": "128", "--launches": 3}, shows="ranked", model=LARGE),
-        Question("ablation-int4", "SantaCoder's shape: and which do 4 bits stand on?", {"--arm": INT4, "--ablate": "leave-one-out", "--dtype": "bf16", "--phase": "decode", "--batch": "1,8", "--length": "128", "--launches": 3}, shows="ranked", model=LARGE),
+        Question("rounded", "SmolLM2, whose weights are rounded as they are loaded", rounded(ROUNDED, 5, True), tuple(Claim(f"{arm} is faster than bf16 at one row", arm, DECODE, "faster", most_batch=1) for arm in ROUNDED), "losses", REAL, figures=LOSSES),
+        Question("santacoder", "SantaCoder's shape, whose weights are rounded as they are loaded", rounded(OURS, 3, False), tuple(Claim(f"{arm} is faster than bf16 at one row", arm, DECODE, "faster", most_batch=1) for arm in OURS) + (Claim("8 bits with one scale a row make a prefill faster", BY_ROWS, PREFILL, "faster"),), "losses", LARGE),
+        Question("ablation-bf16", "The 164 M shape: which variants does bf16 stand on?", {"--arm": "native", "--ablate": "leave-one-out", "--dtype": "bf16", "--phase": "decode", "--batch": "1,8", "--length": "128", "--launches": 3}, shows="ranked", model=SMALL),
+        Question("ablation-int4", "The 164 M shape: and which do 4 bits stand on?", {"--arm": INT4, "--ablate": "leave-one-out", "--dtype": "bf16", "--phase": "decode", "--batch": "1,8", "--length": "128", "--launches": 3}, shows="ranked", model=SMALL),
     ),
     claimed_by="asked",
     head="Losses are those of predictions of a text, beside the reference in fp32 on the dequantized weights: the mean KL divergence in nats and the perplexity over the reference's, each with 1.96 standard "
