@@ -1,6 +1,7 @@
-// Maps anonymous pages, and shares them among small matrices.
+// Maps anonymous pages, and shares huge ones among matrices.
 #include "engine/kernels/products/panel_memory.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <new>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
-constexpr std::int64_t kShared = 8 * kHugePage;
+constexpr std::int64_t kLeast = 8 * kHugePage;
 
 /// Pages that begin where a huge page may.
 class Pages {
@@ -40,6 +41,7 @@ class Pages {
   ~Pages() { unmap(data_, bytes_); }
 
   std::byte* data() const { return data_; }
+  std::byte* end() const { return data_ + bytes_; }
 
  private:
   static void unmap(std::byte* begin, std::int64_t bytes) {
@@ -52,37 +54,34 @@ class Pages {
   std::int64_t bytes_;
 };
 
-/// Pages that small matrices take one after the other. Whoever took some keeps them all.
+/// Pages of which matrices take one part after the other. Whoever took some keeps them all.
 struct Shared {
   std::mutex mutex;
   std::weak_ptr<Pages> pages;
-  std::int64_t taken = 0;
+  std::int64_t left = 0;
 };
 
 std::shared_ptr<std::byte> take(std::int64_t bytes) {
   static Shared shared;
   const std::scoped_lock lock(shared.mutex);
   std::shared_ptr<Pages> pages = shared.pages.lock();
-  if (!pages || shared.taken + bytes > kShared) {
-    pages = std::make_shared<Pages>(kShared);
-    shared.pages = pages;
-    shared.taken = 0;
+  if (pages && bytes <= shared.left) {
+    std::byte* const data = pages->end() - shared.left;
+    shared.left -= bytes;
+    return {std::move(pages), data};
   }
-  std::byte* const data = pages->data() + shared.taken;
-  shared.taken += bytes;
-  return {std::move(pages), data};
+  // Whole huge pages: 3 % of a step of 27 ms were lost where the last 2 MiB of each matrix lay on small ones.
+  const std::int64_t size = rounded_up(std::max(bytes, kLeast), kHugePage);
+  const auto fresh = std::make_shared<Pages>(size);
+  if (!pages || size - bytes > shared.left) {
+    shared.pages = fresh;
+    shared.left = size - bytes;
+  }
+  return {fresh, fresh->data()};
 }
 
 }  // namespace
 
-PanelMemory::PanelMemory(std::size_t bytes) {
-  const std::int64_t size = rounded_up(static_cast<std::int64_t>(bytes), kPage);
-  if (size <= kShared / 2) {
-    data_ = take(size);
-  } else {
-    const auto pages = std::make_shared<Pages>(size);
-    data_ = {pages, pages->data()};
-  }
-}
+PanelMemory::PanelMemory(std::size_t bytes) : data_(take(rounded_up(static_cast<std::int64_t>(bytes), kPage))) {}
 
 }  // namespace decodelab

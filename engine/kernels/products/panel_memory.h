@@ -7,8 +7,9 @@
 namespace decodelab {
 
 /// Zeros on huge pages where the system grants them: with small pages the translation of addresses would add to the
-/// cost of a step. Pages are placed where they are first written. Small matrices share huge pages, so that they take
-/// what they need in whole pages of 4 KiB; such memory goes back to the system once no matrix of its 16 MiB is left.
+/// cost of a step. Pages are placed where they are first written. Matrices share huge pages, so that those of less than
+/// 2 MiB take what they need; memory goes back to the system once no matrix that was mapped with it, mostly of the same
+/// 16 MiB, is left.
 class PanelMemory {
  public:
   /// May be called by several threads at once. Throws std::bad_alloc where the system refuses.
