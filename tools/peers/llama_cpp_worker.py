@@ -24,7 +24,7 @@ GGML_TYPES = {"fp32": 0, "fp16": 1, "bf16": 30}  # enum ggml_type
 CONTEXT_MULTIPLE = 256
 ERROR_LEVEL = 4  # enum ggml_log_level
 # What logits may be off by where activations are rounded to 8 bits for products by a file's blocks; that of our stored-linear.
-STORED_BOUND = 0.1
+STORED_BOUND = 0.2
 
 
 def stored_file(model):

@@ -1,5 +1,6 @@
-// Included before all of llama.cpp's sources. g++ 12 takes ldtilecfg and sttilecfg for instructions on 8 bytes instead of
-// 64, so that the shapes of tiles may be left unwritten: llama.cpp's products on AMX then end in a segmentation fault.
+// Included before all of llama.cpp's sources. g++ 12 takes ldtilecfg and sttilecfg for instructions on 8 bytes instead
+// of 64, so that the shapes of tiles may be left unwritten: llama.cpp's products on AMX then end in a segmentation
+// fault.
 #pragma once
 
 #if defined(__x86_64__) && defined(__AMX_TILE__) && defined(__GNUC__) && !defined(__clang__)

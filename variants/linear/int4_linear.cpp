@@ -18,7 +18,7 @@ void apply(EnginePlan& plan, const Parameters&) {
     .expects = coded_linear_expects,
     .unsupported = coded_linear_unsupported,
     .apply = apply,
-    .fidelity = {.logit_bound = 0.1, .held_to = "+rounded-linear:of=int4-linear"},
+    .fidelity = {.logit_bound = 0.2, .held_to = "+rounded-linear:of=int4-linear"},
 });
 
 }  // namespace

@@ -76,7 +76,8 @@ void apply(EnginePlan& plan, const Parameters&) { plan.linear.bind("stored-linea
 
 std::string unsupported(const RunsOn& where) {
   if (std::ranges::none_of(where.config.stored_types, has_code)) {
-    return "the model's file holds no matrix in blocks of Q8_0, Q5_0, Q4_0 or Q4_1; int8-linear and int4-linear round "
+    return "the model's file holds no matrix in blocks of Q8_0, Q5_0, Q4_0, Q4_1, Q4_K or Q6_K; int8-linear and "
+           "int4-linear round "
            "other weights";
   }
   return coded_linear_unsupported(where);
@@ -90,7 +91,7 @@ std::string unsupported(const RunsOn& where) {
     .expects = expects,
     .unsupported = unsupported,
     .apply = apply,
-    .fidelity = {.logit_bound = 0.1},
+    .fidelity = {.logit_bound = 0.2},
 });
 
 }  // namespace
