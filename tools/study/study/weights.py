@@ -10,10 +10,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 REAL, LARGE, SMALL = "smollm2", "synthetic:santacoder", "synthetic:tiny-starcoder"
 STORED = "native,+mapped-embedding,+stored-linear,-packed-linear"
 LLAMA = "llama.cpp"
-ROUNDED = tuple(f"native,+{name},-packed-linear" for name in ("aten-int4-linear", "aten-int8-linear", "int4-linear", "int8-linear", "int8-row-linear"))
+ROUNDED = tuple(f"native,+{name},-packed-linear" for name in ("aten-int4-linear", "aten-int8-linear", "int4-least-linear", "int4-linear", "int8-linear", "int8-row-linear"))
 LOSSES = ("decode-loss", "prefill-loss")
 # For the reference of each such arm a copy of the model is made whose weights are rounded: those of a large one fit for few arms.
-OURS = ROUNDED[2:]
+OURS = ROUNDED[3:]
 BY_ROWS = "native,+int8-row-linear,-packed-linear"
 INT4 = "native,+int4-linear,-packed-linear"
 # Types of whole files that llama.cpp's quantizer makes of the file that is downloaded, whose own type is Q4_1.
