@@ -70,7 +70,6 @@ SPECULATION = Study(
         Question("oracle-santacoder", "The same on SantaCoder's shape in bf16", cells("1,8", "bf16", launches=3), best_case(), "predicted", "synthetic:santacoder", draws=("speed-up",)),
         long("long-bf16", "164 M parameters, bf16: what are guesses worth in a longer answer?", "synthetic:tiny-starcoder", "bf16"),
         long("long-fp32", "The same in fp32", "synthetic:tiny-starcoder", "fp32"),
-        long("long-santacoder", "The same on SantaCoder's shape in bf16", "synthetic:santacoder", "bf16", launches=7),
         Question("lengths", "Does it harm to guess where nothing is right?",
                  sweep([BASE, *(f"{oracle(percent, 7)},+{length}" for percent in (0, 80) for length in ("adaptive-length", "goodput-length"))], CONTINUE, "1,32", "128", dtype="bf16",
                        fill="random", launches=7, **{"max-tokens": SAID}),
