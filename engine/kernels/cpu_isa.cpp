@@ -25,8 +25,7 @@ namespace {
 
 #if defined(__x86_64__)
 CpuIsa best_for_bf16() {
-  static const bool tiles = __builtin_cpu_supports("amx-bf16") && may_use_tiles();
-  return tiles ? CpuIsa::amx_bf16 : CpuIsa::avx512_bf16;
+  return __builtin_cpu_supports("amx-bf16") && may_use_tiles() ? CpuIsa::amx_bf16 : CpuIsa::avx512_bf16;
 }
 #endif
 

@@ -18,8 +18,7 @@ const char* to_string(IntegerIsa isa) {
 IntegerIsa best_integer_isa() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni")) {
-    static const bool tiles = __builtin_cpu_supports("amx-int8") && may_use_tiles();
-    return tiles ? IntegerIsa::amx_int8 : IntegerIsa::avx512_vnni;
+    return __builtin_cpu_supports("amx-int8") && may_use_tiles() ? IntegerIsa::amx_int8 : IntegerIsa::avx512_vnni;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
     return IntegerIsa::avx2;

@@ -4,8 +4,8 @@
 // A tile sums integers, and each group has scales of its own, so that sums leave their tile after every group. Vector
 // units scale those of one group between the products of later ones: in two loops, one after the other, both took an
 // eighth longer. Weights are unpacked once for all rows that fit into the second-level cache together with them.
-#include "engine/kernels/products/coded/coded_avx512.h"
 #include "engine/kernels/products/coded/coded_kernels.h"
+#include "engine/kernels/products/coded/coded_tiles.h"
 #include "engine/kernels/products/tile_registers.h"
 
 #if defined(__x86_64__)
@@ -13,8 +13,6 @@
 #include <array>
 #include <cstring>
 #include <vector>
-
-#define DECODELAB_AMX_INT8 "amx-tile,amx-int8," DECODELAB_VNNI
 
 namespace decodelab::codes {
 namespace {
@@ -25,8 +23,6 @@ using amx::kTileRows;
 /// Units whose products are on their way: each has a tile of sums. Tiles 0 to 3 hold sums, 4 and 5 activations, 6 and 7
 /// weights.
 constexpr std::int64_t kBegun = 4;
-/// Bytes of activations of a chunk of rows, which leave space for weights in a second-level cache of 2 MiB.
-constexpr std::int64_t kChunkBytes = 768 << 10;
 
 /// What is multiplied by one scale: a group of 32 inputs, or the half of one.
 template <WeightCode code>
@@ -235,11 +231,8 @@ class Chunk {
       multiply_block<code>(rows(block), open(part), units_, sums.data() + part * kOutputs, width, ahead);
     }
     const std::int64_t row = first_ + block * kTileRows;
-    ProductOutput of_rows = output_;
-    const auto size = static_cast<std::int64_t>(element_bytes(output_.dtype));
-    of_rows.y = static_cast<std::byte*>(output_.y) + row * output_.y_stride * size;
-    finish_sums(of_rows, sums.data() + (row - begin_of(block)) * width, std::min(kTileRows, last_ - row),
-                panel * kOutputs, width, best_cpu_isa());
+    finish_rows(output_, row, sums.data() + (row - begin_of(block)) * width, std::min(kTileRows, last_ - row),
+                panel * kOutputs, width);
   }
 
   const CodedMatrix& weights_;
@@ -256,13 +249,9 @@ struct OnTiles {
   static void multiply(const CodedMatrix& weights, const CodedRows& x, const ProductOutput& output, std::int64_t first,
                        std::int64_t last) {
     const std::int64_t row_bytes = weights.groups() * (kCodedGroup + Unit<code>::kOfGroup * 2 * 4);
-    const std::int64_t chunks = divided_up(x.rows() * row_bytes, kChunkBytes);
-    // The last chunk begins earlier where less than a block is left.
-    const std::int64_t chunk_rows = rounded_up(divided_up(x.rows(), chunks), kTileRows);
-    for (std::int64_t row = 0; row < x.rows(); row += chunk_rows) {
-      const std::int64_t end = std::min(row + chunk_rows, x.rows());
-      Chunk<code>(weights, x, output, std::min(row, end - kTileRows), end).multiply(first, last);
-    }
+    for_each_chunk(x.rows(), row_bytes, kTileRows, [&](std::int64_t begin, std::int64_t end) {
+      Chunk<code>(weights, x, output, begin, end).multiply(first, last);
+    });
   }
 };
 

@@ -3,8 +3,8 @@
 //
 // All inputs of a row are summed as integers in the tiles, which is why they take half the instructions of bf16's.
 // Codes are multiplied as they lie in a panel, without a sign, and their zero is taken from the sums.
-#include "engine/kernels/products/coded/coded_avx512.h"
 #include "engine/kernels/products/coded/coded_kernels.h"
+#include "engine/kernels/products/coded/coded_tiles.h"
 #include "engine/kernels/products/tile_registers.h"
 
 #if defined(__x86_64__)
@@ -12,8 +12,6 @@
 #include <array>
 #include <cstring>
 #include <vector>
-
-#define DECODELAB_AMX_INT8 "amx-tile,amx-int8," DECODELAB_VNNI
 
 namespace decodelab::codes {
 namespace {
@@ -26,8 +24,6 @@ constexpr std::int64_t kSide = 2 * kTileRows;
 /// A step is 64 inputs: a tile of activations, and two groups of a panel's codes.
 constexpr std::int64_t kStepInputs = kTileBytes;
 constexpr std::int64_t kTile = kTileRows * kTileBytes;
-/// Bytes of activations of a chunk of rows, which leave space for weights in a second-level cache of 2 MiB.
-constexpr std::int64_t kChunkBytes = 768 << 10;
 
 using Products = std::array<std::int32_t, kSide * kSide>;
 
@@ -129,11 +125,8 @@ class Chunk {
       scale_products(products.data() + place, weights_.panel(panel), x_, begin_of(block), sums.data() + place, width);
     }
     const std::int64_t row = first_ + block * kSide;
-    ProductOutput of_rows = output_;
-    const auto size = static_cast<std::int64_t>(element_bytes(output_.dtype));
-    of_rows.y = static_cast<std::byte*>(output_.y) + row * output_.y_stride * size;
-    finish_sums(of_rows, sums.data() + (row - begin_of(block)) * width, std::min(kSide, last_ - row), left * kOutputs,
-                width, best_cpu_isa());
+    finish_rows(output_, row, sums.data() + (row - begin_of(block)) * width, std::min(kSide, last_ - row),
+                left * kOutputs, width);
   }
 
   const CodedMatrix& weights_;
@@ -149,12 +142,9 @@ class Chunk {
 
 void multiply_row_scaled_on_tiles(const CodedMatrix& weights, const CodedRows& x, const ProductOutput& output,
                                   std::int64_t first, std::int64_t last) {
-  const std::int64_t chunks = divided_up(x.rows() * weights.groups() * kCodedGroup, kChunkBytes);
-  const std::int64_t chunk_rows = rounded_up(divided_up(x.rows(), chunks), kSide);
-  for (std::int64_t row = 0; row < x.rows(); row += chunk_rows) {
-    const std::int64_t end = std::min(row + chunk_rows, x.rows());
-    Chunk(weights, x, output, std::min(row, end - kSide), end).multiply(first, last);
-  }
+  for_each_chunk(x.rows(), weights.groups() * kCodedGroup, kSide, [&](std::int64_t begin, std::int64_t end) {
+    Chunk(weights, x, output, begin, end).multiply(first, last);
+  });
 }
 
 }  // namespace decodelab::codes

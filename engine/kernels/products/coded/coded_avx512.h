@@ -24,7 +24,7 @@ DECODELAB_INLINE_VNNI __m128i sixteen_bytes(const std::byte* from) {
 }
 DECODELAB_INLINE_VNNI __m512i line_at(const std::byte* from) { return _mm512_loadu_si512(from); }
 
-/// Eight registers of codes without a sign, of four inputs of 16 outputs each, in the order of the inputs.
+/// Loads eight registers of codes without a sign, of four inputs of 16 outputs each, in the order of the inputs.
 template <WeightCode code>
 DECODELAB_INLINE_VNNI void load_codes(const std::byte* from, __m512i (&codes)[8]) {
   if constexpr (has_eight_bits(code)) {
@@ -54,7 +54,7 @@ DECODELAB_INLINE_VNNI void load_codes(const std::byte* from, __m512i (&codes)[8]
   }
 }
 
-/// The scales of both halves of a group, and its least weights.
+/// Holds the scales of both halves of a group, and its least weights.
 struct Scales512 {
   __m512 of_half[2];
   __m512 least;

@@ -29,9 +29,17 @@ constexpr std::int64_t fewest_on_tiles(WeightCode code) { return scales_rows(cod
 using MultiplyMany = void (*)(const CodedMatrix& weights, const CodedRows& x, const ProductOutput& output,
                               std::int64_t first, std::int64_t last);
 MultiplyMany amx_int8_kernel(WeightCode code);
-/// That of q8_row.
+/// Does it for q8_row.
 void multiply_row_scaled_on_tiles(const CodedMatrix& weights, const CodedRows& x, const ProductOutput& output,
                                   std::int64_t first, std::int64_t last);
+
+/// Calls finish_sums() for `rows` rows of y, of which `row` is the first.
+inline void finish_rows(ProductOutput output, std::int64_t row, const float* sums, std::int64_t rows,
+                        std::int64_t first, std::int64_t width) {
+  const auto size = static_cast<std::int64_t>(element_bytes(output.dtype));
+  output.y = static_cast<std::byte*>(output.y) + row * output.y_stride * size;
+  finish_sums(output, sums, rows, first, width, best_cpu_isa());
+}
 
 /// A group of a panel.
 struct GroupAt {

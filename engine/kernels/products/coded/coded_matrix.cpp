@@ -218,10 +218,7 @@ void multiply_coded(const CodedMatrix& weights, const CodedRows& x, const Produc
       for (std::int64_t part = 0; part < together; ++part) {
         multiply(weights.panel(panel + part), x, row, rows, sums.data() + part * codes::kOutputs, width);
       }
-      ProductOutput of_rows = output;
-      const auto size = static_cast<std::int64_t>(element_bytes(output.dtype));
-      of_rows.y = static_cast<std::byte*>(output.y) + row * output.y_stride * size;
-      finish_sums(of_rows, sums.data(), rows, panel * codes::kOutputs, width, best_cpu_isa());
+      codes::finish_rows(output, row, sums.data(), rows, panel * codes::kOutputs, width);
     }
   }
 }
