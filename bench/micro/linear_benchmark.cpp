@@ -1,5 +1,5 @@
 // Products with the weights of SantaCoder's layers and head, of few rows and of prompts, by each `linear` variant:
-// bytes of weights a second.
+// bytes of weights a second, as they are held, and multiplications a second.
 #include "engine/layers/linear.h"
 
 #include "bench/micro/slot_plans.h"
@@ -23,7 +23,8 @@ void run_linear(benchmark::State& state, const LinearFactory& factory, const Pro
   const c10::InferenceMode inference;
   constexpr std::int64_t kWeightBytes = 512 << 20;
   const at::TensorOptions options = at::TensorOptions(dtype);
-  const std::int64_t bytes = product.outputs * product.inputs * static_cast<std::int64_t>(at::elementSize(dtype));
+  const std::int64_t elements = product.outputs * product.inputs;
+  const std::int64_t bytes = elements * static_cast<std::int64_t>(at::elementSize(dtype));
   const std::int64_t count = std::max<std::int64_t>(1, kWeightBytes / bytes);
   PreparedWeights prepared;
   PlainWorkspace workspace;
@@ -48,7 +49,10 @@ void run_linear(benchmark::State& state, const LinearFactory& factory, const Pro
     benchmark::DoNotOptimize(products[next]->forward(x, workspace));
     next = (next + 1) % products.size();
   }
-  state.SetBytesProcessed(state.iterations() * bytes);
+  const std::int64_t coded = products.front()->coded_bytes();
+  state.SetBytesProcessed(state.iterations() * (coded > 0 ? coded : bytes));
+  state.counters["multiplications"] = benchmark::Counter(
+      static_cast<double>(state.iterations() * elements * state.range(0)), benchmark::Counter::kIsRate);
 }
 
 void register_all() {

@@ -17,14 +17,18 @@ from .weights import WEIGHTS
 
 STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES, "sequences": SEQUENCES, "speculation": SPECULATION, "top-tokens": TOP_TOKENS, "weights": WEIGHTS}
 DEFAULT_MODEL = "synthetic:tiny-starcoder"
+DEFAULT_LAUNCHES = 6  # of a question that has no number of its own
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def arguments_of(question, options, answers):
     words = [question.command, "-m", options.model or question.model or DEFAULT_MODEL, "--device", options.device]
     sweep = question.sweep(answers) if callable(question.sweep) else question.sweep
-    repeats = {"--launches": options.launches, "--blocks": 1} if question.command == "sweep" else {}
-    for flag, value in {**repeats, **sweep}.items():
+    repeats, asked = {}, {}
+    if question.command == "sweep":
+        repeats = {"--launches": DEFAULT_LAUNCHES, "--blocks": 1}
+        asked = {"--launches": options.launches} if options.launches else {}
+    for flag, value in {**repeats, **sweep, **asked}.items():
         if value is True:
             words.append(flag)
         else:
@@ -41,7 +45,7 @@ def main():
     parser = argparse.ArgumentParser(prog=study.command, description=__doc__, parents=[parser])
     parser.add_argument("-m", "--model", default="")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--launches", type=int, default=6)
+    parser.add_argument("--launches", type=int, help="of every question, instead of its own number")
     parser.add_argument("--only", action="append", choices=[question.name for question in study.questions])
     parser.add_argument("--store", default=str(ROOT / f"{name}.sqlite"))
     parser.add_argument("--out", default=str(ROOT / f"reports/measured/{name}.md"))
