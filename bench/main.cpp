@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
   decodelab::add_worker_command(app, exit_code);
   decodelab::add_launch_command(app, exit_code);
   decodelab::add_draft_command(app, exit_code);
+  decodelab::add_rank_command(app, exit_code);
   try {
     std::vector<std::string> arguments = decodelab::with_config_file(app, {argv + 1, argv + argc});
     std::ranges::reverse(arguments);  // CLI11 takes them from the end

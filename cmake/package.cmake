@@ -9,7 +9,7 @@ set_target_properties(decodelab_variants PROPERTIES LINKER_LANGUAGE CXX)
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/decodelab)
 install(TARGETS decodelab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS decodelab_variants engine masks plan_core checkpoint_formats base ARCHIVE DESTINATION ${package_directory})
+install(TARGETS decodelab_variants engine masks ranks plan_core checkpoint_formats base ARCHIVE DESTINATION ${package_directory})
 if(DECODELAB_HAS_CUDA)
   # Loaded where there is a GPU, from where the program lies.
   install(TARGETS decodelab_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -89,13 +89,17 @@ target_link_libraries(profiles PRIVATE decodelab_profilers)
 decodelab_library(checkpoint_formats SOURCES ${checkpoint_sources} LINK base ${PCRE2_LIBRARY} ${UTF8PROC_LIBRARY} Threads::Threads)
 # Which tokens a pattern or other rules allow next.
 decodelab_library(masks SOURCES ${mask_sources} LINK base ${PCRE2_LIBRARY})
+# What ranks of a model exchange, without touching a tensor.
+file(GLOB ranks_sources CONFIGURE_DEPENDS engine/ranks/*.cpp)
+list(FILTER ranks_sources EXCLUDE REGEX "/(rank_leader|exchange)\\.cpp$")
+decodelab_library(ranks SOURCES ${ranks_sources} LINK base Threads::Threads)
 # What names slots and variants without touching a tensor: the grammar of arms is tested without torch.
 decodelab_library(plan_core SOURCES engine/drafts.cpp engine/plan.cpp variants/registry.cpp variants/presets.cpp LINK base)
 decodelab_library(bench_core SOURCES ${bench_core_sources}
   LINK plan_core masks checkpoint_formats reports_statistics profiles)
 # The commands include no header of libtorch; the program links the engine that they call.
 decodelab_library(bench_commands SOURCES ${bench_commands_sources} LINK bench_core masks reports_page CLI11::CLI11)
-foreach(library reports_store reports_page profiles checkpoint_formats masks plan_core bench_core bench_commands)
+foreach(library reports_store reports_page profiles checkpoint_formats masks ranks plan_core bench_core bench_commands)
   target_precompile_headers(${library} REUSE_FROM base)
 endforeach()
 foreach(library base reports_store reports_statistics reports_page profiles checkpoint_formats masks bench_core bench_commands)
@@ -116,7 +120,7 @@ endif()
 
 # --- on libtorch -------------------------------------------------------------------------------------------------------
 file(GLOB_RECURSE engine_sources CONFIGURE_DEPENDS engine/*.cpp)
-list(REMOVE_ITEM engine_sources ${checkpoint_sources} ${mask_sources} ${CMAKE_SOURCE_DIR}/engine/drafts.cpp ${CMAKE_SOURCE_DIR}/engine/plan.cpp)
+list(REMOVE_ITEM engine_sources ${checkpoint_sources} ${mask_sources} ${ranks_sources} ${CMAKE_SOURCE_DIR}/engine/drafts.cpp ${CMAKE_SOURCE_DIR}/engine/plan.cpp)
 # What names symbols of libtorch's CUDA part is a module, which is loaded where there is a GPU.
 set(cuda_module_sources ${CMAKE_SOURCE_DIR}/engine/generation/cuda_graph.cpp)
 list(REMOVE_ITEM engine_sources ${cuda_module_sources})
@@ -129,7 +133,7 @@ if(NOT DECODELAB_HAS_CUDA)
 endif()
 
 decodelab_library(engine SOURCES ${engine_sources} ${engine_cuda_sources}
-  LINK decodelab_torch checkpoint_formats masks plan_core profiles)
+  LINK decodelab_torch checkpoint_formats masks ranks plan_core profiles)
 target_precompile_headers(engine PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<engine/tensor.h$<ANGLE-R>>)
 decodelab_unity(engine)
 # Kernels for one instruction set have the names of those for another.

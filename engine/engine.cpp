@@ -7,21 +7,26 @@
 #include <fmt/format.h>
 
 #include "engine/checkpoint/packed_files.h"
+#include "engine/checkpoint/rank_part.h"
 #include "engine/checkpoint/synthetic_cache.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/drafts.h"
 #include "engine/engine_impl.h"
 #include "engine/layers/layer_slots.h"
 #include "engine/layers/linear.h"
+#include "engine/rank_follower.h"
+#include "engine/ranks/rank_thread.h"
+#include "engine/runtime.h"
 #include "engine/tensor.h"
 
 namespace decodelab {
 namespace {
 
 /// Returns null where there is no cache directory: all weights are then packed anew.
-std::unique_ptr<PackedFiles> packed_files(const std::filesystem::path& checkpoint) {
+std::unique_ptr<PackedFiles> packed_files(const std::filesystem::path& checkpoint, const RankPart& part = {}) {
   try {
-    return std::make_unique<PackedFiles>(checkpoint, default_cache_directory());
+    return std::make_unique<PackedFiles>(checkpoint, default_cache_directory(),
+                                         part.whole() ? "" : fmt::format("rank {} of {} ", part.rank, part.ranks));
   } catch (const std::invalid_argument&) {
     return nullptr;
   }
@@ -40,6 +45,7 @@ std::shared_ptr<const Engine> draft_engine(const std::shared_ptr<const Model>& m
   check_draft(model->config(), guesses->config());
   EnginePlan plain = plan;
   plain.proposer = Slot<ProposerRule>(plan.proposer.name());
+  plain.communicator = Slot<CommunicatorRule>(plan.communicator.name());  // It is whole on the rank that chooses.
   return std::make_shared<const Engine>(guesses, plain);
 }
 
@@ -80,7 +86,9 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory,
                                   .device = device,
                                   .weights = std::make_shared<const Weights>(std::move(weights)),
                                   .weight_bytes = bytes,
-                                  .prepared = std::make_shared<PreparedWeights>(at_hand, packed_files(directory))});
+                                  .prepared = std::make_shared<PreparedWeights>(at_hand, packed_files(directory)),
+                                  .directory = directory,
+                                  .at_hand = at_hand});
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }
 
@@ -97,6 +105,22 @@ std::shared_ptr<const Model> Model::first_layers(std::int64_t layers) const {
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }
 
+std::shared_ptr<const Model> Model::part(const RankPart& part) const {
+  const ModelConfig& whole = config();
+  Weights weights = impl_->weights->part(whole, part);
+  const std::int64_t bytes = weights.bytes();
+  auto impl = std::make_unique<Impl>(
+      Impl{.config = part_config(whole, part),
+           .dtype = impl_->dtype,
+           .device = impl_->device,
+           .weights = std::make_shared<const Weights>(std::move(weights)),
+           .weight_bytes = bytes,
+           .prepared = std::make_shared<PreparedWeights>(impl_->at_hand, packed_files(impl_->directory, part)),
+           .directory = impl_->directory,
+           .at_hand = impl_->at_hand});
+  return std::shared_ptr<const Model>(new Model(std::move(impl)));
+}
+
 void check_checkpoint(const std::filesystem::path& directory) {
   Weights::check(directory, load_model_config(directory));
 }
@@ -108,16 +132,63 @@ std::int64_t Model::weight_bytes() const { return impl_->weight_bytes; }
 std::int64_t Model::loading_ns() const { return impl_->weights->loading_ns(); }
 std::int64_t Model::packing_ns() const { return impl_->prepared->packing_ns(); }
 
-Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts)
+Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts,
+               const RankLauncher& launch)
+    : Engine(model, plan, drafts, [&](Impl& impl) {
+        if (const CommunicatorRule& rule = plan.communicator.value(); rule.ranks > 1) {
+          lead(impl, rule, plan, launch);
+        }
+      }) {}
+
+void Engine::lead(Impl& impl, const CommunicatorRule& rule, const EnginePlan& plan, const RankLauncher& launch) {
+  impl.part = RankPart{.rank = 0, .ranks = rule.ranks};
+  impl.model = impl.whole->part(*impl.part);
+  impl.rank_threads = std::max<std::int64_t>(1, threads() / rule.ranks);
+  const auto in_thread = [whole = impl.whole, plan, threads = impl.rank_threads](
+                             const RankMemory& memory, std::int64_t rank) -> std::unique_ptr<RankElsewhere> {
+    return std::make_unique<RankThread>(memory, rank, [whole, plan, threads](RankMemory& own) {
+      set_threads(threads);
+      run_rank(whole, plan, own);
+    });
+  };
+  const auto in_process = [launch, threads = impl.rank_threads](const RankMemory& memory, std::int64_t rank) {
+    return launch(
+        {.rank = rank, .ranks = memory.ranks(), .threads = threads, .memory_descriptor = memory.descriptor()});
+  };
+  if (rule.run == RanksRun::processes && !launch) {
+    throw std::invalid_argument(
+        "the other ranks are in processes of their own, which the program decodelab would start");
+  }
+  impl.leader = std::make_shared<RankLeader>(
+      impl.whole->config(), rule, rule.run == RanksRun::processes ? StartRank(in_process) : StartRank(in_thread));
+  impl.ranks = impl.leader.get();
+}
+
+void Engine::run_rank(const std::shared_ptr<const Model>& model, const EnginePlan& plan, RankMemory& memory) {
+  RankFollower follower(memory, model->config(), plan.communicator.value().exchanges);
+  EnginePlan plain = plan;
+  plain.proposer = Slot<ProposerRule>(plan.proposer.name());  // The first rank alone guesses and chooses.
+  const Engine engine(model, plain, {}, [&](Impl& impl) {
+    impl.part = RankPart{.rank = memory.rank(), .ranks = memory.ranks()};
+    impl.model = model->part(*impl.part);
+    impl.ranks = &follower;
+  });
+  follower.serve(engine);
+}
+
+Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts,
+               const std::function<void(Impl&)>& share)
     : impl_(std::make_unique<Impl>()) {
-  const ModelConfig& config = model->config();
-  const Model::Impl& parts = model->impl();
-  impl_->model = std::move(model);
-  const auto linear = [make = plan.linear.factory(), &coded = impl_->coded_bytes](const LinearWeights& weights,
-                                                                                  PreparedWeights& prepared) {
+  impl_->whole = impl_->model = std::move(model);
+  share(*impl_);
+  const ModelConfig& config = impl_->model->config();
+  const Model::Impl& parts = impl_->model->impl();
+  const std::int64_t ranks = plan.communicator.value().ranks;
+  const auto linear = [make = plan.linear.factory(), &coded = impl_->coded_bytes, ranks](const LinearWeights& weights,
+                                                                                         PreparedWeights& prepared) {
     std::unique_ptr<Linear> made = make(weights, prepared);
     if (const std::int64_t bytes = made->coded_bytes(); bytes > 0) {
-      coded[weights.name + ".weight"] = bytes;
+      coded[weights.name + ".weight"] = ranks * bytes;  // Each holds as much.
     }
     return made;
   };
@@ -126,7 +197,8 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const
                                          .linear = linear,
                                          .mlp = plan.mlp.factory(),
                                          .residual_norm = plan.residual_norm.factory(),
-                                         .rotary = plan.rotary.factory()},
+                                         .rotary = plan.rotary.factory(),
+                                         .ranks = impl_->ranks},
                                         *parts.prepared);
   impl_->prefill_layout = plan.prefill_layout.value();
   impl_->prefill_attention = plan.prefill_attention.factory()(attention_shape(config), plan.softmax.factory());
@@ -139,8 +211,8 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const
   impl_->fork = plan.fork.value();
   impl_->batching = plan.batching.value();
   impl_->proposer = plan.proposer.value();
-  impl_->draft = draft_engine(impl_->model, plan, drafts);
-  impl_->draft_apart = draft_apart(impl_->model->config(), plan, drafts);
+  impl_->draft = draft_engine(impl_->whole, plan, drafts);
+  impl_->draft_apart = draft_apart(impl_->whole->config(), plan, drafts);
   impl_->make_draft_length = plan.draft_length.factory();
   impl_->read_back = plan.read_back.value();
   impl_->make_workspace = plan.workspace.factory();
@@ -156,24 +228,25 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const
 }
 Engine::~Engine() = default;
 
-const Model& Engine::model() const { return *impl_->model; }
+const Model& Engine::model() const { return *impl_->whole; }
 const std::map<std::string, std::int64_t>& Engine::coded_bytes() const { return impl_->coded_bytes; }
 PrefixReuse Engine::prefix_reuse() const { return impl_->prefix_reuse; }
 std::shared_ptr<PatternMasks> Engine::pattern_masks(std::shared_ptr<const MaskVocabulary> vocabulary) const {
   return std::make_shared<PatternMasks>(impl_->make_token_mask, std::move(vocabulary));
 }
 bool Engine::forks() const { return impl_->fork != ForkWay::prefill_each; }
+std::int64_t Engine::ranks() const { return impl_->part ? impl_->part->ranks : 1; }
 const BatchingRule& Engine::batching() const { return impl_->batching; }
 bool Engine::keeps_keys() const { return impl_->cache(0, 1, 0)->keeps(); }
 bool Engine::speculates() const { return impl_->proposer.make != nullptr; }
 bool Engine::has_async_read_back() const { return impl_->read_back == ReadBack::async; }
 
 std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,
-                                std::int64_t max_tokens) const {
+                                std::int64_t max_tokens, const DetailsRequest& asked) const {
   const ModelConfig& config = model().config();
   const std::unique_ptr<KvCache> rule = impl_->cache(0, max_tokens, 0);
   if (past > 0 && !rule->keeps()) {
-    return step_bytes(batch_size, past + tokens, 0, max_tokens);
+    return step_bytes(batch_size, past + tokens, 0, max_tokens, asked);
   }
   const auto bytes = static_cast<std::int64_t>(element_bytes(model().dtype()));
   const std::int64_t keys = past + tokens;
@@ -193,10 +266,13 @@ std::int64_t Engine::step_bytes(std::int64_t batch_size, std::int64_t tokens, st
                                     2 * queries + rows * config.kv_width() * bytes + batch_size * tokens * keys;
   const std::int64_t in_mlp = 3 * hidden + (config.gated_mlp ? 4 : 2) * rows * config.intermediate_size * bytes;
 
-  const DetailsRequest details = impl_->token_details->effective({});
-  const std::int64_t logits_rows = impl_->lm_head_rows->all_positions({}) && !config.encoder ? rows : batch_size;
+  const DetailsRequest details = impl_->token_details->effective(asked);
+  const LmHeadRows& head_rows = *impl_->lm_head_rows;
+  const bool all_positions = head_rows.all_positions(asked) && !config.encoder;
+  const std::int64_t piece = head_rows.piece() == 0 ? tokens : std::min(tokens, head_rows.piece());
+  const std::int64_t logits_rows = !all_positions ? batch_size : head_rows.piece() == 0 ? rows : batch_size + piece;
   const std::int64_t in_head = 2 * hidden + (logits_rows + batch_size) * config.vocabulary_size * bytes +
-                               std::max(details_workspace_bytes(details.prompt, tokens, config.vocabulary_size, bytes),
+                               std::max(details_workspace_bytes(details.prompt, piece, config.vocabulary_size, bytes),
                                         details_workspace_bytes(details.generated, 1, config.vocabulary_size, bytes));
   const std::int64_t in_draft =
       impl_->draft == nullptr ? 0 : impl_->draft->step_bytes(batch_size, tokens, past, max_tokens);

@@ -12,16 +12,19 @@
 
 #include "base/memory_at_hand.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/rank_part.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/masks/pattern_masks.h"
 #include "engine/masks/token_rules.h"
 #include "engine/plan.h"
+#include "engine/ranks/communicator.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_details.h"
 #include "engine/sequences/sequence_slots.h"
 
 namespace decodelab {
 
+class RankMemory;
 class TokenBytes;
 
 /// A checkpoint on a device, shared by every engine that decodes with it.
@@ -45,6 +48,8 @@ class Model {
   /// Returns the model of the first `layers` layers, with the last norm and the head behind them: the weights are
   /// shared. Throws std::invalid_argument for layers that it does not have.
   std::shared_ptr<const Model> first_layers(std::int64_t layers) const;
+  /// Returns what a rank holds of the model (Weights::part()), on a CPU. Throws what that throws.
+  std::shared_ptr<const Model> part(const RankPart& part) const;
 
   struct Impl;
   const Impl& impl() const { return *impl_; }
@@ -210,6 +215,8 @@ class Session {
   /// The same with guesses of the plan's proposer, at most budgets[row] >= 0 of each row. Throws std::logic_error where
   /// the plan has none.
   std::vector<RowRun> speculate(std::span<const std::int64_t> budgets);
+  /// Feeds each row tokens as verify() does, the next one first, and chooses none: what another rank does of a round.
+  void pass(std::span<const std::vector<std::int64_t>> tokens);
   /// Returns whether the plan's proposer makes its guesses of what foretell() tells it.
   bool listens() const;
   /// Tells the plan's proposer, if any, what each row will say behind the tokens that it was fed. No row says anything
@@ -293,8 +300,14 @@ class Session {
 /// Decodes a model under a plan. Immutable, so any number of sessions may use it.
 class Engine {
  public:
-  /// Throws what check_draft() throws, and std::invalid_argument where the plan's draft is not among `drafts`.
-  Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts = {});
+  /// Throws what check_draft() throws, and std::invalid_argument where the plan's draft is not among `drafts`. Where
+  /// the plan shares the model among ranks, this is the first one and starts the others, those in other processes by
+  /// `launch`; throws RankFailed where one does not start.
+  Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts = {},
+         const RankLauncher& launch = {});
+  /// Runs another rank than the first under the same plan, until the first one has no more to do. `model` is the whole
+  /// one. Throws RankFailed where a rank has failed.
+  static void run_rank(const std::shared_ptr<const Model>& model, const EnginePlan& plan, RankMemory& memory);
   ~Engine();
 
   const Model& model() const;
@@ -307,6 +320,9 @@ class Engine {
   bool forks() const;
   /// Returns when requests join and leave a ContinuousBatch.
   const BatchingRule& batching() const;
+  /// Returns how many ranks share the model. Where it is more than one, prefixes of rows cannot be taken out of
+  /// sessions or put into them, and what FilledCache holds is not turned into bytes.
+  std::int64_t ranks() const;
   /// Returns whether sessions keep keys and values; else each step is fed all tokens again, and only tokens fill them.
   bool keeps_keys() const;
   /// Returns whether a loop over steps should call decode_ahead() instead of decode().
@@ -317,14 +333,19 @@ class Engine {
   std::shared_ptr<PatternMasks> pattern_masks(std::shared_ptr<const MaskVocabulary> vocabulary) const;
   /// Returns the most bytes, cache included and weights excluded, that a prefill (`tokens` = length, `past` = 0) or a
   /// decode step (`tokens` = 1, `past` = length) holds, in closed form; `max_tokens` as in SessionOptions. Used to
-  /// refuse a cell before it is tried.
-  std::int64_t step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past,
-                          std::int64_t max_tokens) const;
+  /// refuse a cell before it is tried. `asked` is what each row asks for.
+  std::int64_t step_bytes(std::int64_t batch_size, std::int64_t tokens, std::int64_t past, std::int64_t max_tokens,
+                          const DetailsRequest& asked = {}) const;
 
   struct Impl;
   const Impl& impl() const { return *impl_; }
 
  private:
+  /// `share` says what this rank holds, before anything is made of it.
+  Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts,
+         const std::function<void(Impl&)>& share);
+  static void lead(Impl& impl, const CommunicatorRule& rule, const EnginePlan& plan, const RankLauncher& launch);
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "engine/layers/shared_pages.h"
 #include "engine/layers/transformer.h"
 #include "engine/layers/workspace.h"
+#include "engine/ranks/rank_leader.h"
 #include "engine/sampling/acceptance.h"
 #include "engine/sampling/token_choice.h"
 #include "engine/sampling/token_details.h"
@@ -32,15 +34,23 @@ struct Model::Impl {
   std::shared_ptr<const Weights> weights;
   std::int64_t weight_bytes;
   std::shared_ptr<PreparedWeights> prepared;  ///< Shared by all engines of the model.
+  std::filesystem::path directory;
+  MemoryAtHand at_hand;
 };
 
 struct FilledCache::Impl {
   std::vector<at::Tensor> layers;  ///< [B, L, W] each; none where the plan shares pages.
   SharedPages pages{};             ///< Of one row.
+  std::shared_ptr<const KeptByRanks> of_other_ranks{};
 };
 
 struct Engine::Impl {
-  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Model> whole;
+  std::shared_ptr<const Model> model;  ///< Of this, what this rank holds.
+  std::shared_ptr<RankLeader> leader;  ///< Null but on the first of several ranks.
+  Ranks* ranks = nullptr;              ///< That, or a follower's; null: the model is whole.
+  std::optional<RankPart> part;        ///< What this rank holds; empty: all.
+  std::int64_t rank_threads = 0;       ///< Threads of the steps of each rank; 0: those that are set.
   std::unique_ptr<Transformer> transformer;
   std::unique_ptr<Attention> prefill_attention;
   std::unique_ptr<Attention> decode_attention;
@@ -69,6 +79,8 @@ struct Engine::Impl {
   std::unique_ptr<TopTokens> top_tokens;
   TokenTextFactory make_token_text;
 
+  /// Returns whether this is another rank than the first, which chooses no tokens and knows no logits.
+  bool follows() const { return ranks != nullptr && leader == nullptr; }
   /// Makes the runner of one session's decode steps; it refers to this engine.
   std::unique_ptr<StepRunner> step_runner() const {
     return make_runner({.transformer = *transformer,

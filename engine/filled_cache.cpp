@@ -47,6 +47,9 @@ FilledCache FilledCache::copy(std::int64_t begin, std::int64_t end) const {
 }
 
 std::vector<std::byte> FilledCache::to_bytes() const {
+  if (impl_->of_other_ranks) {
+    throw std::logic_error("to_bytes() needs all keys and values, and other ranks hold some of these");
+  }
   BytesWriter writer;
   for (const at::Tensor& layer : impl_->layers) {
     const at::Tensor host = layer.cpu().contiguous();

@@ -38,6 +38,7 @@ std::vector<BoundSlot> slots_of(const EnginePlan& plan) {
   add(plan.rotary);
   add(plan.workspace);
   add(plan.step_runner);
+  add(plan.communicator);
   add(plan.lm_head_rows);
   add(plan.token_choice);
   add(plan.acceptance);

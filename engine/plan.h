@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/layers/layer_slots.h"
+#include "engine/ranks/communicator.h"
 #include "engine/sampling/sampling_slots.h"
 #include "engine/sequences/sequence_slots.h"
 
@@ -99,6 +100,7 @@ struct EnginePlan {
   Slot<RotaryFactory> rotary{"rotary"};
   Slot<WorkspaceFactory> workspace{"workspace"};
   Slot<StepRunnerFactory> step_runner{"step_runner"};
+  Slot<CommunicatorRule> communicator{"communicator"};
   Slot<LmHeadRowsFactory> lm_head_rows{"lm_head_rows"};
   Slot<TokenChoiceFactory> token_choice{"token_choice"};
   Slot<AcceptanceFactory> acceptance{"acceptance"};

@@ -44,6 +44,7 @@ EnginePlan reference_plan() {
   plan.rotary.set_reference(make_plain_rotary);
   plan.workspace.set_reference([](std::int64_t, const std::string&) { return std::make_unique<PlainWorkspace>(); });
   plan.step_runner.set_reference(make_eager_runner);
+  plan.communicator.set_reference({});
   plan.lm_head_rows.set_reference(make_all_lm_head_rows);
   plan.token_choice.set_reference(make_row_by_row_choice);
   plan.acceptance.set_reference(make_match_acceptance);

@@ -8,12 +8,29 @@
 #include <fmt/format.h>
 
 #include "base/select_rows.h"
+#include "engine/runtime.h"
 #include "engine/session_impl.h"
 #include "profiles/range.h"
 
 namespace decodelab {
+InCall::InCall(const Engine::Impl& engine) {
+  if (engine.rank_threads > 0) {
+    threads_before_ = threads();
+    set_threads(engine.rank_threads);
+  }
+}
+
+InCall::~InCall() {
+  if (threads_before_ > 0) {
+    set_threads(threads_before_);
+  }
+}
+
 Session::Impl::Impl(const Engine::Impl& of, const SessionOptions& asked)
     : engine(of), runner(of.step_runner()), joins(asked.joins), rows_of_steps(asked.batch_size) {
+  if (engine.leader) {
+    state.other_ranks = engine.leader->open(asked.batch_size, asked.max_tokens);
+  }
   const std::int64_t spare_rows = runner->cache_rows(asked.batch_size) - asked.batch_size;
   state.cache = engine.cache(asked.batch_size, asked.max_tokens, spare_rows);
   state.sampling.values = complete_sampling(asked.sampling, asked.batch_size);
@@ -143,6 +160,12 @@ void Session::Impl::refuse_without_cache(const char* what) const {
   }
 }
 
+void Session::Impl::refuse_on_ranks(const char* what) const {
+  if (state.other_ranks) {
+    throw std::logic_error(fmt::format("{} needs a whole model, and this one is shared by ranks", what));
+  }
+}
+
 Session::Session(const Engine& engine, const SessionOptions& options) {
   const c10::InferenceMode inference;
   const std::int64_t positions = engine.model().config().positions;
@@ -173,13 +196,13 @@ StepResult Session::prefill(std::span<const std::vector<std::int64_t>> prompts) 
 }
 
 void Session::extend(std::span<const std::vector<std::int64_t>> tokens) {
-  const c10::InferenceMode inference;
+  const InCall call(impl_->engine);
   impl_->refuse_unread("extend()");
   impl_->feed(impl_->begin_tokens(tokens));
 }
 
 StepResult Session::choose() {
-  const c10::InferenceMode inference;
+  const InCall call(impl_->engine);
   impl_->refuse_unread("choose()");
   if (!impl_->state.last_logits.value.defined() || std::ranges::min(impl_->state.cache->lengths()) == 0) {
     throw std::logic_error("choose() needs a step of all rows before it, whose logits it chooses from");
@@ -189,7 +212,7 @@ StepResult Session::choose() {
 }
 
 StepResult Session::decode() {
-  const c10::InferenceMode inference;
+  const InCall call(impl_->engine);
   impl_->refuse_unread("decode()");
   impl_->decode_step();
   impl_->choose();
@@ -197,7 +220,7 @@ StepResult Session::decode() {
 }
 
 StepResult Session::decode_ahead() {
-  const c10::InferenceMode inference;
+  const InCall call(impl_->engine);
   UnreadStep before = std::exchange(impl_->unread, {});
   impl_->decode_step();
   impl_->choose();
@@ -208,7 +231,7 @@ StepResult Session::decode_ahead() {
 }
 
 void Session::start_step() {
-  const c10::InferenceMode inference;
+  const InCall call(impl_->engine);
   impl_->decode_step();
   impl_->choose();
 }
@@ -216,7 +239,7 @@ void Session::start_step() {
 StepResult Session::read_last() { return impl_->read(); }
 
 void Session::forward() {
-  const c10::InferenceMode inference;
+  const InCall call(impl_->engine);
   impl_->decode_step();
 }
 

@@ -31,6 +31,19 @@ struct UnreadStep {
   StepResult read(const TokenText* text);
 };
 
+/// Holds for one call of a session: no gradients, and the threads that the plan's ranks have each.
+class InCall {
+ public:
+  explicit InCall(const Engine::Impl& engine);
+  ~InCall();
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
+
+ private:
+  c10::InferenceMode inference_;
+  std::int64_t threads_before_ = 0;  ///< 0: they are not changed.
+};
+
 /// Returns the tokens of all rows as one tensor [B, T], each row padded at its end with token 0. Throws
 /// std::invalid_argument for ids outside of the vocabulary.
 at::Tensor padded_ids(std::span<const std::vector<std::int64_t>> tokens, std::int64_t longest,
@@ -84,6 +97,8 @@ struct Session::Impl {
 
   /// Refuses what fills a session with keys and values where it keeps none.
   void refuse_without_cache(const char* what) const;
+  /// Refuses what gives or takes keys and values of some tokens where other ranks hold a part of them.
+  void refuse_on_ranks(const char* what) const;
 
   /// Tokens on their way through the layers.
   struct Feed {
@@ -126,6 +141,8 @@ struct Session::Impl {
   void tell_next();
   /// Throws what the function `what` throws where no round can begin, or `values` came of another number of rows.
   void check_round(const char* what, const char* values, std::size_t rows) const;
+  /// Runs the layers on the next tokens and the guesses behind them, ids [B, T], and lets the rows hold them.
+  Verified pass(const at::Tensor& ids, const StepRows& rows);
   /// Returns the proposer's guesses, at most budgets[row] of each row.
   std::vector<std::vector<std::int64_t>> propose(std::span<const std::int64_t> budgets);
   /// Does what Session::verify() does, once the proposer knows the next tokens; `proposer` made the guesses, if any.
@@ -138,7 +155,7 @@ struct Session::Impl {
   StepResult read() { return std::exchange(unread, {}).read(text.get()); }
 
  private:
-  Feed encode(const at::Tensor& ids, StepRows& prompts);
+  Feed encode(std::span<const std::vector<std::int64_t>> tokens, const at::Tensor& ids, StepRows& prompts);
   /// Feeds all tokens of every row from position 0, where the cache keeps nothing.
   Feed all_tokens_again();
   StepRows begin_decode();

@@ -190,6 +190,27 @@ class Session::Impl::PassRound final : public Round {
   std::vector<RowRun> runs_;
 };
 
+Verified Session::Impl::pass(const at::Tensor& ids, const StepRows& rows) {
+  workspace->begin_verification(batch_size());
+  Verified verified = in_stage(Stage::verify, [&] {
+    return runner->verify(
+        {.ids = ids, .rows = rows, .cache = *state.cache, .workspace = *workspace, .encoded = state.encoded.get()});
+  });
+  in_stage(Stage::host, [&] { state.cache->advance(rows); });
+  return verified;
+}
+
+void Session::pass(std::span<const std::vector<std::int64_t>> tokens) {
+  const InCall call(impl_->engine);
+  std::vector<std::int64_t> added;
+  for (const std::vector<std::int64_t>& row : tokens) {
+    added.push_back(std::ssize(row));
+  }
+  const StepRows rows = impl_->rows(std::move(added), PrefillLayout::packed);
+  impl_->state.cache->check_room(rows);
+  impl_->pass(padded_ids(tokens, rows.tokens(), impl_->model().config.vocabulary_size).to(rows.device()), rows);
+}
+
 std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64_t>> guesses,
                                           const Proposer* proposer) {
   std::vector<std::vector<std::int64_t>> tokens;
@@ -209,16 +230,11 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
   if (state.history) {
     state.history->add(state.next_ids.value, past);
   }
-  workspace->begin_verification(batch_size());
-  const Verified verified = in_stage(Stage::verify, [&] {
-    return runner->verify({.ids = ids,
-                           .rows = step_rows,
-                           .cache = *state.cache,
-                           .workspace = *workspace,
-                           .encoded = state.encoded.get()});
-  });
+  if (state.other_ranks) {
+    state.other_ranks->pass(tokens);
+  }
+  const Verified verified = pass(ids, step_rows);
   PassRound round(*this, guesses, proposer, verified.logits, past);
-  in_stage(Stage::host, [&] { state.cache->advance(step_rows); });
   std::vector<RowRun> runs = in_stage(Stage::accept, [&] { return round.runs(engine.acceptance->accept(round)); });
   state.last_logits.value = round.last_of(round.logits());
   if (engine.proposer.sees_states) {
@@ -228,7 +244,11 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
   for (std::size_t row = 0; row < runs.size(); ++row) {
     // A row whose rules left no token is not fed again: any id will do.
     chosen.push_back(runs[row].exhausted ? 0 : runs[row].token_ids.back());
-    state.cache->truncate(static_cast<std::int64_t>(row), past[row] + 1 + runs[row].accepted);
+    const std::int64_t held = past[row] + 1 + runs[row].accepted;
+    state.cache->truncate(static_cast<std::int64_t>(row), held);
+    if (state.other_ranks) {
+      state.other_ranks->truncate(static_cast<std::int64_t>(row), held);
+    }
     if (state.proposer) {
       state.proposer->add(static_cast<std::int64_t>(row),
                           std::span(runs[row].token_ids).first(static_cast<std::size_t>(runs[row].accepted)));
@@ -279,7 +299,7 @@ void Session::Impl::check_round(const char* what, const char* values, std::size_
 }
 
 std::vector<RowRun> Session::verify(std::span<const std::vector<std::int64_t>> guesses) {
-  const c10::InferenceMode inference;
+  const InCall call(impl_->engine);
   impl_->check_round("verify()", "guesses", guesses.size());
   const std::int64_t vocabulary = impl_->model().config.vocabulary_size;
   for (std::size_t row = 0; row < guesses.size(); ++row) {
@@ -307,7 +327,7 @@ void Session::foretell(std::span<const std::vector<std::int64_t>> completions) {
 }
 
 std::vector<RowRun> Session::speculate(std::span<const std::int64_t> budgets) {
-  const c10::InferenceMode inference;
+  const InCall call(impl_->engine);
   if (impl_->state.proposer == nullptr) {
     throw std::logic_error("speculate() needs guesses, and the plan has no proposer: give them to verify()");
   }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/checkpoint/rank_part.h"
 #include "engine/checkpoint/synthetic.h"
 #include "engine/kernels/elementwise/random_fill.h"
 #include "engine/kernels/scalar_type.h"
@@ -42,11 +43,24 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed, std::int64_t 
   const c10::InferenceMode inference;
   impl_->refuse_without_cache("fill_random()");
   const KvCacheOptions& options = impl_->state.cache->options();
+  const ModelConfig& whole = impl_->engine.whole->config();
+  // Each rank draws the numbers of all heads, and keeps its own.
   const auto random = [&](std::int64_t tokens, std::string_view name, std::int64_t layer) {
-    return random_uniform({options.batch_size, tokens, options.width}, seed,
-                          synthetic_stream(fmt::format("{}.{}", name, layer)), options.device)
-        .to(scalar_type(options.dtype));
+    const at::Tensor all = random_uniform({options.batch_size, tokens, whole.kv_width()}, seed,
+                                          synthetic_stream(fmt::format("{}.{}", name, layer)), options.device)
+                               .to(scalar_type(options.dtype));
+    if (!impl_->engine.part) {
+      return all;
+    }
+    std::vector<at::Tensor> parts;
+    for (const IndexRange& range : kv_cut(whole, *impl_->engine.part).ranges) {
+      parts.push_back(all.narrow(2, range.first, range.count));
+    }
+    return at::cat(parts, 2);
   };
+  if (impl_->state.other_ranks) {
+    impl_->state.other_ranks->fill_random(length, seed, decoder_tokens);
+  }
   if (impl_->model().config.encoder) {
     std::vector<at::Tensor> layers;
     for (std::int64_t layer = 0; layer < options.layers; ++layer) {
@@ -72,6 +86,9 @@ FilledCache Session::filled() const {
   for (std::int64_t layer = 0; layer < impl_->state.cache->options().layers; ++layer) {
     filled.impl_->layers.push_back(impl_->state.cache->copy_of(layer));
   }
+  if (impl_->state.other_ranks) {
+    filled.impl_->of_other_ranks = impl_->state.other_ranks->keep();
+  }
   if (impl_->state.encoded) {
     for (const at::Tensor& layer : impl_->state.encoded->layers()) {
       filled.impl_->layers.push_back(layer.clone());
@@ -88,6 +105,12 @@ void Session::fill(const FilledCache& filled, std::span<const std::vector<std::i
   const bool encodes = impl_->model().config.encoder.has_value();
   if (std::ssize(layers) != (encodes ? 2 : 1) * options.layers || layers.front().size(0) != options.batch_size) {
     throw std::invalid_argument("a session is filled with the keys and values of as many layers and rows as it has");
+  }
+  if (impl_->state.other_ranks) {
+    if (!filled.impl_->of_other_ranks) {
+      throw std::invalid_argument("the model is shared by ranks, and these keys and values are not of all of them");
+    }
+    impl_->state.other_ranks->fill(*filled.impl_->of_other_ranks);
   }
   if (encodes) {
     const std::vector<at::Tensor> prompts(layers.begin() + options.layers, layers.end());
@@ -112,6 +135,7 @@ void Session::fill(const FilledCache& filled, std::span<const std::vector<std::i
 FilledCache Session::held(std::int64_t row, std::int64_t begin, std::int64_t end) const {
   const c10::InferenceMode inference;
   impl_->refuse_without_cache("held()");
+  impl_->refuse_on_ranks("held()");
   FilledCache filled;
   if (impl_->engine.prefix_reuse == PrefixReuse::shared) {
     impl_->state.cache->check_held(row, begin, end);
@@ -127,6 +151,7 @@ FilledCache Session::held(std::int64_t row, std::int64_t begin, std::int64_t end
 void Session::begin_with(std::span<const HeldPrefix> prefixes) {
   const c10::InferenceMode inference;
   impl_->refuse_without_cache("begin_with()");
+  impl_->refuse_on_ranks("begin_with()");
   KvCache& cache = *impl_->state.cache;
   const KvCacheOptions& options = cache.options();
   if (std::ssize(prefixes) != options.batch_size) {
@@ -181,6 +206,9 @@ void Session::truncate(std::int64_t length) {
     truncate(row, length);
   }
   impl_->state.cache->shrink();
+  if (impl_->state.other_ranks) {
+    impl_->state.other_ranks->shrink(length);
+  }
 }
 
 void Session::truncate(std::int64_t row, std::int64_t length) {

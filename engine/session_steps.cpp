@@ -107,9 +107,12 @@ Session::Impl::Feed Session::Impl::begin_tokens(std::span<const std::vector<std:
   StepRows step_rows = rows(std::move(added));
   at::Tensor ids = padded_ids(tokens, step_rows.tokens(), model().config.vocabulary_size).to(step_rows.device());
   if (model().config.encoder) {
-    return encode(ids, step_rows);
+    return encode(tokens, ids, step_rows);
   }
   state.cache->check_room(step_rows);
+  if (state.other_ranks) {
+    state.other_ranks->feed(tokens);
+  }
   if (state.history) {
     state.history->add({tokens.begin(), tokens.end()}, state.cache->lengths());
   }
@@ -139,7 +142,8 @@ Session::Impl::Feed Session::Impl::all_tokens_again() {
 }
 
 /// Lets the encoder read the prompts, and returns what the decoder begins with: one token a row.
-Session::Impl::Feed Session::Impl::encode(const at::Tensor& ids, StepRows& prompts) {
+Session::Impl::Feed Session::Impl::encode(std::span<const std::vector<std::int64_t>> tokens, const at::Tensor& ids,
+                                          StepRows& prompts) {
   if (state.encoded) {
     throw std::logic_error("an encoder has read the prompts of this session already: it reads them once");
   }
@@ -151,6 +155,9 @@ Session::Impl::Feed Session::Impl::encode(const at::Tensor& ids, StepRows& promp
   const at::Tensor first = at::full({batch_size(), 1}, start, ids.options());
   if (state.history) {
     state.history->add(first, state.cache->lengths());
+  }
+  if (state.other_ranks) {
+    state.other_ranks->feed(tokens);
   }
   workspace->begin_prefill();
   state.encoded = engine.transformer->encode(prompts.packed(ids), *engine.prefill_attention, step_of(prompts));
@@ -239,7 +246,7 @@ void Session::Impl::feed(const Feed& fed) {
   // A workspace may write the new logits over the old ones.
   const at::Tensor before =
       continues && state.last_logits.value.defined() ? state.last_logits.value.clone() : at::Tensor();
-  set_logits(fed, before, !state.encoded);
+  set_logits(fed, before, !state.encoded && !engine.follows());
   if (before.defined() && !rows.all_add()) {
     at::Tensor adds = at::tensor(rows.added(), at::kLong).to(before.device()).gt(0).unsqueeze(1);
     state.last_logits.value = at::where(adds, state.last_logits.value, before);
@@ -263,6 +270,10 @@ void Session::Impl::decode_forward() {
     set_logits(all, {}, false);
     in_stage(Stage::host, [&] { state.cache->advance(all.rows); });
     return;
+  }
+  if (state.other_ranks) {
+    state.cache->check_room(rows);
+    state.other_ranks->step(next_tokens());
   }
   workspace->begin_decode();
   state.last_hidden.value = at::Tensor();

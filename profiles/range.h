@@ -24,13 +24,14 @@ enum class Stage : std::uint8_t {
   details,
   host,
   text,
-  draft,   ///< Guesses are made.
-  verify,  ///< What lies in no other part of the pass over guesses.
-  accept,  ///< What lies in no other part of the choice of guesses that stand.
+  draft,       ///< Guesses are made.
+  verify,      ///< What lies in no other part of the pass over guesses.
+  accept,      ///< What lies in no other part of the choice of guesses that stand.
+  all_reduce,  ///< Ranks that share the model exchange what they computed, and wait for each other.
 };
-inline constexpr std::array<const char*, 16> kStageNames{
-    "other", "embed",  "qkv",     "kv_write", "attention", "projection", "mlp",    "norm",
-    "head",  "choice", "details", "host",     "text",      "draft",      "verify", "accept"};
+inline constexpr std::array<const char*, 17> kStageNames{
+    "other",  "embed",   "qkv",  "kv_write", "attention", "projection", "mlp",    "norm",      "head",
+    "choice", "details", "host", "text",     "draft",     "verify",     "accept", "all_reduce"};
 
 /// Returns the name of a stage; the last name for a number that is no stage.
 constexpr const char* stage_name(Stage stage) {
@@ -70,15 +71,17 @@ enum class Amount : std::uint8_t {
   emitted_tokens,      ///< Tokens that rounds said: the guesses that stood, and one more of each row.
   verified_rows,       ///< Tokens that rounds fed, whose logits were all computed.
   mapped_rows,         ///< Tokens whose embeddings were read from the checkpoint's file.
+  all_reduces,         ///< Sums over the ranks that share the model.
+  all_reduced_bytes,   ///< Bytes of these sums.
 };
-inline constexpr std::array<const char*, 31> kAmountNames{
-    "lm_head_rows",  "copied_cache_bytes", "cache_writes",    "padding_keys",      "padding_tokens",
-    "random_draws",  "graph_launches",     "late_reads",      "recomputed_tokens", "host_logit_bytes",
-    "idle_rows",     "joined_rows",        "placed_rows",     "dropped_rows",      "forked_rows",
-    "walked_masks",  "kept_masks",         "prefix_lookups",  "prefix_tokens",     "prefix_pages",
-    "sorted_logits", "scanned_logits",     "tokenizer_calls", "listed_tokens",     "tied_tokens",
-    "rounds",        "proposed_tokens",    "accepted_tokens", "emitted_tokens",    "verified_rows",
-    "mapped_rows"};
+inline constexpr std::array<const char*, 33> kAmountNames{
+    "lm_head_rows",  "copied_cache_bytes", "cache_writes",     "padding_keys",      "padding_tokens",
+    "random_draws",  "graph_launches",     "late_reads",       "recomputed_tokens", "host_logit_bytes",
+    "idle_rows",     "joined_rows",        "placed_rows",      "dropped_rows",      "forked_rows",
+    "walked_masks",  "kept_masks",         "prefix_lookups",   "prefix_tokens",     "prefix_pages",
+    "sorted_logits", "scanned_logits",     "tokenizer_calls",  "listed_tokens",     "tied_tokens",
+    "rounds",        "proposed_tokens",    "accepted_tokens",  "emitted_tokens",    "verified_rows",
+    "mapped_rows",   "all_reduces",        "all_reduced_bytes"};
 
 /// Receives every range and amount of one thread. The calls that enter and leave come in pairs, properly nested. Layers
 /// and steps are optional: their functions do nothing unless a listener overrides them, and counters do not.

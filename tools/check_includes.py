@@ -27,7 +27,7 @@ ALLOWED = {
 # Rooms of a folder, lowest first: a file includes files of its own room and of those before it. What stands in the folder itself is on
 # top, but for the files that are named here, which are on the ground.
 ROOMS = {
-    "engine": ("kernels", "checkpoint", "families", "masks", "layers", "sampling", "sequences", "generation"),
+    "engine": ("kernels", "checkpoint", "families", "masks", "layers", "ranks", "sampling", "sequences", "generation"),
     "reports": ("store", "statistics", "figures", "page"),
     "profiles": ("trace", "collect", "write"),
 }

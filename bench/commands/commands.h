@@ -31,6 +31,7 @@ class AbsentDevice : public std::runtime_error {
 void add_sweep_command(CLI::App& app, ExitCode& exit_code);
 void add_launch_command(CLI::App& app, ExitCode& exit_code);
 void add_draft_command(CLI::App& app, ExitCode& exit_code);
+void add_rank_command(CLI::App& app, ExitCode& exit_code);
 void add_report_command(CLI::App& app, ExitCode& exit_code);
 void add_history_command(CLI::App& app, ExitCode& exit_code);
 void add_compare_command(CLI::App& app, ExitCode& exit_code);

@@ -20,6 +20,7 @@
 #include "bench/commands/sampling_options.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
+#include "bench/measure/process/rank_process.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/prompt_file.h"
 #include "bench/plan/sweep_plan.h"
@@ -204,7 +205,11 @@ ExitCode run_generate(GenerateOptions options) {
     model = Model::load(source.path, dtype, device, memory_to_take(device),
                         [&](std::int64_t done, std::int64_t total) { progress(done, total); });
   }
-  const Engine engine(model, bind_arm(arm, reference_plan()), load_drafts(drafts, dtype, device));
+  const Engine engine(model, bind_arm(arm, reference_plan()), load_drafts(drafts, dtype, device),
+                      rank_processes({.checkpoint = source.path.string(),
+                                      .dtype = options.dtype,
+                                      .device = device,
+                                      .arm = std::string(variants_part(arm.label))}));
   options.speculates = engine.speculates();
   const nlohmann::ordered_json document{{"schema_version", 1},
                                         {"model", options.model},

@@ -22,6 +22,7 @@
 #include "bench/measure/launch_runner.h"
 #include "bench/measure/launcher.h"
 #include "bench/measure/process/child_process.h"
+#include "bench/measure/process/rank_process.h"
 #include "bench/measure/torch_roofline.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
@@ -62,6 +63,15 @@ std::shared_ptr<const KeptOutputs> keep_across_runs(const BuildRecord& build, co
   }
 }
 
+/// Returns what starts the ranks of an arm in other processes.
+RankLauncher ranks_of(const LaunchPlan& plan, const std::string& label) {
+  return rank_processes({.checkpoint = plan.checkpoint,
+                         .dtype = plan.dtype,
+                         .device = plan.device,
+                         .arm = std::string(variants_part(label)),
+                         .places = places_of(plan)});
+}
+
 /// Keeps what the arms that are right say to the run's prompts.
 void save_completions(Store& store, std::int64_t run_id, const std::shared_ptr<const Model>& model,
                       const Drafts& drafts, const LaunchPlan& plan) {
@@ -76,7 +86,8 @@ void save_completions(Store& store, std::int64_t run_id, const std::shared_ptr<c
     });
     // What an arm asks of each row is a setting of its cells, not of what the model says.
     if (runs && record.command.empty() && !record.roofline() && request_part(record.label).empty()) {
-      const Engine engine(model, bind_arm(parse_arm(record.label), reference_plan()), drafts);
+      const Engine engine(model, bind_arm(parse_arm(record.label), reference_plan()), drafts,
+                          ranks_of(plan, record.label));
       store.save_completions(complete_prompts(engine, record.id, plan.prompts, text));
     }
   }
@@ -129,7 +140,8 @@ ExitCode run_launch(const LaunchOptions& options) {
         std::weak_ptr<const Engine>& known = engines[std::string(variants_part(record.label))];
         std::shared_ptr<const Engine> engine = known.lock();
         if (engine == nullptr) {
-          engine = std::make_shared<const Engine>(model, bind_arm(arm, reference_plan()), drafts);
+          engine = std::make_shared<const Engine>(model, bind_arm(arm, reference_plan()), drafts,
+                                                  ranks_of(plan, record.label));
           known = engine;
         }
         return make_engine_worker(std::move(engine), arm, input);

@@ -17,6 +17,7 @@
 #include "bench/commands/trace_words.h"
 #include "bench/machine/environment.h"
 #include "bench/measure/engine_trace.h"
+#include "bench/measure/process/rank_process.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/runtime.h"
@@ -152,7 +153,12 @@ void print(const Job& job, const TracedCell& traced, const std::vector<std::stri
 TraceVerdict run_job(const TraceOptions& options, const Plan& plan, const Job& job,
                      const std::shared_ptr<const Model>& model, const Drafts& drafts, Store* store) {
   const Arm arm = parse_arm(job.arm.label);
-  const Engine engine(model, bind_arm(arm, reference_plan()), drafts);
+  const Engine engine(model, bind_arm(arm, reference_plan()), drafts,
+                      rank_processes({.checkpoint = plan.launch.checkpoint,
+                                      .dtype = plan.launch.dtype,
+                                      .device = plan.launch.device,
+                                      .arm = std::string(variants_part(job.arm.label)),
+                                      .places = places_of(plan.launch)}));
   CellInput input = cell_input(plan.launch);
   input.request = arm.request;
   add_token_bytes({&job.arm, 1}, plan.launch.checkpoint, input);

@@ -7,6 +7,7 @@
 #include "bench/commands/commands.h"
 #include "bench/machine/environment.h"
 #include "bench/measure/engine_worker.h"
+#include "bench/measure/process/rank_process.h"
 #include "bench/measure/process/worker_process.h"
 #include "bench/measure/process/worker_server.h"
 #include "bench/measure/torch_build.h"
@@ -56,8 +57,13 @@ ExitCode run_worker(const WorkerOptions& options) {
     const std::string device = require_device(asked.device);
     const ElementType dtype = dtype_from_name(options.dtype.empty() ? asked.dtype : options.dtype);
     const auto model = Model::load(asked.model, dtype, device, memory_to_take(device));
+    const RankLauncher ranks = rank_processes({.checkpoint = asked.model,
+                                               .dtype = name_of_dtype(dtype),
+                                               .device = device,
+                                               .arm = arm.label,
+                                               .places = WorkerProcess::own_places()});
     return make_engine_worker(
-        std::make_shared<const Engine>(model, bind_arm(arm, reference_plan())), arm,
+        std::make_shared<const Engine>(model, bind_arm(arm, reference_plan()), Drafts(), ranks), arm,
         CellInput{.seed = static_cast<std::uint64_t>(asked.seed), .max_tokens = asked.max_tokens});
   };
   return serve_worker(WorkerProcess::kRequestDescriptor, WorkerProcess::kReplyDescriptor, hello, load)

@@ -64,6 +64,9 @@ CellRunner::CellRunner(const Engine& engine, const CellInput& input, const CellR
     throw WorkerError(RowStatus::unsupported,
                       "the arm guesses several tokens ahead, and a decode step has one: measure phase continue");
   }
+  if (input.request.prefix && engine.ranks() > 1) {
+    throw WorkerError(RowStatus::unsupported, "@prefix: ranks share the model, and no prefix is put into their rows");
+  }
   if (cell.phase == Phase::batching) {
     work_ = batch_work(input, cell, config.vocabulary_size);
     batching_ = batching_scope_from_string(cell.scope);
@@ -138,7 +141,7 @@ std::string CellRunner::kept_key() const {
 }
 
 bool CellRunner::restore_kept() {
-  const auto bytes = input_.kept ? input_.kept->read(kept_key()) : std::nullopt;
+  const auto bytes = input_.kept && engine_.ranks() == 1 ? input_.kept->read(kept_key()) : std::nullopt;
   if (!bytes) {
     return false;
   }
@@ -158,7 +161,7 @@ bool CellRunner::restore_kept() {
 }
 
 void CellRunner::keep(const FilledCache& filled) const {
-  if (input_.kept && filled.bytes() <= static_cast<std::int64_t>(KeptBytes::kMostOfOne)) {
+  if (input_.kept && engine_.ranks() == 1 && filled.bytes() <= static_cast<std::int64_t>(KeptBytes::kMostOfOne)) {
     BytesWriter writer;
     writer.numbers(first_tokens_);
     writer.bytes(filled.to_bytes());

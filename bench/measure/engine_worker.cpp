@@ -132,18 +132,21 @@ class EngineWorker final : public Worker {
 
   std::int64_t bytes_needed(const CellRecord& cell) const override {
     if (cell.phase == Phase::decode) {
-      return engine_->step_bytes(cell.batch, 1, cell.length, held(cell) + room(cell)) + snapshot_bytes(cell);
+      return engine_->step_bytes(cell.batch, 1, cell.length, held(cell) + room(cell), input_.request.details()) +
+             snapshot_bytes(cell);
     }
     if (cell.phase == Phase::continuation) {
-      return engine_->step_bytes(cell.batch, 1, cell.length, held(cell) + input_.max_tokens) + snapshot_bytes(cell);
+      return engine_->step_bytes(cell.batch, 1, cell.length, held(cell) + input_.max_tokens, input_.request.details()) +
+             snapshot_bytes(cell);
     }
     const std::int64_t positions = positions_needed(engine_->model().config(), cell, input_.max_tokens);
     if (cell.phase == Phase::batching) {
       // While rows join, those that decode and all of them together are there.
-      return engine_->step_bytes(2 * cell.batch, longest_prompt(cell.length), 0, positions) +
+      return engine_->step_bytes(2 * cell.batch, longest_prompt(cell.length), 0, positions, input_.request.details()) +
              stored_bytes(kRequestsOfARow * cell.batch, longest_prompt(cell.length));
     }
-    return engine_->step_bytes(rows_of(cell), cell.length, 0, positions) + stored_bytes(cell.batch, cell.length);
+    return engine_->step_bytes(rows_of(cell), cell.length, 0, positions, input_.request.details()) +
+           stored_bytes(cell.batch, cell.length);
   }
 
   void use_prompts(const std::vector<std::vector<std::int64_t>>& prompts) override { input_.prompts = real(prompts); }

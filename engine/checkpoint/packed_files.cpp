@@ -149,7 +149,8 @@ const fs::path& PackedFiles::folder() {
   return folder_;
 }
 
-std::optional<PackedFile> PackedFiles::open(const std::string& key, std::size_t piece_bytes, std::size_t pieces) {
+std::optional<PackedFile> PackedFiles::open(const std::string& name, std::size_t piece_bytes, std::size_t pieces) {
+  const std::string key = part_ + name;
   if (piece_bytes * pieces < kWorthKeeping || folder().empty()) {
     return std::nullopt;
   }
@@ -173,7 +174,8 @@ std::optional<PackedFile> PackedFiles::open(const std::string& key, std::size_t 
   return file;
 }
 
-void PackedFiles::keep(const std::string& key, std::span<const std::byte> bytes, std::size_t piece_bytes) {
+void PackedFiles::keep(const std::string& name, std::span<const std::byte> bytes, std::size_t piece_bytes) {
+  const std::string key = part_ + name;
   if (bytes.size() < kWorthKeeping || folder().empty()) {
     return;
   }

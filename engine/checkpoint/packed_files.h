@@ -49,16 +49,20 @@ class PackedFiles {
   /// longest are removed.
   static constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 30;
 
-  PackedFiles(std::filesystem::path checkpoint, std::filesystem::path cache_directory,
+  /// `part` says which part of the checkpoint's weights these are, and stands before every key; empty: the whole.
+  PackedFiles(std::filesystem::path checkpoint, std::filesystem::path cache_directory, std::string part = "",
               std::uintmax_t most_bytes = kMostBytes)
-      : checkpoint_(std::move(checkpoint)), cache_directory_(std::move(cache_directory)), most_bytes_(most_bytes) {}
+      : checkpoint_(std::move(checkpoint)),
+        cache_directory_(std::move(cache_directory)),
+        part_(std::move(part)),
+        most_bytes_(most_bytes) {}
 
-  /// Opens what was kept under `key`, which names all that the bytes depend on besides the checkpoint's content
+  /// Opens what was kept under `name`, which stands for all that the bytes depend on besides the checkpoint's content
   /// (weight, shape, dtype, order and its version). Returns nothing where it is missing or has other pieces.
-  std::optional<PackedFile> open(const std::string& key, std::size_t piece_bytes, std::size_t pieces);
-  /// Writes `bytes` under `key`, replacing what is there, and returns when they are on the disk, so that no later write
-  /// disturbs a timed step. A reader sees the old file or the new one.
-  void keep(const std::string& key, std::span<const std::byte> bytes, std::size_t piece_bytes);
+  std::optional<PackedFile> open(const std::string& name, std::size_t piece_bytes, std::size_t pieces);
+  /// Writes `bytes` under `name`, replacing what is there, and returns when they are on the disk, so that no later
+  /// write disturbs a timed step. A reader sees the old file or the new one.
+  void keep(const std::string& name, std::span<const std::byte> bytes, std::size_t piece_bytes);
 
  private:
   /// Returns the checkpoint's folder, determined once; empty where there can be none.
@@ -67,6 +71,7 @@ class PackedFiles {
 
   std::filesystem::path checkpoint_;
   std::filesystem::path cache_directory_;
+  std::string part_;
   std::uintmax_t most_bytes_;
   std::once_flag found_;
   std::filesystem::path folder_;

@@ -213,9 +213,10 @@ std::int64_t weight_bytes(const ModelConfig& config, ElementType dtype) {
 }
 
 struct Weights::Impl {
-  CheckpointReader reader;
+  std::shared_ptr<const CheckpointReader> reader;  ///< Of the whole model, and of the parts that ranks hold of it.
   std::map<std::string, StoredTensor> stored;
   std::map<std::string, RoleSpec> roles;
+  std::map<std::string, WeightCut> cuts;  ///< Of roles of which this is a part.
   at::TensorOptions options;
   std::int64_t total_bytes;
   MemoryAtHand at_hand;
@@ -254,10 +255,15 @@ struct Weights::Impl {
     }
     at::Tensor tensor;
     if (arena) {
-      const std::size_t bytes = elements(role) * options.dtype().itemsize();
+      const std::vector<std::int64_t> shape = shape_of(role);
+      const std::size_t bytes = elements(shape) * options.dtype().itemsize();
       require_memory(static_cast<std::int64_t>(bytes), at_hand, name);
-      tensor = at::from_blob(arena->take(bytes), role.shape, [kept = arena](void*) {}, options);
-      write_weight(tensor, role, views(role));
+      tensor = at::from_blob(arena->take(bytes), shape, [kept = arena](void*) {}, options);
+      if (cuts.contains(name)) {
+        tensor.copy_(part_of(role));
+      } else {
+        write_weight(tensor, role, views(role));
+      }
     } else {
       tensor = made(role).to(options.device());
     }
@@ -272,8 +278,35 @@ struct Weights::Impl {
     return tensor;
   }
 
-  static std::size_t elements(const RoleSpec& role) {
-    return std::accumulate(role.shape.begin(), role.shape.end(), std::size_t{1},
+  /// Returns whether a file has a weight as the engine wants it.
+  bool as_stored(const RoleSpec& role) const {
+    const StoredTensor& first = stored.at(role.stored.front().name);
+    return role.transform == Transform::none && !first.blocks &&
+           scalar_type(first.element_type(role.role)) == options.dtype().toScalarType();
+  }
+
+  /// Returns the part of a weight that is held here, in memory of its own or of the file.
+  at::Tensor part_of(const RoleSpec& role) const {
+    const at::Tensor whole = as_stored(role) ? view_of(role.role, stored.at(role.stored.front().name)) : made(role);
+    const WeightCut& cut = cuts.at(role.role);
+    std::vector<at::Tensor> parts;
+    for (const IndexRange& range : cut.ranges) {
+      parts.push_back(whole.narrow(cut.axis, range.first, range.count));
+    }
+    return parts.size() == 1 ? parts.front().contiguous() : at::cat(parts, cut.axis);
+  }
+
+  /// Returns the shape of what is held here of a weight.
+  std::vector<std::int64_t> shape_of(const RoleSpec& role) const {
+    std::vector<std::int64_t> shape = role.shape;
+    if (const auto cut = cuts.find(role.role); cut != cuts.end()) {
+      shape[static_cast<std::size_t>(cut->second.axis)] = cut->second.count();
+    }
+    return shape;
+  }
+
+  static std::size_t elements(const std::vector<std::int64_t>& shape) {
+    return std::accumulate(shape.begin(), shape.end(), std::size_t{1},
                            [](std::size_t count, std::int64_t size) { return count * static_cast<std::size_t>(size); });
   }
 };
@@ -297,15 +330,15 @@ at::Tensor Weights::read(const std::string& name) const {
     return impl_->load(name);
   }
   const c10::InferenceMode inference;
-  const StoredTensor& first = impl_->stored.at(role.stored.front().name);
-  const bool as_stored = role.transform == Transform::none && !first.blocks &&
-                         scalar_type(first.element_type(name)) == impl_->options.dtype().toScalarType();
-  return as_stored ? view_of(name, first) : impl_->made(role);
+  if (impl_->cuts.contains(name)) {
+    return impl_->part_of(role);
+  }
+  return impl_->as_stored(role) ? view_of(name, impl_->stored.at(role.stored.front().name)) : impl_->made(role);
 }
 
 std::vector<StoredBlocks> Weights::blocks(const std::string& name) const {
   const RoleSpec& role = impl_->find(name);
-  if (role.transform != Transform::none && role.transform != Transform::concatenated) {
+  if (impl_->cuts.contains(name) || (role.transform != Transform::none && role.transform != Transform::concatenated)) {
     return {};
   }
   std::vector<StoredBlocks> parts;
@@ -343,7 +376,7 @@ void Weights::read_rows(const std::string& name, const at::Tensor& ids, const at
 }
 
 bool Weights::has(const std::string& name) const { return impl_->roles.contains(name); }
-const std::vector<std::int64_t>& Weights::shape(const std::string& name) const { return impl_->find(name).shape; }
+std::vector<std::int64_t> Weights::shape(const std::string& name) const { return impl_->shape_of(impl_->find(name)); }
 ElementType Weights::dtype() const { return element_type(impl_->options.dtype().toScalarType()); }
 
 std::int64_t Weights::bytes() const { return impl_->total_bytes; }
@@ -358,6 +391,44 @@ void Weights::check(const std::filesystem::path& directory, const ModelConfig& c
   match(directory, reader.tensors(), config);
 }
 
+Weights Weights::part(const ModelConfig& config, const RankPart& part) const {
+  if (!impl_->arena) {
+    throw std::invalid_argument("weights are shared by ranks where they lie in the memory of a CPU");
+  }
+  if (const std::string reason = reason_against_ranks(config, part.ranks); !reason.empty()) {
+    throw std::invalid_argument(reason);
+  }
+  // NOLINTNEXTLINE(modernize-make-unique): as in load().
+  auto impl = std::unique_ptr<Impl>(new Impl{.reader = impl_->reader,
+                                             .stored = impl_->stored,
+                                             .roles = impl_->roles,
+                                             .cuts = {},
+                                             .options = impl_->options,
+                                             .total_bytes = 0,
+                                             .at_hand = impl_->at_hand,
+                                             .arena = nullptr});
+  if (config.tied_head) {
+    RoleSpec head = impl->find("embedding.weight");
+    head.role = "head.weight";
+    impl->roles.emplace(head.role, head);
+  }
+  for (const auto& [name, role] : impl_->roles) {
+    if (const auto cut = weight_cut(config, name, part); cut && cut->ranges.empty()) {
+      impl->roles.erase(name);
+    }
+  }
+  for (const auto& [name, role] : impl->roles) {
+    if (auto cut = weight_cut(config, name, part)) {
+      impl->cuts.emplace(name, std::move(*cut));
+    }
+    impl->total_bytes +=
+        static_cast<std::int64_t>(Impl::elements(impl->shape_of(role)) * impl->options.dtype().itemsize());
+  }
+  impl->arena =
+      std::make_shared<Arena>(static_cast<std::size_t>(impl->total_bytes) + impl->roles.size() * kAlignmentBytes);
+  return Weights(std::move(impl));
+}
+
 Weights Weights::load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
                       const std::string& device_name, const LoadProgress& progress, const MemoryAtHand& at_hand) {
   const std::vector<RoleSpec> specs = weight_roles(config);
@@ -365,14 +436,15 @@ Weights Weights::load(const std::filesystem::path& directory, const ModelConfig&
   for (const RoleSpec& role : specs) {
     roles.emplace(role.role, role);
   }
-  CheckpointReader reader(directory, config);
-  auto stored = match(directory, reader.tensors(), config);
+  const auto reader = std::make_shared<const CheckpointReader>(directory, config);
+  auto stored = match(directory, reader->tensors(), config);
   const at::Device device(device_name);
   const std::int64_t total = weight_bytes(config, dtype);
   // NOLINTNEXTLINE(modernize-make-unique): an aggregate with a mutex can neither be moved nor made by make_unique().
-  auto impl = std::unique_ptr<Impl>(new Impl{.reader = std::move(reader),
+  auto impl = std::unique_ptr<Impl>(new Impl{.reader = reader,
                                              .stored = std::move(stored),
                                              .roles = std::move(roles),
+                                             .cuts = {},
                                              .options = at::TensorOptions(scalar_type(dtype)).device(device),
                                              .total_bytes = total,
                                              .at_hand = at_hand,

@@ -10,6 +10,7 @@
 
 #include "base/memory_at_hand.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/rank_part.h"
 #include "engine/checkpoint/safetensors.h"
 
 namespace at {
@@ -42,6 +43,10 @@ class Weights {
                       const std::string& device, const LoadProgress& progress = {}, const MemoryAtHand& at_hand = {});
   /// Throws what load() would throw for that directory, without copying any weight.
   static void check(const std::filesystem::path& directory, const ModelConfig& config);
+  /// Returns what a rank holds of weights on a CPU: each is cut when it is brought into memory, and a head that is tied
+  /// to the embedding becomes a weight of its own, since the embedding stays whole. `config` is that of the whole
+  /// model. Throws std::invalid_argument where the ranks cannot share the model.
+  Weights part(const ModelConfig& config, const RankPart& part) const;
   ~Weights();
   Weights(Weights&&) noexcept;
   Weights& operator=(Weights&&) noexcept;
@@ -53,14 +58,15 @@ class Weights {
   /// Returns the same values in the same dtype, to be read once and not in steps: where the file has them as the engine
   /// wants them, the tensor lies in the file's map; else it is made, and freed with the tensor.
   at::Tensor read(const std::string& role) const;
-  /// Returns how a GGUF file holds a matrix, parts one above the other; empty where it does not hold it in blocks.
+  /// Returns how a GGUF file holds a matrix, parts one above the other; empty where it does not hold it in blocks, and
+  /// where a rank holds a part of it.
   std::vector<StoredBlocks> blocks(const std::string& role) const;
   /// Copies rows `ids`, [n] on a CPU, of a matrix from the file to `rows`, [n, width] in the dtype of the weights,
   /// without bringing the matrix into memory. Throws std::logic_error for a matrix that does not lie in the file as it
   /// is wanted.
   void read_rows(const std::string& role, const at::Tensor& ids, const at::Tensor& rows) const;
   bool has(const std::string& role) const;
-  const std::vector<std::int64_t>& shape(const std::string& role) const;
+  std::vector<std::int64_t> shape(const std::string& role) const;
   ElementType dtype() const;
   std::int64_t bytes() const;
   /// Returns the time spent so far on bringing weights into memory.

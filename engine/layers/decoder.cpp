@@ -31,7 +31,7 @@ struct Layer {
 class Decoder final : public Transformer {
  public:
   Decoder(const ModelConfig& config, const Weights& weights, const LayerSlots& slots, PreparedWeights& prepared)
-      : config_(config), shape_(attention_shape(config)) {
+      : config_(config), shape_(attention_shape(config)), ranks_(slots.ranks) {
     if (weights.has("positions.weight")) {
       positions_ = weights.at("positions.weight");
     }
@@ -62,7 +62,7 @@ class Decoder final : public Transformer {
       layers_.push_back({.attention_norm = parts.norm(role + "attention_norm"),
                          .qkv = parts.linear(role + "qkv"),
                          .rotary = rotary(layer, role),
-                         .attention_out = parts.linear(role + "attention_out"),
+                         .attention_out = parts.linear_to_residual(role + "attention_out"),
                          .attention_post_norm = post_norm(role + "attention_post_norm"),
                          .mlp_norm = parts.norm(role + "mlp_norm"),
                          .mlp = parts.mlp(role),
@@ -111,6 +111,7 @@ class Decoder final : public Transformer {
       const at::Tensor normed = parts.mlp_norm->norm(stream.residual, step.workspace);
       const at::Tensor mlp = parts.mlp->forward(normed, step.workspace);
       stream.addend = step.workspace.reuses() ? stream.addend.add_(mlp) : mlp + stream.addend;
+      sum_over_ranks(stream.addend, ranks_);
       return;
     }
     const at::Tensor normed = add_and_norm(*parts.mlp_norm, stream, step.workspace);
@@ -132,6 +133,7 @@ class Decoder final : public Transformer {
  private:
   ModelConfig config_;
   AttentionShape shape_;
+  Ranks* ranks_;  ///< As in LayerSlots.
   std::unique_ptr<Embedding> embedding_;
   double embedding_scale_ = 1;  ///< Rounded to the model's dtype.
   at::Tensor positions_;        ///< Undefined where positions are not learned.

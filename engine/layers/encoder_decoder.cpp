@@ -25,7 +25,7 @@ struct OwnLayer {
   OwnLayer(const LayerParts& parts, const std::string& role)
       : attention_norm(parts.norm(role + "attention_norm")),
         qkv(parts.linear(role + "qkv")),
-        attention_out(parts.linear(role + "attention_out")),
+        attention_out(parts.linear_to_residual(role + "attention_out")),
         mlp_norm(parts.norm(role + "mlp_norm")),
         mlp(parts.mlp(role)) {}
 
@@ -43,7 +43,7 @@ struct DecoderLayer : OwnLayer {
         cross_norm(parts.norm(role + "cross_norm")),
         cross_query(parts.linear(role + "cross_query")),
         cross_key_value(parts.linear(role + "cross_key_value")),
-        cross_out(parts.linear(role + "cross_out")) {}
+        cross_out(parts.linear_to_residual(role + "cross_out")) {}
 
   std::unique_ptr<ResidualNorm> cross_norm;
   std::unique_ptr<Linear> cross_query;

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "engine/layers/shared_layers.h"
+
 namespace decodelab {
 
 NormWeights LayerParts::norm_weights(const std::string& role) const {
@@ -12,12 +14,25 @@ NormWeights LayerParts::norm_weights(const std::string& role) const {
           .epsilon = config_.norm_epsilon};
 }
 
+std::unique_ptr<Linear> LayerParts::linear_to_residual(const std::string& role) const {
+  std::unique_ptr<Linear> product = linear(role);
+  return slots_.ranks == nullptr || config_.parallel_residual ? std::move(product)
+                                                              : summed_over_ranks(std::move(product), *slots_.ranks);
+}
+
 std::unique_ptr<Mlp> LayerParts::mlp(const std::string& layer) const {
-  return slots_.mlp({.up = linear_weights(layer + "up"),
-                     .down = linear_weights(layer + "down"),
-                     .activation = config_.activation,
-                     .gated = config_.gated_mlp},
-                    slots_.linear, prepared_);
+  std::unique_ptr<Mlp> mlp = slots_.mlp({.up = linear_weights(layer + "up"),
+                                         .down = linear_weights(layer + "down"),
+                                         .activation = config_.activation,
+                                         .gated = config_.gated_mlp},
+                                        slots_.linear, prepared_);
+  return slots_.ranks == nullptr || config_.parallel_residual ? std::move(mlp)
+                                                              : summed_over_ranks(std::move(mlp), *slots_.ranks);
+}
+
+std::unique_ptr<Linear> LayerParts::head() const {
+  std::unique_ptr<Linear> head = linear(weights_.has("head.weight") ? "head" : "embedding");
+  return slots_.ranks == nullptr ? std::move(head) : head_of_ranks(std::move(head), *slots_.ranks);
 }
 
 std::unique_ptr<Embedding> LayerParts::embedding() const {
@@ -41,6 +56,12 @@ LinearWeights LayerParts::linear_weights(const std::string& role) const {
           .blocks = weights_.blocks(matrix),
           .read = [&weights = weights_, matrix] { return weights.read(matrix); },
           .load = [&weights = weights_, matrix]() -> const at::Tensor& { return weights.at(matrix); }};
+}
+
+void sum_over_ranks(const at::Tensor& addend, Ranks* ranks) {
+  if (ranks != nullptr) {
+    ranks->sum(addend);
+  }
 }
 
 at::Tensor add_and_norm(const ResidualNorm& norm, ResidualStream& stream, Workspace& workspace) {

@@ -27,11 +27,14 @@ class LayerParts {
   std::unique_ptr<Linear> linear(const std::string& role) const {
     return slots_.linear(linear_weights(role), prepared_);
   }
+  /// Returns a product that ends what attention adds to the residual. Where ranks share the model, what it and mlp()
+  /// return is summed over ranks, but where both are added at once: sum_over_ranks() is then called for the sum.
+  std::unique_ptr<Linear> linear_to_residual(const std::string& role) const;
   /// Returns the MLP of the layer whose roles begin with `layer`, `layers.3.` for one.
   std::unique_ptr<Mlp> mlp(const std::string& layer) const;
   std::unique_ptr<Embedding> embedding() const;
   /// Returns the head: a weight of its own, or the token embedding.
-  std::unique_ptr<Linear> head() const { return linear(weights_.has("head.weight") ? "head" : "embedding"); }
+  std::unique_ptr<Linear> head() const;
 
  private:
   /// Returns the weights of a product by its role; the bias is in memory, the matrix is read when it is wanted.
@@ -42,6 +45,9 @@ class LayerParts {
   const LayerSlots& slots_;
   PreparedWeights& prepared_;
 };
+
+/// Sums what attention and MLP add together over ranks; does nothing where `ranks` is null.
+void sum_over_ranks(const at::Tensor& addend, Ranks* ranks);
 
 /// Adds what is to be added, and returns the norm of the sum.
 at::Tensor add_and_norm(const ResidualNorm& norm, ResidualStream& stream, Workspace& workspace);

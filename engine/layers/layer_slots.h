@@ -22,6 +22,7 @@ class Linear;
 class LmHeadRows;
 class Mlp;
 class PreparedWeights;
+class Ranks;
 class ResidualNorm;
 class Rotary;
 class Softmax;
@@ -60,6 +61,7 @@ struct LayerSlots {
   MlpFactory mlp;
   ResidualNormFactory residual_norm;
   RotaryFactory rotary;
+  Ranks* ranks = nullptr;  ///< Those that share the model, which outlive the layers; null: it is whole.
 };
 
 }  // namespace decodelab

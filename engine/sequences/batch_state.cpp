@@ -12,9 +12,10 @@ namespace decodelab {
 bool BatchState::penalizes() const { return std::ranges::any_of(sampling.values, &SamplingParameters::penalizes); }
 
 std::vector<RowPart*> BatchState::parts() {
-  std::vector<RowPart*> all{cache.get(), choice.get(),    encoded.get(),      history.get(), masks.get(),
-                            fed.get(),   proposer.get(),  draft_length.get(), &sampling,     &asked,
-                            &details,    &prompt_details, &next_ids,          &last_hidden,  &last_logits};
+  std::vector<RowPart*> all{cache.get(), choice.get(), encoded.get(),  history.get(),
+                            masks.get(), fed.get(),    proposer.get(), draft_length.get(),
+                            &sampling,   &asked,       &details,       &prompt_details,
+                            &next_ids,   &last_hidden, &last_logits,   other_ranks.get()};
   std::erase(all, nullptr);
   return all;
 }

@@ -10,6 +10,7 @@
 
 #include "engine/layers/encoded_prompts.h"
 #include "engine/layers/kv_cache.h"
+#include "engine/ranks/rank_leader.h"
 #include "engine/sampling/row_masks.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_choice.h"
@@ -28,6 +29,7 @@ struct BatchState {
   std::unique_ptr<TokenHistory> history;                ///< Null where no row penalizes repetitions.
   std::unique_ptr<RowMasks> masks;                      ///< Null where no row has rules.
   std::unique_ptr<RowTokens> fed;                       ///< Null where the cache keeps keys and values.
+  std::unique_ptr<RankSession> other_ranks;             ///< Null but on the first of ranks that share the model.
   std::unique_ptr<Proposer> proposer;                   ///< Null where nobody guesses.
   std::unique_ptr<DraftLength> draft_length;            ///< Null where the proposer alone says how much it guesses.
   RowValues<SamplingParameters> sampling;               ///< Of each row, as complete_sampling() returns them.

@@ -5,11 +5,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/plan/arm.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
+#include "engine/ranks/rank_memory.h"
 #include "engine/sequences/proposer.h"
 #include "tests/engine/test_model.h"
 
@@ -47,6 +49,28 @@ inline std::vector<std::string> lossy_arms() {
   return arms;
 }
 
+/// A rank of a process of its own, in a thread: it knows of the memory only what a process knows.
+inline RankLauncher ranks_in_threads(const std::string& arm, const std::shared_ptr<const Model>& model) {
+  class Rank final : public RankElsewhere {
+   public:
+    explicit Rank(std::thread thread) : thread_(std::move(thread)) {}
+    ~Rank() override { thread_.join(); }
+    void look() override {}
+
+   private:
+    std::thread thread_;
+  };
+  return [arm, model](const RankStart& start) -> std::unique_ptr<RankElsewhere> {
+    return std::make_unique<Rank>(
+        std::thread([arm, model, start, memory = std::make_shared<RankMemory>(start.memory_descriptor, start.rank)] {
+          try {
+            Engine::run_rank(model, bind_arm(parse_arm(arm), reference_plan()), *memory);
+          } catch (const std::exception&) {  // The first rank knows it.
+          }
+        }));
+  };
+}
+
 /// Where the arm wants a draft, the model guesses for itself.
 inline Engine engine_for(const std::string& arm, const std::shared_ptr<const Model>& model) {
   Draft itself(model);
@@ -65,7 +89,7 @@ inline Engine engine_for(const std::string& arm, const std::shared_ptr<const Mod
                .draft = engine.get(),
                .sampling = std::vector<SamplingParameters>(static_cast<std::size_t>(rows))});
   };
-  return Engine(model, bind_arm(parse_arm(arm), reference_plan()), {{"itself", itself}});
+  return Engine(model, bind_arm(parse_arm(arm), reference_plan()), {{"itself", itself}}, ranks_in_threads(arm, model));
 }
 
 /// Logits of `steps` steps after the ragged prompts, each step fed `forced` where there are tokens.

@@ -47,7 +47,8 @@ Probe probe(const std::shared_ptr<const Model>& model, const std::string& label,
                                      .seed = sampled ? std::optional<std::uint64_t>(1) : std::nullopt},
                         .vocabulary = std::make_shared<const MaskVocabulary>(letters, std::vector<std::int64_t>()),
                         .texts = std::make_shared<const TokenBytes>(text, "texts")};
-  const auto engine = std::make_shared<const Engine>(model, bind_arm(parse_arm(really), reference_plan()));
+  const auto engine = std::make_shared<const Engine>(model, bind_arm(parse_arm(really), reference_plan()), Drafts(),
+                                                     testing::ranks_in_threads(really, model));
   const std::string asked = phase == "prefix"               ? "@prefix=0.5"
                             : phase.starts_with("masked")   ? "@regex=a*"
                             : phase.starts_with("detailed") ? "@top-tokens=5"

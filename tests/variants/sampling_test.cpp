@@ -97,7 +97,7 @@ TEST(Sampling, GivesTheReferencesTokensUnderEveryVariantThatBindsNoGenerator) {
     if (!plan.rng.variant().empty() || !reason.empty()) {
       continue;
     }
-    EXPECT_EQ(tokens_of(complete(Engine(model, plan), ragged_prompts(), every_kind_of_sampling())), expected) << arm;
+    EXPECT_EQ(tokens_of(complete(engine_for(arm, model), ragged_prompts(), every_kind_of_sampling())), expected) << arm;
   }
 }
 

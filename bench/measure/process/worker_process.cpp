@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <thread>
@@ -112,6 +113,26 @@ WorkerProcess::WorkerProcess(const std::string& command, const std::vector<std::
   close(ends[1]);
   socket_ = ends[0];
   replies_.emplace(socket_);
+}
+
+std::vector<std::int64_t> WorkerProcess::own_places() {
+  const char* const text = std::getenv("OMP_PLACES");
+  std::vector<std::int64_t> places;
+  if (text == nullptr) {
+    return places;
+  }
+  std::string_view left = text;
+  std::int64_t core = 0;
+  while (left.starts_with('{')) {
+    const auto [end, error] = std::from_chars(left.data() + 1, left.data() + left.size(), core);
+    if (error != std::errc() || !std::string_view(end, left.data() + left.size()).starts_with('}')) {
+      return {};
+    }
+    places.push_back(core);
+    left = std::string_view(end + 1, left.data() + left.size());
+    left.remove_prefix(left.starts_with(',') ? 1 : 0);
+  }
+  return left.empty() ? places : std::vector<std::int64_t>();
 }
 
 WorkerProcess::~WorkerProcess() {

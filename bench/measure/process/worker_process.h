@@ -48,6 +48,9 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
+  /// Called in the process: returns the places that it was started with; none where it was started otherwise.
+  static std::vector<std::int64_t> own_places();
+
   /// Sends one line and returns the line that answers it. Throws WorkerDied or WorkerTimedOut, after which the process
   /// is gone.
   std::string ask(const std::string& line, std::chrono::milliseconds limit);

@@ -38,7 +38,7 @@ class PackedFilesTest : public ::testing::Test {
   }
   fs::path cache() const { return folder_ / "cache"; }
   PackedFiles files(const fs::path& of, std::uintmax_t most_bytes = PackedFiles::kMostBytes) const {
-    return {of, cache(), most_bytes};
+    return {of, cache(), "", most_bytes};
   }
   /// All pieces that are read, empty where there is no file or a piece is refused.
   static std::vector<std::byte> read(PackedFiles&& files, const std::string& key = kKey,

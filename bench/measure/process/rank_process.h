@@ -1,0 +1,29 @@
+// A rank of a model in a process of its own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/ranks/communicator.h"
+
+namespace decodelab {
+
+/// What ranks in other processes are started with, besides their number.
+struct RankProcessOptions {
+  std::string checkpoint;
+  std::string dtype;
+  std::string device;
+  std::string arm;                     ///< Without what it asks of rows.
+  std::vector<std::int64_t> places{};  ///< Cores of all ranks together, one a thread; empty: threads are not bound.
+};
+
+/// What stands before the command of a rank, words with spaces between them, such as `srun --overlap --ntasks=1`: the
+/// process runs on the same machine, and is no child of the first rank.
+inline constexpr const char* kRanksByVariable = "DECODELAB_RANKS_BY";
+
+/// Returns what starts this program's command `rank`. A rank that ends throws RankFailed, with its last words, where
+/// the first one looks.
+RankLauncher rank_processes(RankProcessOptions options);
+
+}  // namespace decodelab
