@@ -339,9 +339,9 @@ std::vector<std::int64_t> thread_places(std::int64_t threads) {
 std::vector<std::int64_t> cores_in_places(std::string_view places) {
   std::vector<std::int64_t> cores;
   while (places.starts_with('{')) {
-    const std::size_t end = std::min(places.find('}'), places.size());
-    const auto core = whole_number(places.substr(1, end - 1));
-    const std::string_view behind = places.substr(std::min(end + 1, places.size()));
+    const std::size_t end = places.find('}');
+    const auto core = end == std::string_view::npos ? std::nullopt : whole_number(places.substr(1, end - 1));
+    const std::string_view behind = core ? places.substr(end + 1) : "";
     if (!core || (!behind.empty() && !behind.starts_with(",{"))) {
       return {};
     }
