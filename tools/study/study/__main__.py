@@ -11,11 +11,12 @@ from .engines import ENGINES
 from .families import FAMILIES
 from .questions import STUDY
 from .sequences import SEQUENCES
+from .serving import SERVING
 from .speculation import SPECULATION
 from .top_tokens import TOP_TOKENS
 from .weights import WEIGHTS
 
-STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES, "sequences": SEQUENCES, "speculation": SPECULATION, "top-tokens": TOP_TOKENS, "weights": WEIGHTS}
+STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES, "sequences": SEQUENCES, "serving": SERVING, "speculation": SPECULATION, "top-tokens": TOP_TOKENS, "weights": WEIGHTS}
 DEFAULT_MODEL = "synthetic:tiny-starcoder"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 

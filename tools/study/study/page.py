@@ -6,7 +6,7 @@ import statistics
 
 from validation.table import markdown
 
-from . import classes, peers, prediction
+from . import classes, peers, prediction, tax
 
 # Two arms whose ratio's interval lies within this are the same.
 SAME = 0.02
@@ -155,14 +155,23 @@ def ranked(rows):
     return "\n".join(tables)
 
 
+def interval_of(base, row, rows):
+    """The interval of a row's time over that of the sweep's baseline, or of the arm `base` in the same cell; (None, None) where there is none."""
+    if not base:
+        return row["time_ratio_low"], row["time_ratio_high"]
+    below = by_cell(rows).get(cell(row), {}).get(base)
+    found = tax.ratio(row, below) if below else None
+    return found[1:] if found else (None, None)
+
+
 def judged(claim, rows):
     """The study's claim in one line, with how many cells bear it out."""
     counts = {"faster": 0, "slower": 0, "same": 0, "undecided": 0}
     for row in rows:
         asked = row["arm"] == claim.arm and row["phase"] == claim.phase and row["length"] >= claim.least_length and claim.least_batch <= row["batch"] <= claim.most_batch
-        if not asked or row["time_ratio_low"] is None:
+        low, high = interval_of(claim.base, row, rows) if asked else (None, None)
+        if low is None:
             continue
-        low, high = row["time_ratio_low"], row["time_ratio_high"]
         if 1 - SAME < low and high < 1 + SAME:
             counts["same"] += 1
         else:
@@ -213,8 +222,12 @@ def predicted(rows):
     return times(rows) + "\n" + prediction.table(by_cell(rows))
 
 
+def taxes(rows):
+    return tax.table(by_cell(rows), milliseconds, ratio)
+
+
 LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked, "losses": losses, "accepted": accepted, "predicted": predicted,
-           "classes": classes.table}
+           "classes": classes.table, "tax": taxes}
 
 
 def section(question, answer, claimed_by, figures=()):

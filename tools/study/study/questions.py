@@ -19,7 +19,7 @@ SHORT = "bf16" if multiplies_bf16() else "fp32"
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """`arm` against the sweep's baseline in the cells of one phase: `faster`, `slower`, or `same` within 2 %."""
+    """`arm` against the sweep's baseline, or against the arm `base`, in the cells of one phase: `faster`, `slower`, or `same` within 2 %."""
 
     text: str
     arm: str
@@ -28,6 +28,7 @@ class Claim:
     least_length: int = 0
     least_batch: int = 0
     most_batch: int = sys.maxsize
+    base: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
