@@ -175,7 +175,7 @@ class FindingsTest(unittest.TestCase):
         self.assertEqual(page.judged(Claim("it is", "vllm-server", "decode", "faster", base="nobody"), rows)[1], "not measured")
 
     def test_every_server_is_asked_beside_its_engine_in_process(self):
-        for question in serving.SERVING.questions:
+        for question in (one for one in serving.SERVING.questions if one.shows == "tax"):
             with self.subTest(question=question.name):
                 sweep = question.sweep(None)
                 workers = dict(worker.split("=", 1) for worker in sweep["--worker"])
@@ -187,6 +187,21 @@ class FindingsTest(unittest.TestCase):
                 self.assertEqual(len(tax.pairs(workers)) * 2, len(workers))
                 self.assertEqual({claim.arm for claim in question.claims}, {server for _, server in tax.pairs(workers)})
                 self.assertLessEqual(max(map(int, sweep["--batch"].split(","))), serving.ROWS)
+
+    def test_rates_of_requests_to_servers_come_from_what_the_slowest_answered(self):
+        class Measured:
+            def get(self, question):
+                rows = [row(arm, serving.BATCH, ms * serving.REQUESTS) | {"phase": "batching", "scope": "served"} for arm, ms in (("native", 20), ("vllm-server", 100))]
+                return Answer([], "here", [*rows, row("llama.cpp-server", serving.BATCH, 1e6, status="failed") | {"phase": "batching", "scope": "served"}])
+
+        self.assertEqual(serving.under_load(Measured())["--request-rate"], "3,6,9", "a request each 100 ms")
+        self.assertNotIn("--scope", serving.BURST.sweep)
+
+    def test_what_a_client_costs_stands_beside_the_tax(self):
+        counters = {"counted_steps": 16, "client_cpu_ns": 41_000, "empty_round_trip_ns": 230_000, "tokens_read_together": 2}
+        text = page.taxes([row("native"), row("vllm-server", counters=counters)])
+        self.assertIn("| decode b1 L128 | vllm-server | 41 | 230 | 2 | 0 |", text)
+        self.assertNotIn("round trip", page.taxes([row("native")]))
 
     def test_the_program_is_named_from_the_root_where_it_lies_below_it(self):
         for program, name in ((str(serving.ROOT / "build" / "ci" / "decodelab"), "build/ci/decodelab"), ("/usr/bin/decodelab", "/usr/bin/decodelab"), ("decodelab", "decodelab")):

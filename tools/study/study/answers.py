@@ -15,7 +15,8 @@ KEPT = ("arm", "phase", "scope", "batch", "length", "dtype", "threads", "status"
         "time_ratio_high", "mde", "verdict", "bound_share", "bound_share_low", "bound_share_high", "peak_bytes", "flags",
         "ties", "logit_error", "kl_divergence", "top_1_agreement", "launch_ratios", "quality")
 OUTPUTS_DIFFER = 5  # the exit code
-COUNTERS = ("counted_steps", "choice.operators", "details.operators", "listed_tokens", "tied_tokens", "rounds", "proposed_tokens", "accepted_tokens", "emitted_tokens", "modelled_weight_bytes")
+COUNTERS = ("counted_steps", "choice.operators", "details.operators", "listed_tokens", "tied_tokens", "rounds", "proposed_tokens", "accepted_tokens", "emitted_tokens", "modelled_weight_bytes", "client_cpu_ns",
+            "empty_round_trip_ns", "tokens_read_together", "bundled_tokens")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -223,7 +223,8 @@ def predicted(rows):
 
 
 def taxes(rows):
-    return tax.table(by_cell(rows), milliseconds, ratio)
+    cells = by_cell(rows)
+    return tax.table(cells, milliseconds, ratio) + "\n" + tax.clients(cells)
 
 
 LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked, "losses": losses, "accepted": accepted, "predicted": predicted,

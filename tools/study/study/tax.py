@@ -49,6 +49,18 @@ def table(cells, milliseconds, ratio_text):
     return markdown(["cell", f"{base}, ms", "engine", "in process, ms", f"/ {base}", "server, ms", f"/ {base}", "server / in process", "ms that a step takes longer"], lines)
 
 
+def clients(cells):
+    """What the client of each server cost and saw, as it was counted before anything was timed; empty where no server was asked."""
+    lines = []
+    for name, arms in cells.items():
+        for arm, row in arms.items():
+            counts = row["counters"]
+            if counts.get("empty_round_trip_ns"):
+                together, bundled = (counts.get(key, 0) for key in ("tokens_read_together", "bundled_tokens"))
+                lines.append([name, arm, f"{counts.get('client_cpu_ns', 0) / 1e3:.0f}", f"{counts['empty_round_trip_ns'] / 1e3:.0f}", together, bundled])
+    return markdown(["cell", "server", "processor time of the client a step, us", "round trip of a request that computes nothing, us", "tokens read together", "tokens in one event"], lines) if lines else ""
+
+
 def points(cells):
     """What the figure shows: the tax of each engine, phase and batch."""
     values = []
