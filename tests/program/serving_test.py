@@ -101,9 +101,9 @@ class Serving(ProgramTest):
                 self.assertIn("pass --scope serving", row["reason"])
 
     def test_what_a_server_cannot_do_is_said_by_name(self):
-        asked = [("--samples", "2", "2 samples of each prompt are asked for"), ("--worker", f"x@prefix=0.5={worker()}", "@prefix")]
-        for flag, value, reason in asked:
-            rows = self.sweep("--scope", "serving", "--phase", "prefill", "--arm", "causal", "--worker", f"server={worker()}", flag, value)
+        for label, flags, reason in (("server", ["--samples", "2"], "2 samples of each prompt are asked for"), ("server@samples=2", [], "2 samples of each prompt are asked for"),
+                                     ("server@prefix=0.5", [], "@prefix")):
+            rows = self.sweep("--scope", "serving", "--phase", "prefill", "--arm", "causal", "--worker", f"{label}={worker()}", *flags)
             refused = [row for row in rows if row["status"] == "unsupported"]
             self.assertEqual(len(refused), 1, rows)
             self.assertIn(reason, refused[0]["reason"])
@@ -132,6 +132,22 @@ class Serving(ProgramTest):
         rows = self.sweep("--scope", "serving", "--phase", "prefill", "--worker", f"first={url}", "--worker", f"second={url} --api llama.cpp")
         self.assertEqual([row["status"] for row in rows], ["ok", "ok"], rows)
         self.assertIsNone(server.poll(), "it is not the worker's to end")
+
+    def test_a_killed_sweep_leaves_no_server_behind(self):
+        sweep = subprocess.Popen([PROGRAM, "sweep", "--store", self.store, *CELL, "--launches", "50", "--scope", "serving", "--phase", "decode", "--worker", f"first={worker()}",
+                                  "--worker", f"second={worker()}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment())
+        servers = ["pgrep", "-f", f"^{sys.executable} {FAKE}"]
+        self.wait_until(lambda: len(subprocess.run(servers, capture_output=True).stdout.split()) == 2)
+        sweep.kill()
+        sweep.wait()
+        self.wait_until(lambda: not subprocess.run(["pgrep", "-f", FAKE], capture_output=True).stdout)
+
+    def wait_until(self, holds):
+        for _ in range(400):
+            if holds():
+                return
+            time.sleep(0.05)
+        self.fail("it never came to that")
 
     def test_bad_flags_are_refused_in_a_sentence(self):
         for words, named in ((["--url", "ftp://x"], "http://"), (["--url", "http://h", "--serve", "s {port}"], "--serve"), (["--serve", "s"], "{port}"),

@@ -162,12 +162,12 @@ std::string CompletionServer::settings_json() const {
   return settings.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-std::vector<HttpExchange> CompletionServer::run(const std::vector<CompletionRequest>& requests, const SendPlan& plan,
+std::vector<HttpExchange> CompletionServer::run(const std::vector<StreamRequest>& requests, const SendPlan& plan,
                                                 std::int64_t& start_ns) {
   std::vector<HttpExchange> exchanges;
   exchanges.reserve(requests.size());
   const std::string path = completions_path(options_.api, address_.path);
-  for (CompletionRequest request : requests) {
+  for (StreamRequest request : requests) {
     request.model = model_;
     exchanges.emplace_back(http_request(address_, path, completion_body(options_.api, request)));
   }
@@ -198,7 +198,7 @@ auto CompletionServer::explained(Read&& read) {
   }
 }
 
-StreamRound CompletionServer::streams(const std::vector<CompletionRequest>& requests, const SendPlan& plan) {
+StreamRound CompletionServer::streams(const std::vector<StreamRequest>& requests, const SendPlan& plan) {
   make_ready();
   return explained([&] {
     StreamRound round;
@@ -219,7 +219,7 @@ std::vector<std::vector<std::int64_t>> CompletionServer::choices(const std::vect
     std::vector<std::vector<std::int64_t>> chosen(prompts.size());
     std::vector<std::vector<std::int64_t>> held = prompts;
     while (true) {
-      std::vector<CompletionRequest> requests;
+      std::vector<StreamRequest> requests;
       std::vector<std::size_t> rows;
       for (std::size_t row = 0; row < prompts.size(); ++row) {
         if (const std::int64_t left = tokens[row] - std::ssize(chosen[row]); left > 0) {
@@ -234,8 +234,8 @@ std::vector<std::vector<std::int64_t>> CompletionServer::choices(const std::vect
       const std::vector<HttpExchange> exchanges = run(requests, {.most_at_once = most_at_once}, ignored);
       for (std::size_t index = 0; index < rows.size(); ++index) {
         const std::int64_t asked = requests[index].max_tokens;
-        const Completion completion = biased ? read_whole_completion(options_.api, exchanges[index], asked)
-                                             : read_completion(options_.api, exchanges[index], asked);
+        const StreamedCompletion completion = biased ? read_whole_completion(options_.api, exchanges[index], asked)
+                                                     : read_completion(options_.api, exchanges[index], asked);
         if (std::ssize(completion.ids) < asked && completion.finish != "eos") {
           throw WorkerError(RowStatus::failed,
                             fmt::format("the server sent {} tokens where {} were asked for, for the reason '{}'",

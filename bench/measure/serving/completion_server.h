@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/measure/serving/completion.h"
 #include "bench/measure/serving/http_address.h"
 #include "bench/measure/serving/server_api.h"
 #include "bench/measure/serving/server_process.h"
+#include "bench/measure/serving/streamed_completion.h"
 
 namespace decodelab {
 
@@ -28,7 +28,7 @@ struct ServerOptions {
 /// Completions that were asked for together.
 struct StreamRound {
   std::int64_t start_ns = 0;  ///< Before the first connection was begun, by monotonic_ns().
-  std::vector<Completion> streams{};
+  std::vector<StreamedCompletion> streams{};
 };
 
 /// Every call may throw WorkerError, whose message says how the server ended where it did.
@@ -44,7 +44,7 @@ class CompletionServer {
   /// kMostServerDeaths in a row it is given up.
   void make_ready();
   /// Runs completions as streams, each over a connection of its own, and returns them in the order of the requests.
-  StreamRound streams(const std::vector<CompletionRequest>& requests, const SendPlan& plan);
+  StreamRound streams(const std::vector<StreamRequest>& requests, const SendPlan& plan);
   /// Returns the ids that the model chooses behind each prompt, `tokens[row]` of them, end-of-text tokens among them.
   ///
   /// llama-server ends a completion at such a token unless it is kept from ever choosing one. It is asked again then,
@@ -66,7 +66,7 @@ class CompletionServer {
   std::string root() const;
   void learn();
   /// Runs the requests, and returns their exchanges; `start_ns` is as in StreamRound.
-  std::vector<HttpExchange> run(const std::vector<CompletionRequest>& requests, const SendPlan& plan,
+  std::vector<HttpExchange> run(const std::vector<StreamRequest>& requests, const SendPlan& plan,
                                 std::int64_t& start_ns);
   template <typename Read>
   auto explained(Read&& read);

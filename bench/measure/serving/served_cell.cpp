@@ -28,14 +28,14 @@ std::int64_t process_cpu_ns() {
 
 StreamRound ServedCell::counted(const std::vector<std::vector<std::int64_t>>& prompts,
                                 const std::vector<std::int64_t>& tokens, const SendPlan& plan) {
-  std::vector<CompletionRequest> requests;
+  std::vector<StreamRequest> requests;
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     requests.push_back({.prompt = prompts[row], .max_tokens = tokens[row]});
   }
   const std::int64_t before = process_cpu_ns();
   StreamRound round = server_.streams(requests, plan);
   counts_.client_cpu_ns += process_cpu_ns() - before;
-  for (const Completion& stream : round.streams) {
+  for (const StreamedCompletion& stream : round.streams) {
     counts_.bundled_tokens += stream.bundled_tokens;
     counts_.read_together += stream.read_together;
   }

@@ -22,7 +22,7 @@ struct ServedInput {
 
 /// How the tokens of timed streams came. Counts add up over all steps that a cell has run.
 struct ServedCounts {
-  std::int64_t bundled_tokens = 0;  ///< As in Completion, like the next.
+  std::int64_t bundled_tokens = 0;  ///< As in StreamedCompletion, like the next.
   std::int64_t read_together = 0;
   std::int64_t client_cpu_ns = 0;  ///< Processor time that this process has used meanwhile.
   std::int64_t steps = 0;

@@ -36,7 +36,7 @@ std::vector<std::int64_t> fresh_prompt(std::span<const std::int64_t> prompt, std
 
 std::int64_t first_token_ns(const StreamRound& round) {
   std::int64_t last = round.start_ns;
-  for (const Completion& stream : round.streams) {
+  for (const StreamedCompletion& stream : round.streams) {
     last = std::max(last, stream.token_ns.front());
   }
   return last - round.start_ns;
@@ -44,7 +44,7 @@ std::int64_t first_token_ns(const StreamRound& round) {
 
 std::int64_t whole_ns(const StreamRound& round) {
   std::int64_t last = round.start_ns;
-  for (const Completion& stream : round.streams) {
+  for (const StreamedCompletion& stream : round.streams) {
     last = std::max(last, stream.token_ns.back());
   }
   return last - round.start_ns;
@@ -54,7 +54,7 @@ ServedSteps steps_between_tokens(const StreamRound& round, std::int64_t steps) {
   const std::int64_t start = round.start_ns + first_token_ns(round);
   std::vector<std::span<const std::int64_t>> later;  // the tokens of each stream behind the start
   std::int64_t usable = steps;
-  for (const Completion& stream : round.streams) {
+  for (const StreamedCompletion& stream : round.streams) {
     later.emplace_back(std::ranges::upper_bound(stream.token_ns, start), stream.token_ns.end());
     usable = std::min<std::int64_t>(usable, std::ssize(later.back()));
   }

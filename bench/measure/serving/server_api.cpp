@@ -127,7 +127,7 @@ std::string completions_path(ServerApi api, std::string_view base) {
   return fmt::format("{}{}/completions", base, base.ends_with("/v1") ? "" : "/v1");
 }
 
-std::string completion_body(ServerApi api, const CompletionRequest& request) {
+std::string completion_body(ServerApi api, const StreamRequest& request) {
   nlohmann::json body{{"prompt", std::vector<std::int64_t>(request.prompt.begin(), request.prompt.end())},
                       {"stream", request.stream},
                       {"ignore_eos", request.ignore_eos}};

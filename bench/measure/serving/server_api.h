@@ -25,7 +25,7 @@ ServerApi server_api_from_string(std::string_view flag, std::string_view text);
 std::string completions_path(ServerApi api, std::string_view base);
 
 /// A greedy completion of one prompt.
-struct CompletionRequest {
+struct StreamRequest {
   std::string model{};  ///< Only the openai form says it.
   std::span<const std::int64_t> prompt;
   std::int64_t max_tokens = 1;
@@ -39,7 +39,7 @@ struct CompletionRequest {
 ///
 /// llama-server goes on behind an end-of-text token only by never choosing one (it gives all of them a bias of minus
 /// infinity), so that with `ignore_eos` its tokens may differ from those of another engine; see Completions.
-std::string completion_body(ServerApi api, const CompletionRequest& request);
+std::string completion_body(ServerApi api, const StreamRequest& request);
 
 /// Says what is wrong with an event, or the message of an error that the server sent instead of one.
 class EventError : public std::runtime_error {

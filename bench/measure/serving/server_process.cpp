@@ -45,6 +45,16 @@ std::string shell_word(const std::string& value) {
   return word + "'";
 }
 
+/// Lets the shell become the command, where that is a single one: then the server itself dies with its worker, not its
+/// shell alone.
+std::string as_one_process(const std::string& command) {
+  const std::string first = command.substr(0, command.find(' '));
+  if (command.find_first_of(";&|<>()`\n") != std::string::npos || first == "exec") {
+    return command;
+  }
+  return (first.find('=') == std::string::npos ? "exec " : "exec env ") + command;
+}
+
 /// Runs in the child: only async-signal-safe calls.
 [[noreturn]] void become_server(const char* command, const cpu_set_t& cores, int log, pid_t parent) {
   sched_setaffinity(0, sizeof cores, &cores);
@@ -102,6 +112,7 @@ std::uint16_t free_port() {
 
 ServerProcess::ServerProcess(const std::string& command) {
   const cpu_set_t cores = set_of_cores(usable_cores());
+  const std::string line = as_one_process(command);
   log_ = memfd_create("decodelab-server", MFD_CLOEXEC);
   const pid_t parent = getpid();
   process_ = log_ < 0 ? -1 : fork();
@@ -111,7 +122,7 @@ ServerProcess::ServerProcess(const std::string& command) {
     throw std::runtime_error(fmt::format("cannot start a server: {}", std::strerror(error)));
   }
   if (process_ == 0) {
-    become_server(command.c_str(), cores, log_, parent);
+    become_server(line.c_str(), cores, log_, parent);
   }
 }
 

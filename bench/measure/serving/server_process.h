@@ -27,8 +27,8 @@ std::uint16_t free_port();
 /// the same to the server.
 ///
 /// The server may use all usable_cores(), gets no descriptor but the first three, and dies with the thread that has
-/// made the object. What it prints goes to a file without a name, whose last line explains a death. Destroying the
-/// object ends the server and the processes that it has started.
+/// made the object; of a command with several parts, its shell does. What it prints goes to a file without a name,
+/// whose last line explains a death. Destroying the object ends the server and the processes that it has started.
 class ServerProcess {
  public:
   /// Throws std::runtime_error when no process can be started.

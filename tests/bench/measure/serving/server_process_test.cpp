@@ -2,6 +2,7 @@
 #include "bench/measure/serving/server_process.h"
 
 #include <csignal>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -70,6 +71,16 @@ TEST(ServerProcess, RunsUntilItsObjectIsDestroyed) {
     EXPECT_FALSE(server.ended());
   }
   EXPECT_TRUE(is_gone(process));
+}
+
+TEST(ServerProcess, DiesWithTheThreadThatHasMadeIt) {
+  std::optional<ServerProcess> server;
+  std::thread([&] {
+    server.emplace("NAME=value sleep 600");
+    EXPECT_FALSE(server->ended(std::chrono::milliseconds(300)));
+  }).join();
+  EXPECT_EQ(server->ended(std::chrono::seconds(20)),
+            "died of signal 9 (Killed), as the system does when memory runs out; it printed nothing");
 }
 
 TEST(ServerProcess, LeavesNothingBehindOfAServerThatWillNotEnd) {

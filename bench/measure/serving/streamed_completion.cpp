@@ -1,7 +1,8 @@
 // Puts the events of a stream and the times of its reads together.
-#include "bench/measure/serving/completion.h"
+#include "bench/measure/serving/streamed_completion.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ void check_status(const HttpResponse& response) {
 /// Adds the tokens of events to a completion.
 class TokenTimes {
  public:
-  explicit TokenTimes(Completion& completion) : completion_(completion) {}
+  explicit TokenTimes(StreamedCompletion& completion) : completion_(completion) {}
 
   void take(const CompletionEvent& event, std::int64_t ns) {
     completion_.ids.insert(completion_.ids.end(), event.ids.begin(), event.ids.end());
@@ -69,7 +70,7 @@ class TokenTimes {
   std::int64_t count() const { return count_; }
 
  private:
-  Completion& completion_;
+  StreamedCompletion& completion_;
   std::int64_t count_ = 0;    ///< Tokens so far, with those that are pending.
   std::int64_t pending_ = 0;  ///< Tokens of the read at hand.
   std::int64_t read_ns_ = 0;
@@ -89,18 +90,19 @@ void check_count(std::int64_t count, std::int64_t tokens, const std::string& fin
 
 }  // namespace
 
-Completion read_completion(ServerApi api, const HttpExchange& exchange, std::int64_t tokens) {
+StreamedCompletion read_completion(ServerApi api, const HttpExchange& exchange, std::int64_t tokens) {
   const HttpResponse& response = exchange.response();
   if (exchange.error().empty() || (response.status() != 0 && response.status() != kStatusOk)) {
     check_status(response);
   }
   EventStream stream;
   stream.feed(response.body());
-  Completion completion;
+  StreamedCompletion completion;
   TokenTimes times(completion);
   bool ended = false;
   bool shows_ids = false;
   bool has_choice = false;
+  std::optional<std::int64_t> usage;
   auto arrival = exchange.arrivals().begin();
   for (const StreamEvent& told : stream.events()) {
     while (arrival->bytes < told.end) {
@@ -116,8 +118,8 @@ Completion read_completion(ServerApi api, const HttpExchange& exchange, std::int
     shows_ids = shows_ids || event.shows_ids;
     if (event.has_choice) {
       times.take(event, arrival->ns);
-    } else if (event.total && *event.total != times.count()) {
-      fail_of_server(fmt::format("counts {} tokens of a completion and sent {}", *event.total, times.count()));
+    } else if (event.total) {
+      usage = event.total;
     }
     completion.finish = event.finish.empty() ? completion.finish : event.finish;
     ended = ended || event.last;
@@ -139,6 +141,9 @@ Completion read_completion(ServerApi api, const HttpExchange& exchange, std::int
                                                           : "without its last event",
                                so_far(times.count(), tokens)));
   }
+  if (usage && *usage != times.count()) {
+    fail_of_server(fmt::format("counts {} tokens of a completion and sent {}", *usage, times.count()));
+  }
   check_count(times.count(), tokens, completion.finish);
   if (completion.ids.size() > completion.token_ns.size()) {
     fail_of_server(fmt::format("sent {} token ids and counts {}", completion.ids.size(), completion.token_ns.size()));
@@ -146,7 +151,7 @@ Completion read_completion(ServerApi api, const HttpExchange& exchange, std::int
   return completion;
 }
 
-Completion read_whole_completion(ServerApi api, const HttpExchange& exchange, std::int64_t tokens) {
+StreamedCompletion read_whole_completion(ServerApi api, const HttpExchange& exchange, std::int64_t tokens) {
   const HttpResponse& response = exchange.response();
   if (!exchange.error().empty()) {
     fail_of_server(exchange.error());

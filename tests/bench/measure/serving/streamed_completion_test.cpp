@@ -1,5 +1,5 @@
 // A stream is a completion with a time for each token, or an error that says what was wrong; it never hangs.
-#include "bench/measure/serving/completion.h"
+#include "bench/measure/serving/streamed_completion.h"
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ std::string completion_error(const HttpExchange& exchange, std::int64_t tokens, 
   return "nothing was thrown";
 }
 
-TEST(Completion, HasATimeForEachTokenInOrder) {
+TEST(StreamedCompletion, HasATimeForEachTokenInOrder) {
   const HttpExchange exchange = asked([](const FakeConnection& connection) {
     connection.send(kStreamHead);
     for (const std::int64_t id : {5, 6, 7}) {
@@ -48,7 +48,7 @@ TEST(Completion, HasATimeForEachTokenInOrder) {
     }
     connection.send(chunk_of(openai_usage(3)) + chunk_of(kOpenAiDone) + std::string(kLastChunk));
   });
-  const Completion completion = read_completion(ServerApi::openai, exchange, 3);
+  const StreamedCompletion completion = read_completion(ServerApi::openai, exchange, 3);
   EXPECT_EQ(completion.ids, (std::vector<std::int64_t>{5, 6, 7}));
   ASSERT_EQ(completion.token_ns.size(), 3U);
   EXPECT_GT(completion.token_ns[1] - completion.token_ns[0], 5'000'000) << "of the 20 ms between two tokens";
@@ -57,14 +57,14 @@ TEST(Completion, HasATimeForEachTokenInOrder) {
   EXPECT_TRUE(completion.all_ids());
 }
 
-TEST(Completion, SpreadsTheTokensOfOneEventAndCountsThem) {
+TEST(StreamedCompletion, SpreadsTheTokensOfOneEventAndCountsThem) {
   const HttpExchange exchange = asked([](const FakeConnection& connection) {
     connection.send(std::string(kStreamHead) + chunk_of(openai_event({1})));
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     connection.send(chunk_of(openai_event({2, 3, 4})));
     connection.send(chunk_of(openai_usage(4)) + chunk_of(kOpenAiDone) + std::string(kLastChunk));
   });
-  const Completion completion = read_completion(ServerApi::openai, exchange, 4);
+  const StreamedCompletion completion = read_completion(ServerApi::openai, exchange, 4);
   EXPECT_EQ(completion.bundled_tokens, 2);
   const std::int64_t third = (completion.token_ns[3] - completion.token_ns[0]) / 3;
   EXPECT_GT(third, 3'000'000);
@@ -72,18 +72,18 @@ TEST(Completion, SpreadsTheTokensOfOneEventAndCountsThem) {
   EXPECT_NEAR(static_cast<double>(completion.token_ns[2] - completion.token_ns[1]), static_cast<double>(third), 2);
 }
 
-TEST(Completion, CountsEventsThatCameInOneRead) {
+TEST(StreamedCompletion, CountsEventsThatCameInOneRead) {
   const HttpExchange exchange = answered(openai_reply({1, 2, 3}));
-  const Completion completion = read_completion(ServerApi::openai, exchange, 3);
+  const StreamedCompletion completion = read_completion(ServerApi::openai, exchange, 3);
   EXPECT_EQ(completion.bundled_tokens, 0);
   EXPECT_EQ(completion.read_together, 2);
 }
 
-TEST(Completion, GoesByLlamaServersOwnCountWhereATokenHasNoEvent) {
+TEST(StreamedCompletion, GoesByLlamaServersOwnCountWhereATokenHasNoEvent) {
   const HttpExchange exchange =
       answered(std::string(kStreamHead) + chunk_of(llama_event({1}, 1)) + chunk_of(llama_event({3}, 3)) +
                chunk_of(llama_end(4)) + std::string(kLastChunk));
-  const Completion completion = read_completion(ServerApi::llama_cpp, exchange, 4);
+  const StreamedCompletion completion = read_completion(ServerApi::llama_cpp, exchange, 4);
   EXPECT_EQ(completion.ids, (std::vector<std::int64_t>{1, 3}));
   EXPECT_EQ(completion.token_ns.size(), 4U);
   EXPECT_FALSE(completion.all_ids()) << "the second token ends within a character, and so does the last";
@@ -91,10 +91,10 @@ TEST(Completion, GoesByLlamaServersOwnCountWhereATokenHasNoEvent) {
   EXPECT_EQ(completion.finish, "limit");
 }
 
-TEST(Completion, OfAReplyThatIsNoStreamHasItsIds) {
+TEST(StreamedCompletion, OfAReplyThatIsNoStreamHasItsIds) {
   const HttpExchange exchange =
       answered(with_length(R"({"content":"x","tokens":[4,5],"stop":true,"stop_type":"eos","tokens_predicted":2})"));
-  const Completion completion = read_whole_completion(ServerApi::llama_cpp, exchange, 9);
+  const StreamedCompletion completion = read_whole_completion(ServerApi::llama_cpp, exchange, 9);
   EXPECT_EQ(completion.ids, (std::vector<std::int64_t>{4, 5}));
   EXPECT_EQ(completion.finish, "eos");
   EXPECT_THROW(read_whole_completion(ServerApi::llama_cpp, exchange, 1), WorkerError) << "more than were asked for";
@@ -104,7 +104,7 @@ TEST(Completion, OfAReplyThatIsNoStreamHasItsIds) {
                WorkerError);
 }
 
-TEST(Completion, SaysWhatWasWrong) {
+TEST(StreamedCompletion, SaysWhatWasWrong) {
   const std::string head(kStreamHead);
   const std::string end = chunk_of(kOpenAiDone) + std::string(kLastChunk);
   const std::pair<std::string, const char*> cases[] = {
@@ -145,7 +145,7 @@ TEST(Completion, SaysWhatWasWrong) {
   EXPECT_NE(stalled.find("sent nothing for 0.15 s; 1 of 2 tokens had come"), std::string::npos) << stalled;
 }
 
-TEST(Completion, IsUnsupportedWhereTheServerShowsNoIds) {
+TEST(StreamedCompletion, IsUnsupportedWhereTheServerShowsNoIds) {
   const std::string reply = std::string(kStreamHead) +
                             chunk_of("data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\n") +
                             chunk_of(kOpenAiDone) + std::string(kLastChunk);
@@ -157,7 +157,7 @@ TEST(Completion, IsUnsupportedWhereTheServerShowsNoIds) {
             std::string::npos);
 }
 
-TEST(Completion, OfAThousandStreamsCutAtRandomIsWholeOrSaysWhatIsMissing) {
+TEST(StreamedCompletion, OfAThousandStreamsCutAtRandomIsWholeOrSaysWhatIsMissing) {
   constexpr std::size_t kStreams = 1000;
   const std::vector<std::int64_t> ids{11, 12, 13, 14, 15};
   const std::string whole = openai_reply(ids);
@@ -181,7 +181,7 @@ TEST(Completion, OfAThousandStreamsCutAtRandomIsWholeOrSaysWhatIsMissing) {
   for (const HttpExchange& exchange : exchanges) {
     ASSERT_TRUE(exchange.over());
     try {
-      const Completion completion = read_completion(ServerApi::openai, exchange, std::ssize(ids));
+      const StreamedCompletion completion = read_completion(ServerApi::openai, exchange, std::ssize(ids));
       EXPECT_EQ(completion.ids, ids);
       EXPECT_EQ(completion.token_ns.size(), ids.size());
       ++complete;

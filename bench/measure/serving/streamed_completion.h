@@ -10,7 +10,7 @@
 
 namespace decodelab {
 
-struct Completion {
+struct StreamedCompletion {
   std::vector<std::int64_t> ids{};       ///< In order; see all_ids().
   std::vector<std::int64_t> token_ns{};  ///< When each token came, by monotonic_ns().
   std::int64_t bundled_tokens = 0;       ///< Tokens that came in an event with one before them.
@@ -31,10 +31,10 @@ struct Completion {
 /// Throws WorkerError, `failed`, where the exchange has an error (the message says how many tokens had come), the
 /// status is none of success, an event is none or says an error, the stream ends early, the tokens are fewer or more,
 /// or the server counts another number of them; `unsupported` where events show no token ids.
-Completion read_completion(ServerApi api, const HttpExchange& exchange, std::int64_t tokens);
+StreamedCompletion read_completion(ServerApi api, const HttpExchange& exchange, std::int64_t tokens);
 
 /// Reads the reply to a request that asked for no stream: ids and `finish` alone. It may have fewer tokens than asked
 /// for, `tokens`. Throws like read_completion().
-Completion read_whole_completion(ServerApi api, const HttpExchange& exchange, std::int64_t tokens);
+StreamedCompletion read_whole_completion(ServerApi api, const HttpExchange& exchange, std::int64_t tokens);
 
 }  // namespace decodelab
