@@ -96,10 +96,14 @@ class VllmEngine(Engine):
         folder = model_folder(checkpoint)
         self.unload()
         from vllm import SamplingParams
+        from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
         from vllm.engine.arg_utils import EngineArgs
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.llm_engine import LLMEngine
 
+        widths = CPUAttentionBackend.get_supported_head_sizes()
+        if checkpoint.config.head_dim not in widths:
+            raise NotImplementedError(f"{model}: vLLM's attention on a CPU has no kernel for head_dim {checkpoint.config.head_dim}; it has {', '.join(map(str, widths))}")
         self.parameters = lambda row, tokens: SamplingParams(temperature=0.0, max_tokens=tokens, ignore_eos=True, output_kind=RequestOutputKind.DELTA, extra_args={ROW: row})
         self.config, self.dtype = checkpoint.config, dtype
         self.positions, self.vocabulary = min(self.context, self.config.positions), self.config.vocabulary
