@@ -173,7 +173,7 @@ TEST_F(HttpWorkerTest, AsksLlamaServerAgainWhereItEndsAtAnEndOfText) {
 
 TEST_F(HttpWorkerTest, TimesEveryPhaseAsAClientSeesIt) {
   constexpr std::int64_t kMillisecond = 1'000'000;
-  const RuledServer server({.prefill = std::chrono::milliseconds(20), .step = std::chrono::milliseconds(4)});
+  const RuledServer server({.prefill = std::chrono::milliseconds(60), .step = std::chrono::milliseconds(4)});
   for (const ServerApi api : {ServerApi::openai, ServerApi::llama_cpp}) {
     const auto worker = worker_of(server.address(), api);
     worker->use_prompts(prompts_);
@@ -188,10 +188,10 @@ TEST_F(HttpWorkerTest, TimesEveryPhaseAsAClientSeesIt) {
       EXPECT_EQ(times.wall_ns, sum);
       return sum / cell.steps;
     };
-    EXPECT_GE(mean(Phase::prefill), 20 * kMillisecond);
-    EXPECT_GE(mean(Phase::decode), 3 * kMillisecond);
-    EXPECT_LT(mean(Phase::decode), 20 * kMillisecond) << "the prefill is no part of it";
-    EXPECT_GE(mean(Phase::generate), (20 + 4 * 4) * kMillisecond);
+    EXPECT_GE(mean(Phase::prefill), 60 * kMillisecond);
+    EXPECT_GE(mean(Phase::decode), kMillisecond);
+    EXPECT_LT(mean(Phase::decode), 60 * kMillisecond) << "the prefill is no part of it";
+    EXPECT_GE(mean(Phase::generate), (60 + 4 * 4) * kMillisecond);
   }
 }
 
@@ -249,9 +249,9 @@ TEST_F(HttpWorkerTest, ServesTheRequestsOfABatch) {
   EXPECT_EQ(trace.tokens, (std::vector<Ids>{{first[0], second[0]}, {first[1], second[1]}, {first[2], -1}}));
   EXPECT_EQ(worker->probe(cell).counters.at("new_tokens"), 5);
   EXPECT_EQ(worker->visit(cell).samples_ns.size(), 2U);
-  cell.scope = "first-token-at-50";
+  cell.scope = "first-token-at-5";
   const VisitTimes at_a_rate = worker->visit(cell);
-  EXPECT_GE(at_a_rate.wall_ns, 2 * 10'000'000) << "the second request comes after 10 ms";
+  EXPECT_GE(at_a_rate.wall_ns, 2 * 100'000'000) << "the second request comes after 100 ms";
   EXPECT_LT(at_a_rate.samples_ns[0], at_a_rate.wall_ns / 2) << "and its time counts from then";
 }
 
@@ -304,10 +304,10 @@ TEST_F(HttpWorkerTest, GivesAReasonWhereTheServerStalls) {
     }
     connection.send(testing::with_length(R"({"data":[{"id":"fake"}]})"));
   });
-  const auto worker = worker_of(server.address(), ServerApi::openai, std::chrono::milliseconds(300));
+  const auto worker = worker_of(server.address(), ServerApi::openai, std::chrono::milliseconds(1000));
   worker->use_prompts(prompts_);
   const std::string why = worker_error(RowStatus::failed, [&] { worker->probe(cell_of(Phase::decode)); });
-  EXPECT_NE(why.find("sent nothing for 0.3 s"), std::string::npos) << why;
+  EXPECT_NE(why.find("sent nothing for 1 s"), std::string::npos) << why;
   EXPECT_NE(why.find(to_string(server.address())), std::string::npos) << why;
 }
 

@@ -98,7 +98,7 @@ TEST(ServerProcess, LeavesNothingBehindOfAServerThatWillNotEnd) {
 TEST(ServerProcess, LeavesNothingBehindOfAServerThatDied) {
   const TemporaryFolder folder;
   const std::string file = (folder / "pid").string();
-  ServerProcess server("sh -c 'echo $$ > \"" + file + "\"; exec sleep 600' & sleep 0.5; exit 4");
+  ServerProcess server("sh -c 'echo $$ > \"" + file + "\"; exec sleep 600' & sleep 2; exit 4");
   const pid_t child = number_in(file);
   server.know_family();
   EXPECT_EQ(server.ended(std::chrono::seconds(20)), "ended with exit code 4; it printed nothing");
