@@ -180,6 +180,7 @@ def main():
     text += f"\nPrinted by `tools/cross_check -m {arguments.model} --dtype {arguments.dtype} --rounds {arguments.rounds}{only}` on {program.processor()}, {program.build()}.\n"
     if arguments.out:
         out = pathlib.Path(arguments.out)
+        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text)
         keep(out.with_name("cross_check.json"), rows)
     print(text, end="")
