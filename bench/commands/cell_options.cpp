@@ -17,7 +17,7 @@
 namespace decodelab {
 namespace {
 
-const std::vector<std::string> kScopes{"step", "forward"};
+const std::vector<std::string> kScopes{"step", "forward", "serving"};
 const std::vector<std::string> kTokenVisible{"each", "end"};
 
 void check_word(const char* flag, const std::string& word, const std::vector<std::string>& known) {
@@ -71,7 +71,8 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
       "where the model is not synthetic");
   command
       .add_option("--scope", options.scope,
-                  "What a step is: step (with the choice, tokens on the host) or forward (ids in, logits out)")
+                  "What a step is: step (with the choice, tokens on the host), forward (ids in, logits out) or serving "
+                  "(as a client of a server sees it, for workers that ask one)")
       ->capture_default_str();
   command.add_flag("--at-length", options.at_length,
                    "Every timed decode step starts from the cell's length, instead of following the one before");
@@ -127,6 +128,7 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
   request.scope = {.forward = options.scope == "forward",
                    .at_length = options.at_length,
                    .visible_end = options.token_visible == "end",
+                   .serving = options.scope == "serving",
                    .warped = !request.sampling.plain_greedy(),
                    .samples = request.scope.samples};
   check_sampling(request.sampling);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/text.h"
 
 namespace decodelab {
 namespace {
@@ -333,6 +334,21 @@ const std::vector<std::int64_t>& usable_cores() { return remembered_cores(); }
 
 std::vector<std::int64_t> thread_places(std::int64_t threads) {
   return std::ssize(usable_cores()) == threads ? usable_cores() : std::vector<std::int64_t>();
+}
+
+std::vector<std::int64_t> cores_in_places(std::string_view places) {
+  std::vector<std::int64_t> cores;
+  while (places.starts_with('{')) {
+    const std::size_t end = places.find('}');
+    const auto core = end == std::string_view::npos ? std::nullopt : whole_number(places.substr(1, end - 1));
+    const std::string_view behind = core ? places.substr(end + 1) : "";
+    if (!core || (!behind.empty() && !behind.starts_with(",{"))) {
+      return {};
+    }
+    cores.push_back(*core);
+    places = behind.substr(behind.empty() ? 0 : 1);
+  }
+  return places.empty() ? cores : std::vector<std::int64_t>();
 }
 
 cpu_set_t set_of_cores(const std::vector<std::int64_t>& cores) {

@@ -33,6 +33,9 @@ const std::vector<std::int64_t>& usable_cores();
 /// places.
 std::vector<std::int64_t> thread_places(std::int64_t threads);
 
+/// Returns the cores of places such as `{0},{2}`, as WorkerProcess tells them to OpenMP; nothing for any other text.
+std::vector<std::int64_t> cores_in_places(std::string_view places);
+
 /// Returns the cores as a set for the system's calls. A number of CPU_SETSIZE or more, which the set cannot hold, is
 /// left out.
 cpu_set_t set_of_cores(const std::vector<std::int64_t>& cores);

@@ -99,6 +99,9 @@ std::optional<std::int64_t> prove_and_count(CellArmRecord& row, const CellRecord
     row.flags.emplace_back("not-engaged");
     row.reason = probe.missing;
   }
+  if (probe.counters.contains(kBundledTokens)) {
+    row.flags.emplace_back(kTokensBundledFlag);
+  }
   if (!probe.unsteady.empty()) {
     row.flags.push_back(fmt::format("{}{}", kUnsteadyFlag, probe.unsteady.front()));
   }

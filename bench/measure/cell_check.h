@@ -21,6 +21,11 @@ struct VisitPlan {
 /// open visits together need too much memory, or the tokens of a visit are read only at its end.
 inline constexpr const char* kWholeVisitsFlag = "whole-visits";
 
+/// The counter of tokens that came from a server in one event with a token before them, and the flag of rows that have
+/// some: the times of single tokens are not known there, and those of such an event are spread evenly.
+inline constexpr const char* kBundledTokens = "bundled_tokens";
+inline constexpr const char* kTokensBundledFlag = "tokens-bundled";
+
 /// The result of a check: the cell's rows with their new status, the steps that every visit will time (0: no arm is
 /// left) and those of a slice, and the seconds that a block is expected to take.
 struct CellCheck {

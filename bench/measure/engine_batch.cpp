@@ -9,8 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "bench/plan/prompts.h"
-
 namespace decodelab {
 namespace {
 
@@ -139,23 +137,8 @@ class Server {
 
 }  // namespace
 
-std::int64_t BatchWork::new_tokens() const {
-  std::int64_t total = 0;
-  for (const PlannedRequest& request : planned) {
-    total += request.new_tokens;
-  }
-  return total;
-}
-
 BatchWork batch_work(const CellInput& input, const CellRecord& cell, std::int64_t vocabulary_size) {
-  BatchWork work{.planned = planned_requests(cell, input.seed, input.max_tokens)};
-  work.prompts =
-      cell_prompts(input.prompts, input.seed, std::ssize(work.planned), longest_prompt(cell.length), vocabulary_size);
-  for (std::size_t request = 0; request < work.planned.size(); ++request) {
-    work.prompts[request].resize(static_cast<std::size_t>(work.planned[request].prompt_tokens));
-  }
-  begin_alike(input.request, cell.batch, work.prompts);
-  return work;
+  return batch_work(cell, input.seed, input.max_tokens, input.prompts, input.request, vocabulary_size);
 }
 
 std::int64_t ServedRequests::sample_ns(BatchingScope::Sample sample) const {

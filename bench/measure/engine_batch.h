@@ -12,14 +12,7 @@
 
 namespace decodelab {
 
-/// Holds the requests of a cell with their tokens.
-struct BatchWork {
-  std::vector<PlannedRequest> planned;
-  std::vector<std::vector<std::int64_t>> prompts;  ///< Of each request.
-
-  std::int64_t new_tokens() const;  ///< Of all requests together.
-};
-
+/// Returns the requests of a cell under these settings.
 BatchWork batch_work(const CellInput& input, const CellRecord& cell, std::int64_t vocabulary_size);
 
 /// What a time of arrival is counted in.

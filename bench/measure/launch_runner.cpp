@@ -214,12 +214,17 @@ class LaunchRunner {
 
   void flag_external_rows(const char* name) {
     for (CellArmRecord& row : data_.cell_arms) {
-      const auto arm = std::ranges::find(data_.arms, row.arm_id, &ArmRecord::id);
-      if (!arm->command.empty() && std::ranges::find(row.flags, name) == row.flags.end()) {
-        CellArmRecord flagged = row;
-        flagged.flags.emplace_back(name);
-        update(row, flagged);
+      if (!std::ranges::find(data_.arms, row.arm_id, &ArmRecord::id)->command.empty()) {
+        add_flag(row, name);
       }
+    }
+  }
+
+  void add_flag(CellArmRecord& row, const std::string& name) {
+    if (std::ranges::find(row.flags, name) == row.flags.end()) {
+      CellArmRecord flagged = row;
+      flagged.flags.push_back(name);
+      update(row, flagged);
     }
   }
 
@@ -422,6 +427,7 @@ class LaunchRunner {
         row = active[order[place]];
         const std::int64_t previous = order.size() > 1 || record.visits.empty() ? 0 : record.visits.back().arm_id;
         const VisitTimes& times = visits[place]->times();
+        std::ranges::for_each(times.flags, [&](const std::string& flag) { add_flag(*row, flag); });
         record.visits.push_back({.arm_id = row->arm_id,
                                  .position = static_cast<std::int64_t>(record.visits.size()),
                                  .previous_arm_id = previous,

@@ -15,6 +15,8 @@
 
 namespace decodelab {
 
+struct BatchWork;
+
 /// What one visit measured.
 struct VisitTimes {
   std::int64_t warmup_steps = 0;
@@ -23,6 +25,7 @@ struct VisitTimes {
   bool quiet = false;
   std::int64_t wall_ns = 0;
   std::vector<std::int64_t> samples_ns;
+  std::vector<std::string> flags{};  ///< What the arm's row is marked with from now on.
 };
 
 /// An open visit: it has warmed up, and its steps are timed in one slice or in several, between which other arms may
@@ -77,6 +80,8 @@ class Worker {
   virtual std::int64_t bytes_needed(const CellRecord& cell) const = 0;
   /// Lets the rows of cells begin with these prompts, in place of those that the worker would draw; none: its own.
   virtual void use_prompts(const std::vector<std::vector<std::int64_t>>& /*prompts*/) {}
+  /// Lets cells of phase batching serve these requests, in place of those that the worker would draw.
+  virtual void use_requests(const BatchWork& /*work*/) {}
   /// Runs `steps` steps of the cell and returns their tokens and logits. With `forced`, each decode step is fed the
   /// tokens of that run instead of its own choice: teacher forcing.
   virtual OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* forced) = 0;
@@ -112,6 +117,8 @@ class Worker {
   virtual double logit_bound() const { return 0; }
   /// Returns what is added to the reference that a lossy arm is held to (Fidelity::held_to).
   virtual std::string held_to() const { return ""; }
+  /// Returns a JSON object of what was decided by loading, which is added to what the worker said of itself.
+  virtual std::string settings_json() const { return "{}"; }
   /// Starts whatever must run before a first visit; does nothing for a worker in this process.
   virtual void start() {}
   /// Begins what start() or the destructor will wait for, so that several workers start, or end, at the same time. The

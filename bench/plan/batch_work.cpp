@@ -39,4 +39,23 @@ std::vector<PlannedRequest> planned_requests(const CellRecord& cell, std::uint64
   return requests;
 }
 
+std::int64_t BatchWork::new_tokens() const {
+  std::int64_t total = 0;
+  for (const PlannedRequest& request : planned) {
+    total += request.new_tokens;
+  }
+  return total;
+}
+
+BatchWork batch_work(const CellRecord& cell, std::uint64_t seed, std::int64_t max_tokens,
+                     const std::vector<RealPrompt>& prompts, const ArmRequest& request, std::int64_t vocabulary_size) {
+  BatchWork work{.planned = planned_requests(cell, seed, max_tokens)};
+  work.prompts = cell_prompts(prompts, seed, std::ssize(work.planned), longest_prompt(cell.length), vocabulary_size);
+  for (std::size_t index = 0; index < work.planned.size(); ++index) {
+    work.prompts[index].resize(static_cast<std::size_t>(work.planned[index].prompt_tokens));
+  }
+  begin_alike(request, cell.batch, work.prompts);
+  return work;
+}
+
 }  // namespace decodelab

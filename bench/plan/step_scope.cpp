@@ -15,9 +15,13 @@ constexpr std::array kScopes{StepScope{},
                              StepScope{.at_length = true},
                              StepScope{.forward = true, .at_length = true},
                              StepScope{.visible_end = true},
+                             StepScope{.serving = true},
                              StepScope{.warped = true},
                              StepScope{.at_length = true, .warped = true}};
 
+constexpr std::string_view kStep = "step";
+constexpr std::string_view kForward = "forward";
+constexpr std::string_view kServing = "serving";
 constexpr std::string_view kSamples = "-samples-";
 
 std::string samples_word(std::int64_t samples) { return samples == 1 ? "" : fmt::format("{}{}", kSamples, samples); }
@@ -41,9 +45,12 @@ std::int64_t take_samples(std::string_view& text) {
 }  // namespace
 
 std::string to_string(const StepScope& scope) {
-  return fmt::format("{}{}{}{}{}", scope.forward ? "forward" : "step", scope.at_length ? "-at-length" : "",
-                     scope.visible_end ? "-visible-end" : "", scope.warped ? "-warped" : "",
-                     samples_word(scope.samples));
+  return fmt::format("{}{}{}{}{}",
+                     scope.serving   ? kServing
+                     : scope.forward ? kForward
+                                     : kStep,
+                     scope.at_length ? "-at-length" : "", scope.visible_end ? "-visible-end" : "",
+                     scope.warped ? "-warped" : "", samples_word(scope.samples));
 }
 
 StepScope step_scope_from_string(std::string_view text) {
@@ -61,14 +68,14 @@ StepScope step_scope_from_string(std::string_view text) {
 }
 
 std::string scope_of(Phase phase, const StepScope& asked) {
-  if (phase == Phase::generate) {
+  if (phase == Phase::generate && !asked.serving) {
     return (asked.warped ? "generate-warped" : "generate") + samples_word(asked.samples);
   }
   if (phase == Phase::continuation) {
     return asked.warped ? "continue-warped" : "continue";
   }
   StepScope scope = asked;
-  scope.samples = phase == Phase::prefill ? asked.samples : 1;
+  scope.samples = begins_with_keys(phase) ? 1 : asked.samples;
   if (phase == Phase::prefill) {
     scope.at_length = false;
     scope.visible_end = false;
@@ -78,7 +85,8 @@ std::string scope_of(Phase phase, const StepScope& asked) {
 
 StepScope scope_of_cell(Phase phase, std::string_view scope) {
   if (phase == Phase::generate) {
-    return {.samples = take_samples(scope)};
+    const std::int64_t samples = take_samples(scope);
+    return {.serving = scope == kServing, .samples = samples};
   }
   return phase == Phase::batching || phase == Phase::continuation ? StepScope{} : step_scope_from_string(scope);
 }

@@ -135,7 +135,9 @@ moves. It checks drift within blocks, and spans 0 in 95&nbsp;% of rows when all 
 <dt>engaged</dt><dd>Counters have shown that the variants of the arm really ran.</dd>
 <dt>peak</dt><dd>The most bytes of tensors held in one step, above weights and cache.</dd>
 <dt>scope</dt><dd>What a step is: <code>forward</code> (ids in, last logits out), <code>step</code> (and choice, stop
-check, ids on the host), <code>generate</code> (a whole completion).</dd>
+check, ids on the host), <code>generate</code> (a whole completion), <code>serving</code> (what a client of a server
+sees: the time to the first token, between tokens, or to the last one, where every other engine runs its normal
+step).</dd>
 </dl>
 )html";
 

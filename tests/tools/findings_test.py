@@ -6,13 +6,15 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path[:0] = [str(TOOLS / "study"), str(TOOLS / "validation")]
 os.environ.setdefault("DECODELAB", "decodelab")
-from study import classes, engines, page, peers, prediction, sequences  # noqa: E402
+from study import classes, drawing, engines, page, peers, prediction, sequences, serving, tax  # noqa: E402
 from study.answers import Answer, Answers  # noqa: E402
 from study.questions import Claim, Question, Study  # noqa: E402
+from validation import cross_check  # noqa: E402
 
 
 def row(arm, batch=1, ms=1.0, ratio=None, status="ok", **more):
@@ -150,6 +152,71 @@ class FindingsTest(unittest.TestCase):
                 return Answer([], "here", [row(sequences.STATIC, sequences.BATCH, 100 * sequences.REQUESTS) | {"phase": "batching", "scope": scope} for scope in ("first-token", "served")])
 
         self.assertEqual(sequences.under_load(Measured())["--request-rate"], "6,9,12", "a request each 100 ms")
+
+    def test_a_tax_is_the_server_over_the_engine_launch_by_launch(self):
+        # A slow second launch slows both alike, and says nothing of the server.
+        rows = [row("native"), row("vllm", ms=2, ratio=(2, 1.5, 2.5), launch_ratios=[2, 3, 2]), row("vllm-server", ms=2.2, ratio=(2.2, 1.6, 2.8), launch_ratios=[2.2, 3.3, 2.2]),
+                row("llama.cpp", ms=1.5, ratio=(1.5, 1.4, 1.6), launch_ratios=[1.5, 1.5]), row("llama.cpp-server", status="failed", launch_ratios=[])]
+        value, low, high = tax.ratio(rows[2], rows[1])
+        self.assertAlmostEqual(value, 1.1)
+        self.assertAlmostEqual(low, high)
+        self.assertIsNone(tax.ratio(rows[4], rows[3]))
+        text = page.taxes(rows)
+        self.assertIn("| decode b1 L128 | 1 | vllm | 2 | 2.000 [1.500, 2.500] | 2.2 | 2.200 [1.600, 2.800] | 1.100 [1.100, 1.100] | +0.2 |", text)
+        self.assertIn("| decode b1 L128 | 1 | llama.cpp | 1.5 | 1.500 [1.400, 1.600] | failed | - | - | - |", text)
+        self.assertEqual([(point["engine"], point["batch"]) for point in tax.points(page.by_cell(rows))], [("vllm", 1)])
+        self.assertEqual(tax.sentences("T", page.by_cell(rows)), ["**T**, decode: vllm's server takes 1.100 [1.100, 1.100] at 1 row of the time of vllm in process."])
+        self.assertEqual(len(drawing.serving_tax(page.by_cell(rows))["data"]["values"]), 1)
+
+    def test_a_claim_may_be_about_another_arm_than_the_baseline(self):
+        rows = [row("native"), row("vllm", ratio=(2, 1.5, 2.5), launch_ratios=[2, 3]), row("vllm-server", ratio=(1.9, 1.5, 2.4), launch_ratios=[1.9, 2.85])]
+        self.assertEqual(page.judged(Claim("it is", "vllm-server", "decode", "faster", base="vllm"), rows)[1:], ["**agrees**", "1 faster of 1 cells"])
+        self.assertEqual(page.judged(Claim("it is", "vllm-server", "decode", "slower"), rows)[1:], ["**agrees**", "1 slower of 1 cells"])
+        self.assertEqual(page.judged(Claim("it is", "vllm-server", "decode", "faster", base="nobody"), rows)[1], "not measured")
+
+    def test_every_server_is_asked_beside_its_engine_in_process(self):
+        for question in (one for one in serving.SERVING.questions if one.shows == "tax"):
+            with self.subTest(question=question.name):
+                sweep = question.sweep(None)
+                workers = dict(worker.split("=", 1) for worker in sweep["--worker"])
+                self.assertEqual(sweep["--scope"], "serving")
+                for inside, server in tax.pairs(workers):
+                    name = serving.script(inside)
+                    self.assertIn(f"tools/peers/run {name}", workers[inside])
+                    self.assertIn(f"tools/peers/serve {name} --model {{model}} --dtype {{dtype}} --threads {{threads}} --port {{port}}", workers[server])
+                self.assertEqual(len(tax.pairs(workers)) * 2, len(workers))
+                self.assertEqual({claim.arm for claim in question.claims}, {server for _, server in tax.pairs(workers)})
+                self.assertLessEqual(max(map(int, sweep["--batch"].split(","))), serving.ROWS)
+
+    def test_rates_of_requests_to_servers_come_from_what_the_slowest_answered(self):
+        class Measured:
+            def get(self, question):
+                rows = [row(arm, serving.BATCH, ms * serving.REQUESTS) | {"phase": "batching", "scope": "served"} for arm, ms in (("native", 20), ("vllm-server", 100))]
+                return Answer([], "here", [*rows, row("llama.cpp-server", serving.BATCH, 1e6, status="failed") | {"phase": "batching", "scope": "served"}])
+
+        self.assertEqual(serving.under_load(Measured())["--request-rate"], "3,6,9", "a request each 100 ms")
+        self.assertNotIn("--scope", serving.BURST.sweep)
+
+    def test_what_a_client_costs_stands_beside_the_tax(self):
+        counters = {"counted_steps": 16, "client_cpu_ns": 41_000, "empty_round_trip_ns": 230_000, "tokens_read_together": 2}
+        text = page.taxes([row("native"), row("vllm-server", counters=counters)])
+        self.assertIn("| decode b1 L128 | vllm-server | 41 | 230 | 2 | 0 |", text)
+        self.assertNotIn("round trip", page.taxes([row("native")]))
+
+    def test_the_program_is_named_from_the_root_where_it_lies_below_it(self):
+        for program, name in ((str(serving.ROOT / "build" / "ci" / "decodelab"), "build/ci/decodelab"), ("/usr/bin/decodelab", "/usr/bin/decodelab"), ("decodelab", "decodelab")):
+            with unittest.mock.patch.object(serving.program, "PROGRAM", program):
+                self.assertEqual(serving.own_program(), name)
+
+    def test_what_a_tool_said_replaces_only_what_it_said_before(self):
+        def seen(engine, phase, dtype, ratio):
+            return {"engine": engine, "phase": phase, "dtype": dtype, "ratio": ratio, "ok": True, "where": "there"}
+
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.multiple(cross_check.program, processor=lambda: "cpu", build=lambda: "build"):
+            path = pathlib.Path(folder, "cross_check.json")
+            path.write_text(json.dumps([seen("a", "prefill", "fp32", "old"), seen("a", "prefill", "bf16", "kept"), seen("b", "prefill", "fp32", "kept")]))
+            cross_check.keep(path, [seen("a", "prefill", "fp32", "new"), {"check": "sleep"}])
+            self.assertEqual([(each["engine"], each["dtype"], each["ratio"]) for each in json.loads(path.read_text())], [("a", "bf16", "kept"), ("b", "fp32", "kept"), ("a", "fp32", "new")])
 
 
 if __name__ == "__main__":

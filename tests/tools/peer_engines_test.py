@@ -20,7 +20,7 @@ BATCH, LENGTH, STEPS, VOCABULARY = 8, 9, 24, 512
 # Engines are set beside each other where this many tokens of each of the prompts are those of Transformers.
 TOKENS = 64
 # max|a - b| / max|b| of logits that the same tokens led to. llama.cpp's GELU goes through a table of fp16 whatever the dtype.
-TOLERANCE = {"transformers": 1e-4, "ctranslate2": 1e-4, "llama_cpp": 1e-2}
+TOLERANCE = {"transformers": 1e-4, "ctranslate2": 1e-4, "llama_cpp": 1e-2, "vllm": 1e-4}
 
 
 class PeerTests:
@@ -232,6 +232,18 @@ class LlamaCppOnQwen3Test(OnQwen3, ProgramTest):
 
 class LlamaCppOnNeoxTest(OnNeox, ProgramTest):
     peer = "llama_cpp"
+
+
+class VllmOnLlamaTest(OnLlama, ProgramTest):
+    peer = "vllm"
+    flags = ("--eager",)  # what is compiled is proved by sweeps; here it would take minutes
+
+    def test_heads_that_it_has_no_kernel_for_are_refused(self):
+        with tempfile.TemporaryDirectory() as self.folder:  # the class's checkpoint lies in the shared one
+            folder, _ = self.write_checkpoint(n_embd=64, n_head=4, n_inner=256, n_positions=128, vocab_size=VOCABULARY)
+            reply = self.worker.load(folder)
+        self.assertEqual((reply["reply"], reply["kind"]), ("error", "unsupported"))
+        self.assertIn("head_dim 16", reply["message"])
 
 
 class CTranslate2OnLlamaTest(OnLlama, ProgramTest):

@@ -79,7 +79,7 @@ class ServerTest(unittest.TestCase):
 
     def test_hello_says_what_the_engine_can_do(self):
         self.assertEqual(self.ask("hello", protocol=1), {"reply": "hello", "protocol": 1, "engine": "fake", "version": "1.0", "settings": {"colour": "none"},
-                                                         "phases": ["prefill", "decode", "generate", "continue"], "scopes": ["step", "generate", "continue"], "fills": ["generated"],
+                                                         "phases": ["prefill", "decode", "generate", "continue"], "scopes": ["step", "generate", "continue", "serving"], "fills": ["generated"],
                                                          "dtypes": ["fp32", "bf16"], "devices": ["cpu"], "turns": True})
 
     def test_speaks_the_newest_protocol_that_both_sides_know(self):
@@ -88,6 +88,11 @@ class ServerTest(unittest.TestCase):
             self.assertEqual((hello["protocol"], hello["samples"], hello["sampling"]), (2, True, []))
             self.assertFalse(hello["prefixes"])
         self.assert_error(self.ask("hello", protocol=3), "unsupported", "protocol 3", "speaks 1 and 2")
+
+    def test_at_the_scope_of_servers_a_step_is_the_step_itself(self):
+        for phase in ("prefill", "decode", "generate"):
+            self.assertEqual(self.ready(phase=phase, scope="serving")["reply"], "prepared")
+        self.assert_error(self.ready(phase="continue", scope="serving"), "unsupported", "scope serving")
 
     def test_gives_each_sample_of_a_prompt_a_row(self):
         self.assertEqual(self.ready(phase="generate", scope="generate-samples-3", samples=3)["reply"], "prepared")

@@ -15,7 +15,7 @@ from kept_state import cache_folder
 TANH_GELU = ("gelu_pytorch_tanh", "gelu_new", "gelu_fast")
 ERF_GELU = ("gelu", "gelu_python")
 # Raised when what a conversion writes changes, so that files of an older one are not found.
-CONVERSION = 2
+CONVERSION = 3
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
 

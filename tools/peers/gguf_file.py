@@ -77,14 +77,17 @@ def add_settings(writer, config):
     if config.rotary:
         writer.add_rope_dimension_count(config.rotary.dims)
         writer.add_rope_freq_base(config.rotary.theta)
-    writer.add_tokenizer_model("none")
+    # llama.cpp's vocabulary for tests: it writes an id as hexadecimal digits, and no id of it ends a text. With no vocabulary at all its
+    # server, which writes each token as text, would abort.
+    writer.add_tokenizer_model("test")
+    writer.add_token_list([f"t{token}" for token in range(config.vocabulary)])
     writer.add_vocab_size(config.vocabulary)
 
 
 def write_gguf(checkpoint, dtype, folder):
     """Writes `folder`/model.gguf: matrices in `dtype`, vectors and positions in fp32 as llama.cpp wants them.
 
-    The vocabulary is of the right size and empty, whether the directory has a tokenizer or not: prompts are ids. A tied head is the token embedding.
+    The vocabulary is of the right size and made up, whether the directory has a tokenizer or not: prompts are ids. A tied head is the token embedding.
     """
     import gguf
     from checkpoint import TANH_GELU
@@ -108,3 +111,13 @@ def write_gguf(checkpoint, dtype, folder):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def converted_file(checkpoint, dtype):
+    """The path of the file that write_gguf() writes of these weights, made once: worker and server run the same."""
+    from importlib.metadata import version
+
+    from checkpoint import converted
+
+    folder = converted(checkpoint, "llama.cpp", (dtype, version("gguf")), lambda draft: write_gguf(checkpoint, dtype, draft))
+    return os.path.join(folder, FILE_NAME)

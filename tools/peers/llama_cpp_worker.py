@@ -57,8 +57,8 @@ class LlamaCppEngine(StepEngine):
 
     def load(self, model, dtype, device, threads, seed):
         os.environ.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS="1")
-        from checkpoint import Checkpoint, converted
-        from gguf_file import FILE_NAME, write_gguf
+        from checkpoint import Checkpoint
+        from gguf_file import converted_file
 
         self.start_library()
         llama, checkpoint = self.llama, Checkpoint(model)
@@ -67,8 +67,7 @@ class LlamaCppEngine(StepEngine):
             file, weights = stored_file(model)
             self.logit_bound = STORED_BOUND
         else:
-            folder = converted(checkpoint, "llama.cpp", (dtype, version("gguf")), lambda draft: write_gguf(checkpoint, dtype, draft))
-            file = os.path.join(folder, FILE_NAME)
+            file = converted_file(checkpoint, dtype)
         self.free()
         parameters = llama.llama_model_default_params()
         parameters.n_gpu_layers = 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 clock_ns = time.monotonic_ns  # the clock of std::chrono::steady_clock, so that both sides read the same
 # What a worker keeps of filled cells, beside the one at hand.
 MOST_KEPT_BYTES = 1 << 30
-PHASE_SCOPES = (("prefill", "step"), ("decode", "step"), ("generate", "generate"), ("continue", "continue"))
+PHASE_SCOPES = (("prefill", "step"), ("decode", "step"), ("generate", "generate"), ("continue", "continue"), ("prefill", "serving"), ("decode", "serving"), ("generate", "serving"))
 # Phases whose steps begin behind the prompts, which an untimed fill brought.
 FILLED_PHASES = ("decode", "continue")
 # Words behind a scope: tokens are drawn or chosen under a penalty, and each prompt has several rows.

@@ -12,6 +12,7 @@
 #include "base/json_text.h"
 #include "bench/measure/steps.h"
 #include "bench/measure/warmup.h"
+#include "bench/plan/batch_work.h"
 #include "bench/plan/cell_fill.h"
 #include "bench/plan/prompts.h"
 #include "bench/plan/sampling_json.h"
@@ -128,7 +129,12 @@ void ProcessWorker::prepare(const CellRecord& cell, const OutputTrace* fed) {
           : cell_prompts(options_.prompts, static_cast<std::uint64_t>(options_.load.seed), cell.batch, cell.length,
                          options_.vocabulary);
   begin_alike(options_.load.request, cell.batch, prompts);
-  std::string request = prepare_request(cell, options_.load, room, prompts, hello_->protocol);
+  const BatchWork work =
+      cell.phase == Phase::batching
+          ? batch_work(cell, static_cast<std::uint64_t>(options_.load.seed), options_.load.max_tokens, options_.prompts,
+                       options_.load.request, options_.vocabulary)
+          : BatchWork();
+  std::string request = prepare_request(cell, options_.load, room, prompts, hello_->protocol, &work);
   if (request != prepared_) {
     const auto start = std::chrono::steady_clock::now();
     parse_prepared(ask(request));
@@ -183,8 +189,11 @@ OutputTrace ProcessWorker::choices(const CellRecord& cell, std::int64_t steps, c
 
 OutputTrace ProcessWorker::ask_for_outputs(const CellRecord& cell, std::int64_t steps, const std::string& request,
                                            const OutputTrace* fed) {
+  // In fp32 a worker of phase batching answers the cell's requests; else it completes its prompts.
+  const bool serves = cell.phase == Phase::batching && cell.dtype == "fp32" && fed == nullptr;
   const auto call = [&] {
-    OutputTrace trace = parse_outputs(ask(request), cell.batch * options_.load.samples_of(cell));
+    OutputTrace trace =
+        parse_outputs(ask(request), cell.batch * (serves ? kRequestsOfARow : options_.load.samples_of(cell)));
     if (output_rule(cell) == OutputRule::tokens_only) {
       trace.logits.clear();
     }
@@ -245,6 +254,7 @@ class ProcessWorker::SlicedVisit final : public OpenVisit {
         std::chrono::milliseconds(0), [&] { return worker_.ask_for_steps(steps, slice_request(steps), parse_slice); });
     times_.wall_ns += slice.wall_ns;
     times_.samples_ns.insert(times_.samples_ns.end(), slice.samples_ns.begin(), slice.samples_ns.end());
+    times_.flags = slice.flags;
   }
   const VisitTimes& times() const override { return times_; }
 

@@ -1,7 +1,6 @@
 // Starts a worker by fork and exec, talks over a socket with time limits, and reads what the kernel tells of its group.
 #include "bench/measure/process/worker_process.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -20,6 +19,7 @@
 
 #include "bench/machine/environment.h"
 #include "bench/measure/process/child_process.h"
+#include "bench/measure/process/last_words.h"
 #include "bench/measure/process/process_group.h"
 
 namespace decodelab {
@@ -30,18 +30,6 @@ using Clock = std::chrono::steady_clock;
 /// How often a wait looks whether something has happened.
 constexpr int kReplyPollMs = 200;
 constexpr auto kEndPoll = std::chrono::milliseconds(2);
-/// Bytes that are read from the end of the log, and that are quoted of its last line.
-constexpr off_t kLogTail = 4096;
-constexpr std::size_t kQuotedLog = 300;
-
-std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) {
-    const int number = WTERMSIG(status);
-    return fmt::format("the process died of signal {} ({}){}", number, strsignal(number),
-                       number == SIGKILL ? ", as the system does when memory runs out" : "");
-  }
-  return fmt::format("the process ended with exit code {}", WEXITSTATUS(status));
-}
 
 /// Returns the variables of this process; where there are `places`, those that place OpenMP's threads are replaced.
 std::vector<std::string> environment_with(const std::vector<std::int64_t>& places) {
@@ -193,7 +181,7 @@ void WorkerProcess::died(const std::string& how) {
     if (waitpid(process_, &status, WNOHANG) == process_) {
       kill(-process_, SIGKILL);
       process_ = -1;
-      throw WorkerDied(how_it_ended(status) + last_words());
+      throw WorkerDied("the process " + how_it_ended(status) + last_words());
     }
     std::this_thread::sleep_for(kEndPoll);
   }
@@ -251,16 +239,6 @@ double WorkerProcess::cpu_seconds() const { return process_ > 0 ? group_usage(pr
 
 std::int64_t WorkerProcess::resident_bytes() const { return process_ > 0 ? group_usage(process_).resident_bytes : 0; }
 
-std::string WorkerProcess::last_words() const {
-  const off_t size = lseek(log_, 0, SEEK_END);
-  const off_t from = std::max<off_t>(size - kLogTail, 0);
-  std::string text(static_cast<std::size_t>(std::max<off_t>(size - from, 0)), '\0');
-  if (text.empty() || pread(log_, text.data(), text.size(), from) <= 0) {
-    return "; it printed nothing";
-  }
-  text.erase(text.find_last_not_of(" \n\r\t") + 1);
-  text.erase(0, text.rfind('\n') + 1);  // npos + 1 is 0: the only line
-  return text.empty() ? "; it printed nothing" : fmt::format("; its last line: {}", text.substr(0, kQuotedLog));
-}
+std::string WorkerProcess::last_words() const { return last_words_of(log_); }
 
 }  // namespace decodelab

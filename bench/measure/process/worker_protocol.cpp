@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -77,7 +78,19 @@ void read_warmup(const Json& reply, VisitTimes& times) {
   times.quiet = reply.at("quiet");
 }
 
+/// Returns whether a flag is one word, as those of this program are.
+bool is_flag(const std::string& word) {
+  constexpr std::size_t kLongestFlag = 60;
+  return !word.empty() && word.size() <= kLongestFlag && std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == ':' || c == '.';
+  });
+}
+
 void read_steps(std::string_view line, const Json& reply, VisitTimes& times) {
+  times.flags = reply.value("flags", std::vector<std::string>{});
+  if (!std::ranges::all_of(times.flags, is_flag)) {
+    refuse(line, "a flag is no word");
+  }
   times.wall_ns = reply.at("wall_ns");
   times.samples_ns = reply.at("samples_ns").get<std::vector<std::int64_t>>();
   if (std::ranges::any_of(times.samples_ns, [](std::int64_t sample) { return sample <= 0; })) {
@@ -104,6 +117,14 @@ std::vector<std::vector<float>> read_logits(const std::filesystem::path& path, s
   return logits;
 }
 
+/// Adds what marks a row to a reply that holds times.
+std::string with_flags(Json reply, const std::vector<std::string>& flags) {
+  if (!flags.empty()) {
+    reply["flags"] = flags;
+  }
+  return line_of(reply);
+}
+
 }  // namespace
 
 std::int64_t WorkerLoad::samples_of(const CellRecord& cell) const {
@@ -125,7 +146,8 @@ std::string load_request(const WorkerLoad& load) {
 }
 
 std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std::int64_t room,
-                            const std::vector<std::vector<std::int64_t>>& prompts, std::int64_t protocol) {
+                            const std::vector<std::vector<std::int64_t>>& prompts, std::int64_t protocol,
+                            const BatchWork* requests) {
   Json request{{"request", "prepare"},
                {"cell", cell_json(cell)},
                {"max_tokens", load.max_tokens},
@@ -138,6 +160,11 @@ std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std:
     }
     request["sampling"] = load.sampling.plain_greedy() ? Json() : sampling_to_json(load.sampling);
     request["ignore_eos"] = true;
+    for (std::size_t index = 0; requests != nullptr && index < requests->planned.size(); ++index) {
+      const PlannedRequest& planned = requests->planned[index];
+      request["requests"].push_back(
+          {{"prompt", requests->prompts[index]}, {"new_tokens", planned.new_tokens}, {"arrival", planned.arrival}});
+    }
   }
   return line_of(request);
 }
@@ -177,6 +204,7 @@ WorkerHello parse_hello(std::string_view line) {
                       .version = reply.at("version"),
                       .settings_json = line_of(reply.value("settings", Json::object())),
                       .phases = reply.at("phases"),
+                      .scopes = reply.value("scopes", std::vector<std::string>{}),
                       .fills = reply.at("fills"),
                       .dtypes = reply.at("dtypes"),
                       .devices = reply.at("devices"),
@@ -316,6 +344,12 @@ WorkerRequest parse_request(std::string_view line) {
                       .fill = cell.at("fill"),
                       .steps = cell.at("steps")};
       request.prompts = json.value("prompts", std::vector<std::vector<std::int64_t>>{});
+      for (const Json& served : json.value("requests", Json::array())) {
+        request.requests.prompts.push_back(served.at("prompt"));
+        request.requests.planned.push_back({.prompt_tokens = std::ssize(request.requests.prompts.back()),
+                                            .new_tokens = served.at("new_tokens"),
+                                            .arrival = served.at("arrival")});
+      }
     } else if (request.kind == "outputs" || request.kind == "visit" || request.kind == "begin" ||
                request.kind == "turn") {
       request.steps = json.at("steps");
@@ -346,6 +380,9 @@ std::string hello_reply(const WorkerHello& hello, std::int64_t protocol) {
              {"exact", hello.exact},
              {"forced", hello.forced},
              {"turns", hello.slices}};
+  if (!hello.scopes.empty()) {
+    reply["scopes"] = hello.scopes;
+  }
   if (protocol > kOldestProtocol) {
     reply["samples"] = hello.samples;
     reply["sampling"] = hello.sampling;
@@ -356,7 +393,9 @@ std::string hello_reply(const WorkerHello& hello, std::int64_t protocol) {
 
 std::string done_reply(std::string_view kind) { return line_of({{"reply", kind}}); }
 
-std::string loaded_reply(double logit_bound) { return line_of({{"reply", "loaded"}, {"logit_bound", logit_bound}}); }
+std::string loaded_reply(double logit_bound, const std::string& settings_json) {
+  return line_of({{"reply", "loaded"}, {"settings", Json::parse(settings_json)}, {"logit_bound", logit_bound}});
+}
 
 std::string outputs_reply(const OutputTrace& trace, const std::string& logits_file) {
   Json reply{{"reply", "outputs"},
@@ -384,12 +423,13 @@ std::string counters_reply(const Probe& probe) {
 }
 
 std::string visit_reply(const VisitTimes& times) {
-  return line_of({{"reply", "visit"},
-                  {"warmup_steps", times.warmup_steps},
-                  {"warmup_ns", times.warmup_ns},
-                  {"quiet", times.quiet},
-                  {"wall_ns", times.wall_ns},
-                  {"samples_ns", times.samples_ns}});
+  return with_flags({{"reply", "visit"},
+                     {"warmup_steps", times.warmup_steps},
+                     {"warmup_ns", times.warmup_ns},
+                     {"quiet", times.quiet},
+                     {"wall_ns", times.wall_ns},
+                     {"samples_ns", times.samples_ns}},
+                    times.flags);
 }
 
 std::string begun_reply(const VisitTimes& times) {
@@ -400,7 +440,7 @@ std::string begun_reply(const VisitTimes& times) {
 }
 
 std::string slice_reply(const VisitTimes& times) {
-  return line_of({{"reply", "turn"}, {"wall_ns", times.wall_ns}, {"samples_ns", times.samples_ns}});
+  return with_flags({{"reply", "turn"}, {"wall_ns", times.wall_ns}, {"samples_ns", times.samples_ns}}, times.flags);
 }
 
 std::string with_side_work(std::string reply, const SideWork& side) {

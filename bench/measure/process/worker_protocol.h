@@ -10,6 +10,7 @@
 
 #include "bench/measure/worker.h"
 #include "bench/plan/arm_request.h"
+#include "bench/plan/batch_work.h"
 #include "engine/sampling/sampling_parameters.h"
 
 namespace decodelab {
@@ -26,6 +27,7 @@ struct WorkerHello {
   /// A JSON object: build flags, attention, cache, types of accumulation and of the cache.
   std::string settings_json = "{}";
   std::vector<std::string> phases;
+  std::vector<std::string> scopes{};  ///< For people: what a worker cannot do, it answers with an error.
   std::vector<std::string> fills;
   std::vector<std::string> dtypes;
   std::vector<std::string> devices;
@@ -53,11 +55,13 @@ struct WorkerLoad {
   std::int64_t samples_of(const CellRecord& cell) const;
 };
 
-/// Return the requests, each as one line without its end.
+/// Return the requests, each as one line without its end. The `requests` of a cell of phase batching go with `prepare`
+/// from version 2 on.
 std::string hello_request();
 std::string load_request(const WorkerLoad& load);
 std::string prepare_request(const CellRecord& cell, const WorkerLoad& load, std::int64_t room,
-                            const std::vector<std::vector<std::int64_t>>& prompts, std::int64_t protocol);
+                            const std::vector<std::vector<std::int64_t>>& prompts, std::int64_t protocol,
+                            const BatchWork* requests = nullptr);
 std::string outputs_request(std::int64_t steps, const OutputTrace* forced, bool logits);
 std::string counters_request();
 std::string visit_request(std::int64_t steps);
@@ -93,6 +97,7 @@ struct WorkerRequest {
   WorkerLoad load{};
   CellRecord cell{};
   std::vector<std::vector<std::int64_t>> prompts{};  ///< Of the cell.
+  BatchWork requests{};                              ///< Of a cell of phase batching.
   std::int64_t steps = 0;
   std::optional<OutputTrace> forced{};      ///< Only what was fed: `first` and `tokens`.
   bool logits = true;                       ///< Whether outputs are asked for with theirs.
@@ -102,7 +107,7 @@ struct WorkerRequest {
 WorkerRequest parse_request(std::string_view line);
 std::string hello_reply(const WorkerHello& hello, std::int64_t protocol);
 std::string done_reply(std::string_view kind);
-std::string loaded_reply(double logit_bound);
+std::string loaded_reply(double logit_bound, const std::string& settings_json = "{}");
 std::string outputs_reply(const OutputTrace& trace, const std::string& logits_file);
 std::string counters_reply(const Probe& probe);
 std::string visit_reply(const VisitTimes& times);

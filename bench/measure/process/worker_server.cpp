@@ -87,7 +87,8 @@ class Server {
     if (request.kind == "load") {
       worker_ = load_(request.load);
       // Who asks compares with its own reference, on weights that are not rounded.
-      return loaded_reply(worker_->held_to().empty() ? worker_->logit_bound() : kMostRoundingOfWeights);
+      return loaded_reply(worker_->held_to().empty() ? worker_->logit_bound() : kMostRoundingOfWeights,
+                          worker_->settings_json());
     }
     if (worker_ == nullptr) {
       return error_reply(RowStatus::failed, fmt::format("'{}' before 'load'", request.kind));
@@ -95,6 +96,7 @@ class Server {
     if (request.kind == "prepare") {
       cell_ = request.cell;
       worker_->use_prompts(request.prompts);
+      worker_->use_requests(request.requests);
       return done_reply("prepared");
     }
     if (!cell_) {
@@ -134,7 +136,8 @@ class Server {
     visit_->time_slice(steps);
     const VisitTimes& times = visit_->times();
     return slice_reply({.wall_ns = times.wall_ns - wall_before,
-                        .samples_ns = {times.samples_ns.begin() + steps_before, times.samples_ns.end()}});
+                        .samples_ns = {times.samples_ns.begin() + steps_before, times.samples_ns.end()},
+                        .flags = times.flags});
   }
 
   const WorkerHello& hello_;

@@ -268,13 +268,13 @@ Table comparison_table(const RunSummary& summary, const std::string& setting, co
 }  // namespace
 
 std::vector<Table> latency_tables(const RunSummary& summary) {
-  // Whole completions have a scope of their own and yet belong to this table, as its row Decode (total).
+  // Whole completions have a scope of their own, but where a server makes them, and yet belong to this table, as its
+  // row Decode (total).
   using Key = std::tuple<std::int64_t, std::int64_t, std::string, std::string, std::int64_t, std::string, std::string>;
   std::map<Key, Rows> groups;
   for (const SummaryRow& row : summary.rows) {
-    const std::string scope = row.cell.phase == Phase::generate   ? ""
-                              : row.cell.phase == Phase::batching ? "batching"
-                                                                  : row.cell.scope;
+    const bool whole = row.cell.phase == Phase::generate && !row.cell.scope.starts_with("serving");
+    const std::string scope = whole ? "" : row.cell.phase == Phase::batching ? "batching" : row.cell.scope;
     groups[{row.arm.id, row.cell.length, row.cell.dtype, row.cell.device, row.cell.threads, row.cell.fill, scope}]
         .push_back(&row);
   }

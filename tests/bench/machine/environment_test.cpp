@@ -237,5 +237,13 @@ TEST(CpuClock, SeesAnotherProcessSpin) {
   EXPECT_LE(share, 1.0);
 }
 
+TEST(CoresInPlaces, AreThoseThatAWorkerWasGiven) {
+  EXPECT_EQ(cores_in_places("{0},{12}"), (std::vector<std::int64_t>{0, 12}));
+  EXPECT_EQ(cores_in_places("{3}"), std::vector<std::int64_t>{3});
+  for (const char* other : {"", "cores", "{0:4}", "{0,1}", "{0}x", "{0", "{}"}) {
+    EXPECT_TRUE(cores_in_places(other).empty()) << other;
+  }
+}
+
 }  // namespace
 }  // namespace decodelab

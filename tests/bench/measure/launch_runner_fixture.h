@@ -29,7 +29,9 @@ struct Behaviour {
   int rounds = 0;  ///< Of a step of a continuation; 0: it is timed whole.
   std::chrono::milliseconds start{0};
   bool cannot_be_made = false;
-  std::int64_t filling_ns = 0;  ///< What it says that it spent on each fill.
+  std::int64_t filling_ns = 0;       ///< What it says that it spent on each fill.
+  Counters counters;                 ///< Of its steps.
+  std::vector<std::string> flags{};  ///< That its visits mark the row with.
 };
 
 struct Log {
@@ -63,7 +65,9 @@ class FakeWorker final : public Worker {
     }
     return trace;
   }
-  Probe probe(const CellRecord&) override { return {.peak_bytes = behaviour_.bytes, .step_ns = behaviour_.step_ns}; }
+  Probe probe(const CellRecord&) override {
+    return {.peak_bytes = behaviour_.bytes, .counters = behaviour_.counters, .step_ns = behaviour_.step_ns};
+  }
   double logit_bound() const override { return behaviour_.logit_bound; }
   bool times_slices() const override { return behaviour_.times_slices; }
   bool times_rounds(const CellRecord&) const override { return behaviour_.rounds > 0; }
@@ -81,7 +85,7 @@ class FakeWorker final : public Worker {
       }
       worker.log_.visits.push_back(worker.label_);
       worker.side_.filling_ns += worker.behaviour_.filling_ns;
-      times_ = {.warmup_steps = 2, .quiet = true, .wall_ns = 0, .samples_ns = {}};
+      times_ = {.warmup_steps = 2, .quiet = true, .wall_ns = 0, .samples_ns = {}, .flags = worker.behaviour_.flags};
     }
     void time_slice(std::int64_t steps) override {
       worker_.log_.slices.push_back(worker_.label_ + " " + std::to_string(steps));

@@ -119,6 +119,17 @@ TEST_F(LaunchRunnerTest, RunsWholeVisitsWhereAnArmHasNoSlicesOrAllTogetherNeedTo
   }
 }
 
+TEST_F(LaunchRunnerTest, MarksRowsAsTheirCountersAndVisitsSay) {
+  behaviours_["bundles"].counters = {{kBundledTokens, 3}};
+  behaviours_["later"].flags = {kTokensBundledFlag};
+  add_run({"causal", "bundles", "later"}, {2}, 2);
+  launch(0);
+  launch(1);
+  EXPECT_EQ(row("bundles").flags, std::vector<std::string>{kTokensBundledFlag});
+  EXPECT_EQ(row("later").flags, std::vector<std::string>{kTokensBundledFlag}) << "once, however often it was said";
+  EXPECT_EQ(row("causal").flags, std::vector<std::string>());
+}
+
 TEST_F(LaunchRunnerTest, RunsAContinuationInRoundsAndGivesTheNextToTheArmThatIsTheFurthestBehind) {
   slice_ns_ = 4'000'000;
   phase_ = Phase::continuation;

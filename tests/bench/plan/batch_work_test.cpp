@@ -52,5 +52,18 @@ TEST(PlannedRequests, MayBeAsShortAsOneToken) {
   }
 }
 
+TEST(BatchWork, HasAPromptOfTheRightLengthForEachRequest) {
+  const BatchWork work = batch_work(kCell, 3, 8, {}, {}, 97);
+  ASSERT_EQ(work.prompts.size(), work.planned.size());
+  std::int64_t total = 0;
+  for (std::size_t request = 0; request < work.prompts.size(); ++request) {
+    EXPECT_EQ(std::ssize(work.prompts[request]), work.planned[request].prompt_tokens);
+    EXPECT_LT(*std::ranges::max_element(work.prompts[request]), 97);
+    total += work.planned[request].new_tokens;
+  }
+  EXPECT_EQ(work.new_tokens(), total);
+  EXPECT_EQ(batch_work(kCell, 3, 8, {}, {}, 97).prompts, work.prompts) << "the same for every arm";
+}
+
 }  // namespace
 }  // namespace decodelab

@@ -9,7 +9,7 @@ namespace decodelab {
 namespace {
 
 TEST(StepScope, IsReadBackFromItsWord) {
-  for (const char* word : {"step", "forward", "step-at-length", "forward-at-length", "step-visible-end"}) {
+  for (const char* word : {"step", "forward", "step-at-length", "forward-at-length", "step-visible-end", "serving"}) {
     EXPECT_EQ(to_string(step_scope_from_string(word)), word);
   }
   EXPECT_TRUE(step_scope_from_string("forward-at-length").forward);
@@ -28,6 +28,19 @@ TEST(StepScope, CountsTheRowsOfEachPrompt) {
   for (const char* word : {"step-samples-1", "step-samples-", "step-samples-x", "step-samples-2-warped"}) {
     EXPECT_THROW(step_scope_from_string(word), std::invalid_argument) << word;
   }
+}
+
+TEST(StepScope, ServingIsOneScopeOfEveryPhaseThatAServerHas) {
+  const StepScope asked{.serving = true};
+  for (const Phase phase : {Phase::prefill, Phase::decode, Phase::generate}) {
+    EXPECT_EQ(scope_of(phase, asked), "serving");
+    EXPECT_TRUE(scope_of_cell(phase, "serving").serving);
+    EXPECT_FALSE(scope_of_cell(phase, phase == Phase::generate ? "generate" : "step").serving);
+  }
+  EXPECT_EQ(scope_of(Phase::generate, {.serving = true, .samples = 2}), "serving-samples-2");
+  EXPECT_EQ(scope_of_cell(Phase::generate, "serving-samples-2"), (StepScope{.serving = true, .samples = 2}));
+  EXPECT_EQ(scope_of(Phase::continuation, asked), "continue");
+  EXPECT_THROW(step_scope_from_string(to_string(StepScope{.serving = true, .warped = true})), std::invalid_argument);
 }
 
 TEST(StepScope, RefusesWhatDoesNotGoTogetherAndNamesWhatDoes) {

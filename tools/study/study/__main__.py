@@ -10,12 +10,14 @@ from .answers import Answers
 from .engines import ENGINES
 from .families import FAMILIES
 from .questions import STUDY
+from .ranks import RANKS
 from .sequences import SEQUENCES
+from .serving import SERVING
 from .speculation import SPECULATION
 from .top_tokens import TOP_TOKENS
 from .weights import WEIGHTS
 
-STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES, "sequences": SEQUENCES, "speculation": SPECULATION, "top-tokens": TOP_TOKENS, "weights": WEIGHTS}
+STUDIES = {"findings": STUDY, "engines": ENGINES, "families": FAMILIES, "ranks": RANKS, "sequences": SEQUENCES, "serving": SERVING, "speculation": SPECULATION, "top-tokens": TOP_TOKENS, "weights": WEIGHTS}
 DEFAULT_MODEL = "synthetic:tiny-starcoder"
 DEFAULT_LAUNCHES = 6  # of a question that has no number of its own
 ROOT = pathlib.Path(__file__).resolve().parents[3]

@@ -8,14 +8,15 @@ import tempfile
 
 from validation import program
 
-from . import classes, drawing
+from . import classes, drawing, sums
 
 # Of a row of `store export`: what the pages use, and what tells a reader how sure it is.
 KEPT = ("arm", "phase", "scope", "batch", "length", "dtype", "threads", "status", "reason", "engaged", "launches", "steps", "median_ns", "mean_ns", "min_ns", "time_ratio", "time_ratio_low",
         "time_ratio_high", "mde", "verdict", "bound_share", "bound_share_low", "bound_share_high", "peak_bytes", "flags",
         "ties", "logit_error", "kl_divergence", "top_1_agreement", "launch_ratios", "quality")
 OUTPUTS_DIFFER = 5  # the exit code
-COUNTERS = ("counted_steps", "choice.operators", "details.operators", "listed_tokens", "tied_tokens", "rounds", "proposed_tokens", "accepted_tokens", "emitted_tokens", "modelled_weight_bytes")
+COUNTERS = ("counted_steps", "choice.operators", "details.operators", "listed_tokens", "tied_tokens", "rounds", "proposed_tokens", "accepted_tokens", "emitted_tokens", "modelled_weight_bytes", "all_reduces", "all_reduced_bytes", "client_cpu_ns",
+            "empty_round_trip_ns", "tokens_read_together", "bundled_tokens")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +59,9 @@ class Answers:
         return Answer(head["sweep"], head["where"], rows, head.get("engines", {}))
 
     def measure(self, question, words, store):
+        if question.command == "sums":
+            self.write(question, {"sweep": sums.WORDS, "where": f"{program.processor()}, {program.build()}"}, sums.timed_sums())
+            return
         if question.command == "generate":
             lines = map(json.loads, program.run(*words, "-o", "jsonl")[0].splitlines())
             self.write(question, {"sweep": words, "where": program.build()}, [classes.completion(line) for line in lines])

@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 import sys
 
-from . import classes, prediction
+from . import classes, prediction, tax
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLORS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7")
@@ -100,6 +100,20 @@ def positions(rows):
     ])
 
 
+def serving_tax(cells):
+    """The time of each server over its engine's in process, a panel a phase."""
+    values = tax.points(cells)
+    title = "server / in process"
+    x = encoded("batch", "rows", "ordinal")
+    color = encoded("engine", "engine", "nominal", scale={"range": list(COLORS)}, sort=None)
+    beside = {"xOffset": {"field": "engine"}}
+    return faceted(values, [
+        {"mark": {"type": "rule", "color": "#888", "strokeDash": [2, 2]}, "encoding": {"y": {"datum": 1, "title": title}}},
+        {"mark": {"type": "rule", "strokeWidth": 1.5}, "encoding": {"x": x, "y": encoded("low", title, scale={"zero": False}), "y2": {"field": "high"}, "color": color, **beside}},
+        {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": {"x": x, "y": encoded("tax", title, scale={"zero": False}), "color": color, **beside}},
+    ], "phase")
+
+
 def drawn(name, rows, folder):
     """Draws a figure of a question's rows into a folder; returns the file."""
     spec = folder / f"{name}.vl.json"
@@ -108,4 +122,4 @@ def drawn(name, rows, folder):
     return folder / f"{name}.svg"
 
 
-DRAWINGS = {"speed-up": speed_up, "price": price_of_rows, "break-even": break_even, "positions": positions}
+DRAWINGS = {"speed-up": speed_up, "price": price_of_rows, "break-even": break_even, "positions": positions, "tax": serving_tax}

@@ -6,7 +6,7 @@ import statistics
 
 from validation.table import markdown
 
-from . import classes, peers, prediction
+from . import classes, peers, prediction, sums, tax
 
 # Two arms whose ratio's interval lies within this are the same.
 SAME = 0.02
@@ -155,14 +155,23 @@ def ranked(rows):
     return "\n".join(tables)
 
 
+def interval_of(base, row, rows):
+    """The interval of a row's time over that of the sweep's baseline, or of the arm `base` in the same cell; (None, None) where there is none."""
+    if not base:
+        return row["time_ratio_low"], row["time_ratio_high"]
+    below = by_cell(rows).get(cell(row), {}).get(base)
+    found = tax.ratio(row, below) if below else None
+    return found[1:] if found else (None, None)
+
+
 def judged(claim, rows):
     """The study's claim in one line, with how many cells bear it out."""
     counts = {"faster": 0, "slower": 0, "same": 0, "undecided": 0}
     for row in rows:
         asked = row["arm"] == claim.arm and row["phase"] == claim.phase and row["length"] >= claim.least_length and claim.least_batch <= row["batch"] <= claim.most_batch
-        if not asked or row["time_ratio_low"] is None:
+        low, high = interval_of(claim.base, row, rows) if asked else (None, None)
+        if low is None:
             continue
-        low, high = row["time_ratio_low"], row["time_ratio_high"]
         if 1 - SAME < low and high < 1 + SAME:
             counts["same"] += 1
         else:
@@ -213,13 +222,23 @@ def predicted(rows):
     return times(rows) + "\n" + prediction.table(by_cell(rows))
 
 
+def taxes(rows):
+    cells = by_cell(rows)
+    return tax.table(cells, milliseconds, ratio) + "\n" + tax.clients(cells)
+
+
 LAYOUTS = {"times": times, "slope": slope, "residues": residues, "memory": memory, "ties": ties, "bound": bound, "engines": engines, "settings": settings, "ranked": ranked, "losses": losses, "accepted": accepted, "predicted": predicted,
-           "classes": classes.table}
+           "classes": classes.table, "sums": sums.table, "tax": taxes}
+
+
+def program_of(question):
+    """What stands before the arguments of a question's command: words of sums name their own program."""
+    return "" if question.command == "sums" else "decodelab "
 
 
 def section(question, answer, claimed_by, figures=()):
     rows = answer.rows
-    lines = [f"## {question.title}\n", "```\ndecodelab " + shlex.join(answer.words) + "\n```\n", f"On {answer.where}.\n", LAYOUTS[question.shows](rows), peers.computed(answer) if question.command == "sweep" else ""]
+    lines = [f"## {question.title}\n", f"```\n{program_of(question)}{shlex.join(answer.words)}\n```\n", f"On {answer.where}.\n", LAYOUTS[question.shows](rows), peers.computed(answer) if question.command == "sweep" else ""]
     lines += [f"![{question.title}]({figure.parent.name}/{figure.name})\n" for figure in figures if figure.exists()]
     if question.claims:
         lines.append(markdown([claimed_by, "here", "95 % intervals"], [judged(claim, rows) for claim in question.claims]))

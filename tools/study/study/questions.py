@@ -19,7 +19,7 @@ SHORT = "bf16" if multiplies_bf16() else "fp32"
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """`arm` against the sweep's baseline in the cells of one phase: `faster`, `slower`, or `same` within 2 %."""
+    """`arm` against the sweep's baseline, or against the arm `base`, in the cells of one phase: `faster`, `slower`, or `same` within 2 %."""
 
     text: str
     arm: str
@@ -28,6 +28,7 @@ class Claim:
     least_length: int = 0
     least_batch: int = 0
     most_batch: int = sys.maxsize
+    base: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Question:
     model: str = ""  # this one, unless another was asked for by -m
     figures: tuple = ()  # of the run's report, kept beside the rows
     draws: tuple = ()  # figures of the page itself: names of drawing.DRAWINGS
-    command: str = "sweep"  # or "generate", whose rows are what became of guesses
+    command: str = "sweep"  # or "generate", whose rows are what became of guesses, or "sums" between ranks
 
 
 @dataclasses.dataclass(frozen=True)

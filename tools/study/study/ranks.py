@@ -1,10 +1,5 @@
 """Tensor parallelism: what ranks that share a model take, beside what their parts take at once and what the sums between them take."""
 
-import json
-import os
-import pathlib
-import subprocess
-
 from . import page, prediction
 from .questions import Claim, Question, Study, DECODE, PREFILL
 
@@ -12,19 +7,6 @@ SHARED, MUTE = "native,+shm-ranks", "native,+mute-ranks"
 SMALL, LARGE = "synthetic:tiny-starcoder", "synthetic:santacoder"
 WIDTHS = {SMALL: (768, 49152), LARGE: (2048, 49280)}  # of a token's residual, and of its logits
 ELEMENT_BYTES = {"fp32": 4, "bf16": 2}
-BENCHMARK = "ranks_benchmark"
-
-
-def timed_sums():
-    """Percentiles of sums between two processes, by bytes, as the program beside the measured one prints them."""
-    program = pathlib.Path(os.environ["DECODELAB"]).with_name(BENCHMARK)
-    found = json.loads(subprocess.run([str(program), "--benchmark_format=json", "--benchmark_repetitions=1"], check=True, capture_output=True, text=True).stdout)
-    rows = []
-    for one in found["benchmarks"]:
-        _, dtype, *arguments = one["run_name"].split("/")
-        values = dict(argument.split(":") for argument in arguments if ":" in argument)
-        rows.append({"dtype": dtype, "ranks": int(values["ranks"]), "bytes": int(values["bytes"]), "p50_ns": one["p50_ns"], "p99_ns": one["p99_ns"]})
-    return rows
 
 
 def sum_ns(sums, dtype, size):
@@ -70,13 +52,6 @@ def summary(answers):
             lines.append(f"**{question.title}**, {name}: two ranks take {page.ratio(shared)} of one process's time on as many threads. {count:.0f} sums of {size:,.0f} bytes and the head's parts should take {taken / 1e3:,.0f} us of "
                          f"{shared['median_ns'] / 1e3:,.0f}, {100 * taken / shared['median_ns']:.1f} %; measured over predicted, which is the parts at once and these: {share}.")
     return lines
-
-
-def sums_table(rows):
-    from validation.table import markdown
-
-    lines = [[row["dtype"], f"{row['bytes']:,}", f"{row['p50_ns'] / 1e3:.2f}", f"{row['p99_ns'] / 1e3:.2f}", f"{row['bytes'] / row['p50_ns']:.2f}"] for row in rows]
-    return markdown(["dtype", "bytes of a sum", "p50, us", "p99, us", "GB/s"], lines)
 
 
 def shared_by(dtype, launches):

@@ -1,4 +1,4 @@
-"""What decodelab says, beside clocks that are not its own: hyperfine, llama-bench, and the wall clock around an injected sleep."""
+"""What decodelab says, beside clocks that are not its own: hyperfine, llama-bench, `vllm bench serve`, and the wall clock around an injected sleep."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from . import program
+from . import program, served
 from .statistics_values import t_interval, visit_mean
 from .table import markdown
 
@@ -23,7 +23,9 @@ SLEEP_NS = 20_000_000
 # What llama-bench calls them.
 PHASES = {"pp": "prefill", "tg": "decode"}
 # A process's start, a warm-up and a machine's moods lie between two clocks; the issue's limit for a peer's own tool is 2 %.
-LIMITS = {"generate": 0.05, "sleep": 0.02, "blocks": 0.05, "llama-bench": 0.02}
+LIMITS = {"generate": 0.05, "sleep": 0.02, "blocks": 0.05, "llama-bench": 0.02, "vllm-bench": 0.02}
+# What the worker over HTTP calls a server that speaks as vLLM's does.
+SERVED_VLLM = "openai-server"
 
 
 def row(check, what, external, ours, limit):
@@ -123,11 +125,42 @@ def llama_bench(model, dtype, rounds):
             | {"engine": "llama.cpp", "phase": phase, "dtype": dtype} for name, phase in PHASES.items()]
 
 
-def keep(path, dtype, rows):
-    """What was seen of engines' own tools, for pages that say which worker is validated."""
-    others = [each for each in json.loads(path.read_text()) if each["dtype"] != dtype] if path.exists() else []
+def vllm_bench(model, dtype, rounds):
+    """A server of vLLM, asked in turn by the benchmark tool that its wheel brings and by our worker: one row, prompts of the same length, answers as long as our steps."""
+    if not served.VLLM.exists():
+        return [missing("vllm-bench", "vLLM is not here: tools/peers/environment vllm")]
+    path = served.path_of(model, dtype)
+    sys.path.insert(0, str(ROOT / "tools/peers"))
+    from checkpoint import Checkpoint  # of tools/peers, which has no package
+    from server_arguments import path_of
+    from vllm_model import model_folder
+
+    folder = model_folder(Checkpoint(path_of(path)))
+    ours, external = {"prefill": [], "decode": []}, {"prefill": [], "decode": []}
+    with served.serving("vllm", path, dtype) as url:
+        for seed in range(rounds):
+            first, token, steps = served.by_ours(url, model, dtype, PROMPT, sweep_samples)
+            its_first, its_token = served.by_its_own_tool(url, folder, PROMPT, steps + 1, seed)
+            for phase, own, other in (("prefill", first, its_first), ("decode", token, its_token)):
+                ours[phase].append(own)
+                external[phase].append(other)
+    words = {"prefill": f"the first token after {PROMPT}", "decode": "a token more"}
+    return [row("vllm-bench", f"{words[phase]} of vLLM's server, {dtype}: its own tool, and our worker over HTTP", external[phase], ours[phase], LIMITS["vllm-bench"])
+            | {"engine": SERVED_VLLM, "phase": phase, "dtype": dtype} for phase in words]
+
+
+def keep(path, rows):
+    """What was seen of engines' own tools, for pages that say which worker is validated; what was seen before of the same engine, phase and dtype is replaced."""
+    def about(each):
+        return each["engine"], each["phase"], each["dtype"]
+
+    new = {about(each) for each in rows if "engine" in each}
+    others = [each for each in json.loads(path.read_text()) if about(each) not in new] if path.exists() else []
     seen = [{key: each[key] for key in ("engine", "phase", "dtype", "ratio", "ok")} | {"where": f"{program.processor()}, {program.build()}"} for each in rows if "engine" in each]
     path.write_text(json.dumps(others + seen, indent=1) + "\n")
+
+
+CHECKS = {"generate": generate, "sleep": lambda model, _, rounds: sleep(model, rounds), "llama-bench": llama_bench, "vllm-bench": vllm_bench}
 
 
 def main():
@@ -135,17 +168,21 @@ def main():
     parser.add_argument("-m", "--model", default="synthetic:tiny-starcoder", help="a checkpoint directory, or synthetic:NAME (default: %(default)s)")
     parser.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--rounds", type=int, default=3, help="times that each pair of clocks is read, in turn (default: %(default)s)")
-    parser.add_argument("--out", help="also write the table into this file, as Markdown, and what it says of engines' own tools into cross_check.json beside it, where other dtypes are kept")
+    parser.add_argument("--only", action="append", choices=list(CHECKS), help="only this check; repeat for more")
+    parser.add_argument("--out", help="also write the table into this file, as Markdown, and what it says of engines' own tools into cross_check.json beside it, where what was seen of others is kept")
     arguments = parser.parse_args()
-    rows = generate(arguments.model, arguments.dtype, arguments.rounds) + sleep(arguments.model, arguments.rounds) + llama_bench(arguments.model, arguments.dtype, arguments.rounds)
-    rows += [missing("peers' tools", "Transformers and CTranslate2 bring no benchmark tool in their wheels")]
+    rows = [each for name, check in CHECKS.items() if not arguments.only or name in arguments.only for each in check(arguments.model, arguments.dtype, arguments.rounds)]
+    if not arguments.only:
+        rows += [missing("peers' tools", "Transformers and CTranslate2 bring no benchmark tool in their wheels")]
     text = markdown(["check", "what", "external", "decodelab", "ratio", ""],
                     [[each["check"], each["what"], *(["-"] * 3 if "ratio" not in each else [f"{each['external'] / 1e6:.3f} ms", f"{each['ours'] / 1e6:.3f} ms", each["ratio"]]), each["verdict"]] for each in rows])
-    text += f"\nPrinted by `tools/cross_check -m {arguments.model} --dtype {arguments.dtype} --rounds {arguments.rounds}` on {program.processor()}, {program.build()}.\n"
+    only = "".join(f" --only {name}" for name in arguments.only or ())
+    text += f"\nPrinted by `tools/cross_check -m {arguments.model} --dtype {arguments.dtype} --rounds {arguments.rounds}{only}` on {program.processor()}, {program.build()}.\n"
     if arguments.out:
         out = pathlib.Path(arguments.out)
+        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text)
-        keep(out.with_name("cross_check.json"), arguments.dtype, rows)
+        keep(out.with_name("cross_check.json"), rows)
     print(text, end="")
     verdicts = [each["ok"] for each in rows]
     return 1 if False in verdicts else 0 if True in verdicts else 3

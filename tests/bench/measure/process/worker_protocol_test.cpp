@@ -99,6 +99,42 @@ TEST(WorkerProtocol, AsksAWorkerOfTheOldestVersionForWhatThatHas) {
   EXPECT_THROW(parse_hello(hello_reply(hello, kNewestProtocol + 1)), WorkerError);
 }
 
+TEST(WorkerProtocol, CarriesTheRequestsOfABatchFromTheSecondVersionOn) {
+  CellRecord cell = kSentCell;
+  cell.phase = Phase::batching;
+  cell.scope = "served";
+  const BatchWork work{.planned = {{.prompt_tokens = 2, .new_tokens = 5, .arrival = 0},
+                                   {.prompt_tokens = 1, .new_tokens = 3, .arrival = 0.25}},
+                       .prompts = {{1, 2}, {3}}};
+  const WorkerRequest read = parse_request(prepare_request(cell, {}, 64, {{1}}, 2, &work));
+  EXPECT_EQ(read.requests.prompts, work.prompts);
+  ASSERT_EQ(read.requests.planned.size(), 2U);
+  EXPECT_EQ(read.requests.planned[0].new_tokens, 5);
+  EXPECT_EQ(read.requests.planned[1].prompt_tokens, 1);
+  EXPECT_EQ(read.requests.planned[1].arrival, 0.25);
+  EXPECT_EQ(prepare_request(cell, {}, 64, {{1}}, 1, &work).find("requests"), std::string::npos);
+  EXPECT_TRUE(parse_request(prepare_request(cell, {}, 64, {{1}}, 2)).requests.planned.empty());
+}
+
+TEST(WorkerProtocol, CarriesWhatMarksARow) {
+  const std::string visit = visit_reply({.wall_ns = 3, .samples_ns = {3}, .flags = {"tokens-bundled"}});
+  EXPECT_EQ(parse_visit(visit).flags, std::vector<std::string>{"tokens-bundled"});
+  EXPECT_EQ(parse_slice(slice_reply({.wall_ns = 3, .samples_ns = {3}, .flags = {"x"}})).flags,
+            std::vector<std::string>{"x"});
+  EXPECT_EQ(visit_reply({.wall_ns = 3, .samples_ns = {3}}).find("flags"), std::string::npos);
+  for (const char* flags : {R"("x")", R"(["a b"])", R"([""])", R"([7])", R"(["<b>"])"}) {
+    const std::string reply = std::string(R"({"reply":"turn","wall_ns":3,"samples_ns":[3],"flags":)") + flags + "}";
+    EXPECT_THROW(parse_slice(reply), WorkerError) << flags;
+  }
+}
+
+TEST(WorkerProtocol, CarriesWhatLoadingDecided) {
+  EXPECT_EQ(parse_loaded(loaded_reply(0.25, R"({"served_model":"m"})")).settings_json, R"({"served_model":"m"})");
+  EXPECT_EQ(parse_loaded(loaded_reply(0.25)).settings_json, "{}");
+  const WorkerHello hello{.engine = "e", .version = "1", .scopes = {"serving"}};
+  EXPECT_EQ(parse_hello(hello_reply(hello, kNewestProtocol)).scopes, hello.scopes);
+}
+
 TEST(WorkerProtocol, ExpectsARowForEachSample) {
   CellRecord cell = kSentCell;
   cell.phase = Phase::prefill;
