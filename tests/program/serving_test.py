@@ -44,7 +44,8 @@ class Serving(ProgramTest):
             self.assertGreater(row["counters"]["client_cpu_ns"], 0)
             self.assertGreater(row["counters"]["empty_round_trip_ns"], 0)
         decode = served[1]
-        self.assertGreater(decode["min_ns"], 500_000, "a token takes the fake server a millisecond")
+        # Of single steps nothing can be said: a token that is read late is soon followed by the next.
+        self.assertGreater(decode["median_ns"], 500_000, "a token takes the fake server a millisecond")
         report = self.path("report")
         self.run_program("report", "latest", "--store", self.store, "--out", report, "--format", "md")
         with open(os.path.join(report, "report.md")) as file:
