@@ -10,3 +10,8 @@ def dynamic_metadata(settings, project):
         raise SystemExit("torch is not in the Python that builds decodelab: run tools/bootstrap and build with .venv's Python, or leave "
                          "--no-build-isolation away") from None
     return {"dependencies": [f"torch=={'.'.join(release)}.*", *settings["others"]]}
+
+
+def dynamic_wheel(settings):
+    """A wheel that is made of the same sources elsewhere may depend on another torch."""
+    return {"dependencies": True}

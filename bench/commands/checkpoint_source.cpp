@@ -30,8 +30,8 @@ std::filesystem::path path_of_model(const std::string& model) {
   if (model == kSmollm2) {
     const std::filesystem::path file = smollm2_file();
     if (!std::filesystem::exists(file)) {
-      throw std::invalid_argument(fmt::format("--model '{}': {} is not there; 'decodelab fetch {}' downloads it (93 MB)",
-                                              model, file.string(), model));
+      throw std::invalid_argument(fmt::format(
+          "--model '{}': {} is not there; 'decodelab fetch {}' downloads it (93 MB)", model, file.string(), model));
     }
     return file;
   }

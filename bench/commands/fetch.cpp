@@ -20,9 +20,9 @@ namespace {
 /// Returns only where nothing is to be done: the script that downloads takes the place of this process.
 void fetch(const std::string& model) {
   if (model != kSmollm2) {
-    throw std::invalid_argument(fmt::format(
-        "fetch '{}': expected {}, the one model that is downloaded; -m takes files and folders as they are", model,
-        kSmollm2));
+    throw std::invalid_argument(
+        fmt::format("fetch '{}': expected {}, the one model that is downloaded; -m takes files and folders as they are",
+                    model, kSmollm2));
   }
   const std::filesystem::path file = smollm2_file();
   if (std::filesystem::exists(file)) {

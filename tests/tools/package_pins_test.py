@@ -8,7 +8,7 @@ from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-PLUGIN = next(entry for entry in PROJECT["tool"]["dynamic-metadata"] if entry["provider"] == "torch_requirement")
+PLUGIN = next(entry for entry in PROJECT["tool"]["dynamic-metadata"] if "others" in entry)
 
 
 def pins():
@@ -17,7 +17,7 @@ def pins():
 
 
 def plugin():
-    spec = importlib.util.spec_from_file_location("torch_requirement", ROOT / PLUGIN["provider-path"] / "torch_requirement.py")
+    spec = importlib.util.spec_from_file_location("torch_requirement", ROOT / PLUGIN["provider"]["path"] / "torch_requirement.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
