@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
   decodelab::add_counters_command(app, exit_code);
   decodelab::add_doctor_command(app, exit_code);
   decodelab::add_generate_command(app, exit_code);
+  decodelab::add_fetch_command(app, exit_code);
   decodelab::add_list_command(app, exit_code);
   decodelab::add_worker_command(app, exit_code);
   decodelab::add_launch_command(app, exit_code);

