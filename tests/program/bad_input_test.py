@@ -13,6 +13,23 @@ ARMS = ["--arm", "causal"]
 QUICK = ["--launches", "1", "--blocks", "1", "--length", "8"]
 
 
+class AModelThatIsDownloaded(ProgramTest):
+    def test_is_named_with_the_command_that_fetches_it(self):
+        result = self.run_program("generate", "-m", "smollm2", "--prompt", "a", expect=2, DECODELAB_CACHE=self.path("cache"))
+        self.assert_one_sentence(result, self.path("cache", "smollm2"), "'decodelab fetch smollm2' downloads it")
+
+    def test_is_the_only_one(self):
+        self.assert_one_sentence(self.run_program("fetch", "llama", expect=2), "fetch 'llama'", "expected smollm2")
+
+    def test_is_fetched_by_the_python_that_is_there(self):
+        cache = self.path("cache")
+        result = self.run_program("fetch", "smollm2", expect=70, DECODELAB_CACHE=cache, DECODELAB_PYTHON="/nonexistent/python")
+        self.assert_one_sentence(result, "/nonexistent/python")
+        os.makedirs(os.path.join(cache, "smollm2"))
+        open(os.path.join(cache, "smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"), "w").close()
+        self.assertIn("is there already", self.run_program("fetch", "smollm2", DECODELAB_CACHE=cache, DECODELAB_PYTHON="/nonexistent/python").stdout)
+
+
 class ABadCheckpoint(ProgramTest):
     def setUp(self):
         super().setUp()
