@@ -134,7 +134,7 @@ std::int64_t Model::packing_ns() const { return impl_->prepared->packing_ns(); }
 
 Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts,
                const RankLauncher& launch)
-    : Engine(model, plan, drafts, [&](Impl& impl) {
+    : Engine(std::move(model), plan, drafts, [&](Impl& impl) {
         if (const CommunicatorRule& rule = plan.communicator.value(); rule.ranks > 1) {
           lead(impl, rule, plan, launch);
         }

@@ -46,9 +46,9 @@ void Session::fill_random(std::int64_t length, std::uint64_t seed, std::int64_t 
   const ModelConfig& whole = impl_->engine.whole->config();
   // Each rank draws the numbers of all heads, and keeps its own.
   const auto random = [&](std::int64_t tokens, std::string_view name, std::int64_t layer) {
-    const at::Tensor all = random_uniform({options.batch_size, tokens, whole.kv_width()}, seed,
-                                          synthetic_stream(fmt::format("{}.{}", name, layer)), options.device)
-                               .to(scalar_type(options.dtype));
+    at::Tensor all = random_uniform({options.batch_size, tokens, whole.kv_width()}, seed,
+                                    synthetic_stream(fmt::format("{}.{}", name, layer)), options.device)
+                         .to(scalar_type(options.dtype));
     if (!impl_->engine.part) {
       return all;
     }

@@ -111,7 +111,8 @@ void RankLeader::last_order(std::int64_t generation, RankOrder kind, std::int64_
   }
   try {
     order(generation, kind, number, {});
-  } catch (const std::exception&) {  // The ranks have ended, and hold nothing any more.
+  } catch (const std::exception&) {
+    others_.clear();  // Who has failed holds nothing any more.
   }
 }
 
