@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 
+PYTHON = os.path.abspath(sys.executable)
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "python" / "decodelab"
 PROGRAM = '#!/bin/sh\necho "$* | $DECODELAB_PYTHON | $LD_LIBRARY_PATH"\nexit 5\n'
 VERSION = "__version__ = '{}'\ncuda: Optional[str] = {}\n"
@@ -41,7 +42,7 @@ class TheLauncher(unittest.TestCase):
     def launch(self, *paths, **environment):
         """The exit code and what was printed, with these folders of packages and, but for the standard library, no others."""
         kept = {name: value for name, value in os.environ.items() if name not in ("DECODELAB_PYTHON", "LD_LIBRARY_PATH")}
-        done = subprocess.run([sys.executable, "-S", "-m", "decodelab", "list", "models"], capture_output=True, text=True, check=False, cwd=self.folder,
+        done = subprocess.run([PYTHON, "-S", "-m", "decodelab", "list", "models"], capture_output=True, text=True, check=False, cwd=self.folder,
                               env={**kept, "PYTHONPATH": os.pathsep.join(map(str, [self.site, *paths])), "PYTHONDONTWRITEBYTECODE": "1", **environment})
         return done.returncode, (done.stdout or done.stderr).strip()
 
@@ -55,7 +56,7 @@ class TheLauncher(unittest.TestCase):
 
     def test_hands_over_arguments_exit_code_and_its_own_python(self):
         self.install_torch(self.site)
-        self.assertEqual(self.launch(), (5, f"list models | {sys.executable} |"))
+        self.assertEqual(self.launch(), (5, f"list models | {PYTHON} |"))
         self.assertEqual(self.launch(DECODELAB_PYTHON="/other/python", LD_LIBRARY_PATH="/mine"), (5, "list models | /other/python | /mine"))
 
     def test_says_where_libtorch_is_only_where_the_program_does_not_look_itself(self):
@@ -69,7 +70,7 @@ class TheLauncher(unittest.TestCase):
         self.assertEqual(self.launch(elsewhere)[1].split(" |")[2], "", "the program takes the torch beside it")
 
     def test_without_torch_says_how_to_have_it(self):
-        self.assert_refused(self.launch(), sys.executable, "has no torch", "--no-deps")
+        self.assert_refused(self.launch(), PYTHON, "has no torch", "--no-deps")
         hollow = self.folder / "hollow" / "torch"
         hollow.mkdir(parents=True)
         self.assert_refused(self.launch(hollow.parent), "has no torch")
