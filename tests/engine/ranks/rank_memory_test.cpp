@@ -1,6 +1,8 @@
 // Exchanges between ranks, in threads and in processes.
 #include "engine/ranks/rank_memory.h"
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <functional>
