@@ -246,7 +246,7 @@ std::vector<RowRun> Session::Impl::verify(std::span<const std::vector<std::int64
     chosen.push_back(runs[row].exhausted ? 0 : runs[row].token_ids.back());
     const std::int64_t held = past[row] + 1 + runs[row].accepted;
     state.cache->truncate(static_cast<std::int64_t>(row), held);
-    if (state.other_ranks) {
+    if (state.other_ranks && runs[row].accepted < std::ssize(guesses[row])) {
       state.other_ranks->truncate(static_cast<std::int64_t>(row), held);
     }
     if (state.proposer) {

@@ -63,15 +63,6 @@ std::shared_ptr<const KeptOutputs> keep_across_runs(const BuildRecord& build, co
   }
 }
 
-/// Returns what starts the ranks of an arm in other processes.
-RankLauncher ranks_of(const LaunchPlan& plan, const std::string& label) {
-  return rank_processes({.checkpoint = plan.checkpoint,
-                         .dtype = plan.dtype,
-                         .device = plan.device,
-                         .arm = std::string(variants_part(label)),
-                         .places = places_of(plan)});
-}
-
 /// Keeps what the arms that are right say to the run's prompts.
 void save_completions(Store& store, std::int64_t run_id, const std::shared_ptr<const Model>& model,
                       const Drafts& drafts, const LaunchPlan& plan) {
@@ -87,7 +78,7 @@ void save_completions(Store& store, std::int64_t run_id, const std::shared_ptr<c
     // What an arm asks of each row is a setting of its cells, not of what the model says.
     if (runs && record.command.empty() && !record.roofline() && request_part(record.label).empty()) {
       const Engine engine(model, bind_arm(parse_arm(record.label), reference_plan()), drafts,
-                          ranks_of(plan, record.label));
+                          rank_processes(plan, record.label));
       store.save_completions(complete_prompts(engine, record.id, plan.prompts, text));
     }
   }
@@ -141,7 +132,7 @@ ExitCode run_launch(const LaunchOptions& options) {
         std::shared_ptr<const Engine> engine = known.lock();
         if (engine == nullptr) {
           engine = std::make_shared<const Engine>(model, bind_arm(arm, reference_plan()), drafts,
-                                                  ranks_of(plan, record.label));
+                                                  rank_processes(plan, record.label));
           known = engine;
         }
         return make_engine_worker(std::move(engine), arm, input);

@@ -153,12 +153,7 @@ void print(const Job& job, const TracedCell& traced, const std::vector<std::stri
 TraceVerdict run_job(const TraceOptions& options, const Plan& plan, const Job& job,
                      const std::shared_ptr<const Model>& model, const Drafts& drafts, Store* store) {
   const Arm arm = parse_arm(job.arm.label);
-  const Engine engine(model, bind_arm(arm, reference_plan()), drafts,
-                      rank_processes({.checkpoint = plan.launch.checkpoint,
-                                      .dtype = plan.launch.dtype,
-                                      .device = plan.launch.device,
-                                      .arm = std::string(variants_part(job.arm.label)),
-                                      .places = places_of(plan.launch)}));
+  const Engine engine(model, bind_arm(arm, reference_plan()), drafts, rank_processes(plan.launch, job.arm.label));
   CellInput input = cell_input(plan.launch);
   input.request = arm.request;
   add_token_bytes({&job.arm, 1}, plan.launch.checkpoint, input);

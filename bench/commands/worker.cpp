@@ -1,6 +1,5 @@
 // `decodelab worker`: this build, or a server that it asks, as an arm of another decodelab's sweep or gate.
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 
@@ -121,10 +120,8 @@ ExitCode run_http_worker(const WorkerOptions& options) {
         "--arm, --dtype: a server computes as it was started to; leave them away beside --url or --serve");
   }
   const ServerOptions server = server_options(options);
-  if (const char* places = std::getenv("OMP_PLACES")) {
-    // libgomp has bound this thread to the first place: the server, and the client beside it, may use all of them.
-    bind_to_cores(cores_in_places(places));
-  }
+  // libgomp has bound this thread to the first place: the server, and the client beside it, may use all of them.
+  bind_to_cores(WorkerProcess::own_places());
   return serve_with(http_hello(server, this_build().commit),
                     [&](const WorkerLoad& asked) { return make_http_worker(server, asked); });
 }

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <mutex>
@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "engine/kernels/bfloat.h"
 #include "engine/kernels/half.h"
 
 namespace decodelab {
@@ -61,6 +62,7 @@ bool looked(const Done& done) {
 }
 
 float wide_of(float value) { return value; }
+constexpr std::uint16_t kHalfNan = 0x7e00;
 struct Half {
   std::uint16_t bits;
 };
@@ -68,15 +70,10 @@ struct BFloat {
   std::uint16_t bits;
 };
 float wide_of(Half value) { return from_half(value.bits); }
-float wide_of(BFloat value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
+float wide_of(BFloat value) { return from_bfloat16(value.bits); }
 void narrow_to(float value, float& to) { to = value; }
-void narrow_to(float value, Half& to) { to.bits = to_half(value); }
-void narrow_to(float value, BFloat& to) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  // To nearest, of two alike the even one; a NaN stays one.
-  to.bits =
-      static_cast<std::uint16_t>(value != value ? (bits >> 16 | 0x40u) : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
+void narrow_to(float value, Half& to) { to.bits = std::isnan(value) ? kHalfNan : to_half(value); }
+void narrow_to(float value, BFloat& to) { to.bits = to_bfloat16(value); }
 
 /// Writes the sums over ranks, in their order.
 template <typename Element>

@@ -92,7 +92,7 @@ class Ranks(ProgramTest):
                 elif status != "ok":
                     failed += 1
                     self.assertEqual(status, "failed", reason)
-                    self.assertRegex(reason, "rank 1 of 2 was killed by signal 9|ranks of the model have failed")
+                    self.assertRegex(reason, "rank 1 of 2 died of signal 9|ranks of the model have failed")
             self.assert_nothing_left()
         self.assertGreater(failed, 0, "no rank was killed while it was needed")
         self.assertEqual(set(os.listdir("/dev/shm")) - memory_files, set())

@@ -1,21 +1,20 @@
 // Starts `decodelab rank`, and looks whether it lives.
 #include "bench/measure/process/rank_process.h"
 
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/measure/process/child_process.h"
+#include "bench/measure/process/last_words.h"
+#include "bench/plan/arm_request.h"
 #include "engine/ranks/rank_failed.h"
 
 namespace decodelab {
@@ -27,21 +26,14 @@ class RankProcess final : public RankElsewhere {
       : name_(std::move(name)), child_(arguments) {}
 
   void look() override {
-    while (const std::optional<std::string> line = child_.read_line(0)) {
-      last_words_ = *line;
+    child_.read_line(0);  // It says nothing there, and ends what it could say when it ends.
+    if (child_.ended()) {
+      throw RankFailed(fmt::format("the process of {} {}", name_, how_it_ended(child_.wait())));
     }
-    if (!child_.ended()) {
-      return;
-    }
-    const int status = child_.wait();
-    const std::string end = WIFSIGNALED(status) ? fmt::format("was killed by signal {}", WTERMSIG(status))
-                                                : fmt::format("ended with exit code {}", WEXITSTATUS(status));
-    throw RankFailed(fmt::format("the process of {} {}{}{}", name_, end, last_words_.empty() ? "" : ": ", last_words_));
   }
 
  private:
   std::string name_;
-  std::string last_words_;
   ChildProcess child_;
 };
 
@@ -55,6 +47,14 @@ std::vector<std::string> words_before() {
 }
 
 }  // namespace
+
+RankLauncher rank_processes(const LaunchPlan& plan, std::string_view label) {
+  return rank_processes(RankProcessOptions{.checkpoint = plan.checkpoint,
+                                           .dtype = plan.dtype,
+                                           .device = plan.device,
+                                           .arm = std::string(variants_part(label)),
+                                           .places = places_of(plan)});
+}
 
 RankLauncher rank_processes(RankProcessOptions options) {
   return [options = std::move(options)](const RankStart& start) -> std::unique_ptr<RankElsewhere> {

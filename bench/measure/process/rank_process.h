@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "bench/plan/sweep_plan.h"
 #include "engine/ranks/communicator.h"
 
 namespace decodelab {
@@ -22,8 +24,11 @@ struct RankProcessOptions {
 /// process runs on the same machine, and is no child of the first rank.
 inline constexpr const char* kRanksByVariable = "DECODELAB_RANKS_BY";
 
-/// Returns what starts this program's command `rank`. A rank that ends throws RankFailed, with its last words, where
-/// the first one looks.
+/// Returns what starts this program's command `rank`. A rank that ends throws RankFailed where the first one
+/// looks.
 RankLauncher rank_processes(RankProcessOptions options);
+
+/// Returns the same for an arm of a plan, by its label.
+RankLauncher rank_processes(const LaunchPlan& plan, std::string_view label);
 
 }  // namespace decodelab

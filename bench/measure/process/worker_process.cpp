@@ -2,7 +2,6 @@
 #include "bench/measure/process/worker_process.h"
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <thread>
@@ -104,23 +103,8 @@ WorkerProcess::WorkerProcess(const std::string& command, const std::vector<std::
 }
 
 std::vector<std::int64_t> WorkerProcess::own_places() {
-  const char* const text = std::getenv("OMP_PLACES");
-  std::vector<std::int64_t> places;
-  if (text == nullptr) {
-    return places;
-  }
-  std::string_view left = text;
-  std::int64_t core = 0;
-  while (left.starts_with('{')) {
-    const auto [end, error] = std::from_chars(left.data() + 1, left.data() + left.size(), core);
-    if (error != std::errc() || !std::string_view(end, left.data() + left.size()).starts_with('}')) {
-      return {};
-    }
-    places.push_back(core);
-    left = std::string_view(end + 1, left.data() + left.size());
-    left.remove_prefix(left.starts_with(',') ? 1 : 0);
-  }
-  return left.empty() ? places : std::vector<std::int64_t>();
+  const char* const places = std::getenv("OMP_PLACES");
+  return places == nullptr ? std::vector<std::int64_t>() : cores_in_places(places);
 }
 
 WorkerProcess::~WorkerProcess() {
