@@ -236,6 +236,14 @@ std::shared_ptr<PatternMasks> Engine::pattern_masks(std::shared_ptr<const MaskVo
 }
 bool Engine::forks() const { return impl_->fork != ForkWay::prefill_each; }
 std::int64_t Engine::ranks() const { return impl_->part ? impl_->part->ranks : 1; }
+void Engine::record_ranks() const {
+  if (impl_->leader != nullptr) {
+    impl_->leader->record();
+  }
+}
+std::vector<RankRecord> Engine::recorded_ranks() const {
+  return impl_->leader != nullptr ? impl_->leader->recorded() : std::vector<RankRecord>();
+}
 const BatchingRule& Engine::batching() const { return impl_->batching; }
 bool Engine::keeps_keys() const { return impl_->cache(0, 1, 0)->keeps(); }
 bool Engine::speculates() const { return impl_->proposer.make != nullptr; }

@@ -18,6 +18,7 @@
 #include "engine/masks/token_rules.h"
 #include "engine/plan.h"
 #include "engine/ranks/communicator.h"
+#include "engine/ranks/rank_ranges.h"
 #include "engine/sampling/sampling_parameters.h"
 #include "engine/sampling/token_details.h"
 #include "engine/sequences/sequence_slots.h"
@@ -323,6 +324,10 @@ class Engine {
   /// Returns how many ranks share the model. Where it is more than one, prefixes of rows cannot be taken out of
   /// sessions or put into them, and what FilledCache holds is not turned into bytes.
   std::int64_t ranks() const;
+  /// Has the other ranks note the layers and stages that they go through from now on. Throws RankFailed.
+  void record_ranks() const;
+  /// Ends that, and returns what each of them has noted; nothing where one rank has the whole model. Throws RankFailed.
+  std::vector<RankRecord> recorded_ranks() const;
   /// Returns whether sessions keep keys and values; else each step is fed all tokens again, and only tokens fill them.
   bool keeps_keys() const;
   /// Returns whether a loop over steps should call decode_ahead() instead of decode().

@@ -2,6 +2,7 @@
 #include "engine/rank_follower.h"
 
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -51,6 +52,7 @@ class FollowedSessions {
       case RankOrder::shrink: of(number).truncate(value(numbers, 0)); return;
       case RankOrder::drop: kept_.erase(number); return;
       case RankOrder::head:
+      case RankOrder::record:
       case RankOrder::end: break;
     }
     throw std::invalid_argument(fmt::format("there is no order {} to a rank", static_cast<std::int64_t>(kind)));
@@ -105,6 +107,7 @@ void RankFollower::serve(const Engine& engine) {
   const std::unique_ptr<Workspace> workspace =
       parts.make_workspace(engine.model().config().positions, engine.model().device());
   FollowedSessions sessions(engine);
+  std::optional<RangeRecorder> recorder;
   memory_.meet();
   try {
     while (true) {
@@ -115,6 +118,13 @@ void RankFollower::serve(const Engine& engine) {
       const auto kind = static_cast<RankOrder>(order[0]);
       if (kind == RankOrder::end) {
         return;
+      }
+      if (kind == RankOrder::record) {
+        recorder.reset();
+        if (order[1] != 0) {
+          recorder.emplace(memory_.log(memory_.rank()));
+        }
+        continue;
       }
       if (kind == RankOrder::head) {
         workspace->begin_prefill();

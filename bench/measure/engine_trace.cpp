@@ -14,6 +14,7 @@
 
 #include "bench/machine/environment.h"
 #include "bench/measure/engine_cell.h"
+#include "bench/measure/engine_ranks.h"
 #include "bench/measure/timed_step.h"
 #include "bench/measure/torch_build.h"
 #include "bench/measure/torch_roofline.h"
@@ -119,13 +120,17 @@ struct Collectors {
   DeviceCollectors& devices;
 };
 
-Collectors make_collectors(const std::string& device, std::int64_t spans, DeviceCollectors& devices) {
+Collectors make_collectors(const Engine& engine, std::int64_t spans, DeviceCollectors& devices) {
+  const std::string& device = engine.model().device();
   auto owned = std::make_unique<SpanCollector>(spans);
   SpanCollector* const made = owned.get();
   std::vector<std::unique_ptr<Collector>> list;
   list.push_back(make_soft_perf_collector());
   if (!is_cpu(device)) {
     list.push_back(devices.nvml());
+  }
+  if (engine.ranks() > 1) {
+    list.push_back(std::make_unique<RankCollector>(engine));
   }
   list.push_back(std::move(owned));
   list.push_back(std::make_unique<OperatorCollector>(*made, device));
@@ -217,10 +222,11 @@ Perturbation measure_perturbation(StepSource& source, Collectors& collectors, co
 }
 
 /// Writes the modelled bytes of a stage to the first span of that stage in its layer and step. Completions have no
-/// modelled bytes, and neither have the layers of an encoder.
+/// modelled bytes, and neither have the layers of an encoder, nor a rank's part of a model.
 void add_expected_bytes(TraceEvents& events, const Engine& engine, const CellRecord& cell) {
   const ModelConfig& config = engine.model().config();
-  if (cell.phase == Phase::generate || cell.phase == Phase::continuation || config.encoder) {
+  if (cell.phase == Phase::generate || cell.phase == Phase::continuation || config.encoder ||
+      engine.ranks() > 1) {
     return;
   }
   std::vector<StageBytes> of_step;
@@ -306,7 +312,7 @@ TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& inp
   const TraceConfig config{.tier = request.tier, .most_events = request.most_events};
   TraceEvents trial;
   {
-    Collectors collectors = make_collectors(cell.device, SpanCollector::kUsualSpans, devices);
+    Collectors collectors = make_collectors(engine, SpanCollector::kUsualSpans, devices);
     source.prepare();
     run_window(source, collectors, config, 1, trial, nullptr);
   }
@@ -320,7 +326,7 @@ TracedCell trace_cell(const Engine& engine, const Arm& arm, const CellInput& inp
   }
 
   const auto room = static_cast<std::int64_t>(kRoomForMore * static_cast<double>(rows * request.steps)) + kSpareRows;
-  Collectors collectors = make_collectors(cell.device, room, devices);
+  Collectors collectors = make_collectors(engine, room, devices);
   TraceEvents events;
   TracedCell traced;
   describe(events.session, arm, cell, request);

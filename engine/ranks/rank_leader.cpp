@@ -86,6 +86,20 @@ at::Tensor RankLeader::head(const at::Tensor& normed, const std::function<at::Te
   return logits;
 }
 
+void RankLeader::record() { order(generation_, RankOrder::record, 1, {}); }
+
+std::vector<RankRecord> RankLeader::recorded() {
+  order(generation_, RankOrder::record, 0, {});
+  std::vector<RankRecord> records;
+  with_ranks([&] {
+    memory_->settle();
+    for (std::int64_t rank = 1; rank < rule_.ranks; ++rank) {
+      records.push_back(read_log(memory_->log(rank), rank));
+    }
+  });
+  return records;
+}
+
 std::unique_ptr<RankSession> RankLeader::open(std::int64_t rows, std::int64_t max_tokens) {
   if (memory_ == nullptr) {
     begin();

@@ -37,6 +37,11 @@ class RankLeader final : public Ranks, public std::enable_shared_from_this<RankL
   void sum(const at::Tensor& part) override;
   at::Tensor head(const at::Tensor& normed, const std::function<at::Tensor(const at::Tensor&)>& part_of) override;
 
+  /// Has the other ranks note what they go through from now on.
+  void record();
+  /// Ends that, and returns what each has noted.
+  std::vector<RankRecord> recorded();
+
   /// Has the other ranks make a session. Starts them again where they have failed, at most kMostStarts times.
   std::unique_ptr<RankSession> open(std::int64_t rows, std::int64_t max_tokens);
 

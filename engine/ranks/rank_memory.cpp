@@ -119,10 +119,14 @@ struct RankMemory::Shared {
   std::int64_t numbers = 0;                        ///< Of the last order.
   std::array<OfRank, kMostRanks> of_rank{};
   std::array<std::int64_t, kMostNumbers> order;
-  // Behind it lie two buffers of kPieceBytes for each rank.
+  // Behind it lie two buffers of kPieceBytes for each rank, and behind these a RangeLog for each. Where nobody writes,
+  // there is no memory.
 
-  static std::size_t bytes(std::int64_t ranks) {
+  static std::size_t before_logs(std::int64_t ranks) {
     return sizeof(Shared) + static_cast<std::size_t>(ranks) * 2 * kPieceBytes;
+  }
+  static std::size_t bytes(std::int64_t ranks) {
+    return before_logs(ranks) + static_cast<std::size_t>(ranks) * sizeof(RangeLog);
   }
 };
 
@@ -159,6 +163,9 @@ RankMemory::RankMemory(std::int64_t ranks) : rank_(0), ranks_(ranks) {
   shared_ = std::shared_ptr<Shared>(new (map_memory(descriptor_, bytes)) Shared,
                                     [bytes](Shared* shared) { munmap(shared, bytes); });
   shared_->ranks = ranks;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    new (&log(rank)) RangeLog;
+  }
 }
 
 RankMemory::RankMemory(int descriptor, std::int64_t rank) : rank_(rank), ranks_(0) {
@@ -184,6 +191,11 @@ RankMemory::~RankMemory() { close(descriptor_); }
 std::byte* RankMemory::buffer(std::int64_t rank, std::uint64_t sequence) const {
   auto* const buffers = reinterpret_cast<std::byte*>(shared_.get()) + sizeof(Shared);
   return buffers + (static_cast<std::size_t>(rank) * 2 + sequence % 2) * kPieceBytes;
+}
+
+RangeLog& RankMemory::log(std::int64_t rank) const {
+  auto* const logs = reinterpret_cast<std::byte*>(shared_.get()) + Shared::before_logs(ranks_);
+  return *(reinterpret_cast<RangeLog*>(logs) + rank);
 }
 
 template <typename Done>
@@ -309,15 +321,19 @@ void RankMemory::send(std::span<const std::int64_t> order) {
     throw std::length_error(fmt::format("an order of {} numbers does not fit into {}", order.size(), kMostNumbers));
   }
   check();
-  for (std::int64_t rank = 1; rank < ranks_; ++rank) {
-    const std::atomic<std::uint32_t>& taken = shared_->of_rank[static_cast<std::size_t>(rank)].taken;
-    wait([&] { return taken.load(std::memory_order_acquire) == orders_; });
-  }
+  settle();
   std::ranges::copy(order, shared_->order.begin());
   shared_->numbers = std::ssize(order);
   ++orders_;
   shared_->sent.store(orders_, std::memory_order_release);
   futex(shared_->sent, FUTEX_WAKE, INT_MAX, nullptr);
+}
+
+void RankMemory::settle() {
+  for (std::int64_t rank = 1; rank < ranks_; ++rank) {
+    const std::atomic<std::uint32_t>& taken = shared_->of_rank[static_cast<std::size_t>(rank)].taken;
+    wait([&] { return taken.load(std::memory_order_acquire) == orders_; });
+  }
 }
 
 std::vector<std::int64_t> RankMemory::receive() {

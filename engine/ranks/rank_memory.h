@@ -11,6 +11,7 @@
 
 #include "engine/kernels/element_type.h"
 #include "engine/ranks/rank_failed.h"
+#include "engine/ranks/rank_ranges.h"
 
 namespace decodelab {
 
@@ -61,6 +62,11 @@ class RankMemory {
   void send(std::span<const std::int64_t> order);
   /// Waits for the next order of rank 0. Throws RankFailed.
   std::vector<std::int64_t> receive();
+  /// Waits on rank 0 until all others have begun with the last order, and so are done with those before it. Throws
+  /// RankFailed.
+  void settle();
+  /// Returns where another rank than the first writes what it goes through.
+  RangeLog& log(std::int64_t rank) const;
   /// Says that this rank is ready, and on rank 0 waits until all others are. Throws RankFailed.
   void meet();
 

@@ -8,7 +8,7 @@
 
 namespace decodelab {
 
-/// Each order names a session by the number that the first rank gave it, but for `head`, `drop` and `end`.
+/// Each order names a session by the number that the first rank gave it, but for `head`, `drop`, `record` and `end`.
 enum class RankOrder : std::int64_t {
   open,         ///< rows, most tokens of a row
   close,        ///<
@@ -24,6 +24,7 @@ enum class RankOrder : std::int64_t {
   shrink,       ///< length
   head,         ///< rows of logits
   drop,         ///< number of what was kept
+  record,       ///< 1: what the rank goes through is written to its RangeLog from now on; 0: no more
   end,          ///<
 };
 

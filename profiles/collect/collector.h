@@ -31,7 +31,7 @@ class Collector {
  public:
   virtual ~Collector() = default;
 
-  /// Returns the name for CollectorState::name: spans, operators, cupti, graph-nodes, nvml, perf.
+  /// Returns the name for CollectorState::name: spans, operators, cupti, graph-nodes, nvml, perf, ranks.
   virtual std::string name() const = 0;
 
   /// Returns whether the collector can run, without starting anything. A collector that is not available may be started

@@ -203,9 +203,16 @@ struct ClockBracket {
   std::int64_t after_ns = 0;
 };
 
+/// A thread that viewers show under a name.
+struct NamedThread {
+  std::int64_t process = 0;  ///< 0: the process of the session.
+  std::int64_t thread = 0;   ///< Thread id of the operating system.
+  std::string name;
+};
+
 /// A collector that was asked for, and whether it ran.
 struct CollectorState {
-  std::string name;  ///< spans, operators, cupti, graph-nodes, nvml, perf.
+  std::string name;  ///< spans, operators, cupti, graph-nodes, nvml, perf, ranks.
   bool on = false;
   std::string reason;  ///< Why it is off, in one sentence; empty where it is on.
 };
@@ -235,6 +242,7 @@ struct TraceSession {
   std::string cell;            ///< "decode b=8 length=128 bf16 cpu".
   std::string device = "cpu";  ///< Device of the engine: cpu or cuda.
   std::vector<TraceDevice> devices;
+  std::vector<NamedThread> threads;  ///< Ranks that share the model, but for the first; none elsewhere.
   std::vector<std::pair<std::string, std::string>> versions;  ///< {"cupti", "13.0"}, {"commit", "..."}.
   std::vector<CollectorState> collectors;
   std::vector<ClockBracket> clocks;  ///< At the start and at the end of the window; empty without a device.

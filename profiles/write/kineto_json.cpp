@@ -165,6 +165,10 @@ class KinetoWriter {
     metadata("process_labels", session.process, 0, "labels", quoted("CPU"));
     metadata("process_sort_index", session.process, 0, "sort_index", "0");
     metadata("thread_name", session.process, session.main_thread, "name", quoted("main"));
+    for (const NamedThread& named : session.threads) {
+      metadata("thread_name", named.process == 0 ? session.process : named.process, named.thread, "name",
+               quoted(named.name));
+    }
     std::set<std::int32_t> devices;
     std::map<std::pair<std::int32_t, std::int64_t>, const DeviceOperation*> streams;
     for (const DeviceOperation& row : events_.operations) {

@@ -73,6 +73,8 @@ void members(Visitor visit, T& value) {
     visit("measured_bytes_per_second", value.measured_bytes_per_second);
   } else if constexpr (std::is_same_v<Row, CollectorState>) {
     visit("name", value.name), visit("on", value.on), visit("reason", value.reason);
+  } else if constexpr (std::is_same_v<Row, NamedThread>) {
+    visit("process", value.process), visit("thread", value.thread), visit("name", value.name);
   } else if constexpr (std::is_same_v<Row, ClockBracket>) {
     visit("before_ns", value.before_ns), visit("device_ns", value.device_ns), visit("after_ns", value.after_ns);
   } else if constexpr (std::is_same_v<Row, Perturbation>) {
@@ -152,6 +154,7 @@ void read_object(const json& object, TraceEvents& events) {
     found->get_to(session.versions);
   }
   read_array(own, "devices", session.devices);
+  read_array(own, "threads", session.threads);
   read_array(own, "collectors", session.collectors);
   read_array(own, "clocks", session.clocks);
   if (const auto found = own.find("perturbation"); found != own.end() && found->is_object()) {
@@ -177,6 +180,7 @@ std::string session_text(const Trace& trace, const TraceQuality& quality, std::i
   session["tier"] = static_cast<int>(events.session.tier);
   session["versions"] = events.session.versions;
   session["devices"] = to_array(events.session.devices);
+  session["threads"] = to_array(events.session.threads);
   session["collectors"] = to_array(events.session.collectors);
   session["clocks"] = to_array(events.session.clocks);
   session["perturbation"] = to_object(events.session.perturbation);

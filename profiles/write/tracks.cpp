@@ -58,7 +58,9 @@ class TrackMaker {
     const std::int64_t process = events_.session.process;
     threads_[{process, events_.session.main_thread}];
     for (std::size_t i = 0; i < events_.spans.size(); ++i) {
-      rows_of({process, events_.spans[i].thread}).calls.push_back(slice(events_.spans[i], RowTable::span, i, true));
+      const HostSpan& span = events_.spans[i];
+      rows_of({span.process == 0 ? process : span.process, span.thread})
+          .calls.push_back(slice(span, RowTable::span, i, true));
     }
     for (std::size_t i = 0; i < events_.api_calls.size(); ++i) {
       const ApiCall& call = events_.api_calls[i];
@@ -139,6 +141,16 @@ class TrackMaker {
     add_lanes(track, steps, next);
   }
 
+  std::string name_of_thread(std::int64_t process, std::int64_t thread) const {
+    const std::int64_t known = process == events_.session.process ? 0 : process;
+    for (const NamedThread& named : events_.session.threads) {
+      if (named.process == known && named.thread == thread) {
+        return named.name;
+      }
+    }
+    return "thread " + std::to_string(thread);
+  }
+
   // Perfetto keeps process and thread 0 for the idle loop, and knows 32 bits.
   static bool is_id(std::int64_t id) { return id > 0 && id <= std::numeric_limits<std::int32_t>::max(); }
 
@@ -147,7 +159,7 @@ class TrackMaker {
     const bool main = process == events_.session.process && thread == events_.session.main_thread;
     Track track{.parent = process_uuids_.at(process), .process = process, .thread = thread};
     track.kind = is_id(process) && is_id(thread) ? TrackKind::thread : TrackKind::plain;
-    track.name = main ? "main" : "thread " + std::to_string(thread);
+    track.name = main ? "main" : name_of_thread(process, thread);
     track.description = "process " + std::to_string(process) + " thread " + std::to_string(thread);
     track.rank = main ? 2 : 3;
     const std::uint64_t uuid = made_.tracks.size() + 1;

@@ -248,7 +248,7 @@ def section(question, answer, claimed_by, figures=()):
 
 
 def figures_of(question, answer, answers):
-    return [*answers.figures(question).values(), *answers.draw(question, answer.rows if question.command == "generate" else by_cell(answer.rows))]
+    return [*answers.figures(question).values(), *answers.draw(question, by_cell(answer.rows) if question.command == "sweep" else answer.rows)]
 
 
 def whole(study, answers):
