@@ -92,6 +92,7 @@ decodelab_library(masks SOURCES ${mask_sources} LINK base ${PCRE2_LIBRARY})
 # What ranks of a model exchange, without touching a tensor.
 file(GLOB ranks_sources CONFIGURE_DEPENDS engine/ranks/*.cpp)
 list(FILTER ranks_sources EXCLUDE REGEX "/(rank_leader|exchange)\\.cpp$")
+list(APPEND ranks_sources ${CMAKE_SOURCE_DIR}/engine/kernels/cpu_isa.cpp ${CMAKE_SOURCE_DIR}/engine/kernels/elementwise/add_parts.cpp)
 decodelab_library(ranks SOURCES ${ranks_sources} LINK base Threads::Threads)
 # What names slots and variants without touching a tensor: the grammar of arms is tested without torch.
 decodelab_library(plan_core SOURCES engine/drafts.cpp engine/plan.cpp variants/registry.cpp variants/presets.cpp LINK base)

@@ -225,8 +225,7 @@ Perturbation measure_perturbation(StepSource& source, Collectors& collectors, co
 /// modelled bytes, and neither have the layers of an encoder, nor a rank's part of a model.
 void add_expected_bytes(TraceEvents& events, const Engine& engine, const CellRecord& cell) {
   const ModelConfig& config = engine.model().config();
-  if (cell.phase == Phase::generate || cell.phase == Phase::continuation || config.encoder ||
-      engine.ranks() > 1) {
+  if (cell.phase == Phase::generate || cell.phase == Phase::continuation || config.encoder || engine.ranks() > 1) {
     return;
   }
   std::vector<StageBytes> of_step;

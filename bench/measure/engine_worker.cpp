@@ -149,8 +149,8 @@ class EngineWorker final : public Worker {
            stored_bytes(cell.batch, cell.length);
   }
 
-  /// Where another arm's threads spin for some milliseconds after its last step, on cores of other ranks, the first rank
-  /// waits for these: whole visits leave that to the warm-up.
+  /// Where another arm's threads spin for some milliseconds after its last step, on cores of other ranks, the first
+  /// rank waits for these: whole visits leave that to the warm-up.
   bool times_slices() const override { return engine_->ranks() == 1; }
 
   void use_prompts(const std::vector<std::vector<std::int64_t>>& prompts) override { input_.prompts = real(prompts); }

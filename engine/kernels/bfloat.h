@@ -6,9 +6,6 @@
 
 namespace decodelab {
 
-/// Returns the value, exactly.
-inline float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-
 /// Returns the nearest one, of two alike the even one; a NaN becomes a quiet one.
 [[gnu::always_inline]] inline std::uint16_t to_bfloat16(float value) {
   constexpr std::uint32_t kMagnitude = 0x7fffffffu;

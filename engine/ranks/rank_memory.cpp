@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <mutex>
@@ -23,8 +22,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "engine/kernels/bfloat.h"
-#include "engine/kernels/half.h"
+#include "engine/kernels/cpu_isa.h"
+#include "engine/kernels/elementwise/add_parts.h"
 
 namespace decodelab {
 namespace {
@@ -59,42 +58,6 @@ bool looked(const Done& done) {
     }
   }
   return false;
-}
-
-float wide_of(float value) { return value; }
-constexpr std::uint16_t kHalfNan = 0x7e00;
-struct Half {
-  std::uint16_t bits;
-};
-struct BFloat {
-  std::uint16_t bits;
-};
-float wide_of(Half value) { return from_half(value.bits); }
-float wide_of(BFloat value) { return from_bfloat16(value.bits); }
-void narrow_to(float value, float& to) { to = value; }
-void narrow_to(float value, Half& to) { to.bits = std::isnan(value) ? kHalfNan : to_half(value); }
-void narrow_to(float value, BFloat& to) { to.bits = to_bfloat16(value); }
-
-/// Writes the sums over ranks, in their order.
-template <typename Element>
-void add(std::span<std::byte> values, std::span<const std::byte* const> ranks) {
-  auto* const sums = reinterpret_cast<Element*>(values.data());
-  const std::size_t count = values.size() / sizeof(Element);
-  const auto* const first = reinterpret_cast<const Element*>(ranks[0]);
-  const auto* const second = reinterpret_cast<const Element*>(ranks[1]);
-  if (ranks.size() == 2) {
-    for (std::size_t index = 0; index < count; ++index) {
-      narrow_to(wide_of(first[index]) + wide_of(second[index]), sums[index]);
-    }
-    return;
-  }
-  for (std::size_t index = 0; index < count; ++index) {
-    float sum = wide_of(first[index]) + wide_of(second[index]);
-    for (std::size_t rank = 2; rank < ranks.size(); ++rank) {
-      sum += wide_of(reinterpret_cast<const Element*>(ranks[rank])[index]);
-    }
-    narrow_to(sum, sums[index]);
-  }
 }
 
 [[noreturn]] void refuse(const char* what) {
@@ -232,7 +195,9 @@ void RankMemory::wait_for_all(std::uint64_t sequence) {
 }
 
 void RankMemory::sum(std::span<std::byte> values, ElementType dtype) {
-  std::array<const std::byte*, kMostRanks> ranks{};
+  std::array<const void*, kMostRanks> parts{};
+  const std::size_t element = element_bytes(dtype);
+  const CpuIsa isa = best_cpu_isa();
   while (!values.empty()) {
     const std::span<std::byte> piece = values.first(std::min(values.size(), kPieceBytes));
     // A piece may be written once every rank has posted the one before it, and so has read the one whose place it
@@ -243,14 +208,10 @@ void RankMemory::sum(std::span<std::byte> values, ElementType dtype) {
     post(sequence_);
     wait_for_all(sequence_);
     for (std::int64_t rank = 0; rank < ranks_; ++rank) {
-      ranks[static_cast<std::size_t>(rank)] = buffer(rank, sequence_);
+      parts[static_cast<std::size_t>(rank)] = buffer(rank, sequence_);
     }
-    const std::span<const std::byte* const> all(ranks.data(), static_cast<std::size_t>(ranks_));
-    switch (dtype) {
-      case ElementType::float32: add<float>(piece, all); break;
-      case ElementType::float16: add<Half>(piece, all); break;
-      case ElementType::bfloat16: add<BFloat>(piece, all); break;
-    }
+    add_parts(piece.data(), std::span(parts).first(static_cast<std::size_t>(ranks_)),
+              static_cast<std::int64_t>(piece.size() / element), dtype, isa);
     values = values.subspan(piece.size());
   }
 }

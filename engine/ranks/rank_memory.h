@@ -25,7 +25,7 @@ namespace decodelab {
 class RankMemory {
  public:
   static constexpr std::int64_t kMostRanks = 64;
-  static constexpr std::size_t kPieceBytes = std::size_t{1} << 20;     ///< What is exchanged at once.
+  static constexpr std::size_t kPieceBytes = std::size_t{1} << 18;     ///< What is exchanged at once.
   static constexpr std::int64_t kMostNumbers = std::int64_t{1} << 20;  ///< Of an order.
 
   /// Makes the memory, as rank 0. Throws std::invalid_argument for fewer than 2 ranks or more than kMostRanks, and

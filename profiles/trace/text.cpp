@@ -44,6 +44,7 @@ class AccountText {
     if (has_stages()) {
       text += "\n" + stages();
     }
+    text += ranks();
     if (attribution_.on_device) {
       text += "\n" + gaps();
     }
@@ -183,6 +184,36 @@ class AccountText {
       table.add(std::move(row));
     }
     return "means of a step:\n" + to_text(table);
+  }
+
+  /// Returns a table of the other ranks that share the model; what is said of them is inside of the first one's steps.
+  std::string ranks() const {
+    const TraceEvents& events = trace_.events();
+    if (events.session.threads.empty()) {
+      return "";
+    }
+    std::set<std::int32_t> steps;
+    for (const StepAccount& step : attribution_.steps) {
+      steps.insert(step.index);
+    }
+    Table table =
+        names_and_numbers({"of a step", "computes " + unit_, "share", "exchanges and waits " + unit_, "share"});
+    for (const NamedThread& rank : events.session.threads) {
+      std::int64_t outermost_ns = 0;
+      std::int64_t exchange_ns = 0;
+      for (const HostSpan& span : events.spans) {
+        if (span.thread != rank.thread || span.process != rank.process || !steps.contains(span.step)) {
+          continue;
+        }
+        outermost_ns += span.depth == 0 ? span.end_ns - span.start_ns : 0;
+        exchange_ns +=
+            span.kind == SpanKind::stage && span.stage == Stage::all_reduce ? span.end_ns - span.start_ns : 0;
+      }
+      const std::int64_t computes_ns = outermost_ns - exchange_ns;
+      table.add(
+          {rank.name, time_per_step(computes_ns), share(computes_ns), time_per_step(exchange_ns), share(exchange_ns)});
+    }
+    return "\n" + to_text(table);
   }
 
   std::string gaps() const {

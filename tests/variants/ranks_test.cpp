@@ -157,6 +157,33 @@ TEST(Ranks, FillWhatOneRankFillsAndRestoreIt) {
   }
 }
 
+TEST(Ranks, NoteTheirLayersAndStagesWhileSomebodyLooks) {
+  const ModelConfig config = small_llama_config();
+  const Engine engine = engine_for(with_ranks("causal", 3), small_model(config));
+  Session session(engine, {.batch_size = 2, .max_tokens = 40, .details = {}, .sampling = {}});
+  session.prefill(std::vector<std::vector<std::int64_t>>{{5, 6, 7}, {8, 9}});
+  for (const std::int64_t steps : {3, 1}) {
+    engine.record_ranks();
+    for (std::int64_t step = 0; step < steps; ++step) {
+      session.decode();
+    }
+    const std::vector<RankRecord> records = engine.recorded_ranks();
+    ASSERT_EQ(records.size(), 2u);
+    for (const RankRecord& record : records) {
+      const auto count = [&](auto&& is) { return std::ranges::count_if(record.ranges, is); };
+      EXPECT_EQ(count([](const RankRange& range) { return range.is_layer; }), steps * config.layers);
+      EXPECT_EQ(count([](const RankRange& range) { return !range.is_layer && range.stage == Stage::mlp; }),
+                steps * config.layers);
+      // Two sums a layer, and the logits of the step.
+      EXPECT_EQ(count([](const RankRange& range) { return !range.is_layer && range.stage == Stage::all_reduce; }),
+                steps * (2 * config.layers + 1));
+      EXPECT_EQ(record.dropped, 0);
+    }
+    EXPECT_NE(records[0].thread, records[1].thread);
+  }
+  EXPECT_TRUE(engine_for("causal", small_model(config)).recorded_ranks().empty());
+}
+
 TEST(Ranks, CheckGuessesOfADraftThatIsWholeOnTheFirst) {
   const auto model = small_model(small_llama_config());
   const auto expected = tokens("causal", model);

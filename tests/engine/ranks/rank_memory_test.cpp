@@ -2,6 +2,7 @@
 #include "engine/ranks/rank_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/kernels/elementwise/add_parts.h"
 #include "engine/kernels/half.h"
 
 namespace decodelab {
@@ -81,6 +83,42 @@ TEST(RankMemory, SumsOf16BitNumbersAreRoundedOnce) {
     memory.sum(bytes_of(halves), ElementType::float16);
     EXPECT_EQ(from_half(halves[0]), 2050.0F);
   });
+}
+
+TEST(RankMemory, SumsHaveTheSameBitsWithEveryInstructionSet) {
+  for (const ElementType dtype : {ElementType::float32, ElementType::float16, ElementType::bfloat16}) {
+    // Every pattern of 16 bits, NaNs and infinities among them, and a count that fills no vector.
+    constexpr std::int64_t kCount = 65'536 - 5;
+    std::vector<std::uint16_t> first(2 * kCount);
+    std::vector<std::uint16_t> second(2 * kCount);
+    for (std::size_t index = 0; index < first.size(); ++index) {
+      first[index] = static_cast<std::uint16_t>(index);
+      second[index] = static_cast<std::uint16_t>(40'503 * index);
+    }
+    const std::array<const void*, 2> parts{first.data(), second.data()};
+    const auto sums = [&](CpuIsa isa) {
+      std::vector<std::uint16_t> added(first.size());
+      add_parts(added.data(), parts, kCount, dtype, isa);
+      return added;
+    };
+    const std::vector<std::uint16_t> expected = sums(CpuIsa::portable);
+    for (const CpuIsa isa : {CpuIsa::avx2, CpuIsa::avx512}) {
+      if (isa <= best_cpu_isa()) {
+        EXPECT_EQ(sums(isa), expected) << to_string(isa);
+      }
+    }
+  }
+}
+
+TEST(RankMemory, ASumWithANumberThatIsNoneIsNone) {
+  const std::vector<std::uint16_t> nans{0x7f81, 0xffff};  // In bf16; rounded without care, they would be infinite or 0.
+  const std::vector<std::uint16_t> zeros(2);
+  std::vector<std::uint16_t> added(2);
+  add_parts(added.data(), std::array<const void*, 2>{nans.data(), zeros.data()}, 2, ElementType::bfloat16,
+            best_cpu_isa());
+  for (const std::uint16_t bits : added) {
+    EXPECT_GT(bits & 0x7fff, 0x7f80);
+  }
 }
 
 TEST(RankMemory, TheFirstRanksBytesReachAllOthers) {

@@ -88,6 +88,36 @@ TEST(Text, OfACpuHasOperatorsAndNoWordOnDevices) {
   EXPECT_EQ(text.find("device"), std::string::npos);
 }
 
+TEST(Text, OfRanksHasALineForEachOfTheOthers) {
+  TraceEvents events = synthetic_trace({.cpu_only = true}, TraceTier::kernels).events;
+  constexpr std::int64_t kRank = 777;
+  events.session.threads = {{.process = 99, .thread = kRank, .name = "rank 1"}};
+  for (const Step& step : events.steps) {
+    const std::int64_t quarter_ns = (step.end_ns - step.start_ns) / 4;
+    const auto add = [&](SpanKind kind, Stage stage, std::int64_t first, std::int64_t last) {
+      events.spans.push_back({.start_ns = step.start_ns + first * quarter_ns,
+                              .end_ns = step.start_ns + last * quarter_ns,
+                              .thread = kRank,
+                              .step = step.index,
+                              .name = events.strings.id("rank's"),
+                              .kind = kind,
+                              .stage = stage,
+                              .process = 99});
+    };
+    add(SpanKind::layer, Stage::other, 0, 3);
+    add(SpanKind::stage, Stage::mlp, 0, 2);
+    add(SpanKind::stage, Stage::all_reduce, 2, 3);
+  }
+  const std::string text = text_of(events);
+  EXPECT_TRUE(fits(text));
+  EXPECT_TRUE(has(text, "exchanges and waits"));
+  const std::size_t line = text.find("rank 1 ");
+  ASSERT_NE(line, std::string::npos) << text;
+  const std::string of_rank = text.substr(line, text.find('\n', line) - line);
+  EXPECT_TRUE(has(of_rank, "50.0 %"));
+  EXPECT_TRUE(has(of_rank, "25.0 %"));
+}
+
 TEST(Text, OfABrokenTraceIsTheReasonAndNoNumbers) {
   TraceEvents events = synthetic_trace({}).events;
   events.session.dropped_records = 3;
