@@ -48,7 +48,23 @@ CUDA = "@cuda_version@"
 ]])
 endfunction()
 
+# What a wheel carries of others, as code that is linked into the program, by the Debian packages that it is built with. Each comes with
+# its copyright and licence, as Debian states them.
+set(carried_packages libboost-dev libcli11-dev libfmt-dev libpcre2-dev libprotozero-dev libsqlite3-dev libsqlitecpp-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
+
+function(install_licences)
+  foreach(package IN LISTS carried_packages)
+    set(text /usr/share/doc/${package}/copyright)
+    if(EXISTS ${text})
+      install(FILES ${text} DESTINATION ${wheel_folder}/licences RENAME ${package}.txt COMPONENT wheel)
+    else()
+      message(WARNING "The wheel has no licence of ${package}, since there is no ${text}: build what you hand on where the Debian packages are installed.")
+    endif()
+  endforeach()
+endfunction()
+
 function(install_wheel)
+  install_licences()
   install(TARGETS decodelab RUNTIME DESTINATION ${wheel_folder}/bin COMPONENT wheel)
   if(DECODELAB_HAS_CUDA)
     install(TARGETS decodelab_cuda LIBRARY DESTINATION ${wheel_folder}/bin COMPONENT wheel)

@@ -34,7 +34,7 @@ std::unique_ptr<PackedFiles> packed_files(const std::filesystem::path& checkpoin
 
 /// Returns the engine that makes the guesses of a plan: its own plan on another model. Null where no model guesses.
 std::shared_ptr<const Engine> draft_engine(const std::shared_ptr<const Model>& model, const EnginePlan& plan,
-                                           const Drafts& drafts) {
+                                           const Drafts& drafts, const RankLauncher& launch) {
   const ProposerRule& rule = plan.proposer.value();
   if ((!rule.draft && rule.first_layers == 0) || rule.apart) {
     return nullptr;
@@ -45,8 +45,16 @@ std::shared_ptr<const Engine> draft_engine(const std::shared_ptr<const Model>& m
   check_draft(model->config(), guesses->config());
   EnginePlan plain = plan;
   plain.proposer = Slot<ProposerRule>(plan.proposer.name());
-  plain.communicator = Slot<CommunicatorRule>(plan.communicator.name());  // It is whole on the rank that chooses.
-  return std::make_shared<const Engine>(guesses, plain);
+  if (!rule.shared) {
+    plain.communicator = Slot<CommunicatorRule>(plan.communicator.name());  // It is whole on the rank that chooses.
+    return std::make_shared<const Engine>(guesses, plain);
+  }
+  const auto of_draft = [launch, draft = rule.draft.value_or(kSelfDraft), layers = rule.first_layers](RankStart start) {
+    start.draft = draft;
+    start.first_layers = layers;
+    return launch(start);
+  };
+  return std::make_shared<const Engine>(guesses, plain, Drafts(), launch ? RankLauncher(of_draft) : RankLauncher());
 }
 
 /// Returns what guesses in another process; empty where the plan has nobody there.
@@ -134,7 +142,7 @@ std::int64_t Model::packing_ns() const { return impl_->prepared->packing_ns(); }
 
 Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts,
                const RankLauncher& launch)
-    : Engine(std::move(model), plan, drafts, [&](Impl& impl) {
+    : Engine(std::move(model), plan, drafts, launch, [&](Impl& impl) {
         if (const CommunicatorRule& rule = plan.communicator.value(); rule.ranks > 1) {
           lead(impl, rule, plan, launch);
         }
@@ -151,9 +159,14 @@ void Engine::lead(Impl& impl, const CommunicatorRule& rule, const EnginePlan& pl
       run_rank(whole, plan, own);
     });
   };
-  const auto in_process = [launch, threads = impl.rank_threads](const RankMemory& memory, std::int64_t rank) {
-    return launch(
-        {.rank = rank, .ranks = memory.ranks(), .threads = threads, .memory_descriptor = memory.descriptor()});
+  const auto in_process = [launch, threads = impl.rank_threads,
+                           own_device = rule.exchange == RanksExchange::between_devices](const RankMemory& memory,
+                                                                                         std::int64_t rank) {
+    return launch({.rank = rank,
+                   .ranks = memory.ranks(),
+                   .threads = threads,
+                   .own_device = own_device,
+                   .memory_descriptor = memory.descriptor()});
   };
   if (rule.run == RanksRun::processes && !launch) {
     throw std::invalid_argument(
@@ -165,10 +178,10 @@ void Engine::lead(Impl& impl, const CommunicatorRule& rule, const EnginePlan& pl
 }
 
 void Engine::run_rank(const std::shared_ptr<const Model>& model, const EnginePlan& plan, RankMemory& memory) {
-  RankFollower follower(memory, model->config(), plan.communicator.value().exchanges);
+  RankFollower follower(memory, model->config(), plan.communicator.value());
   EnginePlan plain = plan;
   plain.proposer = Slot<ProposerRule>(plan.proposer.name());  // The first rank alone guesses and chooses.
-  const Engine engine(model, plain, {}, [&](Impl& impl) {
+  const Engine engine(model, plain, {}, {}, [&](Impl& impl) {
     impl.part = RankPart{.rank = memory.rank(), .ranks = memory.ranks()};
     impl.model = model->part(*impl.part);
     impl.ranks = &follower;
@@ -177,7 +190,7 @@ void Engine::run_rank(const std::shared_ptr<const Model>& model, const EnginePla
 }
 
 Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts,
-               const std::function<void(Impl&)>& share)
+               const RankLauncher& launch, const std::function<void(Impl&)>& share)
     : impl_(std::make_unique<Impl>()) {
   impl_->whole = impl_->model = std::move(model);
   share(*impl_);
@@ -211,7 +224,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const
   impl_->fork = plan.fork.value();
   impl_->batching = plan.batching.value();
   impl_->proposer = plan.proposer.value();
-  impl_->draft = draft_engine(impl_->whole, plan, drafts);
+  impl_->draft = draft_engine(impl_->whole, plan, drafts, launch);
   impl_->draft_apart = draft_apart(impl_->whole->config(), plan, drafts);
   impl_->make_draft_length = plan.draft_length.factory();
   impl_->read_back = plan.read_back.value();

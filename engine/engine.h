@@ -49,7 +49,7 @@ class Model {
   /// Returns the model of the first `layers` layers, with the last norm and the head behind them: the weights are
   /// shared. Throws std::invalid_argument for layers that it does not have.
   std::shared_ptr<const Model> first_layers(std::int64_t layers) const;
-  /// Returns what a rank holds of the model (Weights::part()), on a CPU. Throws what that throws.
+  /// Returns what a rank holds of the model (Weights::part()), on the same device. Throws what that throws.
   std::shared_ptr<const Model> part(const RankPart& part) const;
 
   struct Impl;
@@ -347,7 +347,7 @@ class Engine {
 
  private:
   /// `share` says what this rank holds, before anything is made of it.
-  Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts,
+  Engine(std::shared_ptr<const Model> model, const EnginePlan& plan, const Drafts& drafts, const RankLauncher& launch,
          const std::function<void(Impl&)>& share);
   static void lead(Impl& impl, const CommunicatorRule& rule, const EnginePlan& plan, const RankLauncher& launch);
 

@@ -12,7 +12,6 @@
 
 #include "engine/engine_impl.h"
 #include "engine/kernels/scalar_type.h"
-#include "engine/ranks/exchange.h"
 #include "engine/ranks/rank_orders.h"
 #include "engine/tensor.h"
 
@@ -91,19 +90,19 @@ class FollowedSessions {
 
 }  // namespace
 
-void RankFollower::sum(const at::Tensor& part) { sum_over(memory_, part, exchanges_); }
+void RankFollower::sum(const at::Tensor& part) { exchange_->sum(part); }
 
 at::Tensor RankFollower::head(const at::Tensor& normed, const std::function<at::Tensor(const at::Tensor&)>& part_of) {
   if (!asked_for_head_) {
     return at::empty({normed.size(0), 0}, normed.options());
   }
-  return exchange_head(memory_, config_, normed, exchanges_, part_of);
+  return exchange_->head(normed, part_of);
 }
 
 void RankFollower::serve(const Engine& engine) {
   const c10::InferenceMode inference;
   const Engine::Impl& parts = engine.impl();
-  const auto like = at::TensorOptions(scalar_type(engine.model().dtype()));
+  const auto like = at::TensorOptions(scalar_type(engine.model().dtype())).device(at::Device(engine.model().device()));
   const std::unique_ptr<Workspace> workspace =
       parts.make_workspace(engine.model().config().positions, engine.model().device());
   FollowedSessions sessions(engine);

@@ -7,6 +7,8 @@
 
 #include "engine/checkpoint/model_config.h"
 #include "engine/layers/ranks.h"
+#include "engine/ranks/communicator.h"
+#include "engine/ranks/exchange.h"
 #include "engine/ranks/rank_memory.h"
 
 namespace decodelab {
@@ -16,9 +18,9 @@ class Engine;
 /// Lets the layers of another rank than the first exchange what they compute.
 class RankFollower final : public Ranks {
  public:
-  /// `memory` outlives it; `config` is that of the whole model, `exchanges` as in CommunicatorRule.
-  RankFollower(RankMemory& memory, const ModelConfig& config, bool exchanges)
-      : memory_(memory), config_(config), exchanges_(exchanges) {}
+  /// `memory` outlives it; `config` is that of the whole model.
+  RankFollower(RankMemory& memory, const ModelConfig& config, const CommunicatorRule& rule)
+      : memory_(memory), config_(config), exchange_(make_exchange(rule, memory, config)) {}
 
   void sum(const at::Tensor& part) override;
   /// Returns [R, 0] at once, but while an order asks for this rank's part of the head.
@@ -31,7 +33,7 @@ class RankFollower final : public Ranks {
  private:
   RankMemory& memory_;
   ModelConfig config_;
-  bool exchanges_;
+  std::unique_ptr<Exchange> exchange_;
   bool asked_for_head_ = false;
 };
 

@@ -52,6 +52,9 @@ void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& req
       .add_option("--request-rate", options.request_rates,
                   "Requests a second that come in phase batching, at random: inf (all at once), 2.5, or several")
       ->capture_default_str();
+  command.add_option("--goodput", options.goodput,
+                     "Also measure, in phase batching, how many requests a second are answered within these "
+                     "milliseconds: ttft=200,tpot=50, or one of both");
   command.add_option("--prompts", options.prompt_file,
                      "JSON lines with prompt or prompt_ids, which rows are cut from instead of random ids; the page "
                      "shows what the model says to the first of them");
@@ -123,6 +126,7 @@ void complete_cells(const CellOptions& options, SweepRequest& request) {
   request.drafts = parse_drafts(options.drafts);
   request.draft_configs = configs_of_drafts(request.drafts, request.model);
   request.request_rates = parse_rates("--request-rate", options.request_rates);
+  request.goodput = parse_limits("--goodput", options.goodput);
   check_word("--scope", options.scope, kScopes);
   check_word("--token-visible", options.token_visible, kTokenVisible);
   request.scope = {.forward = options.scope == "forward",

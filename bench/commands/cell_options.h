@@ -26,10 +26,12 @@ struct CellOptions {
   std::string quality_text{};
   std::string quality_limit{};
   std::string request_rates = "inf";
+  std::string goodput{};
 };
 
 /// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed,
-/// --max-tokens, --samples, --request-rate, --prompts, --quality, --quality-text, --quality-limit, --draft, --fill,
+/// --max-tokens, --samples, --request-rate, --goodput, --prompts, --quality, --quality-text, --quality-limit, --draft,
+/// --fill,
 /// --scope, --at-length, --token-visible, --slice, --worker-timeout, --name, and those of sampling. Both must live as
 /// long as the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);

@@ -209,7 +209,8 @@ ExitCode run_generate(GenerateOptions options) {
                       rank_processes({.checkpoint = source.path.string(),
                                       .dtype = options.dtype,
                                       .device = device,
-                                      .arm = std::string(variants_part(arm.label))}));
+                                      .arm = std::string(variants_part(arm.label)),
+                                      .drafts = drafts}));
   options.speculates = engine.speculates();
   const nlohmann::ordered_json document{{"schema_version", 1},
                                         {"model", options.model},

@@ -28,6 +28,7 @@ struct RankOptions {
   std::int64_t rank = 1;
   pid_t first = 0;  ///< The process of the first rank.
   std::int64_t threads = 1;
+  std::int64_t first_layers = 0;  ///< Of a draft that is these layers of the model; 0: all.
   std::vector<std::int64_t> places{};
   std::string memory;
 };
@@ -50,8 +51,11 @@ ExitCode run_rank(const RankOptions& options) {
   try {
     set_threads(options.threads);
     place_threads(options.places);
-    const auto model =
+    auto model =
         Model::load(options.checkpoint, dtype_from_name(options.dtype), options.device, memory_to_take(options.device));
+    if (options.first_layers > 0) {
+      model = model->first_layers(options.first_layers);
+    }
     Engine::run_rank(model, bind_arm(parse_arm(options.arm), reference_plan()), memory);
   } catch (const std::exception& error) {
     memory.fail(fmt::format("rank {} of {}: {}", memory.rank(), memory.ranks(), error.what()));
@@ -73,6 +77,7 @@ void add_rank_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--rank", options->rank)->required();
   command->add_option("--first", options->first)->required();
   command->add_option("--threads", options->threads)->required();
+  command->add_option("--first-layers", options->first_layers);
   command->add_option("--places", options->places)->delimiter(',');
   command->add_option("--memory", options->memory)->required();
   command->callback([options, &exit_code] { exit_code = run_rank(*options); });

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -13,10 +12,6 @@ namespace decodelab {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::int64_t mean_of(const std::vector<std::int64_t>& values) {
-  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), std::int64_t{0}) / std::ssize(values);
-}
 
 /// Waits as timed_ns() does for an arm that is slow on purpose.
 void wait_busily(std::int64_t ns) {
@@ -36,8 +31,8 @@ class Server {
                         .vocabulary = options.vocabulary,
                         .texts = options.texts,
                         .prefixes = prefixes_.get()}),
-        last_(work.planned.size()) {
-    result_.first_ns.resize(work.planned.size());
+        first_(work.planned.size()) {
+    result_.times.resize(work.planned.size());
     result_.tokens.resize(work.planned.size());
   }
 
@@ -116,13 +111,14 @@ class Server {
 
   void take(std::size_t request, std::int64_t token_id) {
     const Clock::time_point now = Clock::now();
-    if (result_.tokens[request].empty()) {
-      result_.first_ns[request] = std::chrono::nanoseconds(now - due(request)).count();
-    } else {
-      result_.between_ns.push_back(std::chrono::nanoseconds(now - last_[request]).count());
+    RequestTimes& times = result_.times[request];
+    if (times.tokens == 0) {
+      times.first_ns = std::chrono::nanoseconds(now - due(request)).count();
+      first_[request] = now;
     }
+    times.later_ns = std::chrono::nanoseconds(now - first_[request]).count();
+    ++times.tokens;
     result_.tokens[request].push_back(token_id);
-    last_[request] = now;
   }
 
   const BatchWork& work_;
@@ -131,7 +127,7 @@ class Server {
   ContinuousBatch batch_;
   Clock::time_point start_;
   std::int64_t steps_ = 0;
-  std::vector<Clock::time_point> last_;  ///< When the last token of each request came.
+  std::vector<Clock::time_point> first_;  ///< When the first token of each request came.
   ServedRequests result_;
 };
 
@@ -139,15 +135,6 @@ class Server {
 
 BatchWork batch_work(const CellInput& input, const CellRecord& cell, std::int64_t vocabulary_size) {
   return batch_work(cell, input.seed, input.max_tokens, input.prompts, input.request, vocabulary_size);
-}
-
-std::int64_t ServedRequests::sample_ns(BatchingScope::Sample sample) const {
-  switch (sample) {
-    case BatchingScope::Sample::first_token: return mean_of(first_ns);
-    case BatchingScope::Sample::between_tokens: return mean_of(between_ns);
-    case BatchingScope::Sample::served: break;
-  }
-  return wall_ns;
 }
 
 ServedRequests serve(const Engine& engine, const BatchWork& work, const ServeOptions& options) {

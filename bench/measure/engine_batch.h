@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bench/measure/engine_worker.h"
+#include "bench/measure/request_times.h"
 #include "bench/plan/batch_work.h"
 #include "engine/batching.h"
-#include "reports/statistics/batching_scope.h"
 
 namespace decodelab {
 
@@ -24,13 +24,9 @@ enum class ArrivalClock : std::uint8_t {
 /// What came of serving all requests once. Times are in nanoseconds.
 struct ServedRequests {
   std::int64_t wall_ns = 0;
-  std::vector<std::int64_t> first_ns;             ///< [request]: from its arrival to its first token.
-  std::vector<std::int64_t> between_ns;           ///< From each token of a request to its next, of all requests.
+  std::vector<RequestTimes> times;                ///< [request]
   std::vector<std::vector<std::int64_t>> tokens;  ///< [request]
   BatchCounts counts;
-
-  /// Returns what a sample of such a scope is.
-  std::int64_t sample_ns(BatchingScope::Sample sample) const;
 };
 
 /// Says how requests are served.

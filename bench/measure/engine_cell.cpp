@@ -377,7 +377,8 @@ StepTime CellRunner::timed_step() {
     rewind();
     return {.wall_ns = wall_ns, .sample_ns = wall_ns / input_.max_tokens};
   }
-  return {.wall_ns = wall_ns, .sample_ns = serves ? served_.sample_ns(batching_.sample) : wall_ns};
+  return {.wall_ns = wall_ns,
+          .sample_ns = serves ? batching_sample_ns(served_.times, served_.wall_ns, batching_) : wall_ns};
 }
 
 StepTime CellRunner::timed_round() {

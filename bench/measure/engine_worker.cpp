@@ -9,6 +9,7 @@
 #include "bench/measure/engagement.h"
 #include "bench/measure/engine_cell.h"
 #include "bench/measure/output_masks.h"
+#include "bench/measure/request_times.h"
 #include "bench/measure/steps.h"
 #include "bench/measure/torch_counters.h"
 #include "bench/measure/warmup.h"
@@ -84,6 +85,7 @@ class EngineVisit final : public OpenVisit {
         runner_.prepare(cell_.steps);
       }
       const StepTime time = runner_.timed_step();
+      check_sample(cell_, time.sample_ns);
       times_.samples_ns.push_back(time.sample_ns);
       times_.wall_ns += time.wall_ns;
       runner_.rewind();
@@ -259,7 +261,9 @@ class EngineWorker final : public Worker {
   double logit_bound() const override { return fidelity_of(arm_).logit_bound; }
   std::string held_to() const override { return fidelity_of(arm_).held_to; }
 
-  bool times_rounds(const CellRecord& cell) const override { return cell.phase == Phase::continuation; }
+  bool times_rounds(const CellRecord& cell) const override {
+    return cell.phase == Phase::continuation && times_slices();
+  }
 
   SideWork side_work() const override {
     return {.loading_ns = engine_->model().loading_ns(),

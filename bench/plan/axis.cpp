@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <stdexcept>
 #include <system_error>
 
@@ -153,6 +154,27 @@ std::vector<double> parse_rates(std::string_view flag, std::string_view text) {
     }
   }
   return rates;
+}
+
+RequestLimits parse_limits(std::string_view flag, std::string_view text) {
+  RequestLimits limits;
+  for (const std::string_view part : text.empty() ? std::vector<std::string_view>() : split_at_commas(text)) {
+    const std::size_t equals = part.find('=');
+    const std::string_view name = part.substr(0, equals);
+    double* const limit = name == "ttft" ? &limits.ttft_ms : name == "tpot" ? &limits.tpot_ms : nullptr;
+    const std::string_view digits = equals == std::string_view::npos ? "" : part.substr(equals + 1);
+    double value = 0;
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (limit == nullptr || *limit != 0 || parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() ||
+        !(value > 0) || !std::isfinite(value)) {
+      throw std::invalid_argument(
+          fmt::format("{}: '{}' is no limit; expected milliseconds to the first token, for each token more, or both: "
+                      "ttft=200,tpot=50",
+                      flag, part));
+    }
+    *limit = value;
+  }
+  return limits;
 }
 
 std::vector<std::string> parse_words(std::string_view flag, std::string_view text,

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/statistics/batching_scope.h"
+
 namespace decodelab {
 
 /// Most values that one axis may name, duplicates counted; more is a slip such as `1-1000000`, not a sweep.
@@ -23,6 +25,10 @@ std::vector<std::int64_t> parse_axis(std::string_view flag, std::string_view tex
 /// Reads rates a second, numbers above 0 joined by commas; `inf`, no limit, is 0. In the order of first mention,
 /// without duplicates. Throws std::invalid_argument as parse_axis() does.
 std::vector<double> parse_rates(std::string_view flag, std::string_view text);
+
+/// Reads limits of requests in milliseconds, `ttft=200,tpot=50` or one of both; empty: none. Throws
+/// std::invalid_argument for anything else.
+RequestLimits parse_limits(std::string_view flag, std::string_view text);
 
 /// Splits a list at its commas, keeps the order of first mention and drops duplicates.
 ///

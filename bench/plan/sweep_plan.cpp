@@ -43,12 +43,6 @@ ArmRecord parse_worker(const std::string& text) {
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("--worker '{}': {}", text, error.what()));
   }
-  if (!request.regex.empty() || request.details().any()) {
-    throw std::invalid_argument(
-        fmt::format("--worker '{}': workers follow no patterns and give no details; @samples=N and @prefix=SHARE are "
-                    "what they may be asked for",
-                    text));
-  }
   const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
   });
@@ -200,6 +194,16 @@ std::string reason_against(const Arm& arm, const CellRecord& cell, const RunsOn&
   return reason_against_guesses(arm, cell, text);
 }
 
+/// Returns why another process cannot do what its arm asks of it, whatever it is; empty where it may be able to.
+std::string reason_against_worker(const ArmRequest& request) {
+  const char* const asked = !request.regex.empty()          ? "@regex: workers follow no patterns"
+                            : request.top_tokens > 0        ? "@top-tokens: workers say nothing of tokens beside them"
+                            : request.prompt_top_tokens > 0 ? "@prompt-top-tokens: workers say nothing of a prompt"
+                            : request.typical_p < 1         ? "@typical-p: workers draw as the whole sweep says"
+                                                            : nullptr;
+  return asked == nullptr ? "" : fmt::format("{}; what they may be asked for is @samples=N and @prefix=SHARE", asked);
+}
+
 void check_counts(const SweepRequest& request) {
   const auto at_least_one = [](const char* flag, std::int64_t value) {
     if (value < 1) {
@@ -253,6 +257,10 @@ std::vector<std::string> scopes_of(Phase phase, const SweepRequest& request) {
   for (const double rate : request.request_rates) {
     for (const Sample sample : {Sample::served, Sample::first_token, Sample::between_tokens}) {
       scopes.push_back(to_string(BatchingScope{.sample = sample, .request_rate = rate}));
+    }
+    if (request.goodput.any()) {
+      scopes.push_back(
+          to_string(BatchingScope{.sample = Sample::good, .request_rate = rate, .limits = request.goodput}));
     }
   }
   return scopes;
@@ -358,7 +366,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
       row.reason = needed > config.positions
                        ? fmt::format("needs {} positions, and the model has {}", needed, config.positions)
                    : own[arm] ? reason_against(*own[arm], data.cells[cell], where, !request.prompts.empty())
-                              : "";
+                              : reason_against_worker(parse_arm_request(request_part(data.arms[arm].label)));
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
       data.cell_arms.push_back(std::move(row));
     }

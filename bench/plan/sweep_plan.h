@@ -17,6 +17,7 @@
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/sampling/sampling_parameters.h"
+#include "reports/statistics/batching_scope.h"
 #include "reports/store/record.h"
 #include "reports/store/shard.h"
 
@@ -61,6 +62,8 @@ struct SweepRequest {
   StepScope scope{};                  ///< Used as far as it fits the phase; see scope_of().
   /// Requests a second that come to a batch in phase batching; 0: all come at once.
   std::vector<double> request_rates{0};
+  /// What a request has to be answered within, so that the goodput is measured too in phase batching; none: it is not.
+  RequestLimits goodput{};
   /// Sampling of every row. An arm in another process that cannot sample so has rows `unsupported`.
   SamplingParameters sampling{};
   /// Time of an arm's slice in a block, in nanoseconds; 0: whole visits; empty: by slice_ns_of().

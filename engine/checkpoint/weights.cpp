@@ -265,7 +265,7 @@ struct Weights::Impl {
         write_weight(tensor, role, views(role));
       }
     } else {
-      tensor = made(role).to(options.device());
+      tensor = (cuts.contains(name) ? part_of(role) : made(role)).to(options.device());
     }
     loading_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
     return loaded.emplace(name, std::move(tensor)).first->second;
@@ -392,9 +392,6 @@ void Weights::check(const std::filesystem::path& directory, const ModelConfig& c
 }
 
 Weights Weights::part(const ModelConfig& config, const RankPart& part) const {
-  if (!impl_->arena) {
-    throw std::invalid_argument("weights are shared by ranks where they lie in the memory of a CPU");
-  }
   if (const std::string reason = reason_against_ranks(config, part.ranks); !reason.empty()) {
     throw std::invalid_argument(reason);
   }
@@ -424,8 +421,10 @@ Weights Weights::part(const ModelConfig& config, const RankPart& part) const {
     impl->total_bytes +=
         static_cast<std::int64_t>(Impl::elements(impl->shape_of(role)) * impl->options.dtype().itemsize());
   }
-  impl->arena =
-      std::make_shared<Arena>(static_cast<std::size_t>(impl->total_bytes) + impl->roles.size() * kAlignmentBytes);
+  if (impl_->arena) {
+    impl->arena =
+        std::make_shared<Arena>(static_cast<std::size_t>(impl->total_bytes) + impl->roles.size() * kAlignmentBytes);
+  }
   return Weights(std::move(impl));
 }
 

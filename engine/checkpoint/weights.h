@@ -43,9 +43,9 @@ class Weights {
                       const std::string& device, const LoadProgress& progress = {}, const MemoryAtHand& at_hand = {});
   /// Throws what load() would throw for that directory, without copying any weight.
   static void check(const std::filesystem::path& directory, const ModelConfig& config);
-  /// Returns what a rank holds of weights on a CPU: each is cut when it is brought into memory, and a head that is tied
-  /// to the embedding becomes a weight of its own, since the embedding stays whole. `config` is that of the whole
-  /// model. Throws std::invalid_argument where the ranks cannot share the model.
+  /// Returns what a rank holds of the weights, on the same device: each is cut when it is brought there, and a head
+  /// that is tied to the embedding becomes a weight of its own, since the embedding stays whole. `config` is that of
+  /// the whole model. Throws std::invalid_argument where the ranks cannot share the model.
   Weights part(const ModelConfig& config, const RankPart& part) const;
   ~Weights();
   Weights(Weights&&) noexcept;

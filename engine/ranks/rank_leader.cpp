@@ -8,7 +8,6 @@
 
 #include "engine/checkpoint/rank_part.h"
 #include "engine/kernels/scalar_type.h"
-#include "engine/ranks/exchange.h"
 #include "engine/tensor.h"
 #include "profiles/range.h"
 
@@ -42,8 +41,9 @@ void RankLeader::begin() {
   if (generation_ == kMostStarts) {
     throw RankFailed(fmt::format("ranks of the model have failed {} times, and are given up", kMostStarts));
   }
-  others_.clear();
+  end_others();
   memory_ = std::make_unique<RankMemory>(rule_.ranks);
+  exchange_ = make_exchange(rule_, *memory_, config_);
   ++generation_;
   with_ranks([&] {
     for (std::int64_t rank = 1; rank < rule_.ranks; ++rank) {
@@ -58,6 +58,11 @@ void RankLeader::begin() {
   });
 }
 
+void RankLeader::end_others() noexcept {
+  exchange_.reset();
+  others_.clear();
+}
+
 template <typename Call>
 void RankLeader::with_ranks(Call&& call) {
   if (memory_ == nullptr) {
@@ -67,21 +72,21 @@ void RankLeader::with_ranks(Call&& call) {
     call();
   } catch (const std::exception& error) {
     memory_->fail(error.what());  // So that none of them waits for another.
-    others_.clear();
+    end_others();
     memory_.reset();
     throw;
   }
 }
 
 void RankLeader::sum(const at::Tensor& part) {
-  with_ranks([&] { sum_over(*memory_, part, rule_.exchanges); });
+  with_ranks([&] { exchange_->sum(part); });
 }
 
 at::Tensor RankLeader::head(const at::Tensor& normed, const std::function<at::Tensor(const at::Tensor&)>& part_of) {
   at::Tensor logits;
   with_ranks([&] {
     memory_->send(std::vector{static_cast<std::int64_t>(RankOrder::head), std::int64_t{0}, normed.size(0)});
-    logits = exchange_head(*memory_, config_, normed.contiguous(), rule_.exchanges, part_of);
+    logits = exchange_->head(normed.contiguous(), part_of);
   });
   return logits;
 }
@@ -126,7 +131,7 @@ void RankLeader::last_order(std::int64_t generation, RankOrder kind, std::int64_
   try {
     order(generation, kind, number, {});
   } catch (const std::exception&) {
-    others_.clear();  // Who has failed holds nothing any more.
+    end_others();  // Who has failed holds nothing any more.
   }
 }
 

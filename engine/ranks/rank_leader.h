@@ -11,6 +11,7 @@
 #include "engine/layers/ranks.h"
 #include "engine/layers/row_part.h"
 #include "engine/ranks/communicator.h"
+#include "engine/ranks/exchange.h"
 #include "engine/ranks/rank_memory.h"
 #include "engine/ranks/rank_orders.h"
 
@@ -58,12 +59,15 @@ class RankLeader final : public Ranks, public std::enable_shared_from_this<RankL
   /// Runs `call`; where it throws RankFailed, the ranks are ended.
   template <typename Call>
   void with_ranks(Call&& call);
+  /// Ends them, after why they should was said to all.
+  void end_others() noexcept;
 
   ModelConfig config_;
   CommunicatorRule rule_;
   StartRank start_;
   std::unique_ptr<RankMemory> memory_;                  ///< Null where the ranks have ended.
   std::vector<std::unique_ptr<RankElsewhere>> others_;  ///< They end before the memory does.
+  std::unique_ptr<Exchange> exchange_;                  ///< It may look after the others, and ends before them.
   std::int64_t generation_ = 0;                         ///< How often they were started.
   std::int64_t numbered_ = 0;                           ///< Sessions, and what was kept.
 };

@@ -170,7 +170,7 @@ void RankMemory::wait(const Done& done) {
   while (!done()) {
     check();
     if (const auto now = std::chrono::steady_clock::now(); look_ && now >= next_look) {
-      look_();
+      look();
       next_look = now + kBetweenLooks;
     }
     std::this_thread::sleep_for(kSleep);
@@ -301,10 +301,7 @@ std::vector<std::int64_t> RankMemory::receive() {
   const auto is_there = [&] { return shared_->sent.load(std::memory_order_acquire) != orders_; };
   looked(is_there);
   while (!is_there()) {
-    check();
-    if (look_) {
-      look_();
-    }
+    look();
     const timespec timeout{.tv_sec = 0, .tv_nsec = 100'000'000};
     futex(shared_->sent, FUTEX_WAIT, orders_, &timeout);
   }
@@ -335,8 +332,18 @@ void RankMemory::fail(const std::string& why) {
   futex(shared_->sent, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
+void RankMemory::look() {
+  check();
+  const std::lock_guard lock(looking_);
+  if (look_) {
+    look_();
+  }
+}
+
+bool RankMemory::failed() const { return shared_->failed.load(std::memory_order_acquire); }
+
 void RankMemory::check() const {
-  if (shared_->failed.load(std::memory_order_acquire)) {
+  if (failed()) {
     throw RankFailed(shared_->message.data());
   }
 }

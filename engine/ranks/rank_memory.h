@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,8 +73,12 @@ class RankMemory {
 
   /// Lets all ranks fail with this message; the first one stays.
   void fail(const std::string& why);
+  /// Returns whether a rank has failed.
+  bool failed() const;
   /// Throws RankFailed where a rank has failed.
   void check() const;
+  /// Throws RankFailed where a rank has failed or ended; from any thread.
+  void look();
 
  private:
   struct Shared;
@@ -92,6 +97,7 @@ class RankMemory {
   std::uint64_t sequence_ = 0;  ///< Of the last piece that was exchanged.
   std::uint32_t orders_ = 0;    ///< That were sent or received.
   std::function<void()> look_{};
+  std::mutex looking_{};
 };
 
 }  // namespace decodelab

@@ -89,6 +89,7 @@ struct ProposerRule {
   /// The draft that guesses: one of those that the engine was given, or kSelfDraft; an empty name: the only one given.
   std::optional<std::string> draft{};
   bool apart = false;             ///< The draft is in a process of its own.
+  bool shared = false;            ///< Ranks that share the model share the draft too; else the first has all of it.
   bool sees_states = false;       ///< It wants what Proposer::see() shows.
   std::string folder{};           ///< Where its heads are, if it has some.
   std::int64_t first_layers = 0;  ///< Above 0: so many of the model's own layers guess.

@@ -1,5 +1,6 @@
 // What batches do under load: tokens a second, time to first token and time between tokens over the requests that come.
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -30,7 +31,17 @@ constexpr Measure kMeasures[] = {
     {"tokens", "tokens per second", &Serving::tokens_per_second, 1},
     {"first", "ms to first token", &Serving::first_token_ns, kNsPerMs},
     {"between", "ms between tokens", &Serving::between_tokens_ns, kNsPerMs},
+    {"good", "good requests per second", &Serving::good_requests_per_second, 1},
 };
+
+/// The measures that any serving has.
+std::vector<Measure> measures_of(const std::vector<Serving>& servings) {
+  std::vector<Measure> measures;
+  std::ranges::copy_if(kMeasures, std::back_inserter(measures), [&](const Measure& measure) {
+    return std::ranges::any_of(servings, [&](const Serving& serving) { return (serving.*measure.value).has_value(); });
+  });
+  return measures;
+}
 
 /// What the lines run over: rates where several were asked for, else batch sizes.
 bool over_rates(const std::vector<Serving>& servings) {
@@ -113,11 +124,12 @@ Figure load_figure(const FigureInput& input) {
   std::vector<Serving> servings = servings_of(input.summary);
   const bool rates = over_rates(servings);
   std::erase_if(servings, [&](const Serving& serving) { return rates != (serving.request_rate > 0); });
+  const std::vector<Measure> measures = measures_of(servings);
   Table table{.title = "Data of the figure",
               .columns = {{"Batch"}, {rates ? "Requests / s" : "Requests"}, {"Arm"}},
               .rows = {},
               .notes = {}};
-  for (const Measure& measure : kMeasures) {
+  for (const Measure& measure : measures) {
     table.columns.push_back({measure.title, true});
   }
   Json rows = Json::array();
@@ -132,7 +144,7 @@ Figure load_figure(const FigureInput& input) {
                   .cell_id = serving.row->cell.id,
                   .fields = {batch_of(*serving.row), rates ? fmt::format("{}", serving.request_rate) : "at once",
                              serving.row->arm.label}};
-    for (const Measure& measure : kMeasures) {
+    for (const Measure& measure : measures) {
       const auto& value = serving.*measure.value;
       line.fields.push_back(value ? fmt::format("{:.4g}", value->mean / measure.unit) : "");
     }
@@ -151,13 +163,13 @@ Figure load_figure(const FigureInput& input) {
                 .data = std::move(table)};
   add_legend_toggle(figure.spec, "arm", "load_0_tokens");
   figure.spec["datasets"] = {{"rows", rows}};
-  constexpr int kWidth = kFigureWidth / static_cast<int>(std::size(kMeasures)) - kPanelGap;
+  const int width = kFigureWidth / static_cast<int>(measures.size()) - kPanelGap;
   Json lines = Json::array();
   for (std::size_t line = 0; line < panels.size(); ++line) {
     Json columns = Json::array();
-    for (const Measure& measure : kMeasures) {
+    for (const Measure& measure : measures) {
       Json view = panel(input, measure, fmt::format("datum.panel === {}", decodelab::quoted(panels[line])), x_title,
-                        fmt::format("load_{}_{}", line, measure.field), kWidth);
+                        fmt::format("load_{}_{}", line, measure.field), width);
       if (panels.size() > 1) {
         view["title"] = panels[line];
       }

@@ -22,15 +22,39 @@ constexpr std::array kSamples{
     SampleName{BatchingScope::Sample::served, "served", "time until all are answered"},
     SampleName{BatchingScope::Sample::first_token, "first-token", "time to first token"},
     SampleName{BatchingScope::Sample::between_tokens, "between-tokens", "time between tokens"},
+    SampleName{BatchingScope::Sample::good, "good", "time per request within its limits"},
 };
 
 const SampleName& name_of(BatchingScope::Sample sample) { return kSamples[static_cast<std::size_t>(sample)]; }
 
+/// Takes `-WORDnumber` from the beginning of `rest`; returns 0 where there is none, or no number above 0.
+double take_number(std::string_view& rest, std::string_view word) {
+  double number = 0;
+  if (!rest.starts_with(word)) {
+    return 0;
+  }
+  const char* const end = rest.data() + rest.size();
+  const auto parsed = std::from_chars(rest.data() + word.size(), end, number);
+  if (parsed.ec != std::errc() || !(number > 0) || !std::isfinite(number)) {
+    return 0;
+  }
+  rest = {parsed.ptr, end};
+  return number;
+}
+
+constexpr std::string_view kAt = "-at-";
+constexpr std::string_view kTtft = "-ttft";
+constexpr std::string_view kTpot = "-tpot";
+
 }  // namespace
 
 std::string to_string(const BatchingScope& scope) {
-  const std::string rate = scope.request_rate > 0 ? fmt::format("-at-{}", scope.request_rate) : "";
-  return fmt::format("{}{}", name_of(scope.sample).word, rate);
+  std::string text(name_of(scope.sample).word);
+  for (const auto& [word, number] : {std::pair(kTtft, scope.limits.ttft_ms), std::pair(kTpot, scope.limits.tpot_ms),
+                                     std::pair(kAt, scope.request_rate)}) {
+    text += number > 0 ? fmt::format("{}{}", word, number) : "";
+  }
+  return text;
 }
 
 BatchingScope batching_scope_from_string(std::string_view text) {
@@ -38,26 +62,28 @@ BatchingScope batching_scope_from_string(std::string_view text) {
     if (!text.starts_with(name.word)) {
       continue;
     }
+    BatchingScope scope{.sample = name.sample};
     std::string_view rest = text.substr(name.word.size());
-    if (rest.empty()) {
-      return {.sample = name.sample};
+    if (name.sample == BatchingScope::Sample::good) {
+      scope.limits = {.ttft_ms = take_number(rest, kTtft), .tpot_ms = take_number(rest, kTpot)};
     }
-    constexpr std::string_view kAt = "-at-";
-    double rate = 0;
-    const char* const end = rest.data() + rest.size();
-    if (rest.starts_with(kAt)) {
-      const auto parsed = std::from_chars(rest.data() + kAt.size(), end, rate);
-      if (parsed.ec == std::errc() && parsed.ptr == end && rate > 0 && std::isfinite(rate)) {
-        return {.sample = name.sample, .request_rate = rate};
-      }
+    scope.request_rate = take_number(rest, kAt);
+    if (rest.empty() && scope.limits.any() == (name.sample == BatchingScope::Sample::good)) {
+      return scope;
     }
   }
   throw std::invalid_argument(
-      fmt::format("the scope '{}' of phase batching is unknown; expected served, first-token or between-tokens, with "
-                  "-at-RATE behind it where requests come at a rate",
+      fmt::format("the scope '{}' of phase batching is unknown; expected served, first-token, between-tokens or "
+                  "good-ttftMS-tpotMS, with -at-RATE behind it where requests come at a rate",
                   text));
 }
 
 std::string sample_words(BatchingScope::Sample sample) { return std::string(name_of(sample).words); }
+
+std::string limits_words(const RequestLimits& limits) {
+  const std::string first = limits.ttft_ms > 0 ? fmt::format("TTFT {} ms", limits.ttft_ms) : "";
+  const std::string later = limits.tpot_ms > 0 ? fmt::format("TPOT {} ms", limits.tpot_ms) : "";
+  return first + (first.empty() || later.empty() ? "" : ", ") + later;
+}
 
 }  // namespace decodelab

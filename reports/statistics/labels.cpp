@@ -83,7 +83,7 @@ std::string cell_label(const CellRecord& cell) {
   }
   if (cell.phase == Phase::batching) {
     const BatchingScope scope = batching_scope_from_string(cell.scope);
-    const std::string sample = to_string(BatchingScope{.sample = scope.sample});
+    const std::string sample = to_string(BatchingScope{.sample = scope.sample, .limits = scope.limits});
     return fmt::format("b{} {} @ p{}{}", cell.batch, sample, cell.length,
                        scope.request_rate > 0 ? fmt::format(", {}/s", scope.request_rate) : "");
   }

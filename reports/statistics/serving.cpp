@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "reports/statistics/batching_scope.h"
-
 namespace decodelab {
 namespace {
 
@@ -22,17 +20,17 @@ double tokens_of(const SummaryRow& row) {
   return tokens == row.counters.end() ? 0 : static_cast<double>(tokens->second);
 }
 
-std::optional<MeanOfLaunches> rate_of(const SummaryRow& row) {
+/// Returns `count` a second, where the row's time is that of so many.
+std::optional<MeanOfLaunches> rate_of(const SummaryRow& row, double count) {
   const std::optional<MeanOfLaunches> time = time_of(row);
-  const double tokens = tokens_of(row);
-  if (!time || tokens <= 0) {
+  if (!time || count <= 0) {
     return std::nullopt;
   }
   constexpr double kNsPerSecond = 1e9;
-  MeanOfLaunches rate{.mean = kNsPerSecond * tokens / time->mean, .interval = {}};
+  MeanOfLaunches rate{.mean = kNsPerSecond * count / time->mean, .interval = {}};
   if (time->interval && time->interval->low > 0) {
-    rate.interval = Interval{.low = kNsPerSecond * tokens / time->interval->high,
-                             .high = kNsPerSecond * tokens / time->interval->low};
+    rate.interval = Interval{.low = kNsPerSecond * count / time->interval->high,
+                             .high = kNsPerSecond * count / time->interval->low};
   }
   return rate;
 }
@@ -56,9 +54,13 @@ std::vector<Serving> servings_of(const RunSummary& summary) {
       serving = servings.insert(servings.end(), {.row = &row, .request_rate = scope.request_rate});
     }
     switch (scope.sample) {
-      case BatchingScope::Sample::served: serving->tokens_per_second = rate_of(row); break;
+      case BatchingScope::Sample::served: serving->tokens_per_second = rate_of(row, tokens_of(row)); break;
       case BatchingScope::Sample::first_token: serving->first_token_ns = time_of(row); break;
       case BatchingScope::Sample::between_tokens: serving->between_tokens_ns = time_of(row); break;
+      case BatchingScope::Sample::good:
+        serving->limits = scope.limits;
+        serving->good_requests_per_second = rate_of(row, 1);
+        break;
     }
   }
   std::ranges::stable_sort(servings, {}, [](const Serving& serving) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "reports/statistics/batching_scope.h"
 #include "reports/statistics/estimates.h"
 #include "reports/statistics/summary.h"
 
@@ -22,6 +23,8 @@ struct Serving {
   std::optional<MeanOfLaunches> tokens_per_second;
   std::optional<MeanOfLaunches> first_token_ns;
   std::optional<MeanOfLaunches> between_tokens_ns;
+  RequestLimits limits{};                                    ///< Of the goodput; none where it was not asked for.
+  std::optional<MeanOfLaunches> good_requests_per_second{};  ///< Requests answered within them: the goodput.
 };
 
 /// Returns what was measured in phase batching, by batch, length, rate (all at once first) and arm, in the order of the

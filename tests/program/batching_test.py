@@ -38,13 +38,27 @@ class ABatch(ProgramTest):
         self.assertEqual({row["scope"] for row in rows}, SAMPLES | {sample + "-at-300" for sample in SAMPLES})
         self.assertTrue(all(row["status"] == "ok" for row in rows), rows)
 
+    def test_says_how_many_requests_a_second_are_answered_within_limits(self):
+        rows = self.sweep("--phase", "batching", "--arm", "native", "--goodput", "ttft=10000,tpot=1000")
+        served, good = (next(row for row in rows if row["scope"] == scope) for scope in ("served", "good-ttft10000-tpot1000"))
+        self.assertEqual(good["status"], "ok", good["reason"])
+        self.assertLess(good["mean_ns"], served["mean_ns"], "all of them are, and share the time")
+        report = self.path("report")
+        self.run_program("report", "latest", "--store", self.store, "--out", report, "--format", "md")
+        with open(os.path.join(report, "report.md")) as file:
+            self.assertIn("Good requests/s", file.read())
+        rows = self.sweep("--phase", "batching", "--arm", "native", "--goodput", "ttft=0.000001")
+        none = next(row for row in rows if row["scope"].startswith("good"))
+        self.assertEqual(none["status"], "failed")
+        self.assertIn("no request was answered within TTFT 1e-06 ms", none["reason"])
+
     def test_in_a_16_bit_type_says_what_was_compared(self):
         rows = self.sweep("--phase", "batching", "--arm", "native", "--dtype", "bf16")
         for row in rows:
             self.assertEqual((row["status"], "steps-compared" in row["flags"]), ("ok", True), row)
 
     def test_that_no_row_can_stand_for_is_refused_in_a_sentence(self):
-        for words, named in ((["--request-rate", "0"], "inf"), (["--request-rate", "fast"], "fast"), (["--samples", "2"], "--samples")):
+        for words, named in ((["--request-rate", "0"], "inf"), (["--request-rate", "fast"], "fast"), (["--samples", "2"], "--samples"), (["--goodput", "200"], "ttft=200,tpot=50")):
             arguments = ["sweep", "--store", self.store, *CELL, "--arm", "causal", "--phase", "decode,batching", *words]
             self.assert_one_sentence(self.run_program(*arguments, expect=2), named)
         trace = ["trace", "-m", "synthetic:tiny", "--arm", "causal", "--phase", "batching", "--out", self.path("t.sqlite")]

@@ -60,20 +60,20 @@ class Ranks(ProgramTest):
 
     def test_a_trace_has_a_track_of_each(self):
         files = [os.path.join(self.folder, name) for name in ("t.sqlite", "t.pt.trace.json")]
-        result = self.run_program("trace", "-m", "synthetic:tiny", "--length", "16", "--arm", SHARED + ":ranks=3", "--steps", "4", "--pairs", "0", "--threads", "3", "--out", files[0], "--out", files[1])
-        for rank in ("rank 1", "rank 2"):
+        result = self.run_program("trace", "-m", "synthetic:tiny", "--length", "16", "--arm", SHARED + ":ranks=4", "--steps", "4", "--pairs", "0", "--threads", "4", "--out", files[0], "--out", files[1])
+        for rank in ("rank 1", "rank 2", "rank 3"):
             self.assertRegex(result.stdout, rank + r" +[0-9.,]+ +[0-9.]+ %")
         connection = sqlite3.connect(files[0])
         try:
             sums = connection.execute("SELECT count(*) FROM NVTX_EVENTS e LEFT JOIN StringIds s ON s.id = e.textId WHERE coalesce(e.text, s.value) = 'all_reduce' GROUP BY globalTid").fetchall()
         finally:
             connection.close()
-        self.assertEqual(len(sums), 3, sums)
+        self.assertEqual(len(sums), 4, sums)
         self.assertEqual(len(set(sums)), 1, "each rank takes part in as many sums")
         with open(files[1], encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
         named = {event["args"]["name"]: event["pid"] for event in events if event["name"] == "thread_name"}
-        self.assertEqual(len({named[name] for name in ("main", "rank 1", "rank 2")}), 3, "each has a process of its own")
+        self.assertEqual(len({named[name] for name in ("main", "rank 1", "rank 2", "rank 3")}), 4, "each has a process of its own")
         self.run_program("trace", "verify", files[0])
         self.assert_nothing_left()
 

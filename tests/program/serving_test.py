@@ -112,9 +112,12 @@ class Serving(ProgramTest):
         self.assertIn("the worker has no phase continue", next(row["reason"] for row in rows if row["arm"] == "server"))
         rows = self.sweep("--phase", "decode", "--temperature", "0.8", "--arm", "causal", "--worker", f"server={worker()}")
         self.assertIn("the worker cannot sample with", next(row["reason"] for row in rows if row["arm"] == "server"))
-        for setting in ("@regex=a*", "@top-tokens=3"):
-            result = self.run_program("sweep", "--store", self.store, *CELL, "--arm", "causal", "--worker", f"server{setting}={worker()}", expect=2)
-            self.assert_one_sentence(result, "workers follow no patterns and give no details")
+        for setting in ("@regex=a*", "@top-tokens=3", "@prompt-top-tokens=3", "@typical-p=0.5"):
+            rows = self.sweep("--scope", "serving", "--phase", "prefill", "--arm", "causal", "--worker", f"server{setting}={worker()}")
+            self.assertEqual([row["status"] for row in rows if row["arm"] == "causal"], ["ok"])
+            [refused] = [row for row in rows if row["arm"].startswith("server")]
+            self.assertEqual(refused["status"], "unsupported")
+            self.assertTrue(refused["reason"].startswith(setting.split("=")[0] + ": workers "), refused["reason"])
         result = self.run_program("sweep", "--store", self.store, *CELL, "--arm", "causal", "--scope", "serving", "--temperature", "0.8", expect=2)
         self.assert_one_sentence(result, "serving-warped")
 

@@ -135,6 +135,8 @@ inline double expected_step_ns(const SampleArm& arm, const CellRecord& cell) {
         return 40 * decode_ns + (scope.request_rate > 0 ? 2e11 / scope.request_rate : 0);
       case BatchingScope::Sample::first_token: return decode_ns * load * load;
       case BatchingScope::Sample::between_tokens: return decode_ns * (1 + load / 8);
+      case BatchingScope::Sample::good:  // No more are good than come.
+        return std::max(5 * decode_ns * load, scope.request_rate > 0 ? 1e9 / scope.request_rate : 0);
     }
   }
   return cell.phase == Phase::generate ? 64 * decode_ns : decode_ns;
@@ -178,7 +180,7 @@ inline SampleOptions batching_options() {
                         .blocks = 1,
                         .steps = 2,
                         .with_failures = false};
-  for (const char* sample : {"served", "first-token", "between-tokens"}) {
+  for (const char* sample : {"served", "first-token", "between-tokens", "good-ttft200-tpot50"}) {
     for (const char* rate : {"", "-at-2", "-at-4", "-at-8"}) {
       options.batching_scopes.push_back(std::string(sample) + rate);
     }

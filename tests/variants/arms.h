@@ -64,7 +64,8 @@ inline RankLauncher ranks_in_threads(const std::string& arm, const std::shared_p
     return std::make_unique<Rank>(
         std::thread([arm, model, start, memory = std::make_shared<RankMemory>(start.memory_descriptor, start.rank)] {
           try {
-            Engine::run_rank(model, bind_arm(parse_arm(arm), reference_plan()), *memory);
+            Engine::run_rank(start.first_layers > 0 ? model->first_layers(start.first_layers) : model,
+                             bind_arm(parse_arm(arm), reference_plan()), *memory);
           } catch (const std::exception&) {  // The first rank knows it.
           }
         }));

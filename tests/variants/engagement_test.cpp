@@ -18,8 +18,8 @@ using testing::small_llama_config;
 using testing::small_model;
 
 /// What no test without a GPU can prove.
-const std::set<std::string> kOnCudaOnly{"cuda-graph",       "cuda-graph-partial", "cudnn-decode", "cudnn-prefill",
-                                        "efficient-decode", "efficient-prefill",  "warp-softmax"};
+const std::set<std::string> kOnCudaOnly{"nccl-ranks",    "cuda-graph",       "cuda-graph-partial", "cudnn-decode",
+                                        "cudnn-prefill", "efficient-decode", "efficient-prefill",  "warp-softmax"};
 
 /// Kinds of cells: prefill, decode, batching; prefills of several `samples` a prompt, and of prompts whose `prefix` is
 /// in a store; those whose tokens a pattern restricts, and those with details of tokens.

@@ -5,6 +5,7 @@
 
 #include "engine/batching.h"
 #include "engine/ranks/rank_failed.h"
+#include "profiles/range.h"
 #include "tests/variants/arms.h"
 
 namespace decodelab {
@@ -159,7 +160,7 @@ TEST(Ranks, FillWhatOneRankFillsAndRestoreIt) {
 
 TEST(Ranks, NoteTheirLayersAndStagesWhileSomebodyLooks) {
   const ModelConfig config = small_llama_config();
-  const Engine engine = engine_for(with_ranks("causal", 3), small_model(config));
+  const Engine engine = engine_for(with_ranks("causal", 6), small_model(config));
   Session session(engine, {.batch_size = 2, .max_tokens = 40, .details = {}, .sampling = {}});
   session.prefill(std::vector<std::vector<std::int64_t>>{{5, 6, 7}, {8, 9}});
   for (const std::int64_t steps : {3, 1}) {
@@ -168,7 +169,7 @@ TEST(Ranks, NoteTheirLayersAndStagesWhileSomebodyLooks) {
       session.decode();
     }
     const std::vector<RankRecord> records = engine.recorded_ranks();
-    ASSERT_EQ(records.size(), 2u);
+    ASSERT_EQ(records.size(), 5u);
     for (const RankRecord& record : records) {
       const auto count = [&](auto&& is) { return std::ranges::count_if(record.ranges, is); };
       EXPECT_EQ(count([](const RankRange& range) { return range.is_layer; }), steps * config.layers);
@@ -190,6 +191,36 @@ TEST(Ranks, CheckGuessesOfADraftThatIsWholeOnTheFirst) {
   for (const char* guesses : {"draft-model:draft=itself:tokens=3", "ngram-lookup", "early-exit:layers=1"}) {
     EXPECT_EQ(tokens(with_ranks("native", 2) + ",+" + guesses, model), expected) << guesses;
   }
+}
+
+TEST(Ranks, ShareADraftWhereTheyAreAskedTo) {
+  const auto model = small_model(small_llama_config());
+  const auto expected = tokens("causal", model);
+  for (const std::string guesses : {"draft-model:draft=itself:tokens=3", "early-exit:layers=1"}) {
+    EXPECT_EQ(tokens("native,+thread-ranks,+" + guesses + ":shared=1", model), expected) << guesses;
+    for (const bool shared : {false, true}) {
+      const std::string arm = "native,+shm-ranks,+" + guesses + (shared ? ":shared=1" : "");
+      std::vector<std::string> started;
+      const auto launch = [&](const RankStart& start) {
+        started.push_back(start.draft.value_or("the model"));
+        return testing::ranks_in_threads(arm, model)(start);
+      };
+      const Engine engine(model, bind_arm(parse_arm(arm), reference_plan()), {{"itself", Draft(model)}}, launch);
+      std::vector<std::vector<std::int64_t>> said;
+      for (const Completion& completion : generate(engine, {.prompts = ragged_prompts(), .max_tokens = kTokens})) {
+        said.push_back(completion.token_ids);
+      }
+      EXPECT_EQ(said, expected) << arm;
+      const std::string draft = guesses.starts_with("early") ? kSelfDraft : "itself";
+      EXPECT_EQ(started,
+                (shared ? std::vector<std::string>{"the model", draft} : std::vector<std::string>{"the model"}))
+          << arm;
+    }
+  }
+  const Arm alone = parse_arm("native,+early-exit:layers=1:shared=1");
+  const std::string reason =
+      unsupported_reason(alone, {.config = small_llama_config(), .dtype = ElementType::float32, .device = "cpu"});
+  EXPECT_NE(reason.find("shared=1 needs ranks"), std::string::npos) << reason;
 }
 
 TEST(Ranks, ComputeDetailsOfPromptsAsOneRankDoes) {

@@ -19,7 +19,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_BYTES = 30_000_000
 # Of torch's packages, and of every Linux that torch itself runs on.
-LIBRARIES = re.compile(r"lib(torch_cpu|torch_cuda|c10|c10_cuda)\.so|lib(gomp|cudart|stdc\+\+|m|gcc_s|c)\.so\.\d+|ld-linux-x86-64\.so\.2")
+LIBRARIES = re.compile(r"lib(torch_cpu|torch_cuda|c10|c10_cuda)\.so|lib(gomp|cudart|nccl|stdc\+\+|m|gcc_s|c)\.so\.\d+|ld-linux-x86-64\.so\.2")
 SITE = pathlib.Path(importlib.util.find_spec("torch").origin).resolve().parents[1]
 SWEEP = ["sweep", "-m", "synthetic:tiny", "--arm", "causal", "--arm", "bigcode", "--worker", "other=decodelab worker --arm causal", "--phase", "decode",
          "--batch", "1", "--length", "16", "--launches", "2", "--blocks", "1", "--threads", "1", "--name", "first"]
@@ -54,6 +54,11 @@ class WhatTheWheelHolds(unittest.TestCase):
             self.assertIn(f"decodelab/{name}", self.names)
         self.assertEqual([name for name in self.names if name.endswith((".a", ".h", ".cmake", ".pyc"))], [])
         self.assertEqual({name.split("/")[0].partition("-")[0] for name in self.names}, {"decodelab"})
+
+    def test_has_the_licences_of_what_is_linked_into_it(self):
+        licences = {name.rsplit("/", 1)[1]: self.archive.read(name).decode() for name in self.names if name.startswith("decodelab/licences/")}
+        for package in ("libboost-dev", "libcli11-dev", "libfmt-dev", "libpcre2-dev", "libprotozero-dev", "libsqlite3-dev", "libsqlitecpp-dev", "libutf8proc-dev", "nlohmann-json3-dev", "zlib1g-dev"):
+            self.assertIn("Copyright", licences.get(f"{package}.txt", ""), package)
 
     def test_names_the_torch_that_it_runs_with(self):
         release = re.search(r'TORCH = "(\d+\.\d+)\.', self.text("/built_with.py"))[1]

@@ -9,7 +9,8 @@ constexpr const char* kName = "mute-ranks";
 constexpr double kAnyLogits = 1e9;
 
 void apply(EnginePlan& plan, const Parameters& parameters) {
-  plan.communicator.bind(kName, {.ranks = parameters.integer("ranks"), .run = RanksRun::processes, .exchanges = false});
+  plan.communicator.bind(
+      kName, {.ranks = parameters.integer("ranks"), .run = RanksRun::processes, .exchange = RanksExchange::nothing});
 }
 
 [[maybe_unused]] const bool registered = register_variant({

@@ -16,7 +16,7 @@ inline ParameterSpec ranks_parameter() {
 
 inline std::string reason_against_ranks_there(const RunsOn& where) {
   if (where.device != "cpu") {
-    return "ranks exchange what they compute in the memory of the host: use --device cpu";
+    return "ranks exchange what they compute in the memory of the host: use --device cpu, or nccl-ranks";
   }
   return where.plan == nullptr ? "" : reason_against_ranks(where.config, where.plan->communicator.value().ranks);
 }
@@ -43,7 +43,7 @@ inline std::string ranks_conflict(const std::string& name, const EnginePlan& pla
     return name + " and no-cache: ranks share keys and values, and no-cache keeps none";
   }
   if (plan.step_runner.variant() == "cuda-graph") {
-    return name + " and cuda-graph: ranks exchange what they compute in the memory of the host";
+    return name + " and cuda-graph: the first rank's host tells the others of each step, which no graph does";
   }
   if (plan.linear.variant() == "stored-linear") {
     return name + " and stored-linear: a rank's part of a matrix is no whole number of the file's blocks";

@@ -18,6 +18,7 @@ void apply(EnginePlan& plan, const Parameters& parameters) {
   plan.proposer.bind(
       kName, {.make = [=](const ProposerOptions& options) { return std::make_unique<DraftProposer>(options, tokens); },
               .from = GuessesFrom::model,
+              .shared = parameters.integer("shared") == 1,
               .first_layers = parameters.integer("layers")});
 }
 
@@ -39,7 +40,8 @@ std::string unsupported(const RunsOn& where) {
                     .default_value = 1,
                     .minimum = 1,
                     .maximum = kMostLayers,
-                    .help = "layers that guess, from the first"}},
+                    .help = "layers that guess, from the first"},
+                   shared_parameter()},
     .expects = [](const CountedSteps& counted, const Parameters&) { return expected_rounds(counted, true); },
     .unsupported = unsupported,
     .conflict = [](const EnginePlan& plan) { return proposer_conflict(kName, plan); },

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/checkpoint/rank_part.h"
 #include "engine/drafts.h"
 
 namespace decodelab {
@@ -20,6 +21,14 @@ ParameterSpec guesses_parameter(std::int64_t default_value) {
 
 ParameterSpec draft_parameter() {
   return {.name = "draft", .help = "the draft's name; not needed where one is given", .default_word = ""};
+}
+
+ParameterSpec shared_parameter() {
+  return {.name = "shared",
+          .default_value = 0,
+          .minimum = 0,
+          .maximum = 1,
+          .help = "1: the ranks that share the model share what guesses too; 0: the first rank has all of it"};
 }
 
 std::vector<Expectation> expected_rounds(const CountedSteps& counted, bool always) {
@@ -38,12 +47,18 @@ std::string reason_against_draft(const RunsOn& where) {
   if (rule.apart && *rule.draft == kSelfDraft) {
     return "a draft in a process of its own is one that --draft NAME=MODEL names";
   }
+  if (rule.shared && where.plan->communicator.value().ranks == 1) {
+    return "shared=1 needs ranks that share the model: add shm-ranks or thread-ranks";
+  }
   try {
     const bool own = !rule.draft || *rule.draft == kSelfDraft;
-    check_draft(
-        where.config,
+    const ModelConfig draft =
         own ? where.config
-            : draft_named(*rule.draft, where.drafts == nullptr ? std::map<std::string, ModelConfig>() : *where.drafts));
+            : draft_named(*rule.draft, where.drafts == nullptr ? std::map<std::string, ModelConfig>() : *where.drafts);
+    check_draft(where.config, draft);
+    if (rule.shared) {
+      return reason_against_ranks(draft, where.plan->communicator.value().ranks);
+    }
   } catch (const std::invalid_argument& error) {
     return error.what();
   }

@@ -15,6 +15,8 @@ inline constexpr std::int64_t kMostGuesses = 64;
 ParameterSpec guesses_parameter(std::int64_t default_value);
 /// Returns the parameter `draft`, which names the model that guesses.
 ParameterSpec draft_parameter();
+/// Returns the parameter `shared`: 1 where the ranks that share the model share what guesses too.
+ParameterSpec shared_parameter();
 
 /// Returns what shows that guesses were checked, in a step that goes on by several tokens; `always`: there is a guess
 /// wherever one may be.

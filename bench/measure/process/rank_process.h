@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/plan/named_draft.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/ranks/communicator.h"
 
@@ -18,6 +19,7 @@ struct RankProcessOptions {
   std::string device;
   std::string arm;                     ///< Without what it asks of rows.
   std::vector<std::int64_t> places{};  ///< Cores of all ranks together, one a thread; empty: threads are not bound.
+  std::vector<NamedDraft> drafts{};    ///< With what is loaded of each, for those that ranks share.
 };
 
 /// What stands before the command of a rank, words with spaces between them, such as `srun --overlap --ntasks=1`: the

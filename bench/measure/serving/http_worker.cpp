@@ -38,7 +38,7 @@ std::int64_t warmup_round(const CellRecord& cell) { return cell.phase == Phase::
 class HttpVisit final : public OpenVisit {
  public:
   HttpVisit(CompletionServer& server, const CellRecord& cell, const ServedInput& input, std::int64_t& next_prompt)
-      : cell_(server, cell, input, next_prompt) {
+      : record_(cell), cell_(server, cell, input, next_prompt) {
     Warmup warmup;
     // Requests of one round of phase batching are many completions, and a step that is as good as another.
     const bool serves = cell.phase == Phase::batching;
@@ -55,6 +55,7 @@ class HttpVisit final : public OpenVisit {
 
   void time_slice(std::int64_t steps) override {
     const ServedSteps timed = cell_.run(steps);
+    std::ranges::for_each(timed.samples_ns, [this](std::int64_t sample_ns) { check_sample(record_, sample_ns); });
     times_.wall_ns += timed.wall_ns;
     times_.samples_ns.insert(times_.samples_ns.end(), timed.samples_ns.begin(), timed.samples_ns.end());
     if (cell_.counts().bundled_tokens > 0) {
@@ -64,6 +65,7 @@ class HttpVisit final : public OpenVisit {
   const VisitTimes& times() const override { return times_; }
 
  private:
+  const CellRecord& record_;
   ServedCell cell_;
   VisitTimes times_;
 };

@@ -107,8 +107,8 @@ ServedSteps ServedCell::serve_requests() {
     }
   }
   const StreamRound round = counted(prompts, tokens, plan);
-  return {.samples_ns = {std::max<std::int64_t>(batching_sample_ns(round, plan.after_ns, scope.sample), 1)},
-          .wall_ns = whole_ns(round)};
+  const std::int64_t wall_ns = whole_ns(round);
+  return {.samples_ns = {batching_sample_ns(request_times(round, plan.after_ns), wall_ns, scope)}, .wall_ns = wall_ns};
 }
 
 ServedSteps ServedCell::run(std::int64_t steps) {

@@ -72,23 +72,15 @@ ServedSteps steps_between_tokens(const StreamRound& round, std::int64_t steps) {
   return timed;
 }
 
-std::int64_t batching_sample_ns(const StreamRound& round, const std::vector<std::int64_t>& after_ns,
-                                BatchingScope::Sample sample) {
-  std::int64_t first = 0;
-  std::int64_t between = 0;
-  std::int64_t gaps = 0;
+std::vector<RequestTimes> request_times(const StreamRound& round, const std::vector<std::int64_t>& after_ns) {
+  std::vector<RequestTimes> requests;
   for (std::size_t request = 0; request < round.streams.size(); ++request) {
     const std::vector<std::int64_t>& tokens = round.streams[request].token_ns;
-    first += tokens.front() - round.start_ns - (after_ns.empty() ? 0 : after_ns[request]);
-    between += tokens.back() - tokens.front();
-    gaps += std::ssize(tokens) - 1;
+    requests.push_back({.first_ns = tokens.front() - round.start_ns - (after_ns.empty() ? 0 : after_ns[request]),
+                        .later_ns = tokens.back() - tokens.front(),
+                        .tokens = std::ssize(tokens)});
   }
-  switch (sample) {
-    case BatchingScope::Sample::first_token: return first / std::ssize(round.streams);
-    case BatchingScope::Sample::between_tokens: return gaps == 0 ? 0 : between / gaps;
-    case BatchingScope::Sample::served: break;
-  }
-  return whole_ns(round);
+  return requests;
 }
 
 }  // namespace decodelab

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "bench/measure/request_times.h"
 #include "bench/measure/serving/completion_server.h"
-#include "reports/statistics/batching_scope.h"
 
 namespace decodelab {
 
@@ -33,10 +33,7 @@ std::int64_t whole_ns(const StreamRound& round);
 /// are none where a stream has ended by that time.
 ServedSteps steps_between_tokens(const StreamRound& round, std::int64_t steps);
 
-/// Returns what a sample of phase batching is, of requests that came `after_ns` the start of their round. The time
-/// between tokens is the mean over all tokens but the first of each request, as it is of requests that this program
-/// serves.
-std::int64_t batching_sample_ns(const StreamRound& round, const std::vector<std::int64_t>& after_ns,
-                                BatchingScope::Sample sample);
+/// Returns the times of the streams of a round as requests that came `after_ns` its start; empty: all at its start.
+std::vector<RequestTimes> request_times(const StreamRound& round, const std::vector<std::int64_t>& after_ns);
 
 }  // namespace decodelab

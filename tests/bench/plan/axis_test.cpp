@@ -134,6 +134,16 @@ TEST(Words, NameTheAllowedOnesWhenTheListIsEmpty) {
             std::string::npos);
 }
 
+TEST(Limits, AreMillisecondsOfOneOrBothTimes) {
+  EXPECT_EQ(parse_limits("--goodput", ""), RequestLimits{});
+  EXPECT_EQ(parse_limits("--goodput", "ttft=200"), (RequestLimits{.ttft_ms = 200}));
+  EXPECT_EQ(parse_limits("--goodput", "tpot=50.5,ttft=200"), (RequestLimits{.ttft_ms = 200, .tpot_ms = 50.5}));
+  for (const char* text : {"200", "ttft", "ttft=", "ttft=0", "ttft=-1", "ttft=inf", "ttft=1ms", "first=200",
+                           "ttft=200,ttft=100", "ttft=200,"}) {
+    EXPECT_NE(refusal([&] { parse_limits("--goodput", text); }).find("ttft=200,tpot=50"), std::string::npos) << text;
+  }
+}
+
 TEST(Rates, AreNumbersOrNoLimit) {
   EXPECT_EQ(parse_rates("--request-rate", "inf,2.5,100,2.5"), (std::vector<double>{0, 2.5, 100}));
   for (const char* text : {"", "0", "-1", "2,", "x", "nan", "2/s"}) {

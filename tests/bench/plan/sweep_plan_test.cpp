@@ -90,10 +90,22 @@ TEST(SweepPlan, AsksWorkersForSamplesAndPrefixesByTheirNames) {
   EXPECT_EQ(commands.at("a@samples=10"), "run --x=1");
   EXPECT_EQ(commands.at("a@prefix=0.5@samples=2"), "run '@y=2'");
   EXPECT_EQ(commands.at("a"), "run");
-  for (const char* wrong :
-       {"a@samples=10", "a@samples=0=run", "a@colour=red=run", "a@regex=a*=run", "@samples=2=run"}) {
+  for (const char* wrong : {"a@samples=10", "a@samples=0=run", "a@colour=red=run", "@samples=2=run"}) {
     asked.workers = {wrong};
     EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument) << wrong;
+  }
+}
+
+TEST(SweepPlan, MakesARowOfWhatNoWorkerCan) {
+  SweepRequest asked = request();
+  for (const std::string setting : {"@regex=a*", "@top-tokens=3", "@prompt-top-tokens=3", "@typical-p=0.5"}) {
+    asked.workers = {"a" + setting + "=run"};
+    const RunData data = make_sweep(asked, model());
+    for (const CellArmRecord& row : data.cell_arms) {
+      const bool other = !data.arms[static_cast<std::size_t>(row.arm_id)].command.empty();
+      EXPECT_EQ(row.status, other ? RowStatus::unsupported : RowStatus::planned) << setting;
+      EXPECT_EQ(row.reason.starts_with(setting.substr(0, setting.find('=')) + ": workers "), other) << row.reason;
+    }
   }
 }
 
@@ -287,6 +299,11 @@ TEST(SweepPlan, HasACellForEachRateOfRequestsAndWhatIsTimedOfIt) {
   }
   EXPECT_EQ(scopes, (std::vector<std::string>{"served", "first-token", "between-tokens", "served-at-2.5",
                                               "first-token-at-2.5", "between-tokens-at-2.5"}));
+  asked.goodput = {.ttft_ms = 200, .tpot_ms = 50};
+  const std::vector<CellRecord> limited = make_sweep(asked, model()).cells;
+  ASSERT_EQ(limited.size(), 8U);
+  EXPECT_EQ(limited[3].scope, "good-ttft200-tpot50");
+  EXPECT_EQ(limited[7].scope, "good-ttft200-tpot50-at-2.5");
   asked.lengths = {90};  // The longest prompt is half as long again, and has 128 positions for its completion.
   EXPECT_THROW(make_sweep(asked, model()), std::invalid_argument);
 }

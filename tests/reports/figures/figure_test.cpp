@@ -58,7 +58,7 @@ TEST(Figure, BatchesThatServeRequestsAreDrawnOverTheirLoad) {
   const Figure& load = named(figures, "batching-load");
   EXPECT_EQ(load.data.rows.size(), 3U * 3U) << "three rates of three arms; what comes all at once has no rate";
   EXPECT_EQ(load.spec["vconcat"].size(), 1U);
-  EXPECT_EQ(load.spec["vconcat"][0]["hconcat"].size(), 3U) << "a panel for each measure";
+  EXPECT_EQ(load.spec["vconcat"][0]["hconcat"].size(), 4U) << "a panel for each measure";
 
   testing::SampleOptions by_batch = testing::batching_options();
   by_batch.batching_scopes = {"served", "first-token", "between-tokens"};

@@ -1,6 +1,8 @@
 // Rows of phase batching put together.
 #include "reports/statistics/serving.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "reports/page/tables/batching_table.h"
@@ -21,6 +23,8 @@ TEST(Servings, JoinWhatIsTimedOfOneBatchRateAndArm) {
     ASSERT_TRUE(serving.tokens_per_second->interval);
     EXPECT_LT(serving.tokens_per_second->interval->low, serving.tokens_per_second->mean);
     EXPECT_GT(serving.tokens_per_second->interval->high, serving.tokens_per_second->mean);
+    EXPECT_EQ(serving.limits, (RequestLimits{.ttft_ms = 200, .tpot_ms = 50}));
+    ASSERT_TRUE(serving.good_requests_per_second && serving.good_requests_per_second->interval);
   }
   const SummaryRow& row = *servings.front().row;
   EXPECT_NEAR(servings.front().tokens_per_second->mean, 1024 / (*row.cell_mean_ns * 1e-9), 1e-6);
@@ -35,6 +39,10 @@ TEST(BatchingTable, HasALineForEachServing) {
   EXPECT_EQ(table.rows.front().fields[1], "at once");
   EXPECT_EQ(table.rows.back().fields[1], "8/s");
   EXPECT_NE(table.rows.back().fields[3].find(" ± "), std::string::npos) << "with its interval";
+  EXPECT_EQ(table.columns.back().name, "Good requests/s");
+  EXPECT_TRUE(std::ranges::any_of(table.notes, [](const std::string& note) {
+    return note.find("within TTFT 200 ms, TPOT 50 ms") != std::string::npos;
+  }));
   EXPECT_TRUE(batching_table(summarize(testing::sample_run())).rows.empty());
 }
 

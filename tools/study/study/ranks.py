@@ -3,6 +3,7 @@
 from . import page, prediction
 from .questions import Claim, Question, Study, DECODE, PREFILL
 
+CONTINUE = "continue"
 SHARED, MUTE = "native,+shm-ranks", "native,+mute-ranks"
 SMALL, LARGE = "synthetic:tiny-starcoder", "synthetic:santacoder"
 WIDTHS = {SMALL: (768, 49152), LARGE: (2048, 49280)}  # of a token's residual, and of its logits
@@ -40,7 +41,7 @@ def summary(answers):
     sums = answers.of("sums")
     lines = []
     for question in RANKS.questions:
-        answer = answers.get(question) if question.command == "sweep" else None
+        answer = answers.get(question) if question.model and not question.name.startswith("draft") else None
         if answer is None or sums is None:
             continue
         for name, arms in page.by_cell(answer.rows).items():
@@ -58,6 +59,19 @@ def shared_by(dtype, launches):
     return {"--arm": ["native", SHARED, MUTE], "--dtype": dtype, "--phase": "prefill,decode", "--batch": "1,8", "--length": "128", "--launches": launches}
 
 
+def draft(layers):
+    """Ranks whose first one has all of what guesses, before those that share it."""
+    whole = f"native,+early-exit{'' if layers == 1 else f':layers={layers}'}"
+    return f"{whole},+shm-ranks", f"{whole}:shared=1,+shm-ranks"
+
+
+def drafted(layers, title):
+    """A question on so many of the model's own layers as a draft. With random weights they guess badly, and both arms guess alike: what differs is the time of a round."""
+    whole, shared = draft(layers)
+    return Question(f"draft-{layers}", title, {"--arm": [whole, shared], "--dtype": "bf16", "--phase": CONTINUE, "--batch": "1", "--length": "128", "--max-tokens": 16, "--fill": "random", "--launches": 5},
+                    (Claim("a draft that ranks share is faster than one that is whole on the first", shared, CONTINUE, "faster"),), "accepted", model=LARGE)
+
+
 def claims():
     return (Claim("two ranks are as fast in decode as one process with two threads", SHARED, DECODE, "same"), Claim("two ranks are as fast in prefill", SHARED, PREFILL, "same"))
 
@@ -70,6 +84,8 @@ RANKS = Study(
         Question("small-fp32", "The 164 M shape, fp32", shared_by("fp32", 6), claims(), model=SMALL),
         Question("small-bf16", "The 164 M shape, bf16", shared_by("bf16", 6), claims(), model=SMALL),
         Question("large-bf16", "SantaCoder's shape, bf16", shared_by("bf16", 4), claims(), model=LARGE),
+        drafted(1, "A draft of 1 layer of 24: whole on the first rank, or shared?"),
+        drafted(8, "A draft of 8 layers of 24"),
     ),
     claimed_by="asked",
     head="Two processes have a thread and a core each; `native` is one process with both. They share one memory, so that no speed-up is to be expected here: what is asked is what sharing costs, and whether it can be predicted. "

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include <gtest/gtest.h>
+
+#include "bench/measure/worker.h"
 
 namespace decodelab {
 namespace {
@@ -43,12 +46,32 @@ TEST(ServedSteps, AreNoneWhereAStreamHasEndedBeforeAnotherBegins) {
 
 TEST(ServedSteps, OfABatchThatServesRequestsAreMeansOverThem) {
   const StreamRound round = round_of({{110, 120, 130}, {140, 170}, {180}});
-  using Sample = BatchingScope::Sample;
-  EXPECT_EQ(batching_sample_ns(round, {}, Sample::served), 80);
-  EXPECT_EQ(batching_sample_ns(round, {}, Sample::first_token), (10 + 40 + 80) / 3);
-  EXPECT_EQ(batching_sample_ns(round, {}, Sample::between_tokens), (10 + 10 + 30) / 3);
-  EXPECT_EQ(batching_sample_ns(round, {0, 20, 50}, Sample::first_token), (10 + 20 + 30) / 3)
-      << "from when a request came";
+  const auto sample = [&](const std::vector<std::int64_t>& after_ns, const char* scope) {
+    return batching_sample_ns(request_times(round, after_ns), whole_ns(round), batching_scope_from_string(scope));
+  };
+  EXPECT_EQ(sample({}, "served"), 80);
+  EXPECT_EQ(sample({}, "first-token"), (10 + 40 + 80) / 3);
+  EXPECT_EQ(sample({}, "between-tokens"), (10 + 10 + 30) / 3);
+  EXPECT_EQ(sample({0, 20, 50}, "first-token"), (10 + 20 + 30) / 3) << "from when a request came";
+  EXPECT_EQ(sample({}, "good-ttft0.00004"), 80 / 2) << "two have their first token within 40 ns";
+  EXPECT_EQ(sample({0, 20, 50}, "good-ttft0.00004"), 80 / 3);
+  EXPECT_EQ(sample({}, "good-tpot0.00001"), 80 / 2) << "one of one token is as fast as can be";
+  EXPECT_EQ(sample({}, "good-ttft0.00004-tpot0.00001"), 80);
+  EXPECT_EQ(sample({}, "good-ttft0.000009"), 0);
+}
+
+TEST(ServedSteps, OfNoGoodRequestAreARowThatFailed) {
+  CellRecord cell;
+  cell.phase = Phase::batching;
+  cell.scope = "good-ttft200-tpot50-at-2.5";
+  check_sample(cell, 1);
+  try {
+    check_sample(cell, 0);
+    FAIL() << "it has no time";
+  } catch (const WorkerError& error) {
+    EXPECT_EQ(error.status, RowStatus::failed);
+    EXPECT_NE(std::string(error.what()).find("within TTFT 200 ms, TPOT 50 ms"), std::string::npos) << error.what();
+  }
 }
 
 TEST(FreshPrompt, HasTheSameIdsInAnotherOrderEachTime) {

@@ -1,0 +1,35 @@
+// Shares a model among processes that have a GPU each.
+#include "variants/communicator/ranks_variant.h"
+
+namespace decodelab {
+namespace {
+
+constexpr const char* kName = "nccl-ranks";
+
+void apply(EnginePlan& plan, const Parameters& parameters) {
+  plan.communicator.bind(
+      kName,
+      {.ranks = parameters.integer("ranks"), .run = RanksRun::processes, .exchange = RanksExchange::between_devices});
+}
+
+std::string unsupported(const RunsOn& where) {
+  if (where.device == "cpu") {
+    return "NCCL exchanges between GPUs, one a rank: use --device cuda:0 where there are as many, or shm-ranks";
+  }
+  return reason_against_ranks(where.config, where.plan->communicator.value().ranks);
+}
+
+[[maybe_unused]] const bool registered = register_variant({
+    .name = kName,
+    .summary = "Shares the model among ranks in processes of their own, with a GPU each, which sum by NCCL (tensor "
+               "parallelism).",
+    .source = "Megatron-LM (Shoeybi et al. 2019, arXiv:1909.08053); NCCL's ncclAllReduce",
+    .parameters = {ranks_parameter()},
+    .expects = expected_sums,
+    .unsupported = unsupported,
+    .conflict = [](const EnginePlan& plan) { return ranks_conflict(kName, plan); },
+    .apply = apply,
+});
+
+}  // namespace
+}  // namespace decodelab
