@@ -58,6 +58,14 @@ class Ranks(ProgramTest):
         self.assertEqual([(label, status) for label, status, _ in self.rows()], [("native", "ok")] * 4 + [(SHARED, "ok")] * 4, self.rows())
         self.assert_nothing_left()
 
+    def test_they_serve_requests_that_come_at_a_rate(self):
+        words = [word for word in SWEEP if word not in ("prefill,decode", "1,3")]
+        words[words.index("--phase") + 1:words.index("--phase") + 1] = ["batching"]
+        words[words.index("--batch") + 1:words.index("--batch") + 1] = ["2"]
+        self.run_program(*words, "--max-tokens", "4", "--request-rate", "inf,100", "--goodput", "tpot=10000", "--store", self.store)
+        self.assertEqual([(label, status) for label, status, _ in self.rows()], [("native", "ok")] * 8 + [(SHARED, "ok")] * 8, self.rows())
+        self.assert_nothing_left()
+
     def test_a_trace_has_a_track_of_each(self):
         files = [os.path.join(self.folder, name) for name in ("t.sqlite", "t.pt.trace.json")]
         result = self.run_program("trace", "-m", "synthetic:tiny", "--length", "16", "--arm", SHARED + ":ranks=4", "--steps", "4", "--pairs", "0", "--threads", "4", "--out", files[0], "--out", files[1])

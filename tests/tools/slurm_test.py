@@ -191,6 +191,25 @@ class Slurm(unittest.TestCase):
         self.assertEqual({row["status"] for row in self.rows(os.path.join(out, "shard-1.sqlite"))}, {"ok", "planned"})
         self.assertNotIn("merged.sqlite", os.listdir(out))
 
+    def test_starts_the_ranks_of_a_model_as_tasks(self):
+        """As a user would: in an allocation, the first rank's process is the job's, and srun starts the others."""
+        starts, store = self.cluster.path("starts"), self.cluster.path("ranks.sqlite")
+        srun = self.cluster.path("started-by-srun")
+        with open(srun, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\necho "$SLURM_JOB_ID" >> {starts}\nexec srun --overlap --ntasks=1 "$@"\n')
+        os.chmod(srun, 0o755)
+        words = [word for word in SWEEP if word not in ("causal", "bigcode", "--arm")]
+        command = ["salloc", "--quiet", "--ntasks=1", PROGRAM, "sweep", *words, "--arm", "native", "--arm", "native,+shm-ranks", "--store", store]
+        environment = {**self.cluster.environment, "DECODELAB_CACHE": self.cluster.path("cache"), "DECODELAB_RANKS_BY": srun}
+        result = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=self.cluster.folder, timeout=JOBS_LIMIT_S)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr + self.cluster.logs())
+        self.assertEqual([(row["arm"], row["status"], row["reason"]) for row in self.rows(store)], [(arm, "ok", None) for arm in ("native", "native,+shm-ranks")] * 2)
+        jobs = self.read(starts).split()
+        self.assertEqual(len(jobs), 2, "a rank for each launch")
+        self.assertEqual(len(set(jobs)), 1)
+        self.assertTrue(jobs[0].isdigit(), jobs)
+        self.cluster.wait_for_jobs()
+
     def test_refuses_before_it_submits(self):
         out = self.cluster.path("refused")
         for words, arguments in ((["--shard 3/3", "2 cells"], ["3", "--", *SWEEP]), (["--arm"], ["2", "--", "-m", "synthetic:tiny"]),

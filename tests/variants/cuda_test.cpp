@@ -64,9 +64,12 @@ std::vector<std::string> arms_for_gpu() {
   return arms;
 }
 
+/// Whether an arm runs on one GPU.
 bool runs(const std::string& arm, const Model& model) {
-  return unsupported_reason(parse_arm(arm), {.config = model.config(), .dtype = model.dtype(), .device = kDevice})
-      .empty();
+  const bool needs_two = arm.find("nccl-ranks") != std::string::npos;  // CudaRanks has them.
+  return !needs_two &&
+         unsupported_reason(parse_arm(arm), {.config = model.config(), .dtype = model.dtype(), .device = kDevice})
+             .empty();
 }
 
 /// Flash attention on CUDA takes no mask, and so decodes rows of one length only.
