@@ -8,13 +8,13 @@ namespace {
 
 using simd::kLanes;
 
-/// Returns the numbers, but of NaNs those that rounding to bf16 leaves NaNs: quiet ones without lower digits.
+/// Returns the numbers, with one NaN for all: rounding leaves it one, and which of two NaNs a sum would be is up to the
+/// compiler.
 template <typename Vector>
-[[gnu::always_inline]] inline Vector with_quiet_nans(const Vector& value) {
+[[gnu::always_inline]] inline Vector with_one_nan(const Vector& value) {
   using Words = typename simd::LanesLike<Vector>::Words;
   const Words bits = reinterpret_cast<Words>(value);
-  const Words quiet = (bits | 0x400000U) & 0xffff0000U;
-  return reinterpret_cast<Vector>((bits & 0x7fffffffU) > 0x7f800000U ? quiet : bits);
+  return reinterpret_cast<Vector>((bits & 0x7fffffffU) > 0x7f800000U ? Words{} + 0x7fc00000U : bits);
 }
 
 template <typename Element, std::int64_t N>
@@ -26,7 +26,7 @@ struct AddParts {
       for (std::int64_t rank = 1; rank < ranks; ++rank) {
         sum += simd::load_wide<N>(static_cast<const Element*>(parts[rank]) + at, count - at);
       }
-      sum = simd::each(sum, [](const auto& part) __attribute__((always_inline)) { return with_quiet_nans(part); });
+      sum = simd::each(sum, [](const auto& part) __attribute__((always_inline)) { return with_one_nan(part); });
       simd::store_wide(to + at, sum, count - at);
     }
   }
