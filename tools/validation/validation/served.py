@@ -46,10 +46,12 @@ def free_port():
 
 @contextlib.contextmanager
 def serving(engine, model, dtype):
-    """The address of a server that is up; it ends with the block, and all that it started."""
+    """The address of a server that is up; it ends with the block, and all that it started. A core is left to its other processes and to the client, where there are several: what clients
+    say is compared here, and both would differ by who is disturbed."""
     port = free_port()
+    threads = max(1, program.threads() - 1)
     with tempfile.TemporaryFile() as log:
-        words = [ROOT / "tools/peers/serve", engine, "--model", model, "--dtype", dtype, "--threads", program.threads(), "--port", port]
+        words = [ROOT / "tools/peers/serve", engine, "--model", model, "--dtype", dtype, "--threads", threads, "--port", port]
         with subprocess.Popen([*map(str, words)], stdout=log, stderr=log, start_new_session=True) as server:
             try:
                 wait_until_up(server, port, log)
