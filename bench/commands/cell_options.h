@@ -31,9 +31,8 @@ struct CellOptions {
 
 /// Adds --model, --phase, --batch, --length, --dtype, --device, --threads, --affinity, --no-pin, --blocks, --seed,
 /// --max-tokens, --samples, --request-rate, --goodput, --prompts, --quality, --quality-text, --quality-limit, --draft,
-/// --fill,
-/// --scope, --at-length, --token-visible, --slice, --worker-timeout, --name, and those of sampling. Both must live as
-/// long as the command.
+/// --fill, --scope, --at-length, --token-visible, --slice, --worker-timeout, --name, and those of sampling. Both must
+/// live as long as the command.
 void add_cell_options(CLI::App& command, CellOptions& options, SweepRequest& request);
 
 /// Reads the lists, binds this process and those that it starts to the cores, finds the device and the number of

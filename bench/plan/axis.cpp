@@ -138,13 +138,18 @@ std::vector<std::int64_t> parse_axis(std::string_view flag, std::string_view tex
   return values;
 }
 
+/// Returns the number that is all of the text, which may be infinite; 0 where there is none above 0.
+double number_above_0(std::string_view text) {
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && number > 0 ? number : 0;
+}
+
 std::vector<double> parse_rates(std::string_view flag, std::string_view text) {
   std::vector<double> rates;
   for (const std::string_view part : split_at_commas(text)) {
-    double rate = 0;
-    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), rate);
-    const bool number = parsed.ec == std::errc() && parsed.ptr == part.data() + part.size() && rate > 0;
-    if (!number) {
+    double rate = number_above_0(part);
+    if (rate == 0) {
       throw std::invalid_argument(
           fmt::format("{}: '{}' is no rate; expected numbers above 0, a second, or inf", flag, part));
     }
@@ -162,11 +167,8 @@ RequestLimits parse_limits(std::string_view flag, std::string_view text) {
     const std::size_t equals = part.find('=');
     const std::string_view name = part.substr(0, equals);
     double* const limit = name == "ttft" ? &limits.ttft_ms : name == "tpot" ? &limits.tpot_ms : nullptr;
-    const std::string_view digits = equals == std::string_view::npos ? "" : part.substr(equals + 1);
-    double value = 0;
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (limit == nullptr || *limit != 0 || parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() ||
-        !(value > 0) || !std::isfinite(value)) {
+    const double value = equals == std::string_view::npos ? 0 : number_above_0(part.substr(equals + 1));
+    if (limit == nullptr || *limit != 0 || value == 0 || std::isinf(value)) {
       throw std::invalid_argument(
           fmt::format("{}: '{}' is no limit; expected milliseconds to the first token, for each token more, or both: "
                       "ttft=200,tpot=50",

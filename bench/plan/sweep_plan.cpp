@@ -354,8 +354,10 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
                                             to_string(*request.shard), data.cells.size()));
   }
   std::vector<std::optional<Arm>> own;  // Of each arm; none of another process, and of a roofline.
+  std::vector<std::string> against_worker;
   for (const ArmRecord& arm : data.arms) {
     own.push_back(arm.command.empty() && !arm.roofline() ? std::optional(read_arm(arm.label)) : std::nullopt);
+    against_worker.push_back(own.back() ? "" : reason_against_worker(parse_arm_request(request_part(arm.label))));
   }
   bool any_fits = false;
   for (std::size_t cell = 0; cell < data.cells.size(); ++cell) {
@@ -366,7 +368,7 @@ RunData make_sweep(const SweepRequest& request, const ModelConfig& config) {
       row.reason = needed > config.positions
                        ? fmt::format("needs {} positions, and the model has {}", needed, config.positions)
                    : own[arm] ? reason_against(*own[arm], data.cells[cell], where, !request.prompts.empty())
-                              : reason_against_worker(parse_arm_request(request_part(data.arms[arm].label)));
+                              : against_worker[arm];
       row.status = row.reason.empty() ? RowStatus::planned : RowStatus::unsupported;
       data.cell_arms.push_back(std::move(row));
     }

@@ -12,8 +12,6 @@
 #include <immintrin.h>
 #endif
 
-#include "engine/kernels/bfloat.h"
-
 namespace decodelab {
 namespace {
 
@@ -22,6 +20,13 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr std::uint32_t kSignBit = 0x80000000u;
 constexpr std::uint32_t kInfinity = 0x7f800000u;
+
+[[gnu::always_inline]] inline std::uint16_t to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const std::uint32_t quiet_nan = (bits >> 16) | 0x40u;
+  return static_cast<std::uint16_t>((bits & ~kSignBit) > kInfinity ? quiet_nan : rounded);
+}
 
 std::uint16_t to_float16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);

@@ -16,11 +16,13 @@
 #include "engine/checkpoint/rank_part.h"
 #include "engine/ranks/rank_failed.h"
 #include "engine/tensor.h"
+#include "tests/engine/ranks/rank_threads.h"
 #include "tests/engine/test_model.h"
 
 namespace decodelab {
 namespace {
 
+using testing::in_rank_threads;
 using testing::small_config;
 
 /// Ranks of one process, whose operations begin when all of them have asked.
@@ -103,26 +105,11 @@ Collectives collectives_of(const std::shared_ptr<Group>& group) {
           }};
 }
 
-/// Runs `rank` with the memory of each rank in a thread of its own.
-void with_ranks(std::int64_t ranks, const std::function<void(RankMemory&)>& rank) {
-  RankMemory first(ranks);
-  std::vector<std::unique_ptr<RankMemory>> memories;
-  std::vector<std::thread> threads;
-  for (std::int64_t number = 1; number < ranks; ++number) {
-    memories.push_back(std::make_unique<RankMemory>(first, number));
-    threads.emplace_back([&rank, memory = memories.back().get()] { rank(*memory); });
-  }
-  rank(first);
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-}
-
 void expect_sums_and_logits(const CommunicatorRule& rule, const Collectives& collectives) {
   const ModelConfig config = small_config();
   const at::Tensor head = at::randn({config.vocabulary_size, config.hidden_size});
   const at::Tensor normed = at::randn({3, config.hidden_size});
-  with_ranks(rule.ranks, [&](RankMemory& memory) {
+  in_rank_threads(rule.ranks, [&](RankMemory& memory) {
     const c10::InferenceMode inference;
     const std::unique_ptr<Exchange> exchange = make_exchange(rule, memory, config, collectives);
     for (int repetition = 0; repetition < 3; ++repetition) {

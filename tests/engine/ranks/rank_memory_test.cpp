@@ -16,24 +16,12 @@
 
 #include "engine/kernels/elementwise/add_parts.h"
 #include "engine/kernels/half.h"
+#include "tests/engine/ranks/rank_threads.h"
 
 namespace decodelab {
 namespace {
 
-/// Runs `rank` for each rank in a thread of its own.
-void with_ranks(std::int64_t ranks, const std::function<void(RankMemory&)>& rank) {
-  RankMemory first(ranks);
-  std::vector<std::unique_ptr<RankMemory>> memories;
-  std::vector<std::thread> threads;
-  for (std::int64_t number = 1; number < ranks; ++number) {
-    memories.push_back(std::make_unique<RankMemory>(first, number));
-    threads.emplace_back([&rank, memory = memories.back().get()] { rank(*memory); });
-  }
-  rank(first);
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-}
+using testing::in_rank_threads;
 
 template <typename Number>
 std::span<std::byte> bytes_of(std::vector<Number>& numbers) {
@@ -49,7 +37,7 @@ TEST(RankMemory, EveryRankGetsTheSumsOfAllOfThem) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{577}, RankMemory::kPieceBytes / 4,
                                   RankMemory::kPieceBytes / 2 + 3, RankMemory::kPieceBytes}) {
     for (const std::int64_t ranks : {2, 3, 5}) {
-      with_ranks(ranks, [&](RankMemory& memory) {
+      in_rank_threads(ranks, [&](RankMemory& memory) {
         std::vector<float> numbers(count);
         for (std::size_t index = 0; index < count; ++index) {
           numbers[index] = value(memory.rank(), index);
@@ -74,7 +62,7 @@ TEST(RankMemory, SumsOf16BitNumbersAreRoundedOnce) {
   const auto brain = [](float number) {
     return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(number) >> 16);
   };
-  with_ranks(3, [&](RankMemory& memory) {
+  in_rank_threads(3, [&](RankMemory& memory) {
     // 256 + 1 + 1: each sum by itself would be rounded to 256.
     std::vector<std::uint16_t> brains{brain(memory.rank() == 0 ? 256.0F : 1.0F)};
     memory.sum(bytes_of(brains), ElementType::bfloat16);
@@ -122,7 +110,7 @@ TEST(RankMemory, ASumWithANumberThatIsNoneIsNone) {
 }
 
 TEST(RankMemory, TheFirstRanksBytesReachAllOthers) {
-  with_ranks(3, [](RankMemory& memory) {
+  in_rank_threads(3, [](RankMemory& memory) {
     std::vector<std::int64_t> numbers(300'000, memory.rank() == 0 ? 7 : 0);
     memory.broadcast(bytes_of(numbers));
     EXPECT_EQ(std::ranges::count(numbers, 7), 300'000);
@@ -131,7 +119,7 @@ TEST(RankMemory, TheFirstRanksBytesReachAllOthers) {
 
 TEST(RankMemory, LinesOfDifferentLengthsComeTogetherSideBySide) {
   for (const std::size_t lines : {std::size_t{1}, std::size_t{5}, std::size_t{700}}) {
-    with_ranks(3, [&](RankMemory& memory) {
+    in_rank_threads(3, [&](RankMemory& memory) {
       const std::vector<std::size_t> counts{400, 1200, 804};
       const std::vector<std::size_t> firsts{0, 400, 1600};
       const std::size_t own = counts[static_cast<std::size_t>(memory.rank())];
@@ -153,7 +141,7 @@ TEST(RankMemory, LinesOfDifferentLengthsComeTogetherSideBySide) {
 }
 
 TEST(RankMemory, ExchangesOfAllKindsMayFollowEachOther) {
-  with_ranks(3, [](RankMemory& memory) {
+  in_rank_threads(3, [](RankMemory& memory) {
     const std::vector<std::size_t> counts{4, 4, 4};
     const std::vector<std::size_t> firsts{0, 4, 8};
     for (int round = 0; round < 500; ++round) {
@@ -175,7 +163,7 @@ TEST(RankMemory, ExchangesOfAllKindsMayFollowEachOther) {
 }
 
 TEST(RankMemory, OrdersComeInTheirOrder) {
-  with_ranks(3, [](RankMemory& memory) {
+  in_rank_threads(3, [](RankMemory& memory) {
     for (std::int64_t number = 0; number < 300; ++number) {
       const std::vector<std::int64_t> order(static_cast<std::size_t>(number % 5), number);
       if (memory.rank() == 0) {
@@ -188,7 +176,7 @@ TEST(RankMemory, OrdersComeInTheirOrder) {
 }
 
 TEST(RankMemory, ARankThatFailsLetsAllFailWithItsMessage) {
-  with_ranks(3, [](RankMemory& memory) {
+  in_rank_threads(3, [](RankMemory& memory) {
     if (memory.rank() == 2) {
       memory.fail("rank 2 of 3: out of memory");
       memory.fail("a later message");

@@ -2,8 +2,8 @@
 
 from . import page, prediction
 from .questions import Claim, Question, Study, DECODE, PREFILL
+from .speculation import CONTINUE
 
-CONTINUE = "continue"
 SHARED, MUTE = "native,+shm-ranks", "native,+mute-ranks"
 SMALL, LARGE = "synthetic:tiny-starcoder", "synthetic:santacoder"
 WIDTHS = {SMALL: (768, 49152), LARGE: (2048, 49280)}  # of a token's residual, and of its logits
@@ -41,13 +41,13 @@ def summary(answers):
     sums = answers.of("sums")
     lines = []
     for question in RANKS.questions:
-        answer = answers.get(question) if question.model and not question.name.startswith("draft") else None
+        answer = answers.get(question) if question.command == "sweep" else None
         if answer is None or sums is None:
             continue
         for name, arms in page.by_cell(answer.rows).items():
-            shared, mute, whole = arms.get(SHARED), arms.get(MUTE), arms["native"]
-            if shared["status"] != "ok" or mute["status"] != "ok":
+            if any(arm not in arms or arms[arm]["status"] != "ok" for arm in (SHARED, MUTE)):
                 continue
+            shared, mute, whole = arms[SHARED], arms[MUTE], arms["native"]
             count, size, taken = exchanged(shared, sums.rows, question.model)
             share = prediction.share_text(shares(shared, mute, taken / whole["median_ns"]))
             lines.append(f"**{question.title}**, {name}: two ranks take {page.ratio(shared)} of one process's time on as many threads. {count:.0f} sums of {size:,.0f} bytes and the head's parts should take {taken / 1e3:,.0f} us of "
@@ -59,15 +59,10 @@ def shared_by(dtype, launches):
     return {"--arm": ["native", SHARED, MUTE], "--dtype": dtype, "--phase": "prefill,decode", "--batch": "1,8", "--length": "128", "--launches": launches}
 
 
-def draft(layers):
-    """Ranks whose first one has all of what guesses, before those that share it."""
-    whole = f"native,+early-exit{'' if layers == 1 else f':layers={layers}'}"
-    return f"{whole},+shm-ranks", f"{whole}:shared=1,+shm-ranks"
-
-
 def drafted(layers, title):
     """A question on so many of the model's own layers as a draft. With random weights they guess badly, and both arms guess alike: what differs is the time of a round."""
-    whole, shared = draft(layers)
+    draft = f"native,+early-exit{'' if layers == 1 else f':layers={layers}'}"
+    whole, shared = f"{draft},+shm-ranks", f"{draft}:shared=1,+shm-ranks"
     return Question(f"draft-{layers}", title, {"--arm": [whole, shared], "--dtype": "bf16", "--phase": CONTINUE, "--batch": "1", "--length": "128", "--max-tokens": 16, "--fill": "random", "--launches": 5},
                     (Claim("a draft that ranks share is faster than one that is whole on the first", shared, CONTINUE, "faster"),), "accepted", model=LARGE)
 
