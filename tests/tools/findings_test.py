@@ -14,7 +14,7 @@ os.environ.setdefault("DECODELAB", "decodelab")
 from study import classes, drawing, engines, page, peers, prediction, sequences, serving, tax  # noqa: E402
 from study.answers import Answer, Answers  # noqa: E402
 from study.questions import Claim, Question, Study  # noqa: E402
-from validation import cross_check  # noqa: E402
+from validation import __main__ as validation, cross_check  # noqa: E402
 
 
 def row(arm, batch=1, ms=1.0, ratio=None, status="ok", **more):
@@ -118,6 +118,25 @@ class FindingsTest(unittest.TestCase):
         self.assertIn("| decode b1 L128 | native | 1 | 1 | - | 250 | - | - | - |", text)
         self.assertIn("| decode b1 L128 | int4 | 0.5 | 0.500 [0.400, 0.600] | - | - | 0.05 ± 0.004 | x1.0500 ± 0.0206 | 87.5 % |", text)
         self.assertNotIn("roofline", text)
+
+    def test_a_quick_validation_fails_only_by_what_misses_every_time(self):
+        for misses, attempts, ok, collected in ((2, 3, True, 3), (3, 3, False, 3), (1, 1, False, 1), (0, 3, True, 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "part.jsonl"
+                begun = []
+
+                def collect(out, keep_going):
+                    self.assertFalse(path.exists(), "a part that is run again starts from nothing")
+                    path.write_text("{}")
+                    begun.append(out)
+                    return unittest.mock.Mock(path=path)
+
+                def judge(trials):
+                    return [{"what": "an empty step", "seen": "-", "target": "-", "ok": len(begun) > misses}]
+
+                with unittest.mock.patch("sys.stderr"):
+                    _, rows = validation.judged((collect, judge), folder, lambda: True, attempts)
+                self.assertEqual((rows[0]["ok"], len(begun)), (ok, collected))
 
     def test_a_worker_is_validated_only_by_its_own_tool_in_the_same_phase_and_dtype(self):
         checks = [{"engine": "llama.cpp", "phase": "prefill", "dtype": "fp32", "ratio": "1.01 [1.00, 1.02]", "ok": True},
