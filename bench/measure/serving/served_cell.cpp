@@ -28,9 +28,13 @@ std::int64_t process_cpu_ns() {
 
 StreamRound ServedCell::counted(const std::vector<std::vector<std::int64_t>>& prompts,
                                 const std::vector<std::int64_t>& tokens, const SendPlan& plan) {
+  const bool together = plan.after_ns.empty() && plan.most_at_once >= prompts.size();
   std::vector<StreamRequest> requests;
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     requests.push_back({.prompt = prompts[row], .max_tokens = tokens[row]});
+    if (together) {
+      requests.back().slot = static_cast<std::int64_t>(row);
+    }
   }
   const std::int64_t before = process_cpu_ns();
   StreamRound round = server_.streams(requests, plan);

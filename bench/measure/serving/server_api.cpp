@@ -145,6 +145,9 @@ std::string completion_body(ServerApi api, const StreamRequest& request) {
     body["top_k"] = 1;
     body["cache_prompt"] = false;
     body["return_tokens"] = true;
+    if (request.slot) {
+      body["id_slot"] = *request.slot;
+    }
   }
   return body.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }

@@ -32,6 +32,9 @@ struct StreamRequest {
   bool stream = true;
   /// Whether the completion goes on behind an end-of-text token, so that it ends by its length alone.
   bool ignore_eos = true;
+  /// Which of llama-server's slots computes it, modulo their number; nothing: the one that was used longest ago. The
+  /// server steps rows of slots that lie side by side together, and others one after the other.
+  std::optional<std::int64_t> slot{};
 };
 
 /// Returns the JSON text of the request. Prompts go as ids, and reuse of an earlier prompt's keys is turned off where

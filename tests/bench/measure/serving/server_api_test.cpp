@@ -38,6 +38,16 @@ TEST(ServerApi, AsksForGreedyTokensByIds) {
   EXPECT_EQ(llama.at("return_tokens"), true);
   EXPECT_EQ(llama.at("ignore_eos"), false);
   EXPECT_EQ(llama.at("stream"), false);
+  EXPECT_FALSE(llama.contains("id_slot"));
+}
+
+TEST(ServerApi, NamesTheSlotOfARowToLlamaServerAlone) {
+  const std::vector<std::int64_t> prompt{5};
+  const auto body = [&](ServerApi api) {
+    return nlohmann::json::parse(completion_body(api, {.prompt = prompt, .slot = 3}));
+  };
+  EXPECT_EQ(body(ServerApi::llama_cpp).at("id_slot"), 3);
+  EXPECT_FALSE(body(ServerApi::openai).contains("id_slot"));
 }
 
 TEST(ServerApi, ReadsTheEventsOfTheOpenAiForm) {
