@@ -110,6 +110,6 @@ SERVING = Study(
          "between tokens, which ends with the last row's. *In process* an engine is called by its own library, without a server; its server runs the same weights with the same settings, and both sides write each "
          "token as a word of a made-up vocabulary. Threads are bound to no core but for those of `native`. Servers are stopped while another arm is timed, since vLLM's queue between processes waits busily for a "
          "second after the last message. Each server has 8 slots. llama-server is told the slot of each row, the first ones: those it takes by itself, the ones that were used longest ago, need not lie side by side, and it steps rows of "
-         "slots that do not one after the other (128 ms for 73 at 4 rows and one thread). `native` answers requests without a server.\n",
+         "slots that do not one after the other. `native` answers requests without a server.\n",
     summary=summary,
 )
