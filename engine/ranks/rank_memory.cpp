@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstring>
@@ -13,12 +12,9 @@
 #include <new>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <sched.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,8 +24,6 @@
 namespace decodelab {
 namespace {
 
-/// A child's descriptors below this one are given other meanings before it starts.
-constexpr int kFirstDescriptor = 10;
 constexpr std::uint64_t kMark = 0x6465636f64726b73;
 /// How often whoever waits looks at once: about a millisecond. In between it lets others run, as those that it waits
 /// for may be on the same core.
@@ -58,10 +52,6 @@ bool looked(const Done& done) {
     }
   }
   return false;
-}
-
-[[noreturn]] void refuse(const char* what) {
-  throw std::runtime_error(fmt::format("cannot {}: {}", what, std::strerror(errno)));
 }
 
 }  // namespace
@@ -95,14 +85,6 @@ struct RankMemory::Shared {
 
 namespace {
 
-void* map_memory(int descriptor, std::size_t bytes) {
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (memory == MAP_FAILED) {
-    refuse("share memory between ranks");
-  }
-  return memory;
-}
-
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
   return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }
@@ -113,18 +95,8 @@ RankMemory::RankMemory(std::int64_t ranks) : rank_(0), ranks_(ranks) {
   if (ranks < 2 || ranks > kMostRanks) {
     throw std::invalid_argument(fmt::format("2 to {} ranks share memory, got {}", kMostRanks, ranks));
   }
-  const int made = memfd_create("ranks", MFD_CLOEXEC);
-  if (made < 0) {
-    refuse("make memory that ranks share");
-  }
-  descriptor_ = fcntl(made, F_DUPFD, kFirstDescriptor);
-  close(made);
-  const std::size_t bytes = Shared::bytes(ranks);
-  if (descriptor_ < 0 || ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) {
-    refuse("make memory that ranks share");
-  }
-  shared_ = std::shared_ptr<Shared>(new (map_memory(descriptor_, bytes)) Shared,
-                                    [bytes](Shared* shared) { munmap(shared, bytes); });
+  memory_ = std::make_shared<SharedMemory>(Shared::bytes(ranks));
+  shared_ = new (memory_->data()) Shared;
   shared_->ranks = ranks;
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     new (&log(rank)) RangeLog;
@@ -132,32 +104,24 @@ RankMemory::RankMemory(std::int64_t ranks) : rank_(0), ranks_(ranks) {
 }
 
 RankMemory::RankMemory(int descriptor, std::int64_t rank) : rank_(rank), ranks_(0) {
-  struct stat file{};
-  if (fstat(descriptor, &file) != 0 || static_cast<std::size_t>(file.st_size) < Shared::bytes(2)) {
-    throw std::runtime_error(fmt::format("descriptor {} is no memory of ranks", descriptor));
-  }
-  const auto bytes = static_cast<std::size_t>(file.st_size);
-  descriptor_ = dup(descriptor);
-  shared_ = std::shared_ptr<Shared>(static_cast<Shared*>(map_memory(descriptor_, bytes)),
-                                    [bytes](Shared* shared) { munmap(shared, bytes); });
+  memory_ = std::make_shared<SharedMemory>(descriptor, Shared::bytes(2), "memory of ranks");
+  shared_ = reinterpret_cast<Shared*>(memory_->data());
   ranks_ = shared_->ranks;
-  if (shared_->mark != kMark || Shared::bytes(ranks_) != bytes || rank < 1 || rank >= ranks_) {
+  if (shared_->mark != kMark || Shared::bytes(ranks_) != memory_->bytes() || rank < 1 || rank >= ranks_) {
     throw std::runtime_error(fmt::format("descriptor {} is no memory of a rank {}", descriptor, rank));
   }
 }
 
 RankMemory::RankMemory(const RankMemory& first, std::int64_t rank)
-    : rank_(rank), ranks_(first.ranks_), descriptor_(dup(first.descriptor_)), shared_(first.shared_) {}
-
-RankMemory::~RankMemory() { close(descriptor_); }
+    : rank_(rank), ranks_(first.ranks_), memory_(first.memory_), shared_(first.shared_) {}
 
 std::byte* RankMemory::buffer(std::int64_t rank, std::uint64_t sequence) const {
-  auto* const buffers = reinterpret_cast<std::byte*>(shared_.get()) + sizeof(Shared);
+  auto* const buffers = memory_->data() + sizeof(Shared);
   return buffers + (static_cast<std::size_t>(rank) * 2 + sequence % 2) * kPieceBytes;
 }
 
 RangeLog& RankMemory::log(std::int64_t rank) const {
-  auto* const logs = reinterpret_cast<std::byte*>(shared_.get()) + Shared::before_logs(ranks_);
+  auto* const logs = memory_->data() + Shared::before_logs(ranks_);
   return *(reinterpret_cast<RangeLog*>(logs) + rank);
 }
 

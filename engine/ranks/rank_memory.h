@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/shared_memory.h"
 #include "engine/kernels/element_type.h"
 #include "engine/ranks/rank_failed.h"
 #include "engine/ranks/rank_ranges.h"
@@ -37,14 +38,13 @@ class RankMemory {
   RankMemory(int descriptor, std::int64_t rank);
   /// Shares it as another rank, in a thread of the first one's process.
   RankMemory(const RankMemory& first, std::int64_t rank);
-  ~RankMemory();
   RankMemory(const RankMemory&) = delete;
   RankMemory& operator=(const RankMemory&) = delete;
 
   std::int64_t rank() const { return rank_; }
   std::int64_t ranks() const { return ranks_; }
   /// Returns the descriptor, which children have too.
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return memory_->descriptor(); }
   /// Sets what is called about every 20 ms of a wait; it throws where another rank has ended.
   void set_look(std::function<void()> look) { look_ = std::move(look); }
 
@@ -92,8 +92,8 @@ class RankMemory {
 
   std::int64_t rank_;
   std::int64_t ranks_;
-  int descriptor_ = -1;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<SharedMemory> memory_;
+  Shared* shared_ = nullptr;    ///< At its beginning.
   std::uint64_t sequence_ = 0;  ///< Of the last piece that was exchanged.
   std::uint32_t orders_ = 0;    ///< That were sent or received.
   std::function<void()> look_{};

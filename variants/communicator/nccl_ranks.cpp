@@ -1,16 +1,9 @@
 // Shares a model among processes that have a GPU each.
+#include "engine/checkpoint/rank_part.h"
 #include "variants/communicator/ranks_variant.h"
 
 namespace decodelab {
 namespace {
-
-constexpr const char* kName = "nccl-ranks";
-
-void apply(EnginePlan& plan, const Parameters& parameters) {
-  plan.communicator.bind(
-      kName,
-      {.ranks = parameters.integer("ranks"), .run = RanksRun::processes, .exchange = RanksExchange::between_devices});
-}
 
 std::string unsupported(const RunsOn& where) {
   if (where.device == "cpu") {
@@ -19,17 +12,15 @@ std::string unsupported(const RunsOn& where) {
   return reason_against_ranks(where.config, where.plan->communicator.value().ranks);
 }
 
-[[maybe_unused]] const bool registered = register_variant({
-    .name = kName,
-    .summary = "Shares the model among ranks in processes of their own, with a GPU each, which sum by NCCL (tensor "
-               "parallelism).",
-    .source = "Megatron-LM (Shoeybi et al. 2019, arXiv:1909.08053); NCCL's ncclAllReduce",
-    .parameters = {ranks_parameter()},
-    .expects = expected_sums,
-    .unsupported = unsupported,
-    .conflict = [](const EnginePlan& plan) { return ranks_conflict(kName, plan); },
-    .apply = apply,
-});
+[[maybe_unused]] const bool registered = register_ranks_variant(
+    {
+        .name = "nccl-ranks",
+        .summary = "Shares the model among ranks in processes of their own, with a GPU each, which sum by NCCL (tensor "
+                   "parallelism).",
+        .source = "Megatron-LM (Shoeybi et al. 2019, arXiv:1909.08053); NCCL's ncclAllReduce",
+        .unsupported = unsupported,
+    },
+    {.run = RanksRun::processes, .exchange = RanksExchange::between_devices});
 
 }  // namespace
 }  // namespace decodelab

@@ -21,6 +21,19 @@ constexpr int kSpareDescriptors = 10;
 
 }  // namespace
 
+void die_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) {
+    _exit(kExecFailed);
+  }
+}
+
+void print_into(int log) {
+  dup2(log, STDOUT_FILENO);
+  dup2(log, STDERR_FILENO);
+  dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+}
+
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
   note_ = memfd_create("note", MFD_CLOEXEC);
   int ends[2];
@@ -45,10 +58,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
   }
   if (process_ == 0) {
     // Only async-signal-safe calls between fork and exec.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) {
-      _exit(kExecFailed);
-    }
+    die_with(parent);
     const int events = fcntl(ends[1], F_DUPFD_CLOEXEC, kSpareDescriptors);
     const int note = fcntl(note_, F_DUPFD_CLOEXEC, kSpareDescriptors);
     dup2(events, kEventDescriptor);

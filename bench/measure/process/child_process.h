@@ -15,6 +15,12 @@ namespace decodelab {
 /// Exit code of a child that could not be executed, as a shell reports it.
 inline constexpr int kExecFailed = 127;
 
+// Called in a child between fork and exec, where only async-signal-safe calls may be made.
+/// Lets the kernel kill the child with the thread that made it; ends the child where its parent is gone already.
+void die_with(pid_t parent);
+/// Lets the child read nothing, and print into the file `log`.
+void print_into(int log);
+
 /// A child with a pipe from its descriptor kEventDescriptor; it dies with its parent. Destroying it kills it.
 class ChildProcess {
  public:

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "base/shared_memory.h"
+
 namespace decodelab {
 
 /// Lets two processes, or threads, hand each other one message at a time each way. A message is copied once into the
@@ -19,12 +21,11 @@ class Mailbox {
   /// Opens the other side of one by its descriptor, which a child has from its parent. Throws std::runtime_error for
   /// any other descriptor.
   explicit Mailbox(int descriptor);
-  ~Mailbox();
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
   /// Returns the descriptor, which children have too.
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return memory_.descriptor(); }
   /// Sends a message of at most kMostNumbers numbers; the one before was received.
   void send(std::span<const std::int64_t> message);
   /// Returns the next message, or nothing after `timeout_ms` without one.
@@ -33,11 +34,9 @@ class Mailbox {
  private:
   struct Shared;
 
-  void map();
-
-  int descriptor_ = -1;
+  SharedMemory memory_;
   bool first_side_;
-  Shared* shared_ = nullptr;
+  Shared* shared_;  ///< At the beginning of the memory.
 };
 
 }  // namespace decodelab

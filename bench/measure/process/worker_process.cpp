@@ -11,7 +11,6 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,14 +50,8 @@ std::vector<std::string> environment_with(const std::vector<std::int64_t>& place
                          pid_t parent) {
   setpgid(0, 0);
   sched_setaffinity(0, sizeof cores, &cores);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) {
-    _exit(kExecFailed);
-  }
-  dup2(log, STDOUT_FILENO);
-  dup2(log, STDERR_FILENO);
-  const int nothing = open("/dev/null", O_RDONLY);
-  dup2(nothing, STDIN_FILENO);
+  die_with(parent);
+  print_into(log);
   // A descriptor above both targets, so that neither duplicate closes it.
   const int high = fcntl(socket, F_DUPFD, WorkerProcess::kReplyDescriptor + 1);
   dup2(high, WorkerProcess::kRequestDescriptor);

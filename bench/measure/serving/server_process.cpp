@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,14 +57,8 @@ std::string as_one_process(const std::string& command) {
 /// Runs in the child: only async-signal-safe calls.
 [[noreturn]] void become_server(const char* command, const cpu_set_t& cores, int log, pid_t parent) {
   sched_setaffinity(0, sizeof cores, &cores);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) {
-    _exit(kExecFailed);
-  }
-  dup2(log, STDOUT_FILENO);
-  dup2(log, STDERR_FILENO);
-  const int nothing = open("/dev/null", O_RDONLY);
-  dup2(nothing, STDIN_FILENO);
+  die_with(parent);
+  print_into(log);
   close_range(STDERR_FILENO + 1, ~0U, 0);
   execl("/bin/sh", "sh", "-c", command, static_cast<char*>(nullptr));
   _exit(kExecFailed);
