@@ -262,6 +262,9 @@ struct TraceSession {
   std::int64_t open_ranges = 0;      ///< Ranges that were open when the capture ended.
   std::string steps_from;      ///< What the steps of a foreign trace are: "CUDA graph launches, each to the next".
   bool steps_by_time = false;  ///< Operations belong to the step that they start in, whoever launched them.
+
+  /// Returns the process that a row of HostSpan or NamedThread means.
+  std::int64_t process_of(std::int64_t of_row) const { return of_row == 0 ? process : of_row; }
 };
 
 /// A collection that is not sealed yet.

@@ -45,8 +45,8 @@ void keep_process(TraceEvents& events, std::int64_t process) {
       others.insert(call.thread);
     }
   }
-  const std::int64_t own = events.session.process;
-  keep_rows(events.spans, [&](const HostSpan& row) { return (row.process == 0 ? own : row.process) == process; });
+  const TraceSession& session = events.session;
+  keep_rows(events.spans, [&](const HostSpan& row) { return session.process_of(row.process) == process; });
   keep_rows(events.api_calls, [&](const ApiCall& row) { return row.process == process; });
   for (const ApiCall& call : events.api_calls) {
     others.erase(call.thread);

@@ -166,8 +166,7 @@ class KinetoWriter {
     metadata("process_sort_index", session.process, 0, "sort_index", "0");
     metadata("thread_name", session.process, session.main_thread, "name", quoted("main"));
     for (const NamedThread& named : session.threads) {
-      metadata("thread_name", named.process == 0 ? session.process : named.process, named.thread, "name",
-               quoted(named.name));
+      metadata("thread_name", session.process_of(named.process), named.thread, "name", quoted(named.name));
     }
     std::set<std::int32_t> devices;
     std::map<std::pair<std::int32_t, std::int64_t>, const DeviceOperation*> streams;
@@ -208,8 +207,7 @@ class KinetoWriter {
 
   void write_span(const HostSpan& row) {
     begin(row.kind == SpanKind::operator_call ? "cpu_op" : "user_annotation", name(row.name),
-          row.process == 0 ? events_.session.process : row.process, row.thread, row.start_ns,
-          row.end_ns == 0 ? last_ns_ : row.end_ns);
+          events_.session.process_of(row.process), row.thread, row.start_ns, row.end_ns == 0 ? last_ns_ : row.end_ns);
     if (row.kind != SpanKind::operator_call) {
       argument_text("kind", name_of(kSpanKindNames, row.kind));
     }

@@ -267,7 +267,7 @@ class SqliteWriter {
     for (const HostSpan& row : events_.spans) {
       const MaybeNumber step = unless(row.step, kNoStep);
       insert.row(row.start_ns, unless(row.end_ns, 0), kPushPopRange, row.name,
-                 global_thread(row.process == 0 ? events_.session.process : row.process, row.thread), 0, step,
+                 global_thread(events_.session.process_of(row.process), row.thread), 0, step,
                  name_of(kSpanKindNames, row.kind), step, unless(row.layer, kNoLayer), name_of(kStageNames, row.stage),
                  row.depth, row.allocations, row.allocated_bytes, row.expected_bytes, row.expected_flops);
     }

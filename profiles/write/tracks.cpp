@@ -59,7 +59,7 @@ class TrackMaker {
     threads_[{process, events_.session.main_thread}];
     for (std::size_t i = 0; i < events_.spans.size(); ++i) {
       const HostSpan& span = events_.spans[i];
-      rows_of({span.process == 0 ? process : span.process, span.thread})
+      rows_of({events_.session.process_of(span.process), span.thread})
           .calls.push_back(slice(span, RowTable::span, i, true));
     }
     for (std::size_t i = 0; i < events_.api_calls.size(); ++i) {
