@@ -32,6 +32,23 @@ std::unique_ptr<PackedFiles> packed_files(const std::filesystem::path& checkpoin
   }
 }
 
+/// Returns what a model knows of its weights, all of them or a rank's part; `config` is of what they are.
+std::unique_ptr<Model::Impl> model_of(const std::filesystem::path& directory, const ModelConfig& config,
+                                      Weights weights, const std::string& device, const MemoryAtHand& at_hand,
+                                      const RankPart& part = {}) {
+  const std::int64_t bytes = weights.bytes();
+  const ElementType dtype = weights.dtype();
+  return std::make_unique<Model::Impl>(
+      Model::Impl{.config = config,
+                  .dtype = dtype,
+                  .device = device,
+                  .weights = std::make_shared<const Weights>(std::move(weights)),
+                  .weight_bytes = bytes,
+                  .prepared = std::make_shared<PreparedWeights>(at_hand, packed_files(directory, part)),
+                  .directory = directory,
+                  .at_hand = at_hand});
+}
+
 /// Returns the engine that makes the guesses of a plan: its own plan on another model. Null where no model guesses.
 std::shared_ptr<const Engine> draft_engine(const std::shared_ptr<const Model>& model, const EnginePlan& plan,
                                            const Drafts& drafts, const RankLauncher& launch) {
@@ -87,17 +104,14 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& directory,
   const ModelConfig config = load_model_config(directory);
   require_memory(decodelab::weight_bytes(config, dtype), at_hand, "the model's weights");
   Weights weights = Weights::load(directory, config, dtype, device, progress, at_hand);
-  const std::int64_t bytes = weights.bytes();
-  auto impl =
-      std::make_unique<Impl>(Impl{.config = config,
-                                  .dtype = dtype,
-                                  .device = device,
-                                  .weights = std::make_shared<const Weights>(std::move(weights)),
-                                  .weight_bytes = bytes,
-                                  .prepared = std::make_shared<PreparedWeights>(at_hand, packed_files(directory)),
-                                  .directory = directory,
-                                  .at_hand = at_hand});
-  return std::shared_ptr<const Model>(new Model(std::move(impl)));
+  return std::shared_ptr<const Model>(new Model(model_of(directory, config, std::move(weights), device, at_hand)));
+}
+
+std::shared_ptr<const Model> Model::open(const std::filesystem::path& directory, ElementType dtype,
+                                         const std::string& device, const MemoryAtHand& at_hand) {
+  const ModelConfig config = load_model_config(directory);
+  Weights weights = Weights::open(directory, config, dtype, device, at_hand);
+  return std::shared_ptr<const Model>(new Model(model_of(directory, config, std::move(weights), device, at_hand)));
 }
 
 std::shared_ptr<const Model> Model::first_layers(std::int64_t layers) const {
@@ -114,19 +128,10 @@ std::shared_ptr<const Model> Model::first_layers(std::int64_t layers) const {
 }
 
 std::shared_ptr<const Model> Model::part(const RankPart& part) const {
-  const ModelConfig& whole = config();
-  Weights weights = impl_->weights->part(whole, part);
-  const std::int64_t bytes = weights.bytes();
-  auto impl = std::make_unique<Impl>(
-      Impl{.config = part_config(whole, part),
-           .dtype = impl_->dtype,
-           .device = impl_->device,
-           .weights = std::make_shared<const Weights>(std::move(weights)),
-           .weight_bytes = bytes,
-           .prepared = std::make_shared<PreparedWeights>(impl_->at_hand, packed_files(impl_->directory, part)),
-           .directory = impl_->directory,
-           .at_hand = impl_->at_hand});
-  return std::shared_ptr<const Model>(new Model(std::move(impl)));
+  Weights weights = impl_->weights->part(config(), part);
+  require_memory(weights.bytes(), impl_->at_hand, "what a rank holds of the model's weights");
+  return std::shared_ptr<const Model>(new Model(model_of(impl_->directory, part_config(config(), part),
+                                                         std::move(weights), impl_->device, impl_->at_hand, part)));
 }
 
 void check_checkpoint(const std::filesystem::path& directory) {

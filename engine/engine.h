@@ -37,6 +37,10 @@ class Model {
   static std::shared_ptr<const Model> load(const std::filesystem::path& directory, ElementType dtype,
                                            const std::string& device, const MemoryAtHand& at_hand = {},
                                            const std::function<void(std::int64_t, std::int64_t)>& progress = {});
+  /// Opens a checkpoint directory, of which a part() is wanted: no weight of the whole is brought to the device before
+  /// it is asked for, and memory is asked about for the part alone. Throws what load() throws but for that.
+  static std::shared_ptr<const Model> open(const std::filesystem::path& directory, ElementType dtype,
+                                           const std::string& device, const MemoryAtHand& at_hand = {});
   ~Model();
 
   const ModelConfig& config() const;
@@ -49,7 +53,8 @@ class Model {
   /// Returns the model of the first `layers` layers, with the last norm and the head behind them: the weights are
   /// shared. Throws std::invalid_argument for layers that it does not have.
   std::shared_ptr<const Model> first_layers(std::int64_t layers) const;
-  /// Returns what a rank holds of the model (Weights::part()), on the same device. Throws what that throws.
+  /// Returns what a rank holds of the model (Weights::part()), on the same device. Throws what that throws, and
+  /// NotEnoughMemory where it takes more bytes than are available.
   std::shared_ptr<const Model> part(const RankPart& part) const;
 
   struct Impl;

@@ -199,13 +199,16 @@ ExitCode run_generate(GenerateOptions options) {
         std::shared_ptr<const ModelText>(std::shared_ptr<const ModelText>(), &text), "--top-tokens");
   }
   set_threads(options.threads == 0 ? detect_machine().cores : options.threads);
+  const EnginePlan plan = bind_arm(arm, reference_plan());
   std::shared_ptr<const Model> model;
-  {
+  if (plan.communicator.value().ranks > 1) {
+    model = Model::open(source.path, dtype, device, memory_to_take(device));  // Each rank loads its part.
+  } else {
     ByteProgress progress("loading " + options.model);
     model = Model::load(source.path, dtype, device, memory_to_take(device),
                         [&](std::int64_t done, std::int64_t total) { progress(done, total); });
   }
-  const Engine engine(model, bind_arm(arm, reference_plan()), load_drafts(drafts, dtype, device),
+  const Engine engine(model, plan, load_drafts(drafts, dtype, device),
                       rank_processes({.checkpoint = source.path.string(),
                                       .dtype = options.dtype,
                                       .device = device,

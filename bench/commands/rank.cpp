@@ -52,7 +52,7 @@ ExitCode run_rank(const RankOptions& options) {
     set_threads(options.threads);
     place_threads(options.places);
     auto model =
-        Model::load(options.checkpoint, dtype_from_name(options.dtype), options.device, memory_to_take(options.device));
+        Model::open(options.checkpoint, dtype_from_name(options.dtype), options.device, memory_to_take(options.device));
     if (options.first_layers > 0) {
       model = model->first_layers(options.first_layers);
     }

@@ -75,14 +75,18 @@ ExitCode run_engine_worker(const WorkerOptions& options) {
     set_threads(asked.threads);
     const std::string device = require_device(asked.device);
     const ElementType dtype = dtype_from_name(options.dtype.empty() ? asked.dtype : options.dtype);
-    const auto model = Model::load(asked.model, dtype, device, memory_to_take(device));
+    const EnginePlan plan = bind_arm(arm, reference_plan());
+    const auto model =
+        plan.communicator.value().ranks > 1
+            ? Model::open(asked.model, dtype, device, memory_to_take(device))  // Each rank loads its part.
+            : Model::load(asked.model, dtype, device, memory_to_take(device));
     const RankLauncher ranks = rank_processes({.checkpoint = asked.model,
                                                .dtype = name_of_dtype(dtype),
                                                .device = device,
                                                .arm = arm.label,
                                                .places = WorkerProcess::own_places()});
     return make_engine_worker(
-        std::make_shared<const Engine>(model, bind_arm(arm, reference_plan()), Drafts(), ranks), arm,
+        std::make_shared<const Engine>(model, plan, Drafts(), ranks), arm,
         CellInput{.seed = static_cast<std::uint64_t>(asked.seed), .max_tokens = asked.max_tokens});
   });
 }

@@ -428,8 +428,8 @@ Weights Weights::part(const ModelConfig& config, const RankPart& part) const {
   return Weights(std::move(impl));
 }
 
-Weights Weights::load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
-                      const std::string& device_name, const LoadProgress& progress, const MemoryAtHand& at_hand) {
+Weights Weights::open(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
+                      const std::string& device_name, const MemoryAtHand& at_hand) {
   const std::vector<RoleSpec> specs = weight_roles(config);
   std::map<std::string, RoleSpec> roles;
   for (const RoleSpec& role : specs) {
@@ -451,16 +451,22 @@ Weights Weights::load(const std::filesystem::path& directory, const ModelConfig&
   if (device.is_cpu()) {
     impl->arena = std::make_shared<Arena>(static_cast<std::size_t>(total) + specs.size() * kAlignmentBytes);
   }
-  if (progress || !device.is_cpu()) {
+  return Weights(std::move(impl));
+}
+
+Weights Weights::load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
+                      const std::string& device, const LoadProgress& progress, const MemoryAtHand& at_hand) {
+  Weights weights = open(directory, config, dtype, device, at_hand);
+  if (progress || !at::Device(device).is_cpu()) {
     std::int64_t done = 0;
-    for (const RoleSpec& role : specs) {
-      done += static_cast<std::int64_t>(impl->load(role.role).nbytes());
+    for (const RoleSpec& role : weight_roles(config)) {
+      done += static_cast<std::int64_t>(weights.at(role.role).nbytes());
       if (progress) {
-        progress(done, total);
+        progress(done, weights.bytes());
       }
     }
   }
-  return Weights(std::move(impl));
+  return weights;
 }
 
 }  // namespace decodelab

@@ -29,7 +29,7 @@ using LoadProgress = std::function<void(std::int64_t done_bytes, std::int64_t to
 /// decode step reads every weight once, and with small pages the address translation would add to its cost.
 ///
 /// On a CPU a weight is brought into the arena when it is first requested: an arm that has packed its weights needs
-/// none of them there.
+/// none of them there. Elsewhere that is so of what open() and part() return.
 class Weights {
  public:
   /// Finds the weights that `config` asks for in a checkpoint directory; they are converted to `dtype`. With
@@ -41,6 +41,9 @@ class Weights {
   /// unknown, and for a tensor whose shape is not what `config` says.
   static Weights load(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
                       const std::string& device, const LoadProgress& progress = {}, const MemoryAtHand& at_hand = {});
+  /// Does the same and reads none: for who holds a part of them.
+  static Weights open(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
+                      const std::string& device, const MemoryAtHand& at_hand = {});
   /// Throws what load() would throw for that directory, without copying any weight.
   static void check(const std::filesystem::path& directory, const ModelConfig& config);
   /// Returns what a rank holds of the weights, on the same device: each is cut when it is brought there, and a head

@@ -1,6 +1,8 @@
 // The engine's own statements: slots that refuse a second variant, devices, and closed forms of memory.
 #include "engine/engine.h"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "engine/checkpoint/weights.h"
@@ -61,6 +63,19 @@ TEST(ModelLoad, TakesNoMemoryThatIsNotAtHand) {
   } catch (const NotEnoughMemory& error) {
     EXPECT_NE(std::string(error.what()).find("the model's weights"), std::string::npos) << error.what();
   }
+}
+
+TEST(ModelOpen, AsksForTheMemoryOfARanksPartAlone) {
+  const testing::TemporaryFolder folder;
+  testing::write_small_checkpoint(folder.path(), testing::small_config());
+  const auto part_with = [&](std::int64_t at_hand) {
+    return Model::open(folder.path(), ElementType::float32, "cpu", [at_hand] { return at_hand; })
+        ->part({.rank = 1, .ranks = 2});
+  };
+  const std::int64_t needed = part_with(std::numeric_limits<std::int64_t>::max())->weight_bytes();
+  EXPECT_LT(needed, weight_bytes(testing::small_config(), ElementType::float32));
+  EXPECT_EQ(part_with(needed)->loading_ns(), 0) << "no weight was read yet";
+  EXPECT_THROW(part_with(needed - 1), NotEnoughMemory);
 }
 
 TEST(PreparedWeights, AreMadeOnceAndOnlyWhereTheyFit) {
