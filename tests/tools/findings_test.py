@@ -5,8 +5,10 @@ import os
 import pathlib
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
+import urllib.request
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path[:0] = [str(TOOLS / "study"), str(TOOLS / "validation")]
@@ -14,7 +16,7 @@ os.environ.setdefault("DECODELAB", "decodelab")
 from study import classes, drawing, engines, page, peers, prediction, sequences, serving, tax  # noqa: E402
 from study.answers import Answer, Answers  # noqa: E402
 from study.questions import Claim, Question, Study  # noqa: E402
-from validation import __main__ as validation, cross_check  # noqa: E402
+from validation import __main__ as validation, cross_check, paced_server  # noqa: E402
 
 
 def row(arm, batch=1, ms=1.0, ratio=None, status="ok", **more):
@@ -137,6 +139,20 @@ class FindingsTest(unittest.TestCase):
                 with unittest.mock.patch("sys.stderr"):
                     _, rows = validation.judged((collect, judge), folder, lambda: True, attempts)
                 self.assertEqual((rows[0]["ok"], len(begun)), (ok, collected))
+
+    def test_a_paced_server_sends_each_token_no_earlier_than_it_says(self):
+        with paced_server.serving(0.05, 0.01) as url:
+            begun = time.monotonic()
+            body = json.dumps({"prompt": [1, 2], "max_tokens": 4, "stream": True}).encode()
+            with urllib.request.urlopen(urllib.request.Request(f"{url}/v1/completions", body), timeout=30) as answer:
+                events = [(line[len(b"data: "):], time.monotonic() - begun) for line in answer if line.startswith(b"data: ")]
+        self.assertEqual(events.pop()[0].strip(), b"[DONE]")
+        self.assertEqual(json.loads(events.pop()[0])["usage"]["completion_tokens"], 4)
+        choices = [json.loads(text)["choices"][0] for text, _ in events]
+        self.assertEqual([choice["token_ids"] for choice in choices], [[17], [25], [81], [85]])
+        self.assertEqual([choice["finish_reason"] for choice in choices], [None, None, None, "length"])
+        for index, (_, seconds) in enumerate(events):
+            self.assertGreaterEqual(seconds, 0.05 + 0.01 * index)
 
     def test_a_worker_is_validated_only_by_its_own_tool_in_the_same_phase_and_dtype(self):
         checks = [{"engine": "llama.cpp", "phase": "prefill", "dtype": "fp32", "ratio": "1.01 [1.00, 1.02]", "ok": True},

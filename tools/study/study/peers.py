@@ -46,7 +46,9 @@ def computed(answer):
         said = answer.engines.get(arm) or of_ours(rows)
         settings = said["settings"]
         phases = dict.fromkeys(row["phase"] for row in rows)
-        lines.append([arm, f"{said['engine']} {said['version']}".strip(), *(settings.get(name, "not told") for name in DTYPES), str(settings.get("threads", "not told")),
+        # A client of a server says its own version too.
+        version = settings.get("server_version", said["version"])
+        lines.append([arm, f"{said['engine']} {version}".strip(), *(settings.get(name, "not told") for name in DTYPES), str(settings.get("threads", "not told")),
                       worst(rows, "logit_error", max), worst(rows, "kl_divergence", max), worst(rows, "top_1_agreement", min),
                       "; ".join(f"{phase}: {own_tool(said['engine'], phase, rows[0]['dtype'], checks())}" for phase in phases) if arm in answer.engines else "-"])
     heads = ["engine", "version", *DTYPES, "threads", "largest logit error", "KL, nats", "same largest logit", "its own tool beside our worker, ours / its"]

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from . import program, served
+from . import paced_server, program, served
 from .statistics_values import t_interval, visit_mean
 from .table import markdown
 
@@ -20,6 +20,8 @@ LLAMA = ROOT / ".peers/llama_cpp"
 PROMPT = 128
 FEW, MANY = 9, 73
 SLEEP_NS = 20_000_000
+# Seconds after which a server that computes nothing sends the first token, and each one more.
+PACED_FIRST_S, PACED_TOKEN_S = 0.2, 0.02
 # What llama-bench calls them.
 PHASES = {"pp": "prefill", "tg": "decode"}
 # A process's start, a warm-up and a machine's moods lie between two clocks; the issue's limit for a peer's own tool is 2 %.
@@ -126,7 +128,7 @@ def llama_bench(model, dtype, rounds):
 
 
 def vllm_bench(model, dtype, rounds):
-    """A server of vLLM, asked in turn by the benchmark tool that its wheel brings and by our worker: one row, prompts of the same length, answers as long as our steps."""
+    """Asked in turn by the benchmark tool that vLLM's wheel brings and by our worker, one row at a time: a server whose tokens come at known times, which tells the clients' clocks apart, and vLLM's."""
     if not served.VLLM.exists():
         return [missing("vllm-bench", "vLLM is not here: tools/peers/environment vllm")]
     path = served.path_of(model, dtype)
@@ -136,17 +138,21 @@ def vllm_bench(model, dtype, rounds):
     from vllm_model import model_folder
 
     folder = model_folder(Checkpoint(path_of(path)))
-    ours, external = {"prefill": [], "decode": []}, {"prefill": [], "decode": []}
-    with served.serving("vllm", path, dtype) as url:
-        for seed in range(rounds):
-            first, token, steps = served.by_ours(url, model, dtype, PROMPT, sweep_samples)
-            its_first, its_token = served.by_its_own_tool(url, folder, PROMPT, steps + 1, seed)
-            for phase, own, other in (("prefill", first, its_first), ("decode", token, its_token)):
-                ours[phase].append(own)
-                external[phase].append(other)
-    words = {"prefill": f"the first token after {PROMPT}", "decode": "a token more"}
-    return [row("vllm-bench", f"{words[phase]} of vLLM's server, {dtype}: its own tool, and our worker over HTTP", external[phase], ours[phase], LIMITS["vllm-bench"])
-            | {"engine": SERVED_VLLM, "phase": phase, "dtype": dtype} for phase in words]
+    rows = []
+    for server, about, whose in ((paced_server.serving(PACED_FIRST_S, PACED_TOKEN_S), {}, f"of a server that sends them after {PACED_FIRST_S:g} and {PACED_TOKEN_S:g} s"),
+                                 (served.serving("vllm", path, dtype), {"engine": SERVED_VLLM, "dtype": dtype}, f"of vLLM's server, {dtype}")):
+        ours, external = {"prefill": [], "decode": []}, {"prefill": [], "decode": []}
+        with server as url:
+            for seed in range(rounds):
+                first, token, steps = served.by_ours(url, model, dtype, PROMPT, sweep_samples)
+                its = served.by_its_own_tool(url, folder, PROMPT, steps + 1, seed)
+                for phase, own, other in zip(ours, (first, token), its, strict=True):
+                    ours[phase].append(own)
+                    external[phase].append(other)
+        words = {"prefill": f"the first token after {PROMPT}", "decode": "a token more"}
+        rows += [row("vllm-bench", f"{words[phase]} {whose}: vLLM's own tool, and our worker over HTTP", external[phase], ours[phase], LIMITS["vllm-bench"]) | ({**about, "phase": phase} if about else {})
+                 for phase in words]
+    return rows
 
 
 def keep(path, rows):
