@@ -53,6 +53,10 @@ int main(int argc, char** argv) {
   decodelab::add_launch_command(app, exit_code);
   decodelab::add_draft_command(app, exit_code);
   decodelab::add_rank_command(app, exit_code);
+  if (argc == 1) {
+    std::cerr << app.help();
+    return static_cast<int>(ExitCode::usage);
+  }
   try {
     std::vector<std::string> arguments = decodelab::with_config_file(app, {argv + 1, argv + argc});
     std::ranges::reverse(arguments);  // CLI11 takes them from the end

@@ -2,9 +2,12 @@
 #include "bench/commands/checkpoint_source.h"
 
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/nearest_names.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
 #include "engine/checkpoint/gguf.h"
@@ -36,10 +39,13 @@ std::filesystem::path path_of_model(const std::string& model) {
     return file;
   }
   if (!std::filesystem::is_directory(model) && !is_gguf(model)) {
+    std::vector<std::string> names = synthetic_names();
+    names.emplace_back(kSmollm2);
+    const std::string guess = did_you_mean(model, names);
     throw std::invalid_argument(fmt::format(
         "--model '{}' is neither a directory with config.json and safetensors, nor a GGUF file, nor {}, nor "
-        "a synthetic model ('decodelab list models' shows those)",
-        model, kSmollm2));
+        "a synthetic model{}{} ('decodelab list models' shows those)",
+        model, kSmollm2, guess.empty() ? "" : "; ", guess));
   }
   return std::filesystem::absolute(model);
 }

@@ -30,6 +30,19 @@ class AModelThatIsDownloaded(ProgramTest):
         self.assertIn("is there already", self.run_program("fetch", "smollm2", DECODELAB_CACHE=cache, DECODELAB_PYTHON="/nonexistent/python").stdout)
 
 
+class AFirstTry(ProgramTest):
+    def test_without_a_word_shows_what_there_is_to_do(self):
+        result = self.run_program(expect=2)
+        self.assertEqual(result.stdout, "")
+        for words in ("Subcommands:", "decodelab sweep -m", "--help"):
+            self.assertIn(words, result.stderr)
+
+    def test_of_a_model_whose_name_is_misspelt_is_told_the_name(self):
+        for wrong, right in (("smolm2", "smollm2"), ("synthetc:tiny", "synthetic:tiny")):
+            result = self.run_program("sweep", "-m", wrong, *ARMS, *QUICK, "--store", self.store, expect=2)
+            self.assert_one_sentence(result, f"did you mean '{right}'")
+
+
 class ABadCheckpoint(ProgramTest):
     def setUp(self):
         super().setUp()

@@ -175,7 +175,7 @@ def main():
     parser.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--rounds", type=int, default=3, help="times that each pair of clocks is read, in turn (default: %(default)s)")
     parser.add_argument("--only", action="append", choices=list(CHECKS), help="only this check; repeat for more")
-    parser.add_argument("--out", help="also write the table into this file, as Markdown, and what it says of engines' own tools into cross_check.json beside it, where what was seen of others is kept")
+    parser.add_argument("--out", help="also write the table into this file under the repository, as Markdown, and what it says of engines' own tools into cross_check.json beside it, where what was seen of others is kept")
     arguments = parser.parse_args()
     rows = [each for name, check in CHECKS.items() if not arguments.only or name in arguments.only for each in check(arguments.model, arguments.dtype, arguments.rounds)]
     if not arguments.only:
@@ -185,7 +185,7 @@ def main():
     only = "".join(f" --only {name}" for name in arguments.only or ())
     text += f"\nPrinted by `tools/cross_check -m {arguments.model} --dtype {arguments.dtype} --rounds {arguments.rounds}{only}` on {program.processor()}, {program.build()}.\n"
     if arguments.out:
-        out = pathlib.Path(arguments.out)
+        out = ROOT / arguments.out
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text)
         keep(out.with_name("cross_check.json"), rows)

@@ -51,6 +51,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
+    def handle_error(self, *_):
+        pass  # A client that keeps its connection may leave whenever it likes.
+
 
 @contextlib.contextmanager
 def serving(first_s, token_s):

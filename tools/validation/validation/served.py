@@ -83,7 +83,7 @@ def end(server):
 
 
 def by_its_own_tool(url, folder, prompt, answer, seed):
-    """Nanoseconds to the first token and for each token more, means of `vllm bench serve` over prompts of its own, one at a time."""
+    """Nanoseconds to the first token and for each token more, medians of `vllm bench serve` over prompts of its own, one at a time: its means are led by a request or two that began late."""
     with tempfile.TemporaryDirectory() as results:
         words = [VLLM, "bench", "serve", "--backend", "openai", "--base-url", url, "--endpoint", "/v1/completions", "--model", folder, "--served-model-name", "model", "--dataset-name", "random",
                  "--random-input-len", prompt, "--random-output-len", answer, "--num-prompts", PROMPTS, "--max-concurrency", 1, "--ignore-eos", "--temperature", 0, "--seed", seed,
@@ -93,13 +93,14 @@ def by_its_own_tool(url, folder, prompt, answer, seed):
         if done.returncode or not file.exists():
             raise RuntimeError(f"vllm bench serve ended with {done.returncode}:\n{(done.stdout + done.stderr)[-LOG_TAIL:]}")
         result = json.loads(file.read_text())
-    return 1e6 * result["mean_ttft_ms"], 1e6 * result["mean_tpot_ms"]
+    return 1e6 * result["median_ttft_ms"], 1e6 * result["median_tpot_ms"]
 
 
 def by_ours(url, model, dtype, prompt, sweep_samples):
     """The same by our worker: two cells of one row; and how many tokens more it took."""
     client = ["--worker", f"server={program.PROGRAM} worker --api openai --url {url}", "--scope", "serving", "--dtype", dtype, "--batch", 1, "--length", prompt, "--launches", 2, "--blocks", 2]
     visits = {phase: sweep_samples(model, [*client, "--phase", phase], "server") for phase in ("prefill", "decode")}
-    # Plain means, as the tool's.
-    means = {phase: statistics.mean(sample for visit in of_phase for sample in visit) for phase, of_phase in visits.items()}
-    return means["prefill"], means["decode"], len(visits["decode"][0])
+    # As the tool's: a visit of decode is a request.
+    first = statistics.median(sample for visit in visits["prefill"] for sample in visit)
+    more = statistics.median(statistics.mean(visit) for visit in visits["decode"])
+    return first, more, len(visits["decode"][0])
