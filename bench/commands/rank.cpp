@@ -68,7 +68,7 @@ ExitCode run_rank(const RankOptions& options) {
 
 void add_rank_command(CLI::App& app, ExitCode& exit_code) {
   auto options = std::make_shared<RankOptions>();
-  CLI::App* command = app.add_subcommand("rank", "The process of one rank; started by arms with shm-ranks.");
+  CLI::App* command = app.add_subcommand("rank", "The process of one rank; started by arms whose ranks share a model.");
   command->group("");  // Not shown in --help.
   command->add_option("--checkpoint", options->checkpoint)->required();
   command->add_option("--dtype", options->dtype)->required();

@@ -122,6 +122,13 @@ class AxisPart {
   std::string_view text_;
 };
 
+/// Returns the number that is all of the text, which may be infinite; 0 where there is none above 0.
+double number_above_0(std::string_view text) {
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && number > 0 ? number : 0;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> parse_axis(std::string_view flag, std::string_view text, std::int64_t minimum) {
@@ -136,13 +143,6 @@ std::vector<std::int64_t> parse_axis(std::string_view flag, std::string_view tex
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
   return values;
-}
-
-/// Returns the number that is all of the text, which may be infinite; 0 where there is none above 0.
-double number_above_0(std::string_view text) {
-  double number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && number > 0 ? number : 0;
 }
 
 std::vector<double> parse_rates(std::string_view flag, std::string_view text) {

@@ -8,10 +8,16 @@ With --program the first prompt that comes is completed by that program, so that
 import argparse
 import json
 import os
+import pathlib
 import subprocess
+import sys
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/validation/validation"))
+from paced_server import StreamHandler  # noqa: E402
 
 VOCABULARY = 97
 # As many tokens of the first prompt as any check asks for.
@@ -47,33 +53,15 @@ def ids_behind(prompt, tokens):
     return ids
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, status, content):
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-        self.close_connection = True
-
+class Handler(StreamHandler):
     def do_GET(self):
-        answers = {"/health": {}, "/v1/models": {"data": [{"id": "fake"}]}, "/version": {"version": "1.0"}, "/props": {"build_info": "b1"}}
-        self.answer(200 if self.path in answers else 404, answers.get(self.path, {"error": {"message": "no such path"}}))
-
-    def event(self, text):
-        data = f"data: {text}\n\n".encode()
-        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-        self.wfile.flush()
+        self.answer_path({"/health": {}, "/v1/models": {"data": [{"id": "fake"}]}, "/version": {"version": "1.0"}, "/props": {"build_info": "b1"}})
+        self.close_connection = True
 
     def do_POST(self):
         global completions
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = self.asked()
+        self.close_connection = True
         with lock:
             number = completions
             completions += 1
@@ -82,10 +70,7 @@ class Handler(BaseHTTPRequestHandler):
         if not request["stream"]:
             self.answer(200, {"tokens": ids, "stop": True, "stop_type": "limit", "tokens_predicted": len(ids)})
             return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
+        self.begin_events()
         for at in range(0, len(ids), options.bundle):
             if at > 0:
                 time.sleep(0.001)
@@ -106,8 +91,7 @@ class Handler(BaseHTTPRequestHandler):
             self.event("[DONE]")
         else:
             self.event(json.dumps({"tokens": [], "stop": True, "stop_type": "limit", "tokens_predicted": len(ids)}))
-        self.wfile.write(b"0\r\n\r\n")
-        self.close_connection = True
+        self.end_events()
 
 
 class Server(ThreadingHTTPServer):

@@ -31,10 +31,9 @@ StreamRound ServedCell::counted(const std::vector<std::vector<std::int64_t>>& pr
   const bool together = plan.after_ns.empty() && plan.most_at_once >= prompts.size();
   std::vector<StreamRequest> requests;
   for (std::size_t row = 0; row < prompts.size(); ++row) {
-    requests.push_back({.prompt = prompts[row], .max_tokens = tokens[row]});
-    if (together) {
-      requests.back().slot = static_cast<std::int64_t>(row);
-    }
+    requests.push_back({.prompt = prompts[row],
+                        .max_tokens = tokens[row],
+                        .slot = together ? std::optional(static_cast<std::int64_t>(row)) : std::nullopt});
   }
   const std::int64_t before = process_cpu_ns();
   StreamRound round = server_.streams(requests, plan);

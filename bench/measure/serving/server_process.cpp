@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
