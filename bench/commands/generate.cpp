@@ -20,6 +20,7 @@
 #include "bench/commands/sampling_options.h"
 #include "bench/commands/terminal.h"
 #include "bench/machine/environment.h"
+#include "bench/measure/engine_model.h"
 #include "bench/measure/process/rank_process.h"
 #include "bench/plan/arm.h"
 #include "bench/plan/prompt_file.h"
@@ -200,14 +201,11 @@ ExitCode run_generate(GenerateOptions options) {
   }
   set_threads(options.threads == 0 ? detect_machine().cores : options.threads);
   const EnginePlan plan = bind_arm(arm, reference_plan());
-  std::shared_ptr<const Model> model;
-  if (plan.communicator.value().ranks > 1) {
-    model = Model::open(source.path, dtype, device, memory_to_take(device));  // Each rank loads its part.
-  } else {
+  const auto model = [&] {
     ByteProgress progress("loading " + options.model);
-    model = Model::load(source.path, dtype, device, memory_to_take(device),
-                        [&](std::int64_t done, std::int64_t total) { progress(done, total); });
-  }
+    return model_for(plan, source.path, dtype, device,
+                     [&](std::int64_t done, std::int64_t total) { progress(done, total); });
+  }();
   const Engine engine(model, plan, load_drafts(drafts, dtype, device),
                       rank_processes({.checkpoint = source.path.string(),
                                       .dtype = options.dtype,
@@ -253,7 +251,7 @@ void add_generate_command(CLI::App& app, ExitCode& exit_code) {
       ->required();
   command->add_option("--prompt-ids", options->prompt_ids, "Token ids of one prompt, as 1,2,3; repeat for each row")
       ->allow_extra_args(false);
-  command->add_option("--prompt", options->prompts, "Text of one prompt, where the model has a tokenizer; repeat")
+  command->add_option("-p,--prompt", options->prompts, "Text of one prompt, where the model has a tokenizer; repeat")
       ->allow_extra_args(false);
   command
       ->add_option("--chat", options->questions, "A question, put into the form of the model's chat template; repeat")

@@ -8,6 +8,7 @@
 
 #include "bench/commands/commands.h"
 #include "bench/machine/environment.h"
+#include "bench/measure/engine_model.h"
 #include "bench/measure/engine_worker.h"
 #include "bench/measure/process/rank_process.h"
 #include "bench/measure/process/worker_process.h"
@@ -76,10 +77,7 @@ ExitCode run_engine_worker(const WorkerOptions& options) {
     const std::string device = require_device(asked.device);
     const ElementType dtype = dtype_from_name(options.dtype.empty() ? asked.dtype : options.dtype);
     const EnginePlan plan = bind_arm(arm, reference_plan());
-    const auto model =
-        plan.communicator.value().ranks > 1
-            ? Model::open(asked.model, dtype, device, memory_to_take(device))  // Each rank loads its part.
-            : Model::load(asked.model, dtype, device, memory_to_take(device));
+    const auto model = model_for(plan, asked.model, dtype, device);
     const RankLauncher ranks = rank_processes({.checkpoint = asked.model,
                                                .dtype = name_of_dtype(dtype),
                                                .device = device,

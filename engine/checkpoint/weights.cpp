@@ -409,11 +409,16 @@ Weights Weights::part(const ModelConfig& config, const RankPart& part) const {
     head.role = "head.weight";
     impl->roles.emplace(head.role, head);
   }
-  for (const auto& [name, role] : impl_->roles) {
-    if (const auto cut = weight_cut(config, name, part); cut && cut->ranges.empty()) {
-      impl->roles.erase(name);
-    }
+  // A model of the first layers reads from the weights of all of them.
+  std::set<std::string> wanted;
+  for (const RoleSpec& role : weight_roles(config)) {
+    wanted.insert(role.role);
   }
+  std::erase_if(impl->roles, [&](const auto& named) {
+    const std::string& name = named.first;
+    const auto cut = weight_cut(config, name, part);
+    return (cut && cut->ranges.empty()) || !(wanted.contains(name) || name == "head.weight");
+  });
   for (const auto& [name, role] : impl->roles) {
     if (auto cut = weight_cut(config, name, part)) {
       impl->cuts.emplace(name, std::move(*cut));

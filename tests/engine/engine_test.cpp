@@ -78,6 +78,21 @@ TEST(ModelOpen, AsksForTheMemoryOfARanksPartAlone) {
   EXPECT_THROW(part_with(needed - 1), NotEnoughMemory);
 }
 
+TEST(ModelFirstLayers, ShareNoWeightsOfTheLayersAfterThem) {
+  const testing::TemporaryFolder folder;
+  const ModelConfig config = testing::small_config();
+  testing::write_small_checkpoint(folder.path(), config);
+  const auto model = Model::open(folder.path(), ElementType::float32, "cpu", [] { return std::int64_t{1} << 40; });
+  const auto bytes = [&](std::int64_t layers) {
+    return model->first_layers(layers)->part({.rank = 1, .ranks = 2})->weight_bytes();
+  };
+  ASSERT_GE(config.layers, 2);
+  EXPECT_EQ(bytes(config.layers), model->part({.rank = 1, .ranks = 2})->weight_bytes());
+  const std::int64_t of_a_layer = bytes(2) - bytes(1);
+  EXPECT_GT(of_a_layer, 0);
+  EXPECT_EQ(bytes(config.layers) - bytes(1), of_a_layer * (config.layers - 1)) << "layers are alike";
+}
+
 TEST(PreparedWeights, AreMadeOnceAndOnlyWhereTheyFit) {
   std::int64_t at_hand = 100;
   PreparedWeights prepared([&] { return at_hand; });

@@ -200,7 +200,7 @@ class FindingsTest(unittest.TestCase):
         self.assertIn("| decode b1 L128 | 1 | vllm | 2 | 2.000 [1.500, 2.500] | 2.2 | 2.200 [1.600, 2.800] | 1.100 [1.100, 1.100] | +0.2 |", text)
         self.assertIn("| decode b1 L128 | 1 | llama.cpp | 1.5 | 1.500 [1.400, 1.600] | failed | - | - | - |", text)
         self.assertEqual([(point["engine"], point["batch"]) for point in tax.points(page.by_cell(rows))], [("vllm", 1)])
-        self.assertEqual(tax.sentences("T", page.by_cell(rows)), ["**T**, decode: vllm's server takes 1.100 [1.100, 1.100] at 1 row of the time of vllm in process."])
+        self.assertEqual(tax.sentences("T", page.by_cell(rows)), ["**T**, decode: the time of vllm's server over that of vllm in process is 1.100 [1.100, 1.100] at 1 row."])
         self.assertEqual(len(drawing.serving_tax(page.by_cell(rows))["data"]["values"]), 1)
 
     def test_a_claim_may_be_about_another_arm_than_the_baseline(self):

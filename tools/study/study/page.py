@@ -4,7 +4,7 @@ import math
 import shlex
 import statistics
 
-from validation.table import markdown
+from validation.table import markdown, significant
 
 from . import classes, peers, prediction, sums, tax
 
@@ -13,7 +13,7 @@ SAME = 0.02
 
 
 def milliseconds(row):
-    return f"{row['median_ns'] / 1e6:.3g}" if row["status"] == "ok" else row["status"]
+    return significant(row["median_ns"] / 1e6, 3) if row["status"] == "ok" else row["status"]
 
 
 def ratio(row):
@@ -68,7 +68,7 @@ def residues(rows):
                 groups.setdefault((row["length"] + 1) % 8, []).append(row["min_ns"] / 1e6)
         means = {residue: statistics.mean(values) for residue, values in sorted(groups.items())}
         whole = statistics.mean(means.values())
-        lines.append([arm, f"{whole:.3g}", f"{100 * (max(means.values()) - min(means.values())) / whole:.1f} %", " ".join(f"{value:.3g}" for value in means.values())])
+        lines.append([arm, significant(whole, 3), f"{100 * (max(means.values()) - min(means.values())) / whole:.1f} %", " ".join(significant(value, 3) for value in means.values())])
     return markdown(["arm", "mean of the fastest steps, ms", "largest less smallest residue", "by residue 0 to 7"], lines)
 
 
@@ -132,7 +132,7 @@ def settings(rows):
     lines = []
     for arm in arms_of(rows):
         mean = geometric(rows, arm)
-        lines.append([arm, *(milliseconds(cells[name][arm]) for name in cells), "-" if mean is None else f"{mean:.3g}"])
+        lines.append([arm, *(milliseconds(cells[name][arm]) for name in cells), "-" if mean is None else significant(mean, 3)])
     return markdown(["setting", *(f"{name}, ms" for name in cells), "geometric mean, ms"], lines)
 
 

@@ -85,7 +85,7 @@ def summary(answers):
     for question in SERVING.questions:
         answer = answers.get(question)
         if answer is not None and question.shows == "tax":
-            lines += tax.sentences(question.title, page.by_cell(answer.rows))
+            lines += tax.sentences(question.title.partition(":")[0], page.by_cell(answer.rows))
     return lines
 
 

@@ -3,7 +3,7 @@
 import math
 
 from validation.statistics_values import t_interval
-from validation.table import markdown
+from validation.table import markdown, significant
 
 SERVER = "-server"
 
@@ -33,7 +33,7 @@ def text_of(found):
 
 def added(below, found):
     """Milliseconds that a step of the server takes longer: the ratio's share of what the engine takes in process."""
-    return "-" if found is None else f"{(found[0] - 1) * below['median_ns'] / 1e6:+.2g}"
+    return "-" if found is None else significant((found[0] - 1) * below["median_ns"] / 1e6, 2, "+")
 
 
 def table(cells, milliseconds, ratio_text):
@@ -82,5 +82,5 @@ def sentences(title, cells):
             taxes = [(next(iter(arms.values()))["batch"], ratio(arms[server], arms[inside])) for arms in of_phase]
             said = [f"{text_of(found)} at {batch} row{'s' if batch > 1 else ''}" for batch, found in taxes if found]
             if said:
-                lines.append(f"**{title}**, {phase}: {inside}'s server takes {', '.join(said)} of the time of {inside} in process.")
+                lines.append(f"**{title}**, {phase}: the time of {inside}'s server over that of {inside} in process is {', '.join(said)}.")
     return lines
