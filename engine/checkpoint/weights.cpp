@@ -206,6 +206,14 @@ void write_weight(const at::Tensor& weight, const RoleSpec& role, const std::vec
   }
 }
 
+std::map<std::string, RoleSpec> roles_by_name(const ModelConfig& config) {
+  std::map<std::string, RoleSpec> roles;
+  for (const RoleSpec& role : weight_roles(config)) {
+    roles.emplace(role.role, role);
+  }
+  return roles;
+}
+
 }  // namespace
 
 std::int64_t weight_bytes(const ModelConfig& config, ElementType dtype) {
@@ -398,7 +406,7 @@ Weights Weights::part(const ModelConfig& config, const RankPart& part) const {
   // NOLINTNEXTLINE(modernize-make-unique): as in load().
   auto impl = std::unique_ptr<Impl>(new Impl{.reader = impl_->reader,
                                              .stored = impl_->stored,
-                                             .roles = impl_->roles,
+                                             .roles = roles_by_name(config),
                                              .cuts = {},
                                              .options = impl_->options,
                                              .total_bytes = 0,
@@ -409,15 +417,9 @@ Weights Weights::part(const ModelConfig& config, const RankPart& part) const {
     head.role = "head.weight";
     impl->roles.emplace(head.role, head);
   }
-  // A model of the first layers reads from the weights of all of them.
-  std::set<std::string> wanted;
-  for (const RoleSpec& role : weight_roles(config)) {
-    wanted.insert(role.role);
-  }
   std::erase_if(impl->roles, [&](const auto& named) {
-    const std::string& name = named.first;
-    const auto cut = weight_cut(config, name, part);
-    return (cut && cut->ranges.empty()) || !(wanted.contains(name) || name == "head.weight");
+    const auto cut = weight_cut(config, named.first, part);
+    return cut && cut->ranges.empty();
   });
   for (const auto& [name, role] : impl->roles) {
     if (auto cut = weight_cut(config, name, part)) {
@@ -435,11 +437,6 @@ Weights Weights::part(const ModelConfig& config, const RankPart& part) const {
 
 Weights Weights::open(const std::filesystem::path& directory, const ModelConfig& config, ElementType dtype,
                       const std::string& device_name, const MemoryAtHand& at_hand) {
-  const std::vector<RoleSpec> specs = weight_roles(config);
-  std::map<std::string, RoleSpec> roles;
-  for (const RoleSpec& role : specs) {
-    roles.emplace(role.role, role);
-  }
   const auto reader = std::make_shared<const CheckpointReader>(directory, config);
   auto stored = match(directory, reader->tensors(), config);
   const at::Device device(device_name);
@@ -447,14 +444,14 @@ Weights Weights::open(const std::filesystem::path& directory, const ModelConfig&
   // NOLINTNEXTLINE(modernize-make-unique): an aggregate with a mutex can neither be moved nor made by make_unique().
   auto impl = std::unique_ptr<Impl>(new Impl{.reader = reader,
                                              .stored = std::move(stored),
-                                             .roles = std::move(roles),
+                                             .roles = roles_by_name(config),
                                              .cuts = {},
                                              .options = at::TensorOptions(scalar_type(dtype)).device(device),
                                              .total_bytes = total,
                                              .at_hand = at_hand,
                                              .arena = nullptr});
   if (device.is_cpu()) {
-    impl->arena = std::make_shared<Arena>(static_cast<std::size_t>(total) + specs.size() * kAlignmentBytes);
+    impl->arena = std::make_shared<Arena>(static_cast<std::size_t>(total) + impl->roles.size() * kAlignmentBytes);
   }
   return Weights(std::move(impl));
 }
