@@ -113,8 +113,9 @@ are not adjusted for the number of rows; verdicts are.</p>
 (max-T by shared sign flips of launches, two-sided .05) and in Student's t test, SAME when the whole interval lies
 within 1&nbsp;%, else INCONCLUSIVE. There is none below 6 launches, or 10 where the family has more than 4
 contrasts: no sign flip could be significant. Blocks in which other processes used more than 2&nbsp;% of the cores'
-time are void for all arms alike, unless that were more than a quarter of them; then none is left out and the row is
-marked disturbed, and where others used more than 35&nbsp;% there is no verdict.</p>
+time are void for all arms alike, unless that were more than a quarter of them, or a launch has no other; those count
+and the row is marked disturbed. Where others used more than 35&nbsp;%, an only block is void too, and if they did so in
+all blocks on average, there is no verdict.</p>
 )html";
 
 const char* const kGlossary = R"html(

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "reports/statistics/paired_steps.h"
 
@@ -51,24 +53,37 @@ std::vector<double> values_of(const std::map<std::int64_t, double>& by_launch) {
 
 }  // namespace
 
-ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell, double void_share, double most_void) {
-  ValidBlocks result;
-  for (const BlockRecord* block : blocks_of_cell) {
-    if (block->other_cpu_share <= void_share) {
-      result.blocks.push_back(block);
-    }
-  }
-  result.void_blocks = std::ssize(blocks_of_cell) - std::ssize(result.blocks);
-  if (static_cast<double>(result.void_blocks) > most_void * static_cast<double>(blocks_of_cell.size())) {
+std::vector<const BlockRecord*> quiet_blocks(std::span<const BlockRecord* const> blocks, double share) {
+  std::vector<const BlockRecord*> quiet;
+  std::ranges::copy_if(blocks, std::back_inserter(quiet),
+                       [share](const BlockRecord* block) { return block->other_cpu_share <= share; });
+  return quiet;
+}
+
+ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell) {
+  const std::vector<const BlockRecord*> quiet = quiet_blocks(blocks_of_cell, kVoidShare);
+  const auto count = static_cast<double>(blocks_of_cell.size());
+  if (count - static_cast<double>(quiet.size()) > kMostVoid * count) {
     double others = 0;
     for (const BlockRecord* block : blocks_of_cell) {
       others += block->other_cpu_share;
     }
-    result = {.blocks = {blocks_of_cell.begin(), blocks_of_cell.end()},
-              .void_blocks = 0,
-              .disturbed = true,
-              .saturated = others > kSaturatedShare * static_cast<double>(blocks_of_cell.size())};
+    return {.blocks = {blocks_of_cell.begin(), blocks_of_cell.end()},
+            .disturbed = true,
+            .saturated = others > kSaturatedShare * count};
   }
+  std::set<std::int64_t> launches;  // with a quiet block
+  for (const BlockRecord* block : quiet) {
+    launches.insert(block->launch);
+  }
+  ValidBlocks result;
+  for (const BlockRecord* block : blocks_of_cell) {
+    if (block->other_cpu_share <= (launches.contains(block->launch) ? kVoidShare : kSaturatedShare)) {
+      result.blocks.push_back(block);
+    }
+  }
+  result.void_blocks = std::ssize(blocks_of_cell) - std::ssize(result.blocks);
+  result.disturbed = result.blocks.size() > quiet.size();
   return result;
 }
 

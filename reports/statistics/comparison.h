@@ -12,29 +12,32 @@
 
 namespace decodelab {
 
-/// Share of core time that other processes may use during a block; above it the block is void, for all arms alike. Only
-/// the telemetry decides this, never the times of the block.
+/// Share of core time that other processes may use during a block; above it the block is void, for all arms alike,
+/// where its launch has a better one. Only the telemetry decides this, never the times of the block.
 inline constexpr double kVoidShare = 0.02;
 /// Share of a cell's blocks that may be void. Above it the machine is too busy to choose among blocks, and none is
 /// dropped: the test stays valid because the order of arms is redrawn, and the noise widens its interval.
 inline constexpr double kMostVoid = 0.25;
 /// Share of core time of other processes above which no block means anything, since every step waits for a core. The
-/// value lies between a load that leaves cores free (a thread on every second core) and one that leaves none.
+/// value lies between a load that leaves cores free (a thread on every second core) and one that leaves none. Up to it
+/// a launch keeps its only block: launches are what a verdict counts, and the noise of one widens its interval.
 inline constexpr double kSaturatedShare = 0.35;
 /// Flags that these rules set on rows.
 inline constexpr const char* kVoidBlocksFlag = "void-blocks";
 inline constexpr const char* kDisturbedFlag = "disturbed";
 inline constexpr const char* kSaturatedFlag = "saturated";
 
+/// Returns the blocks during which other processes used no more than `share` of core time.
+std::vector<const BlockRecord*> quiet_blocks(std::span<const BlockRecord* const> blocks, double share);
+
 /// The blocks of a cell that count.
 struct ValidBlocks {
   std::vector<const BlockRecord*> blocks;
   std::int64_t void_blocks = 0;  ///< Blocks that were left out.
-  bool disturbed = false;        ///< Too many blocks were void, so none was left out.
-  bool saturated = false;        ///< Disturbed, and others took more than kSaturatedShare on average: no verdict.
+  bool disturbed = false;        ///< Some count that are not quiet: they are too many, or the only ones of launches.
+  bool saturated = false;        ///< Too many, and others took more than kSaturatedShare on average: no verdict.
 };
-ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell, double void_share = kVoidShare,
-                         double most_void = kMostVoid);
+ValidBlocks valid_blocks(std::span<const BlockRecord* const> blocks_of_cell);
 
 /// What one block says about an arm.
 struct BlockContrast {

@@ -15,7 +15,6 @@ namespace decodelab {
 namespace {
 
 constexpr double kNanoseconds = 1e9;
-constexpr double kNeverTooMany = 1;  // the gate's own limit is applied to the whole cell
 
 using Blocks = std::vector<const BlockRecord*>;
 
@@ -109,10 +108,10 @@ std::vector<GateCell> gate_cells(const RunData& data, const GateArms& arms,
   for (const CellRecord& record : data.cells) {
     GateCell cell{.cell = record, .values = {}, .launch_order = {}};
     const Blocks& of_cell = blocks[record.id];
-    const ValidBlocks valid = valid_blocks(of_cell, void_share, kNeverTooMany);
+    const Blocks quiet = quiet_blocks(of_cell, void_share);
     cell.blocks = std::ssize(of_cell);
-    cell.void_blocks = valid.void_blocks;
-    const auto launches = mean_contrasts(compare_arms(valid.blocks, arms.candidate->id, arms.baseline->id));
+    cell.void_blocks = std::ssize(of_cell) - std::ssize(quiet);
+    const auto launches = mean_contrasts(compare_arms(quiet, arms.candidate->id, arms.baseline->id));
     for (const std::int64_t index : gate_blocks) {
       const auto baseline_first = launches.find(kLaunchesOfAGateBlock * index);
       const auto candidate_first = launches.find(kLaunchesOfAGateBlock * index + 1);

@@ -31,15 +31,17 @@ std::optional<std::int64_t> launches_to_decide(const std::vector<double>& values
   return static_cast<std::int64_t>(more);
 }
 
-Decision decide(const std::vector<double>& values, const FamilyTest& family, std::size_t index, std::size_t size) {
+// What is said of one of `size` contrasts that has fewer launches than a verdict needs.
+Decision too_few(const std::vector<double>& values, double p_sign_flip, std::size_t size) {
+  return {.reason = fmt::format("{} launches, and a verdict on {} contrast{} needs {}", values.size(), size,
+                                size == 1 ? "" : "s", launches_for_verdict(size)),
+          .p_t = student_t_p(values),
+          .p_sign_flip = p_sign_flip};
+}
+
+Decision decide(const std::vector<double>& values, const FamilyTest& family, std::size_t index) {
   Decision decision{.p_sign_flip = family.p[index], .p_family = family.p_adjusted[index]};
   decision.p_t = student_t_p(values);
-  const std::size_t needed = launches_for_verdict(size);
-  if (values.size() < needed) {
-    decision.reason = fmt::format("{} launches, and a verdict on {} contrast{} needs {}", values.size(), size,
-                                  size == 1 ? "" : "s", needed);
-    return decision;
-  }
   const Interval interval = *mean_interval(values);
   const double critical = std::max(family.critical_t, student_t_quantile(1 - kFamilyLevel / 2, values.size()));
   if (const auto detectable = detectable_mean(values, critical, 0); detectable && std::isfinite(*detectable)) {
@@ -78,9 +80,22 @@ std::vector<Decision> decide_family(const std::vector<std::vector<double>>& cont
   if (contrasts.empty()) {
     return decisions;
   }
-  const FamilyTest family = test_family(contrasts);
+  const FamilyTest all = test_family(contrasts);
+  // A contrast of too few launches gets no verdict, so that it cannot be a false one: it does not raise the bar for the
+  // others, whose patterns it would reach by its missing signs alone.
+  std::vector<std::vector<double>> tested;
+  for (const std::vector<double>& contrast : contrasts) {
+    if (without_gaps(contrast).size() >= launches_for_verdict(contrasts.size())) {
+      tested.push_back(contrast);
+    }
+  }
+  const FamilyTest family = test_family(tested);
+  std::size_t place = 0;  // among those tested
   for (std::size_t j = 0; j < contrasts.size(); ++j) {
-    decisions.push_back(decide(without_gaps(contrasts[j]), family, j, contrasts.size()));
+    const std::vector<double> values = without_gaps(contrasts[j]);
+    decisions.push_back(values.size() < launches_for_verdict(contrasts.size())
+                            ? too_few(values, all.p[j], contrasts.size())
+                            : decide(values, family, place++));
   }
   return decisions;
 }

@@ -37,7 +37,7 @@ struct Decision {
   std::string reason;                         ///< Why there is none, or why it is inconclusive; else empty.
   double p_t = 1;                             ///< Student's t, two-sided, of this contrast alone.
   double p_sign_flip = 1;                     ///< The same by sign flips.
-  double p_family = 1;                        ///< Adjusted for all contrasts of the family (max-T).
+  double p_family = 1;                        ///< Adjusted for all that have launches enough (max-T); 1 for others.
   std::optional<double> mde;                  ///< Smallest effect that this rule finds with 80 % power, as a share.
   std::optional<std::int64_t> more_launches;  ///< About so many more would decide an inconclusive contrast.
 };
@@ -46,8 +46,9 @@ struct Decision {
 /// NaN where that launch has none.
 ///
 /// FASTER and SLOWER need p_family <= .05 and, so that no single test carries the verdict, p_t <= .05 too; where
-/// Student's t and the sign flips of a contrast disagree at .05, it is INCONCLUSIVE whatever its interval. Throws
-/// std::invalid_argument as test_family() does.
+/// Student's t and the sign flips of a contrast disagree at .05, it is INCONCLUSIVE whatever its interval. Those of too
+/// few launches have no verdict and are not tested with the others, but count in the number that
+/// launches_for_verdict() is asked about. Throws std::invalid_argument as test_family() does.
 std::vector<Decision> decide_family(const std::vector<std::vector<double>>& contrasts);
 
 }  // namespace decodelab

@@ -126,7 +126,7 @@ class ASweep(ProgramTest):
         lines = result.stderr.strip().splitlines()
         self.assertRegex(lines[-4], r"^decodelab: [\w ]+: [\d.]+ % timed steps, [\d.]+ % warm-up, ")
         self.assertRegex(lines[-3], r"^decodelab:   causal, [\w ]+: ")
-        self.assertRegex(lines[-1], r"^decodelab:   all arms together, [\w ]+: ")
+        self.assertRegex(lines[-1], r"^decodelab:   shared by all arms, [\w ]+: ")
         self.run_program("report", "latest", "--store", self.store, "--out", self.path("report"))
         with open(self.path("report", "report.html"), encoding="utf-8") as page:
             self.assertIn("Where the time went", page.read())

@@ -103,13 +103,14 @@ Table void_table(const RunReport& run) {
         ++left_out;
         continue;
       }
+      const bool counts = std::ranges::find(valid.blocks, block) != valid.blocks.end();
       table.rows.push_back({run.summary.run.id,
                             cell.id,
                             {cell_label(cell), std::to_string(block->launch), std::to_string(block->block),
                              format_percent(block->other_cpu_share),
-                             valid.saturated   ? "yes, without a verdict: others took over a third of the cores"
-                             : valid.disturbed ? "yes: too many would be void, so none is"
-                                               : "no, void for all arms"}});
+                             valid.saturated ? "yes, without a verdict: others took over a third of the cores"
+                             : counts        ? "yes: without such blocks too few would be left"
+                                             : "no, void for all arms"}});
     }
   }
   if (left_out > 0) {

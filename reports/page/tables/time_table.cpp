@@ -15,7 +15,7 @@ namespace {
 /// In the order of Activity.
 constexpr std::array<const char*, kActivities> kWords{"loading weights",  "packing weights", "starting workers",
                                                       "checking outputs", "counting steps",  "filling caches",
-                                                      "warm-up",          "timed steps",     "the rest"};
+                                                      "warm-up",          "timed steps",     "other work"};
 
 constexpr double kSmallestShare = 0.0005;
 
@@ -56,7 +56,7 @@ Table time_table(const RunSummary& summary) {
   Table table{.title = "Where the time went",
               .columns = {{"Arm"}, {"Seconds", true}},
               .rows = {},
-              .notes = {"Shares of the arm's own seconds. All arms together: what launches do for all of them, the "
+              .notes = {"Shares of the arm's own seconds. Shared by all arms: what launches do for all of them, the "
                         "reference where it is no arm, and the start and end of processes."}};
   for (const char* const words : kWords) {
     table.columns.push_back({words, true});
@@ -69,7 +69,7 @@ Table time_table(const RunSummary& summary) {
     table.rows.push_back({summary.run.id, 0, std::move(fields)});
   };
   for (const ArmTimeUse& arm : time_use_by_arm(summary.times_spent, summary.arms)) {
-    add(arm.arm.empty() ? "all arms together" : arm.arm, arm.use);
+    add(arm.arm.empty() ? "shared by all arms" : arm.arm, arm.use);
   }
   if (table.rows.size() > 1) {
     add("the whole run", time_use(summary.times_spent));

@@ -43,8 +43,14 @@ TEST(Sections, TrustOpensWithTheLedgerAndSaysWhatTheWeightsAre) {
   const std::size_t ledger = html.find("Planned, measured and excluded cells");
   EXPECT_LT(ledger, html.find("<figure"));
   EXPECT_LT(ledger, html.find("Random weights, timing only"));
-  EXPECT_TRUE(contains(
-      html, {"Blocks that other processes disturbed", "no, void for all arms", "9.0 %", "3 oom", "In-run null"}));
+  EXPECT_TRUE(contains(html, {"Blocks that other processes disturbed", "yes: without such blocks too few would be left",
+                              "9.0 %", "3 oom", "In-run null"}));
+}
+
+TEST(Sections, TrustSaysWhichBlocksDoNotCount) {
+  RunData data = rich_run();
+  data.blocks.front().other_cpu_share = 0.5;
+  EXPECT_TRUE(contains(section_of(data, "trust"), {"no, void for all arms", "50.0 %"}));
 }
 
 TEST(Sections, TrustNamesOtherEnginesAndWhatTheyWereSetTo) {

@@ -104,6 +104,12 @@ TEST(Family, LeavesVoidBlocksOutUnlessTheyAreTooManyAndHasNoVerdictWhereNoCoreIs
   EXPECT_EQ(few.comparison.blocks.size(), 21U);
   EXPECT_TRUE(few.decision.verdict.has_value()) << few.decision.reason;
   EXPECT_EQ(few.flags, std::vector<std::string>{kVoidBlocksFlag});
+  for (BlockRecord& block : data.blocks) {
+    block.other_cpu_share = block.cell_id == cell && block.launch == 1 ? 0.03 : 0;
+  }
+  const SummaryRow alone = summarize(data).rows[1];
+  EXPECT_EQ(alone.comparison.blocks.size(), 24U) << "a launch keeps its blocks where none is quiet";
+  EXPECT_EQ(alone.flags, std::vector<std::string>{kDisturbedFlag});
   disturb(8);
   const SummaryRow noisy = summarize(data).rows[1];
   EXPECT_EQ(noisy.comparison.blocks.size(), 24U);

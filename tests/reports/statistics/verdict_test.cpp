@@ -52,6 +52,19 @@ TEST(Verdict, NeedsSixLaunchesForOneContrastAndTenForALargeFamily) {
   EXPECT_EQ(decide_family(enough).front().verdict, Verdict::faster);
 }
 
+TEST(Verdict, OfOneContrastDoesNotWaitForAnotherThatLostALaunch) {
+  std::vector<std::vector<double>> family{spread_around(-0.2, 0.01, 6, 1), spread_around(-0.2, 0.01, 6, 2)};
+  family.push_back(spread_around(-0.2, 0.001, 6, 3));
+  family.back()[2] = kMissing;
+  const std::vector<Decision> decisions = decide_family(family);
+  EXPECT_EQ(decisions[0].verdict, Verdict::faster);
+  EXPECT_EQ(decisions[1].verdict, Verdict::faster);
+  EXPECT_EQ(decisions[2].verdict, std::nullopt);
+  EXPECT_EQ(decisions[2].reason, "5 launches, and a verdict on 3 contrasts needs 6");
+  EXPECT_EQ(decisions[2].p_family, 1);
+  EXPECT_EQ(decisions[2].p_sign_flip, 2.0 / 32);
+}
+
 TEST(Verdict, IsInconclusiveWhereOneOutlierMakesTheTestsDisagree) {
   // All of one sign: sign flips find 2 / 2^6; Student's t does not, for the spread that one launch brings.
   const Decision decision = decide_one({0.001, 0.001, 0.001, 0.001, 0.001, 0.5});

@@ -22,7 +22,7 @@ RunSummary spent() {
 
 TEST(TimeTable, SaysInOneLineWhatARunIsForFirstAndThenTheLargest) {
   EXPECT_EQ(time_use_words(time_use(spent().times_spent)),
-            "60.0 % timed steps, 10.0 % warm-up, 20.0 % packing weights, 10.0 % the rest");
+            "60.0 % timed steps, 10.0 % warm-up, 20.0 % packing weights, 10.0 % other work");
   EXPECT_EQ(time_use_words({}), "");
 }
 
@@ -34,7 +34,7 @@ TEST(TimeTable, HasARowForEachArmAndTheWholeRun) {
   EXPECT_EQ(table.rows[0].fields[1], "0.8");
   EXPECT_EQ(table.rows[0].fields[2 + static_cast<std::size_t>(Activity::timing)], "75.0 %");
   EXPECT_EQ(table.rows[0].fields[2 + static_cast<std::size_t>(Activity::loading)], "");
-  EXPECT_EQ(table.rows[2].fields[0], "all arms together");
+  EXPECT_EQ(table.rows[2].fields[0], "shared by all arms");
   EXPECT_EQ(table.rows[3].fields[0], "the whole run");
   EXPECT_EQ(table.rows[3].fields[1], "1.0");
   EXPECT_TRUE(time_table({}).rows.empty()) << "of a run whose launches did not say";
