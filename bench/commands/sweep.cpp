@@ -171,7 +171,7 @@ std::string time_lines(const RunData& data, const std::vector<TimeSpentRecord>& 
   const std::vector<ArmTimeUse> arms = time_use_by_arm(times, data.arms);
   for (const ArmTimeUse& arm : arms) {
     if (arms.size() > 2 && arm.use.total() > 0) {
-      lines += fmt::format("decodelab:   {}, {}: {}\n", arm.arm.empty() ? "shared by all arms" : arm.arm,
+      lines += fmt::format("decodelab:   {}, {}: {}\n", time_use_label(arm),
                            duration_words(static_cast<double>(arm.use.total()) * 1e-9), time_use_words(arm.use));
     }
   }

@@ -80,22 +80,23 @@ std::vector<Decision> decide_family(const std::vector<std::vector<double>>& cont
   if (contrasts.empty()) {
     return decisions;
   }
-  const FamilyTest all = test_family(contrasts);
+  const std::size_t needed = launches_for_verdict(contrasts.size());
+  std::vector<std::vector<double>> values;
   // A contrast of too few launches gets no verdict, so that it cannot be a false one: it does not raise the bar for the
   // others, whose patterns it would reach by its missing signs alone.
   std::vector<std::vector<double>> tested;
   for (const std::vector<double>& contrast : contrasts) {
-    if (without_gaps(contrast).size() >= launches_for_verdict(contrasts.size())) {
+    values.push_back(without_gaps(contrast));
+    if (values.back().size() >= needed) {
       tested.push_back(contrast);
     }
   }
-  const FamilyTest family = test_family(tested);
+  const FamilyTest all = test_family(contrasts);
+  const FamilyTest family = tested.size() == contrasts.size() ? all : test_family(tested);
   std::size_t place = 0;  // among those tested
   for (std::size_t j = 0; j < contrasts.size(); ++j) {
-    const std::vector<double> values = without_gaps(contrasts[j]);
-    decisions.push_back(values.size() < launches_for_verdict(contrasts.size())
-                            ? too_few(values, all.p[j], contrasts.size())
-                            : decide(values, family, place++));
+    decisions.push_back(values[j].size() < needed ? too_few(values[j], all.p[j], contrasts.size())
+                                                  : decide(values[j], family, place++));
   }
   return decisions;
 }

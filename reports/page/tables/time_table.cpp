@@ -52,6 +52,8 @@ std::string time_use_words(const TimeUse& use) {
   return words;
 }
 
+std::string time_use_label(const ArmTimeUse& arm) { return arm.arm.empty() ? "shared by all arms" : arm.arm; }
+
 Table time_table(const RunSummary& summary) {
   Table table{.title = "Where the time went",
               .columns = {{"Arm"}, {"Seconds", true}},
@@ -69,7 +71,7 @@ Table time_table(const RunSummary& summary) {
     table.rows.push_back({summary.run.id, 0, std::move(fields)});
   };
   for (const ArmTimeUse& arm : time_use_by_arm(summary.times_spent, summary.arms)) {
-    add(arm.arm.empty() ? "shared by all arms" : arm.arm, arm.use);
+    add(time_use_label(arm), arm.use);
   }
   if (table.rows.size() > 1) {
     add("the whole run", time_use(summary.times_spent));

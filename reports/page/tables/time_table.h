@@ -17,6 +17,9 @@ const char* activity_words(Activity activity);
 /// spent.
 std::string time_use_words(const TimeUse& use);
 
+/// Returns the label of the arm, or `shared by all arms` where launches spent the time for all of them.
+std::string time_use_label(const ArmTimeUse& arm);
+
 /// Returns a row for each arm, and one for the time that belongs to no single arm: seconds, and the share of each
 /// activity. The table has no rows where the run's launches recorded no such times.
 Table time_table(const RunSummary& summary);
