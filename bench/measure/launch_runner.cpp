@@ -73,9 +73,9 @@ class LaunchRunner {
   LaunchRunner& operator=(const LaunchRunner&) = delete;
 
   LaunchEnd run() {
-    const auto start = Clock::now();
+    const auto begun = Clock::now();
     start_workers();
-    const Clock::duration start_took = Clock::now() - start;
+    const Clock::duration start_took = Clock::now() - begun;
     if (!check_cells() || !recheck_cells()) {
       return LaunchEnd::stopped;
     }
@@ -95,7 +95,7 @@ class LaunchRunner {
         });
       }
       if (data_.run.blocks_per_launch == kFittedBlocks) {
-        fit_blocks(start_took, Clock::now() - rounds_start);
+        fit_blocks(start_took, rounds_start - begun, Clock::now() - rounds_start);
       }
     }
     return LaunchEnd::complete;
@@ -143,11 +143,14 @@ class LaunchRunner {
     return cell.steps > 0 && !finished_.contains({launch_, block, cell.id});
   }
 
-  void fit_blocks(Clock::duration start, Clock::duration round) {
+  /// Fixes the blocks of a launch by what this one took: to start the workers, before its rounds in all, and for one
+  /// round. Later launches check less; that leaves time for what they spend on ending their workers.
+  void fit_blocks(Clock::duration start, Clock::duration before, Clock::duration round) {
     const std::chrono::duration<double> start_s = start;
+    const std::chrono::duration<double> before_s = before;
     const std::chrono::duration<double> round_s = round;
     const double wanted = std::ceil(kRoundsPerStart * start_s / round_s);
-    const double fitting = std::floor((context_.fitted_seconds - start_s.count()) / round_s.count());
+    const double fitting = std::floor((context_.fitted_seconds - before_s.count()) / round_s.count());
     const auto most = static_cast<double>(kMostFittedBlocks);
     data_.run.blocks_per_launch = static_cast<std::int64_t>(std::clamp(std::min(wanted, fitting), 1.0, most));
     store_.set_blocks_per_launch(data_.run.id, data_.run.blocks_per_launch);

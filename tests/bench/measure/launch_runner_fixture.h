@@ -28,6 +28,7 @@ struct Behaviour {
   bool times_slices = true;
   int rounds = 0;  ///< Of a step of a continuation; 0: it is timed whole.
   std::chrono::milliseconds start{0};
+  std::chrono::milliseconds outputs{0};
   bool cannot_be_made = false;
   std::int64_t filling_ns = 0;       ///< What it says that it spent on each fill.
   Counters counters;                 ///< Of its steps.
@@ -50,6 +51,7 @@ class FakeWorker final : public Worker {
   OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace*) override {
     log_.outputs.push_back(label_ + " b" + std::to_string(cell.batch));
     side_.filling_ns += behaviour_.filling_ns;
+    std::this_thread::sleep_for(behaviour_.outputs);
     if (behaviour_.throws_in_outputs) {
       throw std::runtime_error("this arm is broken\nand this line is a stack trace");
     }

@@ -82,6 +82,20 @@ TEST_F(LaunchRunnerTest, GivesNoLaunchMoreBlocksThanFitIntoItsTime) {
   EXPECT_EQ(store_->load_run(run_).run.blocks_per_launch, 1);
 }
 
+TEST_F(LaunchRunnerTest, CountsTheChecksInWhatALaunchTakesBesideItsBlocks) {
+  behaviours_["a"].start = std::chrono::milliseconds(100);
+  fitted_seconds_ = 0.9;
+  std::map<int, std::int64_t> fitted;  // by the milliseconds that a check takes
+  for (const int check : {0, 500}) {
+    behaviours_["a"].outputs = std::chrono::milliseconds(check);
+    add_run({"causal", "a"}, {2, 4}, kFittedBlocks);
+    EXPECT_EQ(launch(0), LaunchEnd::complete);
+    fitted[check] = store_->load_run(run_).run.blocks_per_launch;
+  }
+  EXPECT_GT(fitted[0], 1);
+  EXPECT_EQ(fitted[500], 1) << "the checks of two cells take a second";
+}
+
 TEST_F(LaunchRunnerTest, RunsTheArmsOfHalfABlockInSlicesForthAndBack) {
   slice_ns_ = 30'000'000;  // of 64 steps of a millisecond
   add_run({"causal", "a", "b"}, {2}, 1);
