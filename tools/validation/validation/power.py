@@ -100,7 +100,8 @@ def relaunched(out, name, trials_wanted, keep_going, share, seconds, look):
                                          "--seed", 1 + len(trials), "--store", store, "-o", "json", allowed=(0, 1, 3, 4))
                 took = time.monotonic() - start
                 step_ns = step_of(store)
-            trials.add(step_ns=step_ns, slow_ns=slow_ns, exit=code, seconds=took)
+            why = "; ".join(problem["words"] for problem in json.loads(text)["problems"])
+            trials.add(step_ns=step_ns, slow_ns=slow_ns, exit=code, why=why, seconds=took)
     return trials
 
 
