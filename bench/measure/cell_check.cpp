@@ -173,9 +173,8 @@ CellCheck check_cell(const CellRecord& cell, std::vector<CellArmRecord> rows, co
   };
   const std::int64_t slowest = *std::ranges::max_element(step_ns);
   const bool whole = cell.phase == Phase::batching || cell.phase == Phase::continuation;
-  const std::int64_t steps =
-      whole ? plan_whole_steps(cell.phase, slowest, visits.fewest_steps)
-            : limit_steps(cell, plan_steps(slowest, visits.fewest_steps, visits.visit_ns).steps, positions);
+  const std::int64_t steps = whole ? plan_whole_steps(cell.phase, slowest, visits.fewest_steps)
+                                   : limit_steps(cell, plan_steps(slowest, visits.fewest_steps).steps, positions);
   if (cell.phase == Phase::decode && steps % kPeriodSteps != 0) {
     flag(kPeriodNotCoveredFlag);
   }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "bench/measure/cell_outputs.h"
-#include "bench/measure/steps.h"
 #include "reports/store/record.h"
 
 namespace decodelab {
@@ -15,8 +14,7 @@ namespace decodelab {
 /// What a plan asks of each visit of a launch.
 struct VisitPlan {
   std::int64_t fewest_steps = 0;  ///< The fewest timed steps of a visit, up to kMaximumSteps, however long they take.
-  std::int64_t visit_ns = kVisitNs;  ///< Time that the steps of a visit fill where they know a period.
-  std::int64_t slice_ns = 0;         ///< Time that one slice of a visit fills; 0: a visit is one slice.
+  std::int64_t slice_ns = 0;      ///< Time that one slice of a visit fills; 0: a visit is one slice.
 };
 
 /// The flag of the rows of a cell whose arms do not run in slices although the plan asks for it: an arm cannot, all

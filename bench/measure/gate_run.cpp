@@ -35,11 +35,6 @@ GateRun::GateRun(Store& store, std::int64_t run_id, GateDisplay display, double 
       .visits = visit_plan(plan, run),
       .fitted_seconds = fitted_seconds,
   };
-  if (run.blocks_per_launch == kFittedBlocks) {
-    constexpr std::int64_t kVisitsOfACell = 4;  // two of each arm in a block
-    const auto cells = static_cast<std::int64_t>(store.load_run(run_id).cells.size());
-    context_.visits.visit_ns = fitted_visit_ns(fitted_seconds, kVisitsOfACell * cells);
-  }
 }
 
 LaunchEnd GateRun::run_until(std::int64_t gate_blocks) {

@@ -12,31 +12,26 @@
 namespace decodelab {
 namespace {
 
+/// Long compared with the resolution of the clock and of the scheduler.
+constexpr std::int64_t kVisitNs = 200'000'000;
 constexpr std::int64_t kContinuationVisitNs = 1'000'000'000;
 constexpr std::int64_t kPeriodLimitNs = 2'000'000'000;  ///< A period that takes longer would make blocks too few.
-constexpr double kTimedShare = 0.25;                    ///< Of a launch that must fit into a time.
 static_assert(kMaximumSteps % kPeriodSteps == 0);
 
 }  // namespace
 
-StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest, std::int64_t visit_ns) {
+StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest) {
   if (slowest_step_ns <= 0) {
     throw std::invalid_argument(
         fmt::format("steps: the slowest step takes {} ns; expected more than 0.", slowest_step_ns));
   }
-  const std::int64_t filling = (visit_ns - 1) / slowest_step_ns + 1;  // Rounded up, without overflow.
+  const std::int64_t filling = (kVisitNs - 1) / slowest_step_ns + 1;  // Rounded up, without overflow.
   const std::int64_t steps = std::clamp<std::int64_t>(std::max(filling, fewest), 1, kMaximumSteps);
   if (slowest_step_ns > kPeriodLimitNs / kPeriodSteps && steps < kPeriodSteps) {
     return {.steps = steps, .period_covered = false};
   }
   const std::int64_t periods = (steps + kPeriodSteps - 1) / kPeriodSteps;
   return {.steps = periods * kPeriodSteps, .period_covered = true};
-}
-
-std::int64_t fitted_visit_ns(double seconds, std::int64_t visits) {
-  constexpr double kNsPerSecond = 1e9;
-  const double share_ns = kTimedShare * seconds * kNsPerSecond / static_cast<double>(visits);
-  return static_cast<std::int64_t>(std::clamp(share_ns, 1.0, static_cast<double>(kVisitNs)));
 }
 
 std::int64_t plan_whole_steps(Phase phase, std::int64_t slowest_step_ns, std::int64_t fewest) {

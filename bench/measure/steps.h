@@ -8,9 +8,6 @@
 
 namespace decodelab {
 
-/// What the steps of a visit fill: long compared with the resolution of the clock and of the scheduler.
-inline constexpr std::int64_t kVisitNs = 200'000'000;
-
 /// Most timed steps of a visit.
 inline constexpr std::int64_t kMaximumSteps = 64;
 
@@ -23,18 +20,12 @@ struct StepsPlan {
   bool period_covered = false;
 };
 
-/// Returns as many steps as fill `visit_ns`, from 1 to kMaximumSteps; a whole number of periods wherever one fits in 2
-/// s.
+/// Returns as many steps as fill 0.2 s, from 1 to kMaximumSteps; a whole number of periods wherever one fits in 2 s.
 ///
 /// `slowest_step_ns` is the step time of the slowest arm in the pilot: the number is fixed before the first block and
 /// equal for all arms. `fewest` steps, up to kMaximumSteps, are timed however long they take. Throws
 /// std::invalid_argument where the time is not above 0.
-StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest = 0, std::int64_t visit_ns = kVisitNs);
-
-/// Returns what a visit should fill where a launch of `visits` visits should take at most `seconds`: kVisitNs, or less
-/// where all of them together would take more than a quarter of that time. The rest goes to starting processes,
-/// checking and warming up, and to minutes in which the machine is slower.
-std::int64_t fitted_visit_ns(double seconds, std::int64_t visits);
+StepsPlan plan_steps(std::int64_t slowest_step_ns, std::int64_t fewest = 0);
 
 /// Returns as many steps as fill a visit of a phase whose steps are whole by themselves and know no period: 0.2 s of
 /// phase batching, where each serves requests of all lengths; 1 s of phase continue, where each is many decode steps

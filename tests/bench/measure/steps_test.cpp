@@ -30,15 +30,6 @@ TEST(Steps, FillAFifthOfASecondInWholePeriods) {
   expect_plan(25 * kMillisecond - 1, 16, true);  // 8 fall short by 8 ns.
 }
 
-TEST(Steps, FillLessWhereALaunchMustFitIntoATime) {
-  EXPECT_EQ(fitted_visit_ns(std::numeric_limits<double>::infinity(), 4), kVisitNs);
-  EXPECT_EQ(fitted_visit_ns(30, 4), kVisitNs) << "there is time enough";
-  EXPECT_EQ(fitted_visit_ns(2.4, 4), 150 * kMillisecond) << "a quarter of the launch";
-  EXPECT_EQ(fitted_visit_ns(2.4, 8), 75 * kMillisecond) << "of two cells";
-  EXPECT_EQ(plan_steps(5 * kMillisecond, 0, 150 * kMillisecond).steps, 32);
-  EXPECT_EQ(plan_steps(5 * kMillisecond, 0, 1).steps, 8) << "a period at least";
-}
-
 TEST(Steps, AreOnePeriodAsLongAsItFitsInTwoSeconds) {
   expect_plan(100 * kMillisecond, 8, true);
   expect_plan(250 * kMillisecond, 8, true);
