@@ -105,6 +105,7 @@ class LaunchRunner {
 
  private:
   using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
 
   std::unique_ptr<Worker> make_worker(const ArmRecord& arm) {
     const TimeSpan span(account_, arm.id, Activity::loading, context_.side_work);
@@ -145,12 +146,9 @@ class LaunchRunner {
 
   /// Fixes the blocks of a launch by what this one took: to start the workers, before its rounds in all, and for one
   /// round. Later launches check less; that leaves time for what they spend on ending their workers.
-  void fit_blocks(Clock::duration start, Clock::duration before, Clock::duration round) {
-    const std::chrono::duration<double> start_s = start;
-    const std::chrono::duration<double> before_s = before;
-    const std::chrono::duration<double> round_s = round;
-    const double wanted = std::ceil(kRoundsPerStart * start_s / round_s);
-    const double fitting = std::floor((context_.fitted_seconds - before_s.count()) / round_s.count());
+  void fit_blocks(Seconds start, Seconds before, Seconds round) {
+    const double wanted = std::ceil(kRoundsPerStart * start / round);
+    const double fitting = std::floor((Seconds(context_.fitted_seconds) - before) / round);
     const auto most = static_cast<double>(kMostFittedBlocks);
     data_.run.blocks_per_launch = static_cast<std::int64_t>(std::clamp(std::min(wanted, fitting), 1.0, most));
     store_.set_blocks_per_launch(data_.run.id, data_.run.blocks_per_launch);

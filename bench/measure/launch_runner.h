@@ -99,8 +99,7 @@ inline constexpr std::int64_t kMostFittedBlocks = 8;
 /// Keeps the time that the launch spent on each arm. In the run of a shard, only the shard's cells are checked and
 /// measured; the rows of the others stay `planned`. The first launch of a run whose blocks are kFittedBlocks fixes them
 /// for all launches: as many rounds as take kRoundsPerStart times as long as the start of the workers,
-/// kMostFittedBlocks at most, and no more than fit into the context's `fitted_seconds` beside that start and the
-/// checks.
+/// kMostFittedBlocks at most, and no more than fit into the context's `fitted_seconds` after the start and the checks.
 LaunchEnd run_launch(Store& store, std::int64_t run_id, std::int64_t launch, const LaunchContext& context);
 
 }  // namespace decodelab
