@@ -13,6 +13,7 @@
 #include "bench/measure/steps.h"
 #include "bench/measure/warmup.h"
 #include "bench/plan/step_scope.h"
+#include "reports/store/flags.h"
 
 namespace decodelab {
 namespace {
@@ -89,14 +90,14 @@ std::optional<std::int64_t> prove_and_count(CellArmRecord& row, const CellRecord
     return std::nullopt;
   }
   if (compared.batch != cell.batch || compared.length != cell.length) {
-    row.flags.push_back(fmt::format("verified-at-b{}-l{}", compared.batch, compared.length));
+    row.flags.push_back(fmt::format("{}b{}-l{}", kVerifiedAtFlag, compared.batch, compared.length));
   }
   const Probe probe = spend(Activity::counting, [&] { return worker.probe(cell); });
   row.peak_bytes = probe.peak_bytes;
   row.counters = probe.counters;
   row.engaged = probe.engaged;
   if (probe.engaged == false) {
-    row.flags.emplace_back("not-engaged");
+    row.flags.emplace_back(kNotEngagedFlag);
     row.reason = probe.missing;
   }
   if (probe.counters.contains(kBundledTokens)) {

@@ -17,14 +17,9 @@ struct VisitPlan {
   std::int64_t slice_ns = 0;      ///< Time that one slice of a visit fills; 0: a visit is one slice.
 };
 
-/// The flag of the rows of a cell whose arms do not run in slices although the plan asks for it: an arm cannot, all
-/// open visits together need too much memory, or the tokens of a visit are read only at its end.
-inline constexpr const char* kWholeVisitsFlag = "whole-visits";
-
-/// The counter of tokens that came from a server in one event with a token before them, and the flag of rows that have
-/// some: the times of single tokens are not known there, and those of such an event are spread evenly.
+/// The counter of tokens that came from a server in one event with a token before them; rows that have some carry
+/// kTokensBundledFlag.
 inline constexpr const char* kBundledTokens = "bundled_tokens";
-inline constexpr const char* kTokensBundledFlag = "tokens-bundled";
 
 /// The result of a check: the cell's rows with their new status, the steps that every visit will time (0: no arm is
 /// left) and those of a slice, and the seconds that a block is expected to take.

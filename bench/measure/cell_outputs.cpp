@@ -13,6 +13,7 @@
 #include "base/digest.h"
 #include "bench/measure/launch_runner.h"
 #include "bench/plan/cell_fill.h"
+#include "reports/store/flags.h"
 
 namespace decodelab {
 namespace {

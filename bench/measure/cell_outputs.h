@@ -12,22 +12,9 @@
 
 #include "bench/measure/kept_outputs.h"
 #include "bench/measure/worker.h"
-#include "reports/store/flags.h"
 #include "reports/store/record.h"
 
 namespace decodelab {
-
-/// The flag of the row of another engine that returns no logits: only its tokens were compared with the reference's.
-inline constexpr const char* kTokensOnlyFlag = "tokens-only";
-
-/// The flag of a row in a 16-bit type whose arm was compared with the reference in float32, since it and the reference
-/// differ by more than the tolerance; see compare_with_exact().
-inline constexpr const char* kComparedWithFp32Flag = "compared-with-fp32";
-
-/// The flag of a row of phase batching in a 16-bit type: steps of a batch that does not change were compared with the
-/// reference's. Which rows decode beside each other moves the rounding, so that tokens of requests are compared in
-/// fp32.
-inline constexpr const char* kStepsComparedFlag = "steps-compared";
 
 /// What arms under one request are compared with.
 struct ReferenceArm {

@@ -22,6 +22,7 @@
 #include "bench/measure/steps.h"
 #include "bench/measure/turns.h"
 #include "bench/plan/arm_request.h"
+#include "reports/store/flags.h"
 #include "reports/store/shard.h"
 
 namespace decodelab {

@@ -59,9 +59,8 @@ inline constexpr std::int64_t kVerifiedPrefillSteps = 4;
 inline constexpr std::int64_t kVerifiedDecodeSteps = 8;
 
 /// Share of the memory (available, or held by workers) that all workers together may hold; beyond it they are started
-/// for each visit anew, and their rows carry the flag below.
+/// for each visit anew, and their rows carry kRestartedFlag.
 inline constexpr double kWorkerMemory = 0.6;
-inline constexpr const char* kRestartedFlag = "restarted-each-visit";
 
 /// How many times longer the blocks of a launch should take than the start of its workers, where they are
 /// kFittedBlocks, and the most blocks. More rounds pay off beside a load that comes and goes ten times a second: gate

@@ -11,9 +11,6 @@ namespace decodelab {
 /// Most timed steps of a visit.
 inline constexpr std::int64_t kMaximumSteps = 64;
 
-/// The flag of a row whose visits hold no whole period.
-inline constexpr const char* kPeriodNotCoveredFlag = "period-not-covered";
-
 struct StepsPlan {
   std::int64_t steps = 0;
   /// Whether `steps` is a multiple of kPeriodSteps; else the row carries kPeriodNotCoveredFlag.

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "reports/store/flags.h"
 
 namespace decodelab {
 namespace {

@@ -71,11 +71,11 @@ void add_times(SummaryRow& row, const Blocks& blocks) {
     }
   }
   if (!quiet) {
-    add_flag(row, "warm-up-not-quiet");
+    add_flag(row, kWarmUpNotQuietFlag);
   }
   // Every step of a prefill is the same.
   if (!whole_periods && row.cell.phase == Phase::decode) {
-    add_flag(row, "period-not-covered");
+    add_flag(row, kPeriodNotCoveredFlag);
   }
   if (row.launches == 1) {
     add_flag(row, kThisProcessOnly);

@@ -104,8 +104,6 @@ struct ArmRecord {
 /// Exact counts of what the counted steps of an arm did, by name (`allocations`, `attention.operators`,
 /// `op.aten::cat`); one that is 0 is absent. `counted_steps` says over how many steps.
 using Counters = std::map<std::string, std::int64_t>;
-/// Prefix of a row's flag; the name of a counter follows that differed when the same steps were counted again.
-inline constexpr std::string_view kUnsteadyFlag = "unsteady-counters:";
 
 /// How near an arm's logits come to the reference's, both fed the same tokens, over all compared rows of all steps.
 struct Agreement {

@@ -14,6 +14,7 @@
 #include "bench/plan/step_scope.h"
 #include "bench/plan/sweep_plan.h"
 #include "engine/checkpoint/model_config.h"
+#include "reports/store/flags.h"
 
 namespace decodelab {
 namespace {

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "reports/page/tables/answer.h"
 #include "reports/statistics/labels.h"
+#include "reports/store/flags.h"
 
 namespace decodelab {
 namespace {
@@ -146,7 +147,7 @@ Overview overview_of(const RunData& data, const RunSummary& summary) {
   const auto busy = std::count_if(data.blocks.begin(), data.blocks.end(),
                                   [](const BlockRecord& block) { return block.other_cpu_share > kVoidShare; });
   const auto restless = std::count_if(summary.rows.begin(), summary.rows.end(), [](const SummaryRow& row) {
-    return std::find(row.flags.begin(), row.flags.end(), "warm-up-not-quiet") != row.flags.end();
+    return std::find(row.flags.begin(), row.flags.end(), kWarmUpNotQuietFlag) != row.flags.end();
   });
   const auto not_run = std::count_if(summary.rows.begin(), summary.rows.end(), [](const SummaryRow& row) {
     return row.status == RowStatus::planned && row.blocks == 0;

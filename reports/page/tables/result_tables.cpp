@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "base/units.h"
+#include "reports/page/tables/flag_words.h"
 #include "reports/page/tables/quality_table.h"
 #include "reports/page/tables/short_arms.h"
 #include "reports/statistics/labels.h"
@@ -108,7 +110,9 @@ std::vector<std::string> flag_notes(const Rows& rows) {
   }
   std::vector<std::string> notes;
   for (const auto& [flag, labels] : places) {
-    notes.push_back(fmt::format("Flag '{}': {}.", flag, labels.size() == rows.size() ? "every row" : joined(labels)));
+    const std::string_view words = words_of_flag(flag);
+    notes.push_back(fmt::format("Flag '{}'{}: {}.", flag, words.empty() ? "" : fmt::format(" ({})", words),
+                                labels.size() == rows.size() ? "every row" : joined(labels)));
   }
   return notes;
 }

@@ -3,6 +3,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "bench/measure/launch_runner.h"
+#include "reports/store/flags.h"
 #include "tests/bench/measure/launch_runner_fixture.h"
 
 namespace decodelab {

@@ -2,6 +2,7 @@
 #include "bench/measure/launch_runner.h"
 
 #include "bench/measure/steps.h"
+#include "reports/store/flags.h"
 #include "tests/bench/measure/launch_runner_fixture.h"
 
 namespace decodelab {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reports/store/flags.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/message_of.h"
 #include "tests/reports/sample_run.h"

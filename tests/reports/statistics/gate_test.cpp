@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reports/store/flags.h"
 #include "tests/reports/contains.h"
 #include "tests/reports/gate_run.h"
 #include "tests/reports/message_of.h"

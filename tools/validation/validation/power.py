@@ -99,8 +99,10 @@ def relaunched(out, name, trials_wanted, keep_going, share, seconds, look):
                 text, code = program.run("gate", *found.cell, "--baseline-arm", ARM, "--candidate-arm", f"slow-{slow_ns}:{ARM}", "--policy", policy,
                                          "--seed", 1 + len(trials), "--store", store, "-o", "json", allowed=(0, 1, 3, 4))
                 took = time.monotonic() - start
-                step_ns = step_of(store)
-            why = "; ".join(problem["words"] for problem in json.loads(text)["problems"])
+                # A gate that finds the cores busy before it begins exits 4 and leaves neither a decision nor a store.
+                began = bool(text.strip())
+                step_ns = step_of(store) if began else step_ns
+            why = "; ".join(problem["words"] for problem in json.loads(text)["problems"]) if began else "other processes kept the cores busy before it began"
             trials.add(step_ns=step_ns, slow_ns=slow_ns, exit=code, why=why, seconds=took)
     return trials
 

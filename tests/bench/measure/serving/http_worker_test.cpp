@@ -10,6 +10,7 @@
 
 #include "bench/measure/cell_check.h"
 #include "engine/checkpoint/synthetic.h"
+#include "reports/store/flags.h"
 #include "tests/bench/measure/serving/fake_server.h"
 #include "tests/temporary_folder.h"
 
