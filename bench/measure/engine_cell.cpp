@@ -16,6 +16,7 @@
 #include "bench/measure/warmup.h"
 #include "bench/plan/held_tokens.h"
 #include "bench/plan/prompts.h"
+#include "engine/kernels/element_type.h"
 #include "engine/samples.h"
 
 namespace decodelab {
@@ -38,6 +39,12 @@ const CacheSnapshots::Snapshot* CacheSnapshots::find(const CellRecord& cell) {
   }
   kept_.splice(kept_.begin(), kept_, found);
   return &kept_.front().second;
+}
+
+std::int64_t key_bytes(const Engine& engine, std::int64_t rows, std::int64_t tokens) {
+  const ModelConfig& config = engine.model().config();
+  return rows * tokens * config.layers * config.kv_width() *
+         static_cast<std::int64_t>(element_bytes(engine.model().dtype()));
 }
 
 void CacheSnapshots::keep(const CellRecord& cell, Snapshot snapshot) {
@@ -126,7 +133,8 @@ void CellRunner::fill() {
     session_->fill_random(cell_.length, input_.seed, fill_.decoder_tokens);
     force_first();
   }
-  if (restores && session_->cache_bytes() <= CacheSnapshots::kMostBytes) {
+  // A copy is of what is held; the cache may have room for many more.
+  if (restores && key_bytes(engine_, cell_.batch, cell_.length) <= CacheSnapshots::kMostBytes) {
     FilledCache filled = session_->filled();
     if (generated) {
       keep(filled);

@@ -17,6 +17,9 @@
 
 namespace decodelab {
 
+/// Returns the bytes of the keys and values of so many rows of so many tokens.
+std::int64_t key_bytes(const Engine& engine, std::int64_t rows, std::int64_t tokens);
+
 /// Returns the decode steps that the model's positions leave after the cell's length, at most as many as any visit
 /// runs.
 std::int64_t decode_room(const ModelConfig& config, const CellRecord& cell);

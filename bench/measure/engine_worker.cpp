@@ -170,7 +170,9 @@ class EngineWorker final : public Worker {
     Probe probe{.step_ns = std::numeric_limits<std::int64_t>::max()};
     const std::int64_t steps = cell.phase == Phase::decode ? std::min(room(cell), kCountedDecodeSteps) : 1;
     if (cell.phase == Phase::decode && snapshots_.find(cell) == nullptr) {
-      runner.prepare(steps);  // so that no pass counts how the snapshot is made
+      // So that no pass counts how the snapshot is made. Its session is gone before the first pass begins: bytes that
+      // are freed in a pass but were allocated before it would be missing from the peak.
+      CellRunner(*engine_, input_, cell, arm_.slow_ns, snapshots_).prepare(steps);
     }
     std::int64_t left_ns = kCountingNs;
     // Returns the counters after each of `counted_steps` steps.
@@ -376,20 +378,13 @@ class EngineWorker final : public Worker {
   }
 
   std::int64_t snapshot_bytes(const CellRecord& cell) const {
-    const std::int64_t bytes = key_bytes(cell.batch, cell.length);
+    const std::int64_t bytes = key_bytes(*engine_, cell.batch, cell.length);
     return bytes <= CacheSnapshots::kMostBytes ? bytes : 0;
   }
 
   /// Returns the bytes of the keys and values that a prefix store comes to hold.
   std::int64_t stored_bytes(std::int64_t prompts, std::int64_t tokens) const {
-    return input_.request.prefix ? key_bytes(prompts, tokens) : 0;
-  }
-
-  /// Returns the bytes of the keys and values of so many rows of so many tokens.
-  std::int64_t key_bytes(std::int64_t rows, std::int64_t tokens) const {
-    const ModelConfig& config = engine_->model().config();
-    return rows * tokens * config.layers * config.kv_width() *
-           static_cast<std::int64_t>(element_bytes(engine_->model().dtype()));
+    return input_.request.prefix ? key_bytes(*engine_, prompts, tokens) : 0;
   }
 
   std::int64_t rows_of(const CellRecord& cell) const {

@@ -36,10 +36,13 @@ CellRecord cell(const std::string& fill, std::int64_t batch = 2) {
           .steps = 8};
 }
 
-std::unique_ptr<Worker> worker(const CellInput& input = {}) {
-  const Arm arm = parse_arm("causal");
-  return make_engine_worker(
-      std::make_shared<const Engine>(small_model(small_config()), bind_arm(arm, reference_plan())), arm, input);
+std::unique_ptr<Worker> worker(const CellInput& input = {}, const std::string& label = "causal",
+                               std::int64_t positions = 64) {
+  const Arm arm = parse_arm(label);
+  ModelConfig config = small_config();
+  config.positions = positions;
+  return make_engine_worker(std::make_shared<const Engine>(small_model(config), bind_arm(arm, reference_plan())), arm,
+                            input);
 }
 
 int steps_of_outputs(Worker& of, const CellRecord& in) {
@@ -102,6 +105,27 @@ TEST(FillingACell, IsAPrefillEachTimeWhereASamplersStateBelongsToIt) {
   const Embeddings steps;
   arm->visit(cell("generated"));
   EXPECT_GE(steps.count, 8 + 2 + 1) << "the warm-up and the timed steps each begin with a prefill";
+}
+
+TEST(FillingACell, IsACopyOfWhatIsHeldHoweverMuchMoreTheCacheHasRoomFor) {
+  constexpr std::int64_t kRows = 64;
+  const std::int64_t bytes_of_a_position = kRows * 2 * small_config().kv_width() * 4;  // in 2 layers
+  const std::int64_t positions = CacheSnapshots::kMostBytes / bytes_of_a_position + 1;
+  const std::unique_ptr<Worker> arm = worker({}, "causal,+kv-static", positions);
+  arm->outputs(cell("generated", kRows), 4, nullptr);
+  EXPECT_EQ(steps_of_outputs(*arm, cell("generated", kRows)), 4) << "no prefill";
+}
+
+TEST(FillingACell, AnewDoesNotHideTheCacheFromThePeak) {
+  constexpr std::int64_t kPositions = 4096;
+  const std::int64_t cache_bytes = kPositions * 2 * 2 * small_config().kv_width() * 4;  // of 2 rows in 2 layers
+  const auto peak = [](const CellInput& input) {
+    return worker(input, "causal,+kv-static", kPositions)->probe(cell("generated")).peak_bytes.value();
+  };
+  CellInput penalized;
+  penalized.sampling.repetition_penalty = 1.2;
+  EXPECT_GE(peak({}), cache_bytes) << "its keys are copied";
+  EXPECT_GE(peak(penalized), cache_bytes) << "it is prefilled for each pass";
 }
 
 TEST(CacheSnapshots, KeepTheLastUsedWithinTheirRoom) {
