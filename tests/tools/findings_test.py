@@ -55,6 +55,15 @@ class FindingsTest(unittest.TestCase):
         self.assertIn("* none: unsupported, it cannot", text)
         self.assertTrue(text.endswith("Not measured here: Two?\n"))
 
+    def test_a_page_has_a_table_where_no_row_of_a_question_or_of_an_arm_could_be_timed(self):
+        wrong = [row(arm, batch, status="incorrect") for batch in (1, 2) for arm in ("causal", "other")]
+        for layout in ("times", "memory", "slope", "residues"):
+            with self.subTest(layout):
+                self.assertIn("| other |" if layout in ("slope", "residues") else "| incorrect |", page.LAYOUTS[layout](wrong))
+        half = [row("causal", 1), row("causal", 2, ms=3), *(one for one in wrong if one["arm"] == "other")]
+        self.assertIn("| other | - | - |", page.LAYOUTS["slope"](half))
+        self.assertIn("| causal | 2000 | 0 |", page.LAYOUTS["slope"](half))
+
     def test_a_page_says_what_an_engine_computed_and_whether_its_own_tool_bears_our_worker_out(self):
         rows = [row("native", dtype="bf16", threads=2), row("llama.cpp", ms=2, dtype="bf16", logit_error=0.01, kl_divergence=2e-5, top_1_agreement=1.0),
                 row("llama.cpp", batch=8, ms=2, dtype="bf16", logit_error=0.02, kl_divergence=1e-5, top_1_agreement=0.875)]

@@ -51,11 +51,14 @@ def slope(rows):
     lines = []
     for arm in arms_of(rows):
         mine = sorted((row for row in rows if row["arm"] == arm and row["status"] == "ok"), key=lambda row: row["batch"])
+        if not mine:
+            lines.append([arm, "-", "-"])
+            continue
         first, last = mine[0], mine[-1]
         per_row = (last["median_ns"] - first["median_ns"]) / (last["batch"] - first["batch"]) / 1e3
         host = last["counters"].get("choice.operators", 0) + last["counters"].get("details.operators", 0)
         lines.append([arm, f"{per_row:.0f}", f"{host / last['counters']['counted_steps']:.0f}"])
-    return times(rows) + "\n" + markdown(["arm", "us a row more", f"operators of choice and details a step at b{last['batch']}"], lines)
+    return times(rows) + "\n" + markdown(["arm", "us a row more", f"operators of choice and details a step at b{max(row['batch'] for row in rows)}"], lines)
 
 
 def residues(rows):
@@ -66,6 +69,9 @@ def residues(rows):
         for row in rows:
             if row["arm"] == arm and row["status"] == "ok":
                 groups.setdefault((row["length"] + 1) % 8, []).append(row["min_ns"] / 1e6)
+        if not groups:
+            lines.append([arm, "-", "-", "-"])
+            continue
         means = {residue: statistics.mean(values) for residue, values in sorted(groups.items())}
         whole = statistics.mean(means.values())
         lines.append([arm, significant(whole, 3), f"{100 * (max(means.values()) - min(means.values())) / whole:.1f} %", " ".join(significant(value, 3) for value in means.values())])
