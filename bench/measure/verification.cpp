@@ -149,8 +149,10 @@ std::string shape_difference(const OutputTrace& reference, const OutputTrace& ca
 /// Compares all rows, one after the other, by either rule; `step_` and `row_` are those of the current row.
 class OutputComparison {
  public:
-  OutputComparison(const OutputTrace& reference, const OutputTrace& candidate, DtypeRule rule, bool free_running)
-      : reference_(reference), candidate_(candidate), rule_(rule), free_running_(free_running) {}
+  /// Two logits of the reference tie that are closer than twice `rounding` of the largest.
+  OutputComparison(const OutputTrace& reference, const OutputTrace& candidate, DtypeRule rule, bool free_running,
+                   double rounding)
+      : reference_(reference), candidate_(candidate), rule_(rule), free_running_(free_running), rounding_(rounding) {}
 
   VerificationResult run() {
     result_.difference = shape_difference(reference_, candidate_);
@@ -190,12 +192,18 @@ class OutputComparison {
     result_.worst = std::max(result_.worst, error);
     std::string difference =
         free_running_ ? compare_tokens(expected, chosen) : compare_choices(expected, chosen, *a, *b);
+    if (free_running_ && !difference.empty()) {
+      result_.near_tie =
+          error <= rule_.tolerance && b->gap < tie_limit(*b) && chosen == static_cast<std::int64_t>(a->top);
+    }
     if (difference.empty() && error > rule_.tolerance) {
       return fmt::format("{}: logits differ by {:.2g} of the largest; expected at most {:.2g} in {}.", place(), error,
                          rule_.tolerance, rule_.name);
     }
     return difference;
   }
+
+  double tie_limit(const RowShape& b) const { return 2 * rounding_ * b.scale; }
 
   std::string compare_tokens(std::int64_t expected, std::int64_t chosen) const {
     return expected == chosen ? std::string()
@@ -213,7 +221,7 @@ class OutputComparison {
     if (logits[b.top] == logits[a.top]) {
       return {};
     }
-    const double limit = 2 * rule_.tolerance * b.scale;
+    const double limit = tie_limit(b);
     if (b.gap < limit) {
       ++result_.ties;
       return {};
@@ -228,6 +236,7 @@ class OutputComparison {
   const OutputTrace& candidate_;
   DtypeRule rule_;
   bool free_running_;
+  double rounding_;
   VerificationResult result_;
   std::size_t step_ = 0;
   std::size_t row_ = 0;
@@ -264,14 +273,18 @@ std::optional<Agreement> agreement_of(const OutputTrace& reference, const Output
 double logit_tolerance(std::string_view dtype) { return rule_of(dtype).tolerance; }
 
 VerificationResult compare_free_running(const OutputTrace& reference, const OutputTrace& candidate) {
-  return OutputComparison(reference, candidate, rule_of("float32"), true).run();
+  return OutputComparison(reference, candidate, rule_of("float32"), true, kRoundingOfFp32).run();
+}
+
+VerificationResult compare_after_near_tie(const OutputTrace& reference, const OutputTrace& candidate) {
+  return OutputComparison(reference, candidate, rule_of("float32"), false, kRoundingOfFp32).run();
 }
 
 VerificationResult compare_teacher_forced(const OutputTrace& reference, const OutputTrace& candidate,
                                           std::string_view dtype, double bound) {
   DtypeRule rule = rule_of(dtype);
   rule.tolerance = std::max(rule.tolerance, bound);
-  return OutputComparison(reference, candidate, rule, false).run();
+  return OutputComparison(reference, candidate, rule, false, rule.tolerance).run();
 }
 
 VerificationResult compare_with_exact(const OutputTrace& exact, const OutputTrace& reference,
@@ -282,7 +295,7 @@ VerificationResult compare_with_exact(const OutputTrace& exact, const OutputTrac
     rule.tolerance =
         std::max(rule.tolerance, std::min(kRoundingOfTheReference * rounding->logit_error, kMostExcusedError));
   }
-  return OutputComparison(exact, candidate, rule, false).run();
+  return OutputComparison(exact, candidate, rule, false, rule.tolerance).run();
 }
 
 }  // namespace decodelab

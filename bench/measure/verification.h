@@ -29,8 +29,9 @@ struct OutputTrace {
 struct VerificationResult {
   bool correct = false;
   std::string difference;  ///< The first difference in one sentence; empty where correct.
-  std::int64_t ties = 0;   ///< 16-bit types: rows whose largest logit is another id, within the tie rule.
+  std::int64_t ties = 0;   ///< Fed the reference's tokens: rows whose largest logit is another id, by the tie rule.
   double worst = 0;        ///< Largest max|a - b| / max|b| of any row that was compared, b being the reference.
+  bool near_tie = false;   ///< Of free runs: `difference` is another choice, and rounding alone can make it.
 };
 
 /// Returns the largest max|a - b| / max|b| of a row that does not count as a difference: float32 1e-3, float16 5e-3,
@@ -44,8 +45,18 @@ double logit_tolerance(std::string_view dtype);
 /// Logits may be absent from both traces; where present they differ by about 1e-6 to 1e-4 between right
 /// implementations, which `worst` reports, and are a difference beyond logit_tolerance("float32"). NaN, infinity,
 /// shapes that differ and no steps at all are differences. Stops at the first difference, for a row that chose another
-/// token computes something else from there on.
+/// token computes something else from there on. Another choice is a near tie where the reference's two largest logits
+/// are closer than twice kRoundingOfFp32 of the largest, the row's logits are within the tolerance, and the candidate
+/// chose its own largest, of equal ones the first: then compare_after_near_tie() tells rounding from a fault.
 VerificationResult compare_free_running(const OutputTrace& reference, const OutputTrace& candidate);
+
+/// What right implementations in fp32, which sum in other orders, differ by at the most, of the largest logit, where a
+/// model is asked for what it was trained on.
+inline constexpr double kRoundingOfFp32 = 1e-4;
+
+/// Compares two runs in fp32 that were both fed the reference's tokens, after free runs parted at a near tie: as
+/// compare_teacher_forced() does, within the tolerance of free runs; but two logits tie only as near as for a near tie.
+VerificationResult compare_after_near_tie(const OutputTrace& reference, const OutputTrace& candidate);
 
 /// Compares two runs that were both fed the reference's tokens, so that rounding does not move the next step: 16-bit
 /// types, and fp32 on another engine, whose order of summation is not ours.

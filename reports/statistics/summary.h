@@ -68,7 +68,7 @@ struct SummaryRow {
   std::optional<std::int64_t> peak_bytes;
   std::vector<std::string> flags;
   Counters counters;
-  std::int64_t ties = 0;  ///< 16-bit types: rows whose largest logit is another id, within the tie rule.
+  std::int64_t ties = 0;  ///< Rows whose largest logit is another id, within the tie rule; see VerificationResult.
   std::optional<Agreement> agreement;
   std::optional<QualityRecord> quality;  ///< Of the arm, in all of its rows; none where it was not asked for.
 

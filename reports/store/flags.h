@@ -26,6 +26,10 @@ inline constexpr const char* kTokensOnlyFlag = "tokens-only";
 /// more than the tolerance; see compare_with_exact().
 inline constexpr const char* kComparedWithFp32Flag = "compared-with-fp32";
 
+/// A row in fp32 whose arm chose another token than the reference where rounding alone decides, and was compared once
+/// more, fed the reference's tokens; see compare_after_near_tie().
+inline constexpr const char* kNearTieFlag = "near-tie";
+
 /// A row of phase batching in a 16-bit type: steps of a batch that does not change were compared with the reference's.
 /// Which rows decode beside each other moves the rounding, so that tokens of requests are compared in fp32.
 inline constexpr const char* kStepsComparedFlag = "steps-compared";

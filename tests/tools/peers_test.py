@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
 import unittest.mock
 
@@ -13,6 +14,7 @@ from fake_worker import FakeEngine, next_token
 from worker_driver import PEERS, WARMUP, Worker, prepare, read_logits
 from worker_protocol import Server, Warmup
 
+import checkpoint
 import kept_state
 
 FAKE = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake_worker.py")]
@@ -318,6 +320,26 @@ class ServerTest(unittest.TestCase):
     def test_refuses_a_dtype_or_device_before_it_loads(self):
         self.assert_error(self.ask("load", model="failed", dtype="fp8", device="cpu", threads=1, seed=1), "unsupported", "no fp8", "fp32, bf16")
         self.assert_error(self.ask("load", model="failed", dtype="fp32", device="cuda:0", threads=1, seed=1), "unsupported", "cuda:0")
+
+
+class ConversionTest(unittest.TestCase):
+    def test_a_conversion_is_made_once_and_its_folder_says_when_it_was_last_asked_for(self):
+        made = []
+
+        def convert(draft):
+            made.append(draft)
+            with open(os.path.join(draft, "model.gguf"), "w", encoding="utf-8") as file:
+                file.write("weights")
+
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"DECODELAB_CACHE": folder}):
+            model = types.SimpleNamespace(files=lambda: [__file__])
+            first, second = (checkpoint.converted(model, "llama.cpp", dtype, convert) for dtype in ("fp32", "bf16"))
+            for age, place in enumerate((second, first)):
+                os.utime(place, (1000 - age, 1000 - age))
+            self.assertEqual(checkpoint.converted(model, "llama.cpp", "fp32", convert), first)
+            self.assertEqual(len(made), 2)
+            self.assertGreater(os.stat(first).st_mtime, os.stat(second).st_mtime)
+            self.assertEqual(os.listdir(first), ["model.gguf"])
 
 
 class ProcessTest(unittest.TestCase):

@@ -1,5 +1,6 @@
 """Reads checkpoints without torch, and keeps what engines convert them to in a cache folder."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -130,14 +131,18 @@ FAMILIES = {"gpt_bigcode": bigcode_config, "llama": llama_config, "qwen3": llama
 def converted(checkpoint, engine, variety, convert):
     """The folder that `convert(folder)` wrote for these very files: made once, found again by their names, sizes and modification times.
 
-    `variety` names whatever else the result depends on (dtype, version of the engine). Two processes may convert at once; one result is kept.
+    `variety` names whatever else the result depends on (dtype, version of the engine). Two processes may convert at once; one result is kept. The
+    folder's own modification time says when it was last asked for.
     """
     identity = hashlib.sha256(repr((CONVERSION, engine, variety)).encode())
     for path in checkpoint.files():
         status = os.stat(path)
         identity.update(repr((path, status.st_size, status.st_mtime_ns)).encode())
     folder = os.path.join(cache_folder(), f"{engine}-{identity.hexdigest()[:20]}")
-    if not os.path.isdir(folder):
+    if os.path.isdir(folder):
+        with contextlib.suppress(OSError):  # of another user's cache
+            os.utime(folder)
+    else:
         os.makedirs(cache_folder(), exist_ok=True)
         draft = tempfile.mkdtemp(prefix="draft-", dir=cache_folder())
         try:

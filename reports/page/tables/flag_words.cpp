@@ -31,6 +31,7 @@ constexpr std::array kFlags{
     FlagWords{kLossyFlag, "its logits may be off by what its variants allow"},
     FlagWords{kTokensOnlyFlag, "it returns no logits, so that its tokens alone were compared"},
     FlagWords{kComparedWithFp32Flag, "its outputs were compared with the reference's in fp32"},
+    FlagWords{kNearTieFlag, "it chose another token where two were equally likely, up to rounding"},
     FlagWords{kStepsComparedFlag, "outputs were compared in a batch that does not change"},
     FlagWords{kWholeVisitsFlag, "arms took turns after whole visits, not after a few steps"},
     FlagWords{kTokensBundledFlag, "some tokens came together, so that their own times are not known"},

@@ -128,6 +128,27 @@ TEST_F(LaunchProofTest, ComparesArmsWithTheReferenceUnderTheSameRequest) {
   EXPECT_EQ(row("a").status, RowStatus::ok);
 }
 
+TEST_F(LaunchProofTest, AnArmIsRightInFp32WhoseTokensDifferByTiesAlone) {
+  const std::vector<float> other_way{0, 0, 1, 0.99995F};
+  behaviours_["causal"].logits = {0, 0, 0.99995F, 1};
+  behaviours_["ties"] = {.token = 2, .logits = other_way};
+  behaviours_["far"] = {.token = 2, .logits = {0, 0, 1, 0.995F}};
+  behaviours_["wrong"] = {.token = 2, .logits = other_way, .fed_logits = {0.01F, 0, 1, 0.99995F}};
+  add_run({"causal", "ties", "far", "wrong"});
+  launch(0);
+  EXPECT_EQ(row("ties").status, RowStatus::ok) << row("ties").reason;
+  EXPECT_EQ(row("ties").flags, std::vector<std::string>{kNearTieFlag});
+  EXPECT_GT(row("ties").ties, 0);
+  EXPECT_EQ(row("far").status, RowStatus::incorrect) << "its logits are off by more than the tolerance";
+  EXPECT_EQ(row("wrong").status, RowStatus::incorrect) << "fed the reference's tokens it is wrong";
+  EXPECT_EQ(row("wrong").reason, "Step 0, row 0: the arm chose id 2, the reference id 3.");
+  EXPECT_EQ(std::ranges::count(log_.outputs, "ties b2"), 2);
+  EXPECT_EQ(std::ranges::count(log_.outputs, "far b2"), 1) << "fed the reference's tokens only after a near tie";
+  launch(1);
+  EXPECT_EQ(row("ties").status, RowStatus::ok);
+  EXPECT_EQ(std::ranges::count(log_.outputs, "ties b2"), 3) << "it chooses as it did, freely";
+}
+
 /// Arms in bf16 whose largest logit is 1, and whose other ones are off by what is said.
 class RoundingTest : public LaunchProofTest {
  protected:

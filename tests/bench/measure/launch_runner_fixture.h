@@ -19,10 +19,11 @@ namespace decodelab::testing {
 /// What a made-up arm does.
 struct Behaviour {
   std::int64_t step_ns = 1'000'000;
-  std::int64_t bytes = 1000;  ///< For a batch of 1.
-  std::int64_t token = 3;     ///< What it chooses in every step.
-  std::vector<float> logits;  ///< Of every row, where it shows any.
-  double logit_bound = 0;     ///< Of an arm that is lossy on purpose.
+  std::int64_t bytes = 1000;        ///< For a batch of 1.
+  std::int64_t token = 3;           ///< What it chooses in every step.
+  std::vector<float> logits;        ///< Of every row, where it shows any.
+  std::vector<float> fed_logits{};  ///< Of every row where it is fed the reference's tokens; none: as ever.
+  double logit_bound = 0;           ///< Of an arm that is lossy on purpose.
   bool throws_in_outputs = false;
   int throws_in_visit = -1;  ///< Number of the visit that throws.
   bool times_slices = true;
@@ -48,7 +49,7 @@ class FakeWorker final : public Worker {
 
   void start() override { std::this_thread::sleep_for(behaviour_.start); }
   std::int64_t bytes_needed(const CellRecord& cell) const override { return behaviour_.bytes * cell.batch; }
-  OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace*) override {
+  OutputTrace outputs(const CellRecord& cell, std::int64_t steps, const OutputTrace* fed) override {
     log_.outputs.push_back(label_ + " b" + std::to_string(cell.batch));
     side_.filling_ns += behaviour_.filling_ns;
     std::this_thread::sleep_for(behaviour_.outputs);
@@ -58,10 +59,11 @@ class FakeWorker final : public Worker {
     OutputTrace trace{.first = {}, .tokens = {}, .logits = {}, .batch = cell.batch, .vocabulary = 4};
     for (std::int64_t step = 0; step < steps; ++step) {
       trace.tokens.emplace_back(static_cast<std::size_t>(cell.batch), behaviour_.token);
-      if (!behaviour_.logits.empty()) {
+      const bool other = fed != nullptr && !behaviour_.fed_logits.empty();
+      if (const std::vector<float>& row = other ? behaviour_.fed_logits : behaviour_.logits; !row.empty()) {
         trace.logits.emplace_back();
-        for (std::int64_t row = 0; row < cell.batch; ++row) {
-          trace.logits.back().insert(trace.logits.back().end(), behaviour_.logits.begin(), behaviour_.logits.end());
+        for (std::int64_t copies = 0; copies < cell.batch; ++copies) {
+          trace.logits.back().insert(trace.logits.back().end(), row.begin(), row.end());
         }
       }
     }

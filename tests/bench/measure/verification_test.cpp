@@ -1,8 +1,10 @@
 // Tests of the rules for "same outputs": each kind of difference is found at its place, and rounding is not one.
 #include "bench/measure/verification.h"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -110,6 +112,45 @@ TEST(FreeRunning, TakesATokenForADifferenceHoweverNearTheLogitsAre) {
   OutputTrace candidate = reference;
   candidate.tokens[0][0] = 1;
   expect_difference(compare_free_running(reference, candidate), "Step 0, row 0");
+}
+
+TEST(FreeRunning, CallsAnotherChoiceANearTieOnlyWhereRoundingAloneCanMakeIt) {
+  // The largest logit of the row is 10: in float32 rounding moves logits by 0.001 of it.
+  const auto differs = [](float of_reference, std::vector<float> row, std::int64_t chosen) {
+    OutputTrace reference = sample();
+    reference.logits[0][1] = of_reference;
+    OutputTrace candidate = sample();
+    std::ranges::copy(row, candidate.logits[0].begin());
+    candidate.tokens[0][0] = chosen;
+    const VerificationResult result = compare_free_running(reference, candidate);
+    expect_difference(result, "Step 0, row 0: the arm chose id 1");
+    return result;
+  };
+  EXPECT_TRUE(differs(9.9995F, {9.9995F, 10, -2}, 1).near_tie);
+  EXPECT_FALSE(differs(9.9995F, {10, 9.9995F, -2}, 1).near_tie) << "it did not choose its own largest";
+  EXPECT_FALSE(differs(10, {10, 10, -2}, 1).near_tie) << "of equal logits the first is chosen";
+  EXPECT_FALSE(differs(9.9975F, {9.999F, 10, -2}, 1).near_tie) << "the reference's two largest lie too far apart";
+  EXPECT_FALSE(differs(9.9995F, {9.9995F, 10, -2.02F}, 1).near_tie)
+      << "another logit is off by more than the tolerance";
+  EXPECT_FALSE(compare_free_running(sample(), sample()).near_tie);
+}
+
+TEST(AfterANearTie, CountsTheTiesAndTakesNoOtherChoiceForOne) {
+  OutputTrace reference = sample();
+  reference.logits[0][1] = 9.9995F;
+  OutputTrace candidate = sample();
+  candidate.logits[0][0] = 9.9995F;
+  candidate.logits[0][1] = 10;
+  candidate.tokens[0][0] = 1;
+  const VerificationResult tie = compare_after_near_tie(reference, candidate);
+  EXPECT_TRUE(tie.correct) << tie.difference;
+  EXPECT_EQ(tie.ties, 1);
+  candidate.logits[1][1] += 0.012F;
+  expect_difference(compare_after_near_tie(reference, candidate), "Step 1, row 0: logits differ by 0.0012");
+  reference.logits[0][1] = 9.995F;
+  expect_difference(compare_after_near_tie(reference, candidate),
+                    "Step 0, row 0: the arm's largest logit is at id 1, the reference's at id 0 by a gap of 0.005; "
+                    "expected the same id above 0.002.");
 }
 
 TEST(FreeRunning, ReportsTheWorstLogitRelativeToItsRow) {

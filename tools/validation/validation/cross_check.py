@@ -117,8 +117,9 @@ def llama_bench(model, dtype, rounds):
             samples = sweep_samples(model, [*worker, "--phase", phase], "lc")
             ours[name].append(statistics.mean(map(visit_mean, samples)))
         steps = str(len(samples[0]))  # the tool decodes over the same lengths
-        files = sorted(pathlib.Path(cache_folder()).rglob("*.gguf"), key=lambda file: file.stat().st_mtime)
-        shared = [tool, "-m", files[-1], "-t", str(program.threads()), "-fa", "on", "-o", "json", "-r", "5"]
+        # The worker's own file is the one that was asked for last, not the one that was written last.
+        file = max(pathlib.Path(cache_folder()).rglob("*.gguf"), key=lambda each: each.parent.stat().st_mtime)
+        shared = [tool, "-m", file, "-t", str(program.threads()), "-fa", "on", "-o", "json", "-r", "5"]
         for name, arguments in (("pp", ["-p", str(PROMPT), "-n", "0"]), ("tg", ["-p", "0", "-n", steps, "-d", str(PROMPT)])):
             result = subprocess.run([*map(str, shared), *arguments], check=True, capture_output=True, text=True)
             [entry] = json.loads(result.stdout)

@@ -15,10 +15,10 @@ namespace decodelab {
 namespace {
 
 TEST(FlagWords, SayWhatEachFlagMeans) {
-  for (const char* flag :
-       {kLossyFlag, kPeriodNotCoveredFlag, kWarmUpNotQuietFlag, kNotEngagedFlag, kTokensOnlyFlag, kComparedWithFp32Flag,
-        kStepsComparedFlag, kWholeVisitsFlag, kTokensBundledFlag, kRestartedFlag, kThisProcessOnly, kVoidBlocksFlag,
-        kDisturbedFlag, kSaturatedFlag, kCarryOverFlag, kSlopeFlag, kMedianDiffersFlag, kRareCostsFlag}) {
+  for (const char* flag : {kLossyFlag, kPeriodNotCoveredFlag, kWarmUpNotQuietFlag, kNotEngagedFlag, kTokensOnlyFlag,
+                           kComparedWithFp32Flag, kNearTieFlag, kStepsComparedFlag, kWholeVisitsFlag,
+                           kTokensBundledFlag, kRestartedFlag, kThisProcessOnly, kVoidBlocksFlag, kDisturbedFlag,
+                           kSaturatedFlag, kCarryOverFlag, kSlopeFlag, kMedianDiffersFlag, kRareCostsFlag}) {
     EXPECT_FALSE(words_of_flag(flag).empty()) << flag;
   }
   EXPECT_EQ(words_of_flag(std::string(kVerifiedAtFlag) + "b2-l16"), "outputs were compared at that batch and length");
