@@ -200,20 +200,19 @@ void verify(CellArmRecord& row, Worker& worker, ReferenceOutputs& reference, Cel
   }
   VerificationResult result = forced ? compare_teacher_forced(expected, got, compared.dtype, worker.logit_bound())
                                      : compare_free_running(expected, got);
-  std::optional<OutputTrace> fed;
+  const std::string chosen = digests_of_choices(got);
   // Requests that a batch serves are answered freely, or not at all.
   if (result.near_tie && compared.phase != Phase::batching) {
-    got.logits.clear();
-    got.logits.shrink_to_fit();  // Of many rows they are large.
-    fed = worker.outputs(compared, steps, &expected);
-    if (VerificationResult beyond = compare_after_near_tie(expected, *fed); beyond.correct) {
+    got = {};  // Logits of many rows are large.
+    got = worker.outputs(compared, steps, &expected);
+    if (VerificationResult beyond = compare_after_near_tie(expected, got); beyond.correct) {
       result = std::move(beyond);
       add_flag(row, kNearTieFlag);
     }
   }
   row.ties = std::max(row.ties, result.ties);
   if (forced || result.correct) {
-    row.agreement = agreement_of(expected, fed ? *fed : got);
+    row.agreement = agreement_of(expected, got);
   }
   if (forced && !result.correct && compared.dtype != "fp32") {
     if (const OutputTrace* exact = reference.exact()) {
@@ -226,7 +225,7 @@ void verify(CellArmRecord& row, Worker& worker, ReferenceOutputs& reference, Cel
     row.reason = result.difference;
     return;
   }
-  proof.chosen[row.arm_id] = digests_of_choices(got);
+  proof.chosen[row.arm_id] = chosen;
 }
 
 std::vector<CellArmRecord> recheck_cell(const CellRecord& cell, std::vector<CellArmRecord> rows,

@@ -47,15 +47,17 @@ double logit_tolerance(std::string_view dtype);
 /// shapes that differ and no steps at all are differences. Stops at the first difference, for a row that chose another
 /// token computes something else from there on. Another choice is a near tie where the reference's two largest logits
 /// are closer than twice kRoundingOfFp32 of the largest, the row's logits are within the tolerance, and the candidate
-/// chose its own largest, of equal ones the first: then compare_after_near_tie() tells rounding from a fault.
+/// chose its own largest, which of equal ones is the first. Then compare_after_near_tie() tells rounding from a fault.
 VerificationResult compare_free_running(const OutputTrace& reference, const OutputTrace& candidate);
 
-/// What right implementations in fp32, which sum in other orders, differ by at the most, of the largest logit, where a
-/// model is asked for what it was trained on.
+/// Right implementations in fp32, which sum in other orders, differ by no more than this share of the largest logit
+/// where a model reads what it was trained on.
 inline constexpr double kRoundingOfFp32 = 1e-4;
 
-/// Compares two runs in fp32 that were both fed the reference's tokens, after free runs parted at a near tie: as
-/// compare_teacher_forced() does, within the tolerance of free runs; but two logits tie only as near as for a near tie.
+/// Compares two runs in fp32 that were both fed the reference's tokens, after free runs parted at a near tie.
+///
+/// It does so as compare_teacher_forced() does in fp32, but two logits of the reference tie only where they are closer
+/// than twice kRoundingOfFp32 of the largest.
 VerificationResult compare_after_near_tie(const OutputTrace& reference, const OutputTrace& candidate);
 
 /// Compares two runs that were both fed the reference's tokens, so that rounding does not move the next step: 16-bit

@@ -26,8 +26,8 @@ inline constexpr const char* kTokensOnlyFlag = "tokens-only";
 /// more than the tolerance; see compare_with_exact().
 inline constexpr const char* kComparedWithFp32Flag = "compared-with-fp32";
 
-/// A row in fp32 whose arm chose another token than the reference where rounding alone decides, and was compared once
-/// more, fed the reference's tokens; see compare_after_near_tie().
+/// The row's arm, in fp32, chose another token than the reference where rounding alone decides. It was compared once
+/// more with the reference's tokens fed to both; see compare_after_near_tie().
 inline constexpr const char* kNearTieFlag = "near-tie";
 
 /// A row of phase batching in a 16-bit type: steps of a batch that does not change were compared with the reference's.
